@@ -223,7 +223,16 @@ static enum mr_status make_base(struct worker *worker)
                                        .open_context = &worker->life->bus,
                                        .failed = on_failed,
                                        .context = worker};
-    struct mr_metrics_info info = {"w", "fake", "fp32", "cpu", MR_BLOCK_TOKENS, 2048, 8};
+    struct mr_metrics_info info = {"w",
+                                   "fake",
+                                   "fp32",
+                                   "cpu",
+                                   MR_BLOCK_TOKENS,
+                                   2048,
+                                   8,
+                                   worker->config.request_topics,
+                                   worker->config.request_topic_count,
+                                   "2.0.2"};
     enum mr_status status = mr_log_create(&worker->log, &log, &worker->err);
     intake.log = worker->log;
     if (status == MR_OK) status = mr_intake_create(&worker->intake, &intake, &worker->err);

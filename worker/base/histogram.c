@@ -43,7 +43,7 @@ void mr_histogram_print(const struct mr_histogram *histogram, const char *name, 
     }
     uint64_t count = below + histogram->counts[histogram->bound_count];
     fprintf(out, "%s_bucket{%s%sle=\"+Inf\"} %" PRIu64 "\n", name, labels, comma, count);
-    fprintf(out, "%s_sum%s%s%s %.9g\n", name, open, labels, close, histogram->sum);
+    fprintf(out, "%s_sum%s%s%s %.15g\n", name, open, labels, close, histogram->sum);
     fprintf(out, "%s_count%s%s%s %" PRIu64 "\n", name, open, labels, close, count);
 }
 

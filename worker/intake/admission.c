@@ -259,7 +259,7 @@ static void follow(struct mr_admission *admission, struct mr_ticket *ticket, str
     ticket->intake.next = same->intake.followers;
     same->intake.followers = ticket;
     admission->stats.duplicates++;
-    mr_metrics_add(admission->metrics, MR_COUNTER_DUPLICATE_RECORDS, 1);
+    ticket->end = (struct mr_request_end){.duplicate = true};
     struct mr_log_place place = mr_ticket_log_place(ticket);
     mr_log_write(admission->log, MR_LOG_INFO, &place,
                  "answered by the result of the same request at %s/%d/%lld", same->topic,
@@ -496,6 +496,7 @@ static void finish(struct mr_admission *admission, struct mr_ticket *ticket)
     if (is_current(ticket))
         mr_offset_ledger_finish(ticket->intake.partition->ledger, ticket->offset);
     if (ticket->trail) mr_trail_delete(ticket->trail);
+    mr_metrics_count_end(admission->metrics, ticket->topic_index, &ticket->end);
     end_ticket(admission, ticket);
 }
 

@@ -126,6 +126,11 @@ static const struct property scanner[] = {
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
+const char *mr_kafka_conf_version(void)
+{
+    return rd_kafka_version_str();
+}
+
 enum mr_status mr_kafka_conf_check_version(int version, struct mr_error *err)
 {
     if (version == VERSION_2_10_0)

@@ -57,6 +57,8 @@ enum mr_kafka_role {
     MR_KAFKA_SCANNER_UNCOMMITTED
 };
 
+/* The version of librdkafka, such as 2.8.0. Static string. */
+const char *mr_kafka_conf_version(void);
 /* Returns MR_BAD_CONFIG for librdkafka 2.10.0, which reconnects in an endless loop. */
 enum mr_status mr_kafka_conf_check_version(int version, struct mr_error *err);
 /* MR_OK if librdkafka knows every property in options->properties and --kafka may set all of

@@ -12,7 +12,7 @@
 #define MR_WORKER_METRICS_METRICS_H
 
 #include "batching/engine.h"
-#include "codec/records/result.h"
+#include "worker/metrics/request_metrics.h"
 
 #define MR_METRICS_PARTITIONS_MAX ((size_t)256)
 
@@ -29,8 +29,6 @@
       "Request records passed over because their partition's log was replaced.")                   \
     X(REPLIES_DROPPED, "replies_dropped",                                                          \
       "Replies not written because their topic is not allowed.")                                   \
-    X(DUPLICATE_RECORDS, "duplicate_records",                                                      \
-      "Request records answered by the result of an equal record that was in flight.")             \
     X(TOKEN_RECORDS, "token_records", "Token records published.")                                  \
     X(RESULT_RECORDS, "result_records", "Results published.")                                      \
     X(PRODUCE_ERRORS, "result_produce_errors", "Records that the broker did not accept.")          \
@@ -61,10 +59,22 @@ enum mr_counter {
         MR_COUNTER_COUNT
 };
 
-/* The labels of the metric millrace_model_info; the texts are copied. */
+/* The labels of the metrics millrace_model_info and millrace_build_info, and the topics of the
+ * requests. All texts but kafka_version are copied. */
 struct mr_metrics_info {
     const char *worker, *model, *dtype, *device;
     uint32_t block_tokens, context_tokens, sequences_max;
+    const struct mr_request_topic *topics;
+    size_t topic_count;
+    const char *kafka_version; /* static */
+};
+
+/* What is read when the page is rendered. */
+struct mr_metrics_gauges {
+    const struct mr_engine_stats *engine; /* NULL: not known */
+    bool ready;
+    uint32_t in_flight, parked, unacknowledged;
+    size_t intake_mail, publish_mail; /* messages in the mailboxes of these threads */
 };
 
 struct mr_metrics;
@@ -75,10 +85,14 @@ enum mr_status mr_metrics_create(struct mr_metrics **out, const struct mr_metric
 void mr_metrics_destroy(struct mr_metrics *metrics);
 
 void mr_metrics_add(struct mr_metrics *metrics, enum mr_counter counter, uint64_t count);
-/* Counts a finished request and adds its times and sizes to the histograms. since_record_ms: time
- * from the request record's timestamp to the first token, by the wall clock; negative: unknown. */
-void mr_metrics_observe_result(struct mr_metrics *metrics, const struct mr_result *result,
-                               double since_record_ms);
+/* Counts a request record that this worker has answered; topic_index: its topic in info->topics. */
+void mr_metrics_count_end(struct mr_metrics *metrics, size_t topic_index,
+                          const struct mr_request_end *end);
+/* Adds the times and sizes of a request that has run to its topic's histograms. since_record_ms:
+ * time from the request record's timestamp to the first token, by the wall clock; negative:
+ * unknown. */
+void mr_metrics_observe_result(struct mr_metrics *metrics, size_t topic_index,
+                               const struct mr_result *result, double since_record_ms);
 /* Adds one value to the inter-token latency histogram. gap_ns: time between two tokens of one
  * choice. */
 void mr_metrics_observe_gap(struct mr_metrics *metrics, uint64_t gap_ns);
@@ -96,9 +110,8 @@ void mr_metrics_set_lag(struct mr_metrics *metrics, const char *topic, int32_t p
 /* Removes the lag of a partition that is no longer assigned to this worker. */
 void mr_metrics_drop_lag(struct mr_metrics *metrics, const char *topic, int32_t partition);
 
-/* Renders the metrics page into *text, which the caller frees. engine: the engine's statistics;
- * NULL while the model loads. */
-enum mr_status mr_metrics_render(struct mr_metrics *metrics, const struct mr_engine_stats *engine,
-                                 bool ready, char **text, size_t *length, struct mr_error *err);
+/* Renders the metrics page into *text, which the caller frees. */
+enum mr_status mr_metrics_render(struct mr_metrics *metrics, const struct mr_metrics_gauges *gauges,
+                                 char **text, size_t *length, struct mr_error *err);
 
 #endif

@@ -126,12 +126,23 @@ void mr_finisher_advance(struct mr_finisher *finisher)
         advance_list(finisher, written);
 }
 
+static struct mr_request_end end_of(const struct mr_mail *terminal)
+{
+    if (terminal->kind == MR_MAIL_REFUSAL) {
+        const struct mr_refusal_mail *refusal = (const struct mr_refusal_mail *)terminal;
+        return (struct mr_request_end){.finish = refusal->finish, .error = refusal->error.status};
+    }
+    const struct mr_result *result = &((const struct mr_result_mail *)terminal)->result;
+    return (struct mr_request_end){.finish = result->choices[0].finish, .error = result->error};
+}
+
 void mr_finisher_begin(struct mr_finisher *finisher, struct mr_ticket *ticket,
                        struct mr_mail *terminal, int64_t unix_ms)
 {
     MR_ASSERT(!ticket->publish.terminal);
     ticket->publish.terminal = terminal;
     ticket->publish.terminal_ms = unix_ms;
+    ticket->end = end_of(terminal);
     ticket->publish.phase = MR_TERMINAL_WAITING;
     add_to_list(finisher, ticket);
     mr_writer_check(finisher->writer, ticket);

@@ -65,7 +65,7 @@ static bool store_tokens(struct mr_publish *publish, uint64_t now_ns)
 static void observe_result(struct mr_publish *publish, const struct mr_result_mail *mail)
 {
     double waited_ms = mail->ticket->waited_ms;
-    mr_metrics_observe_result(publish->options.metrics, &mail->result,
+    mr_metrics_observe_result(publish->options.metrics, mail->ticket->topic_index, &mail->result,
                               waited_ms < 0 ? -1.0 : waited_ms + mail->result.first_token_ms);
 }
 

@@ -54,6 +54,7 @@ static bool change(struct mr_ticket_part *part, enum mr_status status)
         changed = &part->keyed;
     if (!changed || *changed) return false;
     *changed = true;
+    if (part->kind == MR_PART_RESULT) part->ticket->end.error = MR_RECORD_TOO_LARGE;
     return true;
 }
 

@@ -84,8 +84,17 @@ static void answer_metrics(struct mr_worker *worker, struct mr_http_reply *reply
     }
     struct mr_engine_thread_stats stats = mr_engine_thread_stats(worker->engine);
     struct mr_error err = {0};
-    enum mr_status status = mr_metrics_render(worker->metrics, &stats.engine, is_ready(worker),
-                                              &reply->body, &reply->length, &err);
+    struct mr_intake_stats intake = mr_intake_stats(worker->intake);
+    struct mr_metrics_gauges gauges = {
+        .engine = &stats.engine,
+        .ready = is_ready(worker),
+        .in_flight = intake.in_flight,
+        .parked = intake.parked,
+        .unacknowledged = mr_publish_stats(worker->publish).unreported,
+        .intake_mail = mr_mailbox_count(mr_intake_mailbox(worker->intake)),
+        .publish_mail = mr_mailbox_count(mr_publish_mailbox(worker->publish))};
+    enum mr_status status =
+        mr_metrics_render(worker->metrics, &gauges, &reply->body, &reply->length, &err);
     if (status == MR_OK && worker->tier) {
         struct mr_tier_redis_stats tier = mr_tier_redis_stats(worker->tier);
         status = mr_tier_metrics_append(&tier, &reply->body, &reply->length, &err);

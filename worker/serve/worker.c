@@ -135,7 +135,10 @@ static enum mr_status open_metrics(struct mr_worker *worker, struct mr_error *er
                                    .block_tokens = MR_BLOCK_TOKENS,
                                    .context_tokens =
                                        mr_engine_thread_context_tokens(worker->engine),
-                                   .sequences_max = config->max_sequences};
+                                   .sequences_max = config->max_sequences,
+                                   .topics = config->request_topics,
+                                   .topic_count = config->request_topic_count,
+                                   .kafka_version = mr_kafka_conf_version()};
     return mr_metrics_create(&worker->metrics, &info, err);
 }
 

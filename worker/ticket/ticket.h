@@ -11,6 +11,7 @@
 #include "codec/records/request.h"
 #include "worker/base/log.h"
 #include "worker/base/mailbox.h"
+#include "worker/metrics/request_metrics.h"
 #include "worker/ticket/identity.h"
 #include "worker/ticket/ticket_intake.h"
 
@@ -102,6 +103,9 @@ struct mr_ticket {
     uint32_t kept_shown; /* how many of the kept_count tokens are already in token records */
     struct mr_ticket_intake intake;
     struct mr_ticket_publish publish;
+    /* how the record was answered: written by the thread that then has the ticket, counted by
+     * intake when the ticket has returned */
+    struct mr_request_end end;
     bool start_asked;              /* the engine has posted `starting`; engine thread */
     atomic_bool may_start;         /* set by intake: the start is durable, the first step may run */
     struct mr_mail starting, done; /* messages to intake, each posted at most once */

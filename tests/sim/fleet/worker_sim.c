@@ -278,8 +278,16 @@ static enum mr_status open_parts(struct sim_worker *worker, struct mr_error *err
                                  .format = MR_LOG_TEXT,
                                  .level = worker->options.trace ? MR_LOG_INFO : MR_LOG_ERROR,
                                  .worker = worker->id};
-    struct mr_metrics_info info = {worker->id,      "fake",      "fp32", "cpu",
-                                   MR_BLOCK_TOKENS, SIM_CONTEXT, 4};
+    struct mr_metrics_info info = {worker->id,
+                                   "fake",
+                                   "fp32",
+                                   "cpu",
+                                   MR_BLOCK_TOKENS,
+                                   SIM_CONTEXT,
+                                   4,
+                                   worker->config.request_topics,
+                                   worker->config.request_topic_count,
+                                   "2.0.2"};
     struct mr_intake_options intake = {.config = &worker->config,
                                        .kafka = &worker->kafka,
                                        .open_consumer = sim_open_consumer,

@@ -57,7 +57,11 @@ static inline void create_intake_rig_for(struct intake_rig *rig, uint32_t tenant
     rig->engine.options.tenant_count = tenant_count;
     rig_start(&rig->engine);
     struct mr_log_options log = {.fd = -1, .format = MR_LOG_TEXT, .worker = "w"};
-    struct mr_metrics_info info = {"w", "fake", "fp32", "cpu", MR_BLOCK_TOKENS, 2048, 8};
+    /* the tests that have a second topic add it to the configuration later */
+    static const struct mr_request_topic topics[] = {{.name = "r", .tenant = "default"},
+                                                     {.name = "s", .tenant = "other"}};
+    struct mr_metrics_info info = {"w",  "fake", "fp32", "cpu", MR_BLOCK_TOKENS,
+                                   2048, 8,      topics, 2,     "2.0.2"};
     struct mr_mailbox_options mailbox = {256, 1 << 20, &rig->wake};
     assert_int_equal(mr_log_create(&rig->log, &log, NULL), MR_OK);
     assert_int_equal(mr_wake_open(&rig->wake, NULL), MR_OK);
@@ -198,10 +202,18 @@ static inline void pass_ms(struct intake_rig *rig, uint64_t ms)
     rig->now.unix_ms += (int64_t)ms;
 }
 
+/* The ticket, with the end of a request that has run, if publish has not set one. */
+static inline struct mr_ticket *answered(struct mr_ticket *ticket)
+{
+    if (ticket->end.finish == MR_FINISH_NONE) ticket->end.finish = MR_FINISH_EOS;
+    return ticket;
+}
+
 /* As publish and the engine do, through the mailbox. */
 static inline void post(struct intake_rig *rig, struct mr_mail *mail, enum mr_mail_kind kind)
 {
     mail->kind = kind;
+    if (kind == MR_MAIL_DONE) answered(MR_TICKET_OF(mail, done));
     mr_mailbox_post_control(mr_intake_mailbox(rig->intake), mail);
 }
 

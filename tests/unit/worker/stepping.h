@@ -37,7 +37,10 @@ static inline void open_stepping(struct stepping *rig, struct mr_resume *resume)
 {
     struct mr_error err = {0};
     struct mr_log_options log = {.fd = 2, .format = MR_LOG_TEXT, .worker = "w"};
-    struct mr_metrics_info info = {"w", "m", "fp32", "cpu", 16, 64, 1};
+    struct mr_metrics_info info = {
+        "w", "m",    "fp32", "cpu",
+        16,  64,     1,      &(struct mr_request_topic){.name = "r", .tenant = "default"},
+        1,   "2.0.2"};
     struct mr_mailbox_options mailbox = {16, 1 << 20, &rig->wake};
     *rig = (struct stepping){.now = {.ns = 1000 * MS, .unix_ms = 5000}};
     assert_int_equal(mr_wake_open(&rig->wake, NULL), MR_OK);

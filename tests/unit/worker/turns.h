@@ -177,7 +177,7 @@ static inline enum mr_status refusal(struct fleet *fleet, bool *dead_letter)
 {
     struct mr_ticket *ticket = NULL;
     enum mr_status status = take_refusal(&fleet->rig, &ticket, dead_letter);
-    mr_admission_done(&fleet->rig.intake->admission, ticket);
+    mr_admission_done(&fleet->rig.intake->admission, answered(ticket));
     return status;
 }
 

@@ -56,7 +56,10 @@ static void close_fake(void *self)
 
 static void make_flow(struct flow *flow, bool with_redis)
 {
-    struct mr_metrics_info info = {"w", "m", "fp32", "cpu", 16, 64, 1};
+    struct mr_metrics_info info = {
+        "w", "m",    "fp32", "cpu",
+        16,  64,     1,      &(struct mr_request_topic){.name = "r", .tenant = "default"},
+        1,   "2.0.2"};
     memset(flow, 0, sizeof *flow);
     rig_init(&flow->engine);
     if (with_redis) {

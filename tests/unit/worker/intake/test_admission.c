@@ -21,7 +21,7 @@ static void a_request_is_run_and_its_end_is_counted(void **state)
     assert_string_equal(ticket->topic, "r");
     assert_int_equal(rig.intake->flight.count, 1);
     begin(&rig, ticket);
-    mr_admission_done(&rig.intake->admission, ticket);
+    mr_admission_done(&rig.intake->admission, answered(ticket));
     assert_int_equal(rig.intake->flight.count, 0);
     assert_int_equal(mr_offset_ledger_base(partition->ledger), 11);
     assert_true(rig.intake->schedule.due_ns < UINT64_MAX);
@@ -38,7 +38,7 @@ static void the_same_id_twice_in_flight_is_one_request(void **state)
     arrive(&rig, 1, VALUE("a"));
     assert_int_equal(rig.intake->admission.stats.duplicates, 1);
     assert_int_equal(mr_ticket_table_count(rig.intake->flight.submitted), 1);
-    mr_admission_done(&rig.intake->admission, ticket_named(&rig, "a"));
+    mr_admission_done(&rig.intake->admission, answered(ticket_named(&rig, "a")));
     assert_int_equal(mr_offset_ledger_base(partition->ledger), 2); /* both are answered */
     assert_int_equal(rig.intake->flight.count, 0);
     close_intake_rig(&rig);
@@ -58,7 +58,7 @@ static void what_is_no_request_is_dead_lettered(void **state)
         assert_int_equal(mr_status_class(take_refusal(&rig, &ticket, &dead_letter)),
                          MR_CLASS_REJECT);
         assert_true(dead_letter);
-        mr_admission_done(&rig.intake->admission, ticket);
+        mr_admission_done(&rig.intake->admission, answered(ticket));
     }
     assert_int_equal(rig.intake->admission.stats.dead_lettered, 3);
     assert_int_equal(mr_offset_ledger_base(partition->ledger), 3);
@@ -86,7 +86,7 @@ static void what_a_request_asks_in_vain_is_only_answered(void **state)
         assert_int_equal(take_refusal(&rig, &ticket, &dead_letter), cases[i].why);
         assert_false(dead_letter);
         assert_null(ticket_named(&rig, ticket->id));
-        mr_admission_done(&rig.intake->admission, ticket);
+        mr_admission_done(&rig.intake->admission, answered(ticket));
     }
     assert_int_equal(rig.intake->admission.stats.refused, 3);
     close_intake_rig(&rig);
@@ -123,7 +123,7 @@ static void a_cancel_may_come_before_its_request(void **state)
     assert_int_equal(rig.intake->admission.stats.cancelled, 0);
     arrive(&rig, 0, VALUE("a"));
     assert_int_equal(take_refusal(&rig, &ticket, NULL), MR_CANCELLED);
-    mr_admission_done(&rig.intake->admission, ticket);
+    mr_admission_done(&rig.intake->admission, answered(ticket));
     arrive(&rig, 1, VALUE("b"));
     cancel(&rig, "b"); /* the engine's now */
     assert_int_equal(rig.intake->admission.stats.cancelled, 2);
@@ -145,10 +145,10 @@ static void a_cancel_of_a_dropped_request_counts_for_the_next_copy(void **state)
     mr_admission_forget(&rig.intake->admission, partition); /* the partition went and comes back */
     assign_partition(&rig, 0, "");
     cancel(&rig, "a");
-    mr_admission_done(&rig.intake->admission, ticket);
+    mr_admission_done(&rig.intake->admission, answered(ticket));
     arrive(&rig, 0, VALUE("a"));
     assert_int_equal(take_refusal(&rig, &ticket, NULL), MR_CANCELLED);
-    mr_admission_done(&rig.intake->admission, ticket);
+    mr_admission_done(&rig.intake->admission, answered(ticket));
     close_intake_rig(&rig);
 }
 
@@ -205,7 +205,7 @@ static void assert_refused(struct intake_rig *rig, const char *id, enum mr_statu
     assert_int_equal(take_refusal(rig, &ticket, &dead_letter), why);
     assert_string_equal(ticket->id, id);
     assert_int_equal(dead_letter, why == MR_MALFORMED);
-    mr_admission_done(&rig->intake->admission, ticket);
+    mr_admission_done(&rig->intake->admission, answered(ticket));
 }
 
 static void a_deadline_header_that_has_passed_answers_without_decoding(void **state)
@@ -238,7 +238,9 @@ static void a_reply_topic_that_is_not_allowed_is_counted(void **state)
     assert_null(ticket_named(&rig, "a")->reply_topic);
     char *page = NULL;
     size_t length = 0;
-    assert_int_equal(mr_metrics_render(rig.metrics, NULL, true, &page, &length, NULL), MR_OK);
+    assert_int_equal(
+        mr_metrics_render(rig.metrics, &(struct mr_metrics_gauges){0}, &page, &length, NULL),
+        MR_OK);
     assert_non_null(strstr(page, "\nmillrace_replies_dropped_total 1\n"));
     free(page);
     close_intake_rig(&rig);
@@ -314,7 +316,7 @@ static void a_request_that_ends_workers_is_dead_lettered(void **state)
     assert_int_equal(take_refusal(&rig, &ticket, &dead_letter), MR_POISON);
     assert_true(dead_letter);
     assert_int_equal(rig.intake->admission.stats.redelivered, 1);
-    mr_admission_done(&rig.intake->admission, ticket);
+    mr_admission_done(&rig.intake->admission, answered(ticket));
     close_intake_rig(&rig);
 }
 
@@ -331,7 +333,7 @@ static void a_suspect_is_run_and_counted_as_one(void **state)
     assert_int_equal(ticket_named(&rig, "a")->attempt, 3);
     arrive(&rig, 1, VALUE("b"));
     assert_int_equal(rig.intake->flight.suspects, 1);
-    mr_admission_done(&rig.intake->admission, ticket_named(&rig, "a"));
+    mr_admission_done(&rig.intake->admission, answered(ticket_named(&rig, "a")));
     assert_int_equal(rig.intake->flight.suspects, 0);
     close_intake_rig(&rig);
 }
@@ -352,7 +354,7 @@ static void what_the_engine_refuses_for_now_is_parked_and_tried_again(void **sta
     cancel(&rig, "a");
     assert_int_equal(take_refusal(&rig, &ticket, NULL), MR_CANCELLED);
     assert_int_equal(rig.intake->flight.parked_count, 0);
-    mr_admission_done(&rig.intake->admission, ticket);
+    mr_admission_done(&rig.intake->admission, answered(ticket));
     close_intake_rig(&rig);
 }
 
@@ -369,7 +371,7 @@ static void a_log_that_was_replaced_is_read_from_its_new_place(void **state)
     assert_int_equal(partition->state, MR_PARTITION_OWNED);
     assert_int_equal(mr_offset_ledger_base(partition->ledger), 3);
     mr_admission_done(&rig.intake->admission,
-                      ticket_named(&rig, "old")); /* of an older life: not counted */
+                      answered(ticket_named(&rig, "old"))); /* of an older life: not counted */
     assert_int_equal(mr_offset_ledger_base(partition->ledger), 3);
     close_intake_rig(&rig);
 }

@@ -38,7 +38,7 @@ static void assert_cancelled(struct intake_rig *rig, uint32_t tenant_index)
     struct mr_ticket *ticket = NULL;
     assert_int_equal(take_refusal(rig, &ticket, NULL), MR_CANCELLED);
     assert_int_equal(ticket->tenant_index, tenant_index);
-    mr_admission_done(&rig->intake->admission, ticket);
+    mr_admission_done(&rig->intake->admission, answered(ticket));
 }
 
 static void a_cancel_may_name_the_tenant(void **state)

@@ -90,7 +90,7 @@ static void a_late_answer_is_not_that_of_the_next_commit(void **state)
     assert_true(schedule->due_ns < UINT64_MAX);
     struct mr_ticket *ticket = NULL;
     take_refusal(&rig, &ticket, NULL);
-    mr_admission_done(&rig.intake->admission, ticket);
+    mr_admission_done(&rig.intake->admission, answered(ticket));
     close_intake_rig(&rig);
 }
 

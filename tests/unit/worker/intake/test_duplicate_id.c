@@ -17,7 +17,7 @@ static void end_ticket_of(struct intake_rig *rig, uint32_t tenant_index, const c
     struct mr_ticket *ticket = ticket_of(rig, tenant_index, id);
     assert_non_null(ticket);
     mr_engine_return_waiting(rig->engine.engine, return_request, NULL);
-    mr_admission_done(&rig->intake->admission, ticket);
+    mr_admission_done(&rig->intake->admission, answered(ticket));
 }
 
 /* The refusal's ticket has its own offset and reply address, which publish writes to. */
@@ -32,7 +32,7 @@ static void assert_duplicate(struct intake_rig *rig, int64_t offset, const char 
         assert_string_equal(ticket->reply_topic, reply_topic);
     else
         assert_null(ticket->reply_topic);
-    mr_admission_done(&rig->intake->admission, ticket);
+    mr_admission_done(&rig->intake->admission, answered(ticket));
 }
 
 static void another_request_under_an_id_in_flight_is_answered_by_itself(void **state)
@@ -139,7 +139,7 @@ static void a_refused_request_leaves_its_id_free(void **state)
     open_two_tenants(&rig);
     arrive_in(&rig, 0, 0, VALUE("a", ""), NULL);
     assert_int_equal(take_refusal(&rig, &ticket, NULL), MR_EMPTY_PROMPT);
-    mr_admission_done(&rig.intake->admission, ticket);
+    mr_admission_done(&rig.intake->admission, answered(ticket));
     arrive_in(&rig, 0, 1, VALUE("a", "corrected"), NULL);
     assert_non_null(ticket_of(&rig, 0, "a"));
     close_intake_rig(&rig);

@@ -83,7 +83,7 @@ static struct mr_ticket *ready_with(struct rig *rig, int64_t offset, const char 
     assert_non_null(mail);
     struct mr_ticket *ticket = ((struct mr_refusal_mail *)mail)->ticket;
     ticket->publish.terminal = mail;
-    mr_exactly_once_ready(rig->exactly_once, ticket);
+    mr_exactly_once_ready(rig->exactly_once, answered(ticket));
     return ticket;
 }
 

@@ -51,7 +51,16 @@ static const char *const plain[] = {"--model-name", "fake", "--commit-interval",
 
 static void open_rig_with(struct rig *rig, const char *const *more, uint32_t tenant_count)
 {
-    struct mr_metrics_info info = {"w", "fake", "fp32", "cpu", MR_BLOCK_TOKENS, 2048, 8};
+    struct mr_metrics_info info = {"w",
+                                   "fake",
+                                   "fp32",
+                                   "cpu",
+                                   MR_BLOCK_TOKENS,
+                                   2048,
+                                   8,
+                                   &(struct mr_request_topic){.name = "r", .tenant = "default"},
+                                   1,
+                                   "2.0.2"};
     *rig = (struct rig){.intake = NULL};
     struct mr_mailbox_options mailbox = {256, 1 << 20, &rig->wake};
     open_serving(&rig->serving, "none.gguf", more);
@@ -111,6 +120,7 @@ static struct mr_refusal_mail *wait_refusal(struct rig *rig)
 static void acknowledge(struct rig *rig, struct mr_refusal_mail *mail)
 {
     struct mr_ticket *ticket = mail->ticket;
+    ticket->end = (struct mr_request_end){.finish = mail->finish, .error = mail->error.status};
     mr_mail_free(&mail->mail);
     ticket->done.kind = MR_MAIL_DONE;
     mr_mailbox_post_control(mr_intake_mailbox(rig->intake), &ticket->done);

@@ -194,7 +194,7 @@ static void cancelled_while_it_waits_for_the_answer(void **state)
     assert_int_equal(rig->intake.intake->lookups.bytes, 0);
     list_redis_answer_held(&rig->redis);
     turn(rig); /* the answer finds nobody */
-    mr_admission_done(&rig->intake.intake->admission, ticket);
+    mr_admission_done(&rig->intake.intake->admission, answered(ticket));
     rig->redis.holding = false;
 }
 
@@ -254,7 +254,7 @@ static void two_workers_down_is_poison_whatever_the_commits_say(void **state)
     assert_int_equal(ticket->attempt, 3);
     assert_int_equal(rig->intake.intake->admission.stats.dead_lettered, 1);
     assert_true(rig->redis.count > 0);
-    mr_admission_done(&rig->intake.intake->admission, ticket);
+    mr_admission_done(&rig->intake.intake->admission, answered(ticket));
     assert_int_equal(rig->redis.count, 0); /* it is answered: nothing more is to be known of it */
 }
 
@@ -267,7 +267,7 @@ static void a_list_is_deleted_when_the_result_is_on_the_broker(void **state)
     struct mr_ticket *ticket = ticket_named(&rig->intake, "a");
     begin(&rig->intake, ticket);
     assert_int_equal(rig->redis.count, 1);
-    mr_admission_done(&rig->intake.intake->admission, ticket);
+    mr_admission_done(&rig->intake.intake->admission, answered(ticket));
     assert_int_equal(rig->redis.count, 0);
 }
 
@@ -282,7 +282,7 @@ static void handing_back_is_noted_and_dropping_alone_is_not(void **state)
     mr_admission_each_running(&rig->intake.intake->admission, NULL, mr_starts_release);
     assert_int_equal(rig->redis.count, 2); /* began; was handed back */
     atomic_store(&ticket->dropped, true);
-    mr_admission_done(&rig->intake.intake->admission, ticket);
+    mr_admission_done(&rig->intake.intake->admission, answered(ticket));
     assert_int_equal(rig->redis.count, 2); /* the next owner reads it */
 }
 

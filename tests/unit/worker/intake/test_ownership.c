@@ -91,7 +91,7 @@ static void somebody_elses_commit_drops_what_ran_before(void **state)
     revoke(&rig, MR_KAFKA_REVOKE_PAUSE);
     assign_partition(&rig, 7, "");
     assert_true(atomic_load(&ticket_named(&rig, "a")->dropped));
-    mr_admission_done(&rig.intake->admission, ticket_named(&rig, "a"));
+    mr_admission_done(&rig.intake->admission, answered(ticket_named(&rig, "a")));
     assert_int_equal(mr_offset_ledger_base(partition->ledger), 7);
     close_intake_rig(&rig);
 }
@@ -217,7 +217,7 @@ static void drain_waits_for_what_runs_and_for_nothing_else(void **state)
     struct mr_kafka_claim other = {.topic = "r", .partition = 1, .committed = 0};
     mr_ownership_assign(ownership, &other, 1, &rig.now);
     assert_true(mr_admission_may_take(&rig.intake->admission, 0, 1)); /* one that stays */
-    mr_admission_done(&rig.intake->admission, ticket_named(&rig, "a"));
+    mr_admission_done(&rig.intake->admission, answered(ticket_named(&rig, "a")));
     mr_ownership_hold(ownership, &rig.now);
     assert_int_equal(ownership->revocation, MR_REVOCATION_RELEASING);
     assert_null(ticket_named(&rig, "a")); /* it ended */

@@ -14,7 +14,12 @@
 
 #include <cmocka.h>
 
-static const struct mr_metrics_info info = {.worker = "w\"1",
+static const struct mr_request_topic topics[] = {{.name = "red", .tenant = "r"},
+                                                 {.name = "blue", .tenant = "b"}};
+static const struct mr_metrics_info info = {.topics = topics,
+                                            .topic_count = 2,
+                                            .kafka_version = "2.8.0",
+                                            .worker = "w\"1",
                                             .model = "m\\n",
                                             .dtype = "bf16",
                                             .device = "cpu",
@@ -40,10 +45,11 @@ static int destroy(void **state)
 /* The rendered page; the caller frees it. */
 static char *page(struct mr_metrics *metrics, const struct mr_engine_stats *engine)
 {
-    char *text;
+    char *text = NULL;
     size_t length;
     struct mr_error err;
-    assert_int_equal(mr_metrics_render(metrics, engine, true, &text, &length, &err), MR_OK);
+    struct mr_metrics_gauges gauges = {.engine = engine, .ready = true, .parked = 3};
+    assert_int_equal(mr_metrics_render(metrics, &gauges, &text, &length, &err), MR_OK);
     assert_int_equal(strlen(text), length);
     return text;
 }
@@ -73,7 +79,8 @@ static void counters_add_up(void **state)
     has(text, "millrace_records_consumed_total 42\n");
     has(text, "millrace_dead_letters_total 0\n");
     has(text, "millrace_ready 1\n");
-    has(text, "millrace_build_info{version=\"" MR_VERSION "\"} 1\n");
+    has(text, "millrace_requests_parked 3\n");
+    has(text, "millrace_build_info{version=\"" MR_VERSION "\",librdkafka=\"2.8.0\"} 1\n");
     has(text, "millrace_model_info{worker=\"w\\\"1\",model=\"m\\\\n\",dtype=\"bf16\",");
     assert_null(strstr(text, "millrace_requests_running"));
     free(text);
@@ -100,48 +107,11 @@ static void transactions_are_counted_and_the_open_one_has_an_age(void **state)
     free(text);
 }
 
-static void engine_statistics_are_rendered(void **state)
+static void times_of_tokens_fill_their_histograms(void **state)
 {
-    struct mr_engine_stats engine = {.running = 3,
-                                     .waiting = 5,
-                                     .cache.block_count = 8,
-                                     .cache.free_count = 2,
-                                     .cache.cached_count = 4,
-                                     .cache.held_count = 2,
-                                     .cache.queries_tokens = 1000,
-                                     .cache.hit_tokens = 250,
-                                     .generated_tokens = 77,
-                                     .preemptions = 1,
-                                     .model_ns = 1500000000};
-    char *text = page(*state, &engine);
-    has(text, "millrace_requests_running 3\n");
-    has(text, "millrace_requests_waiting{where=\"local\"} 5\n");
-    has(text, "millrace_kv_usage_ratio 0.25\n");
-    has(text, "millrace_kv_blocks{state=\"cached\"} 4\n");
-    has(text, "millrace_prefix_cache_hits_tokens_total{tier=\"local\"} 250\n");
-    has(text, "millrace_generation_tokens_total 77\n");
-    has(text, "millrace_preemptions_total 1\n");
-    has(text, "millrace_model_seconds_total 1.5\n");
-    free(text);
-}
-
-static void results_fill_reasons_and_histograms(void **state)
-{
-    struct mr_choice choice = {.finish = MR_FINISH_EOS, .completion_tokens = 21};
-    struct mr_result result = result_of(&choice);
-    mr_metrics_observe_result(*state, &result, 2000);
-    mr_metrics_observe_result(*state, &result, -1);
     mr_metrics_observe_gap(*state, 30000000);
     mr_metrics_observe_publish_delay(*state, 2000000);
     char *text = page(*state, NULL);
-    has(text, "millrace_requests_finished_total{reason=\"eos\"} 2\n");
-    has(text, "millrace_requests_finished_total{reason=\"rejected\"} 0\n");
-    has(text, "millrace_time_to_first_token_seconds_count{from=\"intake\"} 2\n");
-    has(text, "millrace_time_to_first_token_seconds_sum{from=\"record\"} 2\n");
-    has(text, "millrace_e2e_request_latency_seconds_sum 6\n");
-    has(text, "millrace_request_decode_time_seconds_sum 4\n");
-    has(text, "millrace_request_queue_time_seconds_sum 0.8\n");
-    has(text, "millrace_request_generation_tokens_sum 42\n");
     has(text, "millrace_inter_token_latency_seconds_bucket{le=\"0.05\"} 1\n");
     has(text, "millrace_inter_token_latency_seconds_bucket{le=\"0.025\"} 0\n");
     has(text, "millrace_publish_delay_seconds_bucket{le=\"0.0025\"} 1\n");
@@ -149,16 +119,16 @@ static void results_fill_reasons_and_histograms(void **state)
     free(text);
 }
 
-static void rejected_requests_do_not_flatter_the_times(void **state)
+static void the_page_has_the_parts_of_other_modules(void **state)
 {
-    struct mr_choice choice = {.finish = MR_FINISH_REJECTED};
+    struct mr_engine_stats engine = {.running = 3};
+    struct mr_choice choice = {.finish = MR_FINISH_EOS, .completion_tokens = 21};
     struct mr_result result = result_of(&choice);
-    result.error = MR_MALFORMED;
-    mr_metrics_observe_result(*state, &result, -1);
-    char *text = page(*state, NULL);
-    has(text, "millrace_requests_finished_total{reason=\"rejected\"} 1\n");
-    has(text, "millrace_request_errors_total{code=\"malformed\",status=\"MALFORMED\"} 1\n");
-    has(text, "millrace_e2e_request_latency_seconds_count 0\n");
+    mr_metrics_observe_result(*state, 1, &result, 2000);
+    char *text = page(*state, &engine);
+    has(text, "millrace_requests_running 3\n");
+    has(text, "millrace_e2e_request_latency_seconds_count{topic=\"blue\"} 1\n");
+    assert_non_null(strstr(text, "\nprocess_open_fds "));
     free(text);
 }
 
@@ -196,7 +166,7 @@ static void the_page_is_well_formed(void **state)
     struct mr_engine_stats engine = {.running = 1};
     struct mr_choice choice = {.finish = MR_FINISH_LENGTH, .completion_tokens = 1};
     struct mr_result result = result_of(&choice);
-    mr_metrics_observe_result(*state, &result, 5);
+    mr_metrics_observe_result(*state, 0, &result, 5);
     mr_metrics_set_lag(*state, "t", 0, 1, 1);
     char *text = page(*state, &engine);
     for (char *line = text; *line; line = strchr(line, '\n') + 1) {
@@ -221,8 +191,9 @@ static void *feed(void *metrics)
     struct mr_result result = result_of(&choice);
     for (int i = 0; i < 1000; i++) {
         mr_metrics_add(metrics, MR_COUNTER_COMMITS, 1);
-        mr_metrics_observe_result(metrics, &result, 1);
+        mr_metrics_observe_result(metrics, 0, &result, 1);
         mr_metrics_observe_gap(metrics, 1000000);
+        mr_metrics_count_end(metrics, 0, &(struct mr_request_end){.finish = MR_FINISH_EOS});
     }
     return NULL;
 }
@@ -238,7 +209,8 @@ static void threads_update_while_a_page_is_rendered(void **state)
     char *text = page(*state, NULL);
     has(text, "millrace_commits_total 3000\n");
     has(text, "millrace_inter_token_latency_seconds_count 3000\n");
-    has(text, "millrace_requests_finished_total{reason=\"eos\"} 3000\n");
+    has(text, "millrace_requests_finished_total{reason=\"eos\",code=\"\",topic=\"red\",tenant="
+              "\"r\"} 3000\n");
     free(text);
 }
 
@@ -249,9 +221,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         METRICS_TEST(counters_add_up),
         METRICS_TEST(transactions_are_counted_and_the_open_one_has_an_age),
-        METRICS_TEST(engine_statistics_are_rendered),
-        METRICS_TEST(results_fill_reasons_and_histograms),
-        METRICS_TEST(rejected_requests_do_not_flatter_the_times),
+        METRICS_TEST(times_of_tokens_fill_their_histograms),
+        METRICS_TEST(the_page_has_the_parts_of_other_modules),
         METRICS_TEST(lag_is_by_partition_until_it_is_dropped),
         METRICS_TEST(partitions_beyond_the_limit_are_left_out),
         METRICS_TEST(the_page_is_well_formed),

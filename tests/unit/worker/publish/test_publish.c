@@ -55,7 +55,10 @@ static void open_rig(struct rig *rig)
 {
     *rig = (struct rig){.publish = NULL};
     struct mr_log_options log = {.fd = 2, .format = MR_LOG_TEXT, .worker = "w"};
-    struct mr_metrics_info info = {"w", "m", "fp32", "cpu", 16, 64, 1};
+    struct mr_metrics_info info = {
+        "w", "m",    "fp32", "cpu",
+        16,  64,     1,      &(struct mr_request_topic){.name = "r", .tenant = "default"},
+        1,   "2.0.2"};
     struct mr_mailbox_options mailbox = {16, 1 << 20, &rig->wake};
     const struct mr_kafka_record record = {.topic = "r", .offset = 5};
     open_broker(&rig->broker);

@@ -13,7 +13,10 @@ struct storing {
 
 static void open_storing(struct storing *storing)
 {
-    struct mr_metrics_info info = {"w", "m", "fp32", "cpu", 16, 64, 1};
+    struct mr_metrics_info info = {
+        "w", "m",    "fp32", "cpu",
+        16,  64,     1,      &(struct mr_request_topic){.name = "r", .tenant = "default"},
+        1,   "2.0.2"};
     const struct mr_progress_origin origin = {.group = "g", .tenant = "t", .topic = "r"};
     const struct mr_request request = {.choice_count = 1};
     memset(storing, 0, sizeof *storing);

@@ -90,7 +90,10 @@ static void a_reply_needs_an_existing_topic_and_partition(void **state)
     struct outcome outcome = {.status = MR_AGAIN};
     struct mr_log *log = NULL;
     struct mr_metrics *metrics = NULL;
-    struct mr_metrics_info info = {"w", "m", "fp32", "cpu", 16, 64, 1};
+    struct mr_metrics_info info = {
+        "w", "m",    "fp32", "cpu",
+        16,  64,     1,      &(struct mr_request_topic){.name = "r", .tenant = "default"},
+        1,   "2.0.2"};
     struct mr_log_options logging = {.fd = 2, .format = MR_LOG_TEXT, .worker = "w"};
     assert_int_equal(mr_metrics_create(&metrics, &info, NULL), MR_OK);
     assert_int_equal(mr_log_create(&log, &logging, NULL), MR_OK);
@@ -175,7 +178,10 @@ static void each_kind_of_record_is_counted_by_itself(void **state)
     (void)state;
     struct mr_terminal_stats stats = {0};
     struct mr_metrics *metrics = NULL;
-    struct mr_metrics_info info = {"w", "m", "fp32", "cpu", 16, 64, 1};
+    struct mr_metrics_info info = {
+        "w", "m",    "fp32", "cpu",
+        16,  64,     1,      &(struct mr_request_topic){.name = "r", .tenant = "default"},
+        1,   "2.0.2"};
     assert_int_equal(mr_metrics_create(&metrics, &info, NULL), MR_OK);
     mr_terminal_count(&stats, metrics, MR_PART_RESULT);
     mr_terminal_count(&stats, metrics, MR_PART_RESULT);

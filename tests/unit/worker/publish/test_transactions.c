@@ -65,7 +65,10 @@ static void open_transactions(struct rig *rig)
 static void open_rig_of(struct rig *rig, uint64_t transaction_timeout_ns)
 {
     struct mr_log_options log = {.fd = 2, .format = MR_LOG_TEXT, .worker = "w"};
-    struct mr_metrics_info info = {"w", "m", "fp32", "cpu", 16, 64, 1};
+    struct mr_metrics_info info = {
+        "w", "m",    "fp32", "cpu",
+        16,  64,     1,      &(struct mr_request_topic){.name = "r", .tenant = "default"},
+        1,   "2.0.2"};
     *rig = (struct rig){.topic = {.name = "r"}, .commit = {.offset = 2, .metadata = "text"}};
     open_broker(&rig->broker);
     rig->broker.kafka.transaction_timeout_ns = transaction_timeout_ns;

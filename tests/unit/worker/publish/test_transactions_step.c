@@ -103,7 +103,10 @@ static int open_rig(void **state)
 {
     struct rig *rig = *state = calloc(1, sizeof *rig);
     struct mr_log_options log = {.fd = 2, .format = MR_LOG_TEXT, .worker = "w"};
-    struct mr_metrics_info info = {"w", "m", "fp32", "cpu", 16, 64, 1};
+    struct mr_metrics_info info = {
+        "w", "m",    "fp32", "cpu",
+        16,  64,     1,      &(struct mr_request_topic){.name = "r", .tenant = "default"},
+        1,   "2.0.2"};
     struct mr_transactions_options options = {.producer = {rig, open_port}, .output = test_output};
     fake_producer_opener(&rig->producer);
     assert_int_equal(mr_log_create(&options.log, &log, NULL), MR_OK);

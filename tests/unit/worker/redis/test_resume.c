@@ -35,7 +35,16 @@ static void on_silence(void *context, bool silent)
 static void open_with(struct rig *rig, uint64_t bytes_max, const struct mr_frame_secret *secrets,
                       size_t secret_count)
 {
-    struct mr_metrics_info info = {"w", "fake", "fp32", "cpu", MR_BLOCK_TOKENS, 2048, 8};
+    struct mr_metrics_info info = {"w",
+                                   "fake",
+                                   "fp32",
+                                   "cpu",
+                                   MR_BLOCK_TOKENS,
+                                   2048,
+                                   8,
+                                   &(struct mr_request_topic){.name = "r", .tenant = "default"},
+                                   1,
+                                   "2.0.2"};
     struct mr_mailbox_options mailbox = {256, 1 << 20, &rig->wake};
     *rig = (struct rig){.prompt = {1, 2, 3, 4}};
     rig->request = (struct mr_request){

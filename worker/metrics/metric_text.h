@@ -1,0 +1,18 @@
+/* metric_text - prints single lines of the Prometheus text format (version 0.0.4): a metric's HELP
+ * and TYPE, a value, a label.
+ *
+ * Threads: any (no state). Memory: none. Errors: those of the stream, which its owner checks. */
+#ifndef MR_WORKER_METRICS_METRIC_TEXT_H
+#define MR_WORKER_METRICS_METRIC_TEXT_H
+
+#include <stdio.h>
+
+/* type: counter, gauge or histogram. */
+void mr_metric_put_head(FILE *out, const char *name, const char *type, const char *help);
+/* A metric without labels: its head and its value. */
+void mr_metric_put_value(FILE *out, const char *name, const char *type, const char *help,
+                         double value);
+/* One label, name="value", with backslash, quote and line feed escaped. */
+void mr_metric_put_label(FILE *out, const char *name, const char *value);
+
+#endif
