@@ -8,6 +8,7 @@
 
 struct mr_thread {
     struct mr_thread_options options;
+    struct mr_heartbeat *heartbeat; /* NULL: the thread is not watched */
     pthread_t thread;
     atomic_bool stopping;
     pthread_mutex_t mutex;
@@ -31,8 +32,13 @@ static void *run(void *argument)
 {
     struct mr_thread *thread = argument;
     if (thread->options.computes) mr_slice_usual();
-    while (!atomic_load(&thread->stopping))
-        sleep_until(thread, thread->options.step(thread->options.state, mr_clock_now()));
+    while (!atomic_load(&thread->stopping)) {
+        struct mr_time now = mr_clock_now();
+        mr_heartbeat_begin(thread->heartbeat, now.ns);
+        uint64_t next_ns = thread->options.step(thread->options.state, now);
+        mr_heartbeat_end(thread->heartbeat);
+        sleep_until(thread, next_ns);
+    }
     pthread_mutex_lock(&thread->mutex);
     thread->ended = true;
     pthread_cond_signal(&thread->ending);
@@ -42,6 +48,7 @@ static void *run(void *argument)
 
 static void destroy(struct mr_thread *thread)
 {
+    mr_heartbeat_remove(thread->heartbeat);
     pthread_cond_destroy(&thread->ending);
     pthread_mutex_destroy(&thread->mutex);
     free(thread);
@@ -54,6 +61,7 @@ enum mr_status mr_thread_start(struct mr_thread **out, const struct mr_thread_op
     struct mr_thread *thread = calloc(1, sizeof *thread);
     if (!thread) return mr_fail(err, MR_NOMEM, "no memory for the thread %s", options->name);
     thread->options = *options;
+    thread->heartbeat = mr_heartbeat_add(options->heartbeats, options->name, options->step_max_ns);
     pthread_condattr_t monotonic;
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);

@@ -13,6 +13,7 @@
 
 #include "codec/status.h"
 #include "worker/base/clock.h"
+#include "worker/base/heartbeat.h"
 #include "worker/base/wake.h"
 
 #define MR_THREAD_SOCKETS_MAX 64u
@@ -30,6 +31,10 @@ struct mr_thread_options {
     size_t (*sockets)(void *state, struct pollfd *fds, size_t max);
     /* this thread computes: it gets time slices of the default length (worker/base/slice.h) */
     bool computes;
+    /* Where the thread is watched, borrowed; NULL: it is not. A step that lasts longer than
+     * step_max_ns counts as stuck. */
+    struct mr_heartbeats *heartbeats;
+    uint64_t step_max_ns;
 };
 
 enum mr_status mr_thread_start(struct mr_thread **out, const struct mr_thread_options *options,

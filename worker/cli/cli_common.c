@@ -16,15 +16,25 @@ int mr_cli_fail(const struct mr_error *err)
     return (int)mr_worker_exit_code(err->status);
 }
 
-void mr_cli_signals_open(struct mr_cli_signals *signals)
+static int watch(int fd, bool hangups)
 {
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGTERM);
+    if (hangups) sigaddset(&set, SIGHUP);
     pthread_sigmask(SIG_BLOCK, &set, NULL);
-    signals->count = 0;
-    signals->fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+    return signalfd(fd, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+}
+
+void mr_cli_signals_open(struct mr_cli_signals *signals)
+{
+    *signals = (struct mr_cli_signals){.fd = watch(-1, false)};
+}
+
+void mr_cli_signals_watch_hangups(struct mr_cli_signals *signals)
+{
+    if (signals->fd >= 0) watch(signals->fd, true);
 }
 
 void mr_cli_signals_close(struct mr_cli_signals *signals)
@@ -40,7 +50,7 @@ bool mr_cli_signals_wait(struct mr_cli_signals *signals, int other_fd, int timeo
     struct signalfd_siginfo info;
     poll(sources, other_fd >= 0 ? 2 : 1, timeout_ms);
     while (read(signals->fd, &info, sizeof info) == (ssize_t)sizeof info)
-        signals->count++;
+        (*(info.ssi_signo == SIGHUP ? &signals->hangups : &signals->count))++;
     return signals->count > 0;
 }
 

@@ -19,9 +19,12 @@ int mr_cli_fail(const struct mr_error *err);
  * thread and in every thread created afterwards. */
 struct mr_cli_signals {
     int fd;
-    unsigned count; /* signals received since _open */
+    unsigned count;   /* SIGINT and SIGTERM received since _open */
+    unsigned hangups; /* SIGHUP received since _watch_hangups */
 };
 void mr_cli_signals_open(struct mr_cli_signals *signals);
+/* SIGHUP is counted too, from now on, instead of ending the process. */
+void mr_cli_signals_watch_hangups(struct mr_cli_signals *signals);
 void mr_cli_signals_close(struct mr_cli_signals *signals);
 /* Blocks until a signal arrives, other_fd is readable (-1: no other descriptor) or timeout_ms have
  * passed (-1: no timeout). Returns true if at least one signal has arrived since

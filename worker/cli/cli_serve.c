@@ -1,5 +1,6 @@
 /* millrace serve: runs a worker until SIGTERM or SIGINT. */
 #include "worker/base/clock.h"
+#include "worker/base/log_file.h"
 #include "worker/cli/cli.h"
 #include "worker/cli/cli_common.h"
 #include "worker/redis/tier_metrics.h"
@@ -15,6 +16,8 @@ struct serving {
     struct mr_cli_signals signals; /* read by the thread of `shutdown` */
     struct mr_shutdown *shutdown;
     struct mr_log *log;
+    struct mr_log_file log_file; /* what stderr is open on */
+    unsigned hangups;            /* how many SIGHUP have been obeyed */
     /* the worker's statistics at the time of the last stats line in the log */
     struct mr_worker_stats before;
     uint64_t before_ns; /* when the last stats line was logged */
@@ -36,10 +39,22 @@ static bool stop_now(void *context)
     return mr_shutdown_signals(serving->shutdown) > 1;
 }
 
+/* After SIGHUP: the log file may have been renamed. */
+static void reopen_log(struct serving *serving)
+{
+    struct mr_error err = {0};
+    serving->hangups = serving->signals.hangups;
+    if (mr_log_file_reopen(&serving->log_file, &err) == MR_OK)
+        mr_log_info(serving->log, "SIGHUP: the log file was opened again");
+    else
+        mr_log_error(serving->log, "SIGHUP: %s", err.detail);
+}
+
 static unsigned count_signals(void *context)
 {
     struct serving *serving = context;
     mr_cli_signals_wait(&serving->signals, -1, 0);
+    if (serving->signals.hangups != serving->hangups) reopen_log(serving);
     return serving->signals.count;
 }
 
@@ -172,7 +187,9 @@ static enum mr_exit serve(struct serving *serving, const struct mr_config *confi
 int mr_cli_serve(const struct mr_config *config, struct mr_log *log)
 {
     struct serving serving = {.log = log};
+    mr_log_file_remember(&serving.log_file, STDERR_FILENO);
     mr_cli_signals_open(&serving.signals);
+    mr_cli_signals_watch_hangups(&serving.signals);
     enum mr_exit code = serve(&serving, config);
     mr_shutdown_destroy(serving.shutdown);
     mr_cli_signals_close(&serving.signals);

@@ -6,14 +6,24 @@
 #include <string.h>
 #include <sys/socket.h>
 
+/* One open connection in the list of all, oldest first. */
+struct place {
+    struct MHD_Connection *connection; /* NULL: the place is free */
+    uint64_t number;                   /* connections are numbered in the order of their start */
+    bool leaving;                      /* it has the short timeout */
+};
+
 struct mr_http {
     struct MHD_Daemon *daemon;
+    struct place places[MR_HTTP_CONNECTIONS_MAX]; /* of the HTTP library's thread */
+    uint64_t connections;                         /* started so far */
     mr_http_answer *answer;
     void *context;
     uint16_t port;
 };
 
-#define HOST_BYTES_MAX ((size_t)256)
+#define LEAVING_SECONDS 1u
+#define HOST_BYTES_MAX  ((size_t)256)
 
 static const char *const page_paths[MR_HTTP_PAGE_COUNT] = {"/livez", "/readyz", "/metrics"};
 
@@ -82,6 +92,40 @@ static enum mr_status resolve(const char *address, struct addrinfo **out, struct
     return MR_OK;
 }
 
+/* Shortens the timeout of the oldest connection that has not the short one yet, if half of the
+ * places are taken. */
+static void end_oldest(struct mr_http *http)
+{
+    struct place *oldest = NULL;
+    unsigned count = 0;
+    for (unsigned i = 0; i < MR_HTTP_CONNECTIONS_MAX; i++) {
+        struct place *place = &http->places[i];
+        count += place->connection != NULL;
+        if (place->connection && !place->leaving && (!oldest || place->number < oldest->number))
+            oldest = place;
+    }
+    if (!oldest || count < MR_HTTP_CONNECTIONS_MAX / 2) return;
+    oldest->leaving = true;
+    MHD_set_connection_option(oldest->connection, MHD_CONNECTION_OPTION_TIMEOUT, LEAVING_SECONDS);
+}
+
+/* Threads: the HTTP library's thread. */
+static void on_connection(void *context, struct MHD_Connection *connection, void **state,
+                          enum MHD_ConnectionNotificationCode code)
+{
+    struct mr_http *http = context;
+    (void)state;
+    bool starts = code == MHD_CONNECTION_NOTIFY_STARTED;
+    if (starts) end_oldest(http);
+    for (unsigned i = 0; i < MR_HTTP_CONNECTIONS_MAX; i++) {
+        struct place *place = &http->places[i];
+        if (place->connection != (starts ? NULL : connection)) continue;
+        *place =
+            (struct place){.connection = starts ? connection : NULL, .number = http->connections++};
+        return;
+    }
+}
+
 static struct MHD_Daemon *listen_on(struct mr_http *http, const struct addrinfo *address)
 {
     unsigned flags = MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL;
@@ -90,7 +134,7 @@ static struct MHD_Daemon *listen_on(struct mr_http *http, const struct addrinfo 
                             address->ai_addr, MHD_OPTION_CONNECTION_LIMIT, MR_HTTP_CONNECTIONS_MAX,
                             MHD_OPTION_CONNECTION_TIMEOUT, MR_HTTP_IDLE_SECONDS,
                             MHD_OPTION_CONNECTION_MEMORY_LIMIT, MR_HTTP_CONNECTION_BYTES,
-                            MHD_OPTION_END);
+                            MHD_OPTION_NOTIFY_CONNECTION, on_connection, http, MHD_OPTION_END);
 }
 
 enum mr_status mr_http_start(struct mr_http **out, const char *address, mr_http_answer *answer,

@@ -4,6 +4,9 @@
 
 #include <stdlib.h>
 
+/* Longest time of one step: calls of librdkafka, which have timeouts. */
+#define STEP_MAX_NS ((uint64_t)60000000000)
+
 #define CANCEL_TIMEOUT_MS 5000u
 #define RECOVERY_MS       5000u
 /* requests in flight beside those queued and running in the engine: answered errors and waiting
@@ -239,8 +242,12 @@ enum mr_status mr_intake_start(struct mr_intake *intake, const struct mr_intake_
 {
     enum mr_status status = mr_intake_open(intake, targets, err);
     if (status != MR_OK) return status;
-    struct mr_thread_options options = {
-        .name = "intake", .step = step, .state = intake, .wake = &intake->wake};
+    struct mr_thread_options options = {.name = "intake",
+                                        .step = step,
+                                        .state = intake,
+                                        .wake = &intake->wake,
+                                        .heartbeats = intake->options.kafka->heartbeats,
+                                        .step_max_ns = STEP_MAX_NS};
     if (intake->recovery) status = mr_recovery_start(intake->recovery, err);
     if (status == MR_OK) status = mr_thread_start(&intake->thread, &options, err);
     if (status == MR_OK) return MR_OK;

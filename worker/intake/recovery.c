@@ -2,10 +2,14 @@
 
 #include "worker/base/thread.h"
 #include "worker/kafka/header_names.h"
+#include "worker/kafka/kafka_conf.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Longest time of one step: a reading of the results, which has a timeout. */
+#define STEP_MAX_NS ((uint64_t)120000000000)
 
 #define MS_NS      ((uint64_t)1000000)
 #define READ_BURST 256u /* most result records read between two checks of the deadline */
@@ -242,8 +246,12 @@ static uint64_t step(void *state, struct mr_time now)
 
 enum mr_status mr_recovery_start(struct mr_recovery *recovery, struct mr_error *err)
 {
-    struct mr_thread_options options = {
-        .name = "recovery", .step = step, .state = recovery, .wake = &recovery->wake};
+    struct mr_thread_options options = {.name = "recovery",
+                                        .step = step,
+                                        .state = recovery,
+                                        .wake = &recovery->wake,
+                                        .heartbeats = recovery->options.kafka->heartbeats,
+                                        .step_max_ns = STEP_MAX_NS};
     return mr_thread_start(&recovery->thread, &options, err);
 }
 

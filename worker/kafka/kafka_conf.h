@@ -12,6 +12,7 @@
 #define MR_WORKER_KAFKA_KAFKA_CONF_H
 
 #include "codec/status.h"
+#include "worker/base/heartbeat.h"
 #include "worker/config/config.h"
 
 #include <stdatomic.h>
@@ -45,6 +46,7 @@ struct mr_kafka_options {
     /* true: the worker ends, so calls that wait for a broker should return soon. NULL: it does
      * not */
     const atomic_bool *ending;
+    struct mr_heartbeats *heartbeats; /* watches the threads that use the clients; NULL: none */
 };
 
 enum mr_kafka_role {

@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Longest time of one step: librdkafka's metadata call, which has a timeout. */
+#define STEP_MAX_NS ((uint64_t)120000000000)
+
 #define LOOKUPS_MAX     64u
 #define TOPIC_BYTES_MAX 249u
 #define TIMEOUT_MS      2000u
@@ -186,8 +189,12 @@ enum mr_status mr_kafka_lookup_query(struct mr_kafka_lookup *lookup, const char 
     /* the name is too long for a Kafka topic, so no such topic exists: return 0 partitions */
     if (strlen(topic) > TOPIC_BYTES_MAX) return MR_OK;
     if (!lookup->thread) {
-        struct mr_thread_options options = {
-            .name = "topic-lookup", .step = step, .state = lookup, .wake = &lookup->wake};
+        struct mr_thread_options options = {.name = "topic-lookup",
+                                            .step = step,
+                                            .state = lookup,
+                                            .wake = &lookup->wake,
+                                            .heartbeats = lookup->kafka->heartbeats,
+                                            .step_max_ns = STEP_MAX_NS};
         enum mr_status status = mr_thread_start(&lookup->thread, &options, err);
         if (status != MR_OK) return status;
     }

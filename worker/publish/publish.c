@@ -7,6 +7,9 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+/* Longest time of one step: it waits for nothing. */
+#define STEP_MAX_NS ((uint64_t)60000000000)
+
 #define MAIL_COUNT_MAX 65536u
 #define MAIL_BYTES_MAX ((size_t)64 << 20)
 #define SECOND_NS      ((uint64_t)1000000000)
@@ -224,8 +227,12 @@ fail_memory:
 
 enum mr_status mr_publish_start(struct mr_publish *publish, struct mr_error *err)
 {
-    struct mr_thread_options options = {
-        .name = "publish", .step = step, .state = publish, .wake = &publish->wake};
+    struct mr_thread_options options = {.name = "publish",
+                                        .step = step,
+                                        .state = publish,
+                                        .wake = &publish->wake,
+                                        .heartbeats = publish->options.heartbeats,
+                                        .step_max_ns = STEP_MAX_NS};
     return mr_thread_start(&publish->thread, &options, err);
 }
 

@@ -47,6 +47,7 @@ struct mr_publish_options {
     struct mr_resume *resume; /* stores tokens in Redis; borrowed. NULL: tokens are not stored */
     struct mr_log *log;
     struct mr_metrics *metrics;
+    struct mr_heartbeats *heartbeats; /* watches the thread; NULL: none */
     void (*failed)(void *context, const struct mr_error *err);
     void *context;
 };

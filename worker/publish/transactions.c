@@ -6,6 +6,10 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+/* Longest time of one step: a call of librdkafka waits for at most
+ * its own timeouts. */
+#define STEP_MAX_NS ((uint64_t)120000000000)
+
 /* time until a retry; a delivery report or a finished lookup wakes the thread earlier */
 #define RETRY_NS ((uint64_t)100000000)
 
@@ -352,8 +356,12 @@ enum mr_status mr_transactions_create(struct mr_transactions **out,
 
 enum mr_status mr_transactions_start(struct mr_transactions *transactions, struct mr_error *err)
 {
-    struct mr_thread_options options = {
-        .name = "transactions", .step = step, .state = transactions, .wake = &transactions->wake};
+    struct mr_thread_options options = {.name = "transactions",
+                                        .step = step,
+                                        .state = transactions,
+                                        .wake = &transactions->wake,
+                                        .heartbeats = transactions->options.heartbeats,
+                                        .step_max_ns = STEP_MAX_NS};
     return mr_thread_start(&transactions->thread, &options, err);
 }
 

@@ -35,6 +35,7 @@ struct mr_transactions_options {
     struct mr_output_options output;
     struct mr_log *log;
     struct mr_metrics *metrics;
+    struct mr_heartbeats *heartbeats; /* watches the thread; NULL: none */
 };
 
 struct mr_transactions_job {

@@ -269,6 +269,7 @@ static enum mr_status open_all(struct mr_tier_redis *tier,
     struct mr_tier_thread_options thread = {.ttl_s = (options->ttl_ns + SECOND_NS - 1) / SECOND_NS,
                                             .secrets = access.secrets,
                                             .log = options->log,
+                                            .heartbeats = options->heartbeats,
                                             .notify = notify,
                                             .context = tier};
     struct mr_tier_queue_options queue = {.thread_count = options->connections + 1,

@@ -30,6 +30,7 @@ struct mr_tier_redis_options {
     enum mr_frame_codec codec; /* how the engine encodes KV in a value */
     bool second_touch;
     struct mr_log *log;
+    struct mr_heartbeats *heartbeats; /* watches the threads; NULL: none */
 };
 
 struct mr_tier_redis_stats {

@@ -10,6 +10,9 @@
 #include <string.h>
 #include <sys/random.h>
 
+/* Longest time of one step: it waits for a name server at most. */
+#define STEP_MAX_NS ((uint64_t)120000000000)
+
 /* most values in flight: one is received while the next one is requested */
 #define VALUES_MAX         2u
 #define LOOKUPS_MAX        2048u /* most lookups in flight */
@@ -407,8 +410,13 @@ static size_t sockets(void *state, struct pollfd *fds, size_t max)
 enum mr_status mr_tier_thread_start(struct mr_tier_thread *thread, const char *name,
                                     struct mr_error *err)
 {
-    struct mr_thread_options loop = {
-        .name = name, .step = step, .state = thread, .wake = &thread->wake, .sockets = sockets};
+    struct mr_thread_options loop = {.name = name,
+                                     .step = step,
+                                     .state = thread,
+                                     .wake = &thread->wake,
+                                     .sockets = sockets,
+                                     .heartbeats = thread->options.heartbeats,
+                                     .step_max_ns = STEP_MAX_NS};
     return mr_thread_start(&thread->thread, &loop, err);
 }
 

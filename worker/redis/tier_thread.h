@@ -28,7 +28,8 @@ struct mr_tier_thread_options {
     uint64_t ttl_s; /* time to live of stored values, in seconds; 0: the values do not expire */
     const struct mr_frame_secret *secrets; /* [secret_count] keys; the first one encrypts; copied */
     size_t secret_count;
-    struct mr_log *log; /* NULL: no log */
+    struct mr_log *log;               /* NULL: no log */
+    struct mr_heartbeats *heartbeats; /* watches the thread; NULL: none */
     /* called when the queue has answers for the engine; NULL if queue is NULL */
     void (*notify)(void *context);
     /* Called when the connection became ready; the function may call mr_tier_thread_call. NULL: not

@@ -22,9 +22,18 @@ static void reply_text(struct mr_http_reply *reply, unsigned code, const char *t
 
 static void answer_livez(struct mr_worker *worker, struct mr_http_reply *reply)
 {
+    char text[128];
     struct mr_error err = {0};
     if (mr_worker_health(worker, &err) != MR_OK) {
         reply_text(reply, 503, err.detail);
+        return;
+    }
+    uint64_t now_ns = mr_clock_ns(), since_ns;
+    const char *hung = mr_heartbeat_stuck(&worker->heartbeats, now_ns, &since_ns);
+    if (hung) {
+        snprintf(text, sizeof text, "stuck: the thread %s has been in one step for %.0f s\n", hung,
+                 (double)(now_ns - since_ns) / 1e9);
+        reply_text(reply, 503, text);
         return;
     }
     if (!atomic_load(&worker->built)) {
@@ -32,9 +41,7 @@ static void answer_livez(struct mr_worker *worker, struct mr_http_reply *reply)
         return;
     }
     struct mr_engine_thread_stats stats = mr_engine_thread_stats(worker->engine);
-    uint64_t now_ns = mr_clock_ns();
     bool stuck = !stats.idle && now_ns > stats.step_ns && now_ns - stats.step_ns > STUCK_NS;
-    char text[96];
     snprintf(text, sizeof text, "%s, %llu steps\n", stuck ? "stuck" : "alive",
              (unsigned long long)stats.steps);
     reply_text(reply, stuck ? 503 : 200, text);
@@ -63,10 +70,9 @@ static void answer_readyz(struct mr_worker *worker, struct mr_http_reply *reply)
     char text[MR_READINESS_BYTES];
     struct mr_error err = {0};
     struct mr_readiness readiness = readiness_of(worker);
-    if (mr_worker_health(worker, &err) != MR_OK)
-        reply_text(reply, 503, err.detail);
-    else
-        reply_text(reply, mr_readiness_write(&readiness, text) ? 200 : 503, text);
+    if (mr_worker_health(worker, &err) != MR_OK) readiness.failure = err.detail;
+    reply_text(reply, mr_readiness_write(&readiness, text) ? 200 : 503, text);
+    reply->content_type = "application/json";
 }
 
 static bool is_ready(struct mr_worker *worker)

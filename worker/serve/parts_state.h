@@ -28,6 +28,7 @@ struct mr_worker {
     struct mr_http *http;
     struct mr_tier_redis *tier; /* NULL without the option --redis */
     struct mr_resume *resume;   /* NULL without the option --redis */
+    struct mr_heartbeats heartbeats;
     uint64_t started_ns;
     uint32_t partition_count; /* total of all request topics */
     /* the worker takes requests; false before start-up is complete and during the drain */

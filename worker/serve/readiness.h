@@ -4,14 +4,15 @@
  * Ready means: the model is loaded; the consumer group has told this worker its partitions (none,
  * if there are fewer partitions than workers); a broker was heard not long ago; no topic that the
  * worker writes to refuses its records; the worker does not drain. Redis is shown and not required.
- * The page has a line for each condition; its first line is "ready", or "not ready: " with the
- * first condition that does not hold.
+ * The page is a JSON object: ready, reason (the first condition that does not hold, "" if all do),
+ * and checks, with name, ok, required and text of each condition.
  *
  * Pure. Memory, threads: none. Errors: none. */
 #ifndef MR_WORKER_SERVE_READINESS_H
 #define MR_WORKER_SERVE_READINESS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* A group member without partitions sends a heartbeat every tenth of its session timeout, and what
@@ -19,10 +20,11 @@
  * session timeout. */
 #define MR_READINESS_SILENT_NS ((uint64_t)10000000000)
 
-#define MR_READINESS_BYTES 1024
+#define MR_READINESS_BYTES ((size_t)4096)
 
 /* What is known of a worker. Texts are borrowed. */
 struct mr_readiness {
+    const char *failure; /* why a part has failed; NULL: none has */
     bool loaded;         /* the model is loaded and every part has started */
     bool draining;       /* the worker ends */
     bool joined;         /* the group has assigned partitions, perhaps none */

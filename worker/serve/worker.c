@@ -74,7 +74,8 @@ static void set_kafka_options(struct mr_worker *worker)
         .max_record_bytes = config->max_record_bytes,
         .log = on_kafka_log,
         .log_context = worker,
-        .ending = &worker->ending};
+        .ending = &worker->ending,
+        .heartbeats = &worker->heartbeats};
 }
 
 static enum mr_status ensure_topics(struct mr_worker *worker, struct mr_kafka_admin *admin,
@@ -167,7 +168,8 @@ static enum mr_status open_transactions(struct mr_worker *worker, struct mr_erro
     struct mr_transactions_options options = {.producer = mr_kafka_txn_opener(&source),
                                               .output = output_options(config),
                                               .log = worker->options.log,
-                                              .metrics = worker->metrics};
+                                              .metrics = worker->metrics,
+                                              .heartbeats = &worker->heartbeats};
     enum mr_status status = mr_transactions_create(&worker->transactions, &options, err);
     return status == MR_OK ? mr_transactions_start(worker->transactions, err) : status;
 }
@@ -216,6 +218,7 @@ static enum mr_status open_publish(struct mr_worker *worker, struct mr_error *er
                                          .resume = worker->resume,
                                          .log = worker->options.log,
                                          .metrics = worker->metrics,
+                                         .heartbeats = &worker->heartbeats,
                                          .failed = on_failed,
                                          .context = worker};
     enum mr_status status = mr_publish_create(&worker->publish, &options, err);
@@ -277,6 +280,7 @@ static enum mr_status open_tier(struct mr_worker *worker, struct mr_error *err)
 {
     const struct mr_config *config = worker->options.config;
     struct mr_tier_redis_options options = mr_local_redis(config, worker->options.log);
+    options.heartbeats = &worker->heartbeats;
     return config->redis[0] ? mr_tier_redis_create(&worker->tier, &options, err) : MR_OK;
 }
 

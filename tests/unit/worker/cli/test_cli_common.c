@@ -55,6 +55,11 @@ static void signals_are_waited_for_and_counted(void **state)
     assert_true(mr_cli_signals_wait(&signals, -1, -1));
     assert_int_equal(signals.count, 2);
     assert_true(mr_cli_signals_wait(&signals, -1, 0)); /* also without a new signal */
+    mr_cli_signals_watch_hangups(&signals);
+    raise(SIGHUP);
+    mr_cli_signals_wait(&signals, -1, -1);
+    assert_int_equal(signals.hangups, 1);
+    assert_int_equal(signals.count, 2);
     mr_cli_signals_close(&signals);
     close(ends[0]);
     close(ends[1]);

@@ -32,7 +32,7 @@ static int connect_to(uint16_t port)
     int fd = socket(AF_INET, SOCK_STREAM, 0);
     const struct sockaddr_in place = {
         .sin_family = AF_INET, .sin_port = htons(port), .sin_addr = {htonl(INADDR_LOOPBACK)}};
-    const struct timeval patience = {.tv_sec = 5};
+    const struct timeval patience = {.tv_sec = MR_HTTP_IDLE_SECONDS - 2};
     assert_true(fd >= 0);
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     assert_int_equal(connect(fd, (const struct sockaddr *)&place, sizeof place), 0);
@@ -173,9 +173,24 @@ static void a_malformed_address_is_a_configuration_error(void **state)
     }
 }
 
+/* More clients than there are places connect and say nothing. A client that asks is answered before
+ * the server closes idle connections (MR_HTTP_IDLE_SECONDS): talk waits for less than that. */
+static void idle_clients_cannot_keep_others_out(void **state)
+{
+    const struct fixture *fixture = *state;
+    enum { IDLE = MR_HTTP_CONNECTIONS_MAX + 50 };
+    static int idle[IDLE];
+    for (size_t i = 0; i < IDLE; i++)
+        idle[i] = connect_to(fixture->port);
+    assert_non_null(strstr(ask(fixture->port, "GET", "/livez"), "alive"));
+    for (size_t i = 0; i < IDLE; i++)
+        close(idle[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(idle_clients_cannot_keep_others_out, start, stop),
         cmocka_unit_test_setup_teardown(the_three_pages_are_answered, start, stop),
         cmocka_unit_test_setup_teardown(head_has_no_body, start, stop),
         cmocka_unit_test_setup_teardown(other_paths_and_methods_are_refused, start, stop),

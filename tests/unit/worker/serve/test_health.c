@@ -63,7 +63,7 @@ static void a_worker_that_loads_is_alive_and_not_ready(void **state)
     struct mr_worker *worker = worker_at(&config);
     assert_int_equal(mr_health_open(worker, NULL), MR_OK);
     assert_answer(worker, "/livez", "200", "loading");
-    assert_answer(worker, "/readyz", "503", "not ready: model: loading");
+    assert_answer(worker, "/readyz", "503", "\"ready\":false,\"reason\":\"model: loading\"");
     assert_answer(worker, "/metrics", "503", "loading");
     assert_int_equal(mr_worker_health(worker, NULL), MR_OK);
     mr_worker_destroy(worker, 0);
@@ -82,6 +82,21 @@ static void a_failed_worker_reports_the_reason(void **state)
     assert_answer(worker, "/readyz", "503", "fenced");
     assert_int_equal(mr_worker_health(worker, &err), MR_BACKEND);
     assert_string_equal(err.detail, "the producer was fenced");
+    mr_worker_destroy(worker, 0);
+}
+
+static void a_thread_that_hangs_is_noticed_while_the_worker_loads(void **state)
+{
+    (void)state;
+    const struct mr_config config = {.http = "127.0.0.1:0"};
+    struct mr_worker *worker = worker_at(&config);
+    struct mr_heartbeat *beat = mr_heartbeat_add(&worker->heartbeats, "publish", 1);
+    assert_int_equal(mr_health_open(worker, NULL), MR_OK);
+    assert_answer(worker, "/livez", "200", "loading");
+    mr_heartbeat_begin(beat, 1);
+    assert_answer(worker, "/livez", "503", "stuck: the thread publish has been in one step for ");
+    mr_heartbeat_end(beat);
+    assert_answer(worker, "/livez", "200", "loading");
     mr_worker_destroy(worker, 0);
 }
 
@@ -106,6 +121,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_worker_that_loads_is_alive_and_not_ready),
         cmocka_unit_test(a_failed_worker_reports_the_reason),
+        cmocka_unit_test(a_thread_that_hangs_is_noticed_while_the_worker_loads),
         cmocka_unit_test(the_pages_can_be_off_and_a_bad_address_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

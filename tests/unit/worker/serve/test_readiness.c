@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -21,28 +22,55 @@ static struct mr_readiness good(void)
                                  .session_timeout_ns = 45 * SECOND};
 }
 
+/* The object of one condition in the page's list. */
+#define CHECK(name, ok, required, text)                                                            \
+    "{\"name\":\"" name "\",\"ok\":" ok ",\"required\":" required ",\"text\":\"" text "\"}"
+
 static void expect_page(struct mr_readiness readiness, const char *expected)
 {
     char text[MR_READINESS_BYTES];
     bool ready = mr_readiness_write(&readiness, text);
     assert_string_equal(text, expected);
-    assert_int_equal(ready, strncmp(expected, "ready\n", 6) == 0);
+    assert_int_equal(ready, strstr(expected, "\"ready\":true") != NULL);
 }
 
-static void every_condition_has_its_line(void **state)
+static void every_condition_is_in_the_list(void **state)
 {
     (void)state;
     struct mr_readiness readiness = good();
-    expect_page(readiness, "ready\nmodel: loaded\ngroup: joined, 4 partitions\n"
-                           "broker: heard 1.0 s ago\nwrites: accepted\n");
+    expect_page(
+        readiness,
+        "{\"checks\":[" CHECK("model", "true", "true", "loaded") "," CHECK(
+            "group", "true", "true",
+            "joined, 4 partitions") "," CHECK("broker", "true", "true",
+                                              "heard 1.0 s ago") "," CHECK("writes", "true", "true",
+                                                                           "accepted") "],"
+                                                                                       "\"ready\":"
+                                                                                       "true,"
+                                                                                       "\"reason\":"
+                                                                                       "\"\"}\n");
     readiness.redis = true; /* away, which does not matter */
     readiness.partitions = 0;
-    expect_page(readiness, "ready\nmodel: loaded\n"
-                           "group: joined, no partition: there are fewer than workers\n"
-                           "broker: heard 1.0 s ago\nwrites: accepted\n"
-                           "redis: down (not required)\n");
-    expect_page((struct mr_readiness){.redis = true, .redis_up = true},
-                "not ready: model: loading\nmodel: loading\nredis: up\n");
+    expect_page(
+        readiness,
+        "{\"checks\":[" CHECK("model", "true", "true", "loaded") "," CHECK("group", "true", "true", "joined, no partition: there are fewer than workers") "," CHECK(
+            "broker", "true", "true",
+            "heard 1.0 s ago") "," CHECK("writes", "true", "true",
+                                         "accepted") "," CHECK("redis", "false", "false",
+                                                               "down") "],\"ready\":true,"
+                                                                       "\"reason\":\"\"}\n");
+    expect_page(
+        (struct mr_readiness){.redis = true, .redis_up = true},
+        "{\"checks\":[" CHECK("model", "false", "true", "loading") "," CHECK(
+            "redis", "true", "false", "up") "],\"ready\":false,\"reason\":\"model: loading\"}\n");
+}
+
+static void expect_reason(const struct mr_readiness *readiness, const char *reason)
+{
+    char text[MR_READINESS_BYTES], member[500];
+    assert_false(mr_readiness_write(readiness, text));
+    snprintf(member, sizeof member, "\"ready\":false,\"reason\":\"%s", reason);
+    assert_non_null(strstr(text, member));
 }
 
 static void the_first_condition_that_does_not_hold_is_the_reason(void **state)
@@ -51,18 +79,17 @@ static void the_first_condition_that_does_not_hold_is_the_reason(void **state)
     char text[MR_READINESS_BYTES];
     struct mr_readiness readiness = good();
     readiness.refused_topic = "m.tokens";
-    assert_false(mr_readiness_write(&readiness, text));
-    assert_memory_equal(text, "not ready: writes: topic m.tokens refuses", 41);
+    expect_reason(&readiness, "writes: topic m.tokens refuses");
     readiness.heard_ns = 0;
-    assert_false(mr_readiness_write(&readiness, text));
-    assert_memory_equal(text, "not ready: broker: not heard yet\n", 33);
+    expect_reason(&readiness, "broker: not heard yet\"");
     readiness.joined = false;
-    assert_false(mr_readiness_write(&readiness, text));
-    assert_memory_equal(text, "not ready: group: not joined\n", 29);
+    expect_reason(&readiness, "group: not joined\"");
     readiness.draining = true;
+    expect_reason(&readiness, "worker: draining\"");
+    readiness.failure = "the \"producer\" was fenced";
+    expect_reason(&readiness, "worker: the \\\"producer\\\" was fenced\"");
     assert_false(mr_readiness_write(&readiness, text));
-    assert_memory_equal(text, "not ready: worker: draining\n", 28);
-    assert_non_null(strstr(text, "\nbroker: not heard yet\n"));
+    assert_non_null(strstr(text, CHECK("broker", "false", "true", "not heard yet")));
 }
 
 static void a_broker_is_away_after_10_seconds_and_a_fifth_of_the_session(void **state)
@@ -73,8 +100,7 @@ static void a_broker_is_away_after_10_seconds_and_a_fifth_of_the_session(void **
     readiness.now_ns = readiness.heard_ns + 19 * SECOND;
     assert_true(mr_readiness_write(&readiness, text));
     readiness.now_ns += 1;
-    assert_false(mr_readiness_write(&readiness, text));
-    assert_memory_equal(text, "not ready: broker: heard 19.0 s ago\n", 36);
+    expect_reason(&readiness, "broker: heard 19.0 s ago\"");
 }
 
 static void a_long_topic_name_fits(void **state)
@@ -85,14 +111,16 @@ static void a_long_topic_name_fits(void **state)
     memset(name, 'x', sizeof name - 1);
     name[sizeof name - 1] = '\0';
     readiness.refused_topic = name;
+    readiness.redis = true;
     assert_false(mr_readiness_write(&readiness, text));
-    assert_non_null(strstr(text, "refuses records of this worker\n"));
+    assert_non_null(strstr(text, "refuses records of this worker\"}"));
+    assert_int_equal(text[strlen(text) - 2], '}');
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_condition_has_its_line),
+        cmocka_unit_test(every_condition_is_in_the_list),
         cmocka_unit_test(the_first_condition_that_does_not_hold_is_the_reason),
         cmocka_unit_test(a_broker_is_away_after_10_seconds_and_a_fifth_of_the_session),
         cmocka_unit_test(a_long_topic_name_fits),
