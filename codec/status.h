@@ -31,6 +31,7 @@
     X(INVALID_TOKEN_ID, REJECT, "invalid_token_id")                                                \
     X(MODEL_NOT_FOUND, REJECT, "model_not_found")                                                  \
     X(UNSUPPORTED, REJECT, "unsupported")                                                          \
+    X(UNSUPPORTED_CONTENT, REJECT, "unsupported_content")                                          \
     X(DEADLINE_EXCEEDED, REJECT, "deadline_exceeded")                                              \
     X(CANCELLED, REJECT, "cancelled")                                                              \
     X(POISON, REJECT, "poison")                                                                    \

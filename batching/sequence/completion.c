@@ -32,7 +32,7 @@ struct mr_completion {
     uint32_t tokens_max, top_width, suppressed_count;
     uint32_t token_count, emitted_tokens, pushed, room_tokens;
 
-    enum mr_finish reason;
+    enum mr_finish reason, stopped_by;
     struct mr_text stop_text;
     uint32_t stop_token;
 };
@@ -59,7 +59,7 @@ static struct layout lay_out(const struct mr_completion_model *model,
     sizes.text_bytes = sizes.tokens * token_bytes;
     if (request->max_chars > 0 && sizes.text_bytes / 4 > request->max_chars)
         sizes.text_bytes = (size_t)request->max_chars * 4 + token_bytes;
-    sizes.text_bytes += FLUSH_BYTES_MAX;
+    sizes.text_bytes += FLUSH_BYTES_MAX + request->echoed.length;
     if (request->sampling.logprobs >= 0) {
         sizes.logprobs = sizes.tokens;
         sizes.top = sizes.tokens * (size_t)request->sampling.logprobs;
@@ -123,8 +123,11 @@ enum mr_status mr_completion_create(struct mr_completion **out,
     completion->stop_token = MR_TOKEN_NONE;
     if (request->sampling.logprobs > 0)
         completion->top_width = (uint32_t)request->sampling.logprobs;
-    mr_detokenizer_init(&completion->detokenizer, model->tokenizer, true);
+    mr_detokenizer_init(&completion->detokenizer, model->tokenizer, !request->keep_special);
     list_suppressed(completion);
+    if (request->echoed.length > 0)
+        memcpy(completion->text, request->echoed.bytes, request->echoed.length);
+    completion->text_length = completion->safe_length = request->echoed.length;
     *out = completion;
     return MR_OK;
 }
@@ -242,6 +245,14 @@ static enum mr_finish finish_reason(const struct mr_completion *completion,
     return MR_FINISH_NONE;
 }
 
+/* How the answer itself ended, whatever else ended it in the same step. */
+static enum mr_finish stopped_by(const struct effect *effect)
+{
+    if (effect->is_eos) return MR_FINISH_EOS;
+    if (effect->is_stop_token) return MR_FINISH_STOP_TOKEN;
+    return effect->is_stopped ? MR_FINISH_STOP_STRING : MR_FINISH_NONE;
+}
+
 /* Called when the choice ends: an incomplete character at the end of the text becomes U+FFFD, if
  * max_chars allows one more character. */
 static void flush(struct mr_completion *completion)
@@ -300,6 +311,7 @@ enum mr_finish mr_completion_push(struct mr_completion *completion, const struct
     if (!effect.is_eos && !effect.is_stop_token) append(completion, sample, &effect);
     enum mr_finish reason =
         verdict != MR_FINISH_NONE ? verdict : finish_reason(completion, sample, &effect);
+    if (reason != MR_FINISH_NONE) completion->stopped_by = stopped_by(&effect);
     if (reason == MR_FINISH_STOP_TOKEN) completion->stop_token = sample->token_id;
     if (reason == MR_FINISH_STOP_STRING) completion->stop_text = effect.stop_text;
     if (reason != MR_FINISH_NONE) end(completion, reason, effect.is_cut);
@@ -353,6 +365,7 @@ const uint32_t *mr_completion_suppressed(const struct mr_completion *completion,
 struct mr_choice mr_completion_choice(const struct mr_completion *completion)
 {
     return (struct mr_choice){.finish = completion->reason,
+                              .stopped_by = completion->stopped_by,
                               .stop_text = completion->stop_text,
                               .stop_token = completion->stop_token,
                               .text = {completion->text, completion->text_length},

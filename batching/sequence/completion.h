@@ -17,6 +17,9 @@
  * a cut could still remove. All deltas joined, including the last one, equal the final text and
  * ids.
  *
+ * A request with echo: the text begins with request->echoed, which belongs to no token, is emitted
+ * with the first delta, and is neither counted (max_chars) nor searched (stop strings).
+ *
  * min_tokens: the first min_tokens tokens are not checked for end ids, stop tokens, stop strings
  * and confidence; the sampler must not draw the ids of mr_completion_suppressed() meanwhile.
  * A constrained answer that is complete ends before min_tokens.

@@ -191,6 +191,36 @@ static enum mr_finish finish_of(struct reader *reader, struct mr_value map)
     return MR_FINISH_NONE;
 }
 
+/* Results of earlier versions have no stopped_by. */
+static enum mr_finish stopped_by_of(struct reader *reader, struct mr_value map)
+{
+    static const enum mr_finish ends[] = {MR_FINISH_EOS, MR_FINISH_STOP_TOKEN,
+                                          MR_FINISH_STOP_STRING};
+    struct mr_value value;
+    if (!find(reader, map, "stopped_by", MR_VALUE_TEXT, &value)) return MR_FINISH_NONE;
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
+        if (mr_text_is(mr_value_text(value), mr_finish_text(ends[i]))) return ends[i];
+    fail(reader, MR_MALFORMED, "stopped_by");
+    return MR_FINISH_NONE;
+}
+
+static void read_warnings(struct reader *reader, struct mr_value root, struct mr_result *out)
+{
+    struct mr_value array;
+    if (!find(reader, root, "warnings", MR_VALUE_ARRAY, &array)) return;
+    size_t count = mr_value_count(array);
+    struct mr_text *warnings = take(reader, count, sizeof *warnings);
+    for (size_t i = 0; i < count && reader->status == MR_OK; i++) {
+        struct mr_value warning = mr_value_at(array, i);
+        if (mr_value_kind(warning) == MR_VALUE_TEXT)
+            warnings[i] = copy_text(reader, mr_value_text(warning));
+        else
+            fail(reader, MR_MALFORMED, "warnings");
+    }
+    out->warnings = warnings;
+    out->warning_count = count;
+}
+
 static void read_stop_reason(struct reader *reader, struct mr_value map, struct mr_choice *choice)
 {
     struct mr_value value;
@@ -213,6 +243,7 @@ static void read_stop_reason(struct reader *reader, struct mr_value map, struct 
 static void read_choice(struct reader *reader, struct mr_value map, struct mr_choice *choice)
 {
     choice->finish = finish_of(reader, map);
+    choice->stopped_by = stopped_by_of(reader, map);
     read_stop_reason(reader, map, choice);
     choice->text = need_text(reader, map, "text");
     choice->token_ids = need_ids(reader, map, &choice->token_count);
@@ -314,6 +345,7 @@ enum mr_status mr_result_decode(struct mr_result *out, struct mr_text bytes,
     read_figures(&reader, root, out);
     read_error(&reader, root, out);
     read_source(&reader, root, out);
+    read_warnings(&reader, root, out);
     if (mr_document_raw_member(reader.document, "metadata", &metadata))
         out->metadata = copy_text(&reader, metadata);
     mr_document_close(reader.document);

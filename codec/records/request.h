@@ -55,6 +55,17 @@ struct mr_sampling {
     int32_t logprobs;
 };
 
+/* How the prompt is encoded (worker/intake/prompt.h). */
+struct mr_prompt_rules {
+    /* most tokens of the prompt, the others are cut off; 0: a prompt that is too long is rejected;
+     * UINT32_MAX: as many as leave room for max_tokens */
+    uint32_t tokens_max;
+    bool keep_start; /* the end of the prompt is cut off, not its start */
+    /* whether the tokenizer adds its begin and end tokens: given is false: to `prompt` it does, to
+     * `messages` it does not */
+    bool special_given, add_special;
+};
+
 struct mr_request {
     struct mr_arena *arena;
     struct mr_text id;
@@ -65,6 +76,10 @@ struct mr_request {
     const uint32_t *token_ids;
     size_t token_count;
     bool has_token_ids; /* the record has prompt_token_ids */
+    struct mr_prompt_rules prompt_rules;
+    bool echo;             /* the answer's text begins with the text that it continues */
+    struct mr_text echoed; /* that text; set by intake if echo */
+    bool keep_special;     /* the text names control tokens, which otherwise have no text */
     struct mr_sampling sampling;
     uint32_t max_tokens, min_tokens;
     bool ignore_eos, include_stop, stream;
@@ -85,6 +100,9 @@ struct mr_request {
     struct mr_constraint constraint; /* what the answer must be; kind NONE: anything */
     struct mr_grammar *grammar;      /* compiled from it by intake, one reference; or NULL */
     uint32_t unknown_fields;         /* number of members of the record with an unknown name */
+    /* [warning_count] sentences about members that have no effect; the result repeats them */
+    struct mr_text *warnings;
+    size_t warning_count;
 };
 
 /* Makes a request without prompt in which every optional field has its default value. */

@@ -132,7 +132,7 @@ static enum mr_status check_part(struct mr_request_reader *reader, size_t index,
                        "a part of the content of message %zu must be a map or text", index);
     for (size_t i = 0; type && i < sizeof unsupported / sizeof *unsupported; i++)
         if (type->kind == MR_DATA_TEXT && mr_text_is(type->text, unsupported[i]))
-            return mr_fail(reader->err, MR_UNSUPPORTED,
+            return mr_fail(reader->err, MR_UNSUPPORTED_CONTENT,
                            "message %zu has a part of type %s; only text is supported", index,
                            unsupported[i]);
     return MR_OK;
@@ -222,4 +222,26 @@ enum mr_status mr_request_read_kwargs(struct mr_request_reader *reader, const ch
                            "chat_template_kwargs holds a name that is reserved or not an "
                            "identifier");
     return copy(reader, field, value, &reader->request->chat.kwargs);
+}
+
+enum mr_status mr_request_add_effort(struct mr_request_reader *reader)
+{
+    struct mr_data *kwargs = &reader->request->chat.kwargs;
+    size_t count = kwargs->kind == MR_DATA_MAP ? kwargs->map.count : 0;
+    void *memory;
+    enum mr_status status =
+        mr_request_take(reader, count + 2, sizeof(struct mr_data_member), &memory);
+    if (status != MR_OK) return status;
+    struct mr_data_member *members = memory;
+    bool thinks = !mr_text_is(reader->reasoning_effort, "none");
+    const struct mr_data_member added[] = {
+        {{"reasoning_effort", 16}, {.kind = MR_DATA_TEXT, .text = reader->reasoning_effort}},
+        {{"enable_thinking", 15}, {.kind = MR_DATA_BOOL, .integer = thinks}},
+    };
+    for (size_t i = 0; i < count; i++)
+        members[i] = kwargs->map.members[i];
+    for (size_t i = 0; i < 2; i++)
+        if (!mr_data_get(kwargs, added[i].name.bytes)) members[count++] = added[i];
+    *kwargs = (struct mr_data){.kind = MR_DATA_MAP, .map = {members, count}};
+    return MR_OK;
 }

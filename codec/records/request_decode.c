@@ -1,6 +1,7 @@
 #include "codec/records/request_decode.h"
 
 #include "codec/check.h"
+#include "codec/records/request_chat.h"
 #include "codec/records/request_fields.h"
 #include "codec/wire/scan.h"
 
@@ -94,15 +95,32 @@ static enum mr_status check_chat(struct mr_request_reader *reader, struct mr_cha
         {"documents", chat->documents.kind != MR_DATA_NULL},
         {"add_generation_prompt", chat->generation_prompt_given},
         {"continue_final_message", chat->continue_final_message},
+        {"reasoning_effort", reader->reasoning_effort.bytes != NULL},
     };
     for (size_t i = 0; i < sizeof fields / sizeof *fields && !chat->message_count; i++)
         if (fields[i].given)
             return mr_fail(reader->err, MR_INVALID_REQUEST, "%s needs messages", fields[i].name);
+    if (reader->reasoning_effort.bytes) {
+        enum mr_status status = mr_request_add_effort(reader);
+        if (status != MR_OK) return status;
+    }
     if (!chat->continue_final_message) return MR_OK;
     if (chat->generation_prompt_given && chat->add_generation_prompt)
         return mr_fail(reader->err, MR_INVALID_REQUEST,
                        "continue_final_message and add_generation_prompt exclude each other");
     chat->add_generation_prompt = false;
+    return MR_OK;
+}
+
+/* Applies top_logprobs, which goes with logprobs true in requests of OpenAI's chat form. */
+static enum mr_status set_top_logprobs(struct mr_request_reader *reader)
+{
+    struct mr_sampling *sampling = &reader->request->sampling;
+    if (reader->top_logprobs < 0 || (reader->top_logprobs == 0 && sampling->logprobs < 0))
+        return MR_OK;
+    if (sampling->logprobs < 0 || reader->logprobs_counted)
+        return mr_fail(reader->err, MR_INVALID_REQUEST, "top_logprobs needs logprobs true");
+    sampling->logprobs = (int32_t)reader->top_logprobs;
     return MR_OK;
 }
 
@@ -113,6 +131,14 @@ static enum mr_status check_fields(struct mr_request_reader *reader)
     if (!mr_request_has_prompt(reader))
         return mr_fail(reader->err, MR_INVALID_REQUEST,
                        "give one of prompt, prompt_token_ids and messages");
+    if (reader->best_of > 0 && reader->best_of != request->choice_count)
+        return mr_fail(reader->err, MR_UNSUPPORTED,
+                       "best_of other than n is not supported: give n and choose one");
+    if (request->echo && request->chat.message_count && !request->chat.continue_final_message)
+        return mr_fail(reader->err, MR_INVALID_REQUEST,
+                       "echo needs continue_final_message, prompt or prompt_token_ids");
+    enum mr_status status = set_top_logprobs(reader);
+    if (status != MR_OK) return status;
     if (request->min_tokens > request->max_tokens)
         return mr_fail(reader->err, MR_INVALID_REQUEST, "min_tokens is above max_tokens");
     if (request->constraint.kind != MR_CONSTRAINT_NONE && request->ignore_eos)
@@ -140,8 +166,11 @@ static enum mr_status decode_document(struct mr_request **out, const struct mr_d
 {
     struct mr_request *request = mr_request_create(address->encoding, context->default_max_tokens);
     if (!request) return mr_fail(err, MR_NOMEM, "no memory for a request");
-    struct mr_request_reader reader = {
-        .request = request, .document = document, .err = err, .strict = context->strict};
+    struct mr_request_reader reader = {.request = request,
+                                       .document = document,
+                                       .err = err,
+                                       .strict = context->strict,
+                                       .top_logprobs = -1};
     enum mr_status status = read_record(&reader, mr_document_root(document), context, address->id);
     if (status == MR_OK)
         *out = request;

@@ -1,6 +1,7 @@
 #include "codec/records/request_fields.h"
 
 #include "codec/limits.h"
+#include "codec/records/foreign_fields.h"
 #include "codec/records/request_chat.h"
 #include "codec/records/request_format.h"
 #include "codec/records/request_lists.h"
@@ -11,7 +12,7 @@
 enum kind { KIND_BOOL, KIND_U32, KIND_FLOAT, KIND_TEXT, KIND_TEXTS, KIND_IDS, KIND_READ };
 
 /* A record may have at most one field of each group. */
-enum group { GROUP_NONE, GROUP_PROMPT, GROUP_MAX_TOKENS, GROUP_DEADLINE };
+enum group { GROUP_NONE, GROUP_PROMPT, GROUP_MAX_TOKENS, GROUP_DEADLINE, GROUP_SESSION };
 
 struct field {
     const char *name;
@@ -24,8 +25,10 @@ struct field {
     size_t count_offset;   /* place of the entry count of TEXTS and IDS in struct mr_request */
 };
 
-static mr_request_read read_seed, read_logprobs, read_priority, read_deadline, read_timeout,
-    read_top_k;
+static mr_request_read read_seed, read_logprobs, read_top_logprobs, read_best_of, read_priority,
+    read_deadline, read_timeout, read_top_k, read_truncate, read_truncation_side,
+    read_add_special_tokens, read_skip_special_tokens, read_reasoning_effort, read_stream_options,
+    read_task;
 
 /* clang-format off */
 #define BOOL(name, member) \
@@ -36,6 +39,8 @@ static mr_request_read read_seed, read_logprobs, read_priority, read_deadline, r
     {#name, KIND_FLOAT, GROUP_NONE, true, offsetof(struct mr_request, member), min, max, NULL, 0}
 #define MAX_TOKENS(name) \
     {#name, KIND_U32, GROUP_MAX_TOKENS, false, offsetof(struct mr_request, max_tokens), 1, INT32_MAX, NULL, 0}
+#define SESSION(name) \
+    {#name, KIND_TEXT, GROUP_SESSION, false, offsetof(struct mr_request, session), 1, (double)MR_SESSION_BYTES_MAX, NULL, 0}
 #define TEXT(name, member, bytes_max) \
     {#name, KIND_TEXT, GROUP_NONE, false, offsetof(struct mr_request, member), 1, (double)(bytes_max), NULL, 0}
 #define LIST(kind, name, member, count_member, count_max) \
@@ -55,6 +60,12 @@ static const struct field fields[] = {
     READ(chat_template_kwargs, GROUP_NONE, mr_request_read_kwargs),
     READ(add_generation_prompt, GROUP_NONE, mr_request_read_generation_prompt),
     BOOL(continue_final_message, chat.continue_final_message),
+    READ(reasoning_effort, GROUP_NONE, read_reasoning_effort),
+    READ(truncate_prompt_tokens, GROUP_NONE, read_truncate),
+    READ(truncation_side, GROUP_NONE, read_truncation_side),
+    READ(add_special_tokens, GROUP_NONE, read_add_special_tokens),
+    BOOL(echo, echo),
+    READ(skip_special_tokens, GROUP_NONE, read_skip_special_tokens),
     MAX_TOKENS(max_tokens),
     MAX_TOKENS(max_completion_tokens),
     MAX_TOKENS(max_new_tokens),
@@ -76,14 +87,19 @@ static const struct field fields[] = {
     READ(allowed_token_ids, GROUP_NONE, mr_request_read_allowed_ids),
     LIST(KIND_TEXTS, bad_words, sampling.bad_words, sampling.bad_word_count, MR_BAD_WORDS_MAX),
     READ(logprobs, GROUP_NONE, read_logprobs),
+    READ(top_logprobs, GROUP_NONE, read_top_logprobs),
     NUMBER(KIND_U32, max_chars, max_chars, 0, INT32_MAX),
     NUMBER(KIND_FLOAT, min_confidence, min_confidence, 0, 1),
     NUMBER(KIND_U32, n, choice_count, 1, MR_CHOICES_MAX),
+    READ(best_of, GROUP_NONE, read_best_of),
+    READ(task, GROUP_NONE, read_task),
     READ(priority, GROUP_NONE, read_priority),
     READ(deadline_ms, GROUP_DEADLINE, read_deadline),
     READ(timeout_ms, GROUP_DEADLINE, read_timeout),
     BOOL(stream, stream),
-    TEXT(session, session, MR_SESSION_BYTES_MAX),
+    READ(stream_options, GROUP_NONE, read_stream_options),
+    SESSION(session),
+    SESSION(session_id),
     READ(cache, GROUP_NONE, mr_request_read_cache),
     READ(response_format, GROUP_NONE, mr_request_read_response_format),
     READ(structured_outputs, GROUP_NONE, mr_request_read_structured_outputs),
@@ -105,11 +121,10 @@ static enum mr_status out_of_range(struct mr_request_reader *reader, const struc
 static enum mr_status read_integer(struct mr_request_reader *reader, const struct field *field,
                                    struct mr_value value, int64_t *out)
 {
-    enum mr_value_kind kind = mr_value_kind(value);
-    if (kind == MR_VALUE_BIG) return out_of_range(reader, field);
-    if (kind != MR_VALUE_INT)
+    int64_t integer;
+    if (mr_value_kind(value) == MR_VALUE_BIG) return out_of_range(reader, field);
+    if (!mr_value_integer(value, &integer))
         return mr_request_wrong_type(reader, field->name, "an integer", value);
-    int64_t integer = mr_value_int(value);
     if ((double)integer < field->min || (double)integer > field->max)
         return out_of_range(reader, field);
     *out = integer;
@@ -161,9 +176,10 @@ static enum mr_status read_top_k(struct mr_request_reader *reader, const char *f
 static enum mr_status read_seed(struct mr_request_reader *reader, const char *field,
                                 struct mr_value value)
 {
-    if (mr_value_kind(value) != MR_VALUE_INT)
+    int64_t seed;
+    if (!mr_value_integer(value, &seed))
         return mr_request_wrong_type(reader, field, "an integer of 64 bits", value);
-    reader->request->sampling.seed = (uint64_t)mr_value_int(value);
+    reader->request->sampling.seed = (uint64_t)seed;
     reader->request->sampling.has_seed = true;
     return MR_OK;
 }
@@ -178,9 +194,24 @@ static enum mr_status read_logprobs(struct mr_request_reader *reader, const char
         const struct field range = {.name = field, .min = 0, .max = MR_LOGPROBS_MAX};
         enum mr_status status = read_integer(reader, &range, value, &count);
         if (status != MR_OK) return status;
+        reader->logprobs_counted = true;
     }
     reader->request->sampling.logprobs = (int32_t)count;
     return MR_OK;
+}
+
+static enum mr_status read_top_logprobs(struct mr_request_reader *reader, const char *field,
+                                        struct mr_value value)
+{
+    const struct field range = {.name = field, .min = 0, .max = MR_LOGPROBS_MAX};
+    return read_integer(reader, &range, value, &reader->top_logprobs);
+}
+
+static enum mr_status read_best_of(struct mr_request_reader *reader, const char *field,
+                                   struct mr_value value)
+{
+    const struct field range = {.name = field, .min = 1, .max = INT32_MAX};
+    return read_integer(reader, &range, value, &reader->best_of);
 }
 
 static enum mr_status read_priority(struct mr_request_reader *reader, const char *field,
@@ -220,6 +251,113 @@ static enum mr_status read_timeout(struct mr_request_reader *reader, const char 
     return read_integer(reader, &range, value, &reader->timeout_ms);
 }
 
+/* ---- fields of OpenAI's API and vLLM ---- */
+
+static enum mr_status read_bool(struct mr_request_reader *reader, const char *field,
+                                struct mr_value value, bool *out)
+{
+    if (mr_value_kind(value) != MR_VALUE_BOOL)
+        return mr_request_wrong_type(reader, field, "true or false", value);
+    *out = mr_value_bool(value);
+    return MR_OK;
+}
+
+/* Reads truncate_prompt_tokens. -1: as many tokens as the model has room for. */
+static enum mr_status read_truncate(struct mr_request_reader *reader, const char *field,
+                                    struct mr_value value)
+{
+    const struct field range = {.name = field, .min = -1, .max = INT32_MAX};
+    int64_t count;
+    enum mr_status status = read_integer(reader, &range, value, &count);
+    if (status != MR_OK) return status;
+    if (count == 0)
+        return mr_fail(reader->err, MR_INVALID_REQUEST, "%s must be -1 or at least 1", field);
+    reader->request->prompt_rules.tokens_max = count < 0 ? UINT32_MAX : (uint32_t)count;
+    return MR_OK;
+}
+
+static enum mr_status read_truncation_side(struct mr_request_reader *reader, const char *field,
+                                           struct mr_value value)
+{
+    bool text = mr_value_kind(value) == MR_VALUE_TEXT;
+    bool right = text && mr_text_is(mr_value_text(value), "right");
+    if (!right && !(text && mr_text_is(mr_value_text(value), "left")))
+        return mr_fail(reader->err, MR_INVALID_REQUEST, "%s must be left or right", field);
+    reader->request->prompt_rules.keep_start = right;
+    return MR_OK;
+}
+
+static enum mr_status read_add_special_tokens(struct mr_request_reader *reader, const char *field,
+                                              struct mr_value value)
+{
+    reader->request->prompt_rules.special_given = true;
+    return read_bool(reader, field, value, &reader->request->prompt_rules.add_special);
+}
+
+static enum mr_status read_skip_special_tokens(struct mr_request_reader *reader, const char *field,
+                                               struct mr_value value)
+{
+    bool skip = true;
+    enum mr_status status = read_bool(reader, field, value, &skip);
+    reader->request->keep_special = !skip;
+    return status;
+}
+
+static enum mr_status read_reasoning_effort(struct mr_request_reader *reader, const char *field,
+                                            struct mr_value value)
+{
+    const struct field range = {.name = field, .max = MR_KWARG_NAME_BYTES_MAX};
+    return read_text(reader, &range, value, &reader->reasoning_effort);
+}
+
+/* The result always has usage, so only the other options say something. */
+static enum mr_status read_stream_options(struct mr_request_reader *reader, const char *field,
+                                          struct mr_value value)
+{
+    struct mr_member member = {0};
+    enum mr_status status = MR_OK;
+    if (mr_value_kind(value) != MR_VALUE_MAP)
+        return mr_request_wrong_type(reader, field, "a map", value);
+    while (status == MR_OK && mr_value_next(value, &member)) {
+        bool on = false;
+        bool each = mr_text_is(member.name, "continuous_usage_stats");
+        if (each || mr_text_is(member.name, "include_usage") ||
+            mr_text_is(member.name, "include_obfuscation"))
+            status = read_bool(reader, field, member.value, &on);
+        else
+            status = mr_request_unknown(reader, member.name);
+        if (status == MR_OK && each && on)
+            status = mr_request_warn(reader, "stream_options.continuous_usage_stats is not "
+                                             "supported: only the result has usage");
+    }
+    return status;
+}
+
+static enum mr_status read_task(struct mr_request_reader *reader, const char *field,
+                                struct mr_value value)
+{
+    bool text = mr_value_kind(value) == MR_VALUE_TEXT;
+    if (text && mr_text_is(mr_value_text(value), "generate")) return MR_OK;
+    if (text &&
+        (mr_text_is(mr_value_text(value), "embed") || mr_text_is(mr_value_text(value), "score")))
+        return mr_fail(reader->err, MR_UNSUPPORTED, "%s %.*s is not supported", field,
+                       (int)mr_value_text(value).length, mr_value_text(value).bytes);
+    return mr_fail(reader->err, MR_INVALID_REQUEST, "%s must be generate", field);
+}
+
+/* Accepts, warns of or refuses a member that this version does not serve. */
+static enum mr_status read_unserved(struct mr_request_reader *reader,
+                                    const struct mr_member *member)
+{
+    const struct mr_foreign_field *field = mr_foreign_field_find(member->name);
+    if (!field) return mr_request_unknown(reader, member->name);
+    if (mr_foreign_field_is_neutral(field, member->value)) return MR_OK;
+    if (!field->refused)
+        return mr_request_warn(reader, "%s is not supported: %s", field->name, field->hint);
+    return mr_fail(reader->err, MR_UNSUPPORTED, "%s is not supported: %s", field->name,
+                   field->hint);
+}
+
 /* ---- the record ---- */
 
 static enum mr_status read_field(struct mr_request_reader *reader, const struct field *field,
@@ -231,10 +369,7 @@ static enum mr_status read_field(struct mr_request_reader *reader, const struct 
     enum mr_status status = MR_OK;
     switch (field->kind) {
     case KIND_BOOL:
-        if (mr_value_kind(value) != MR_VALUE_BOOL)
-            return mr_request_wrong_type(reader, field->name, "true or false", value);
-        *(bool *)target = mr_value_bool(value);
-        return MR_OK;
+        return read_bool(reader, field->name, value, target);
     case KIND_U32:
         status = read_integer(reader, field, value, &integer);
         if (status == MR_OK) *(uint32_t *)target = (uint32_t)integer;
@@ -266,6 +401,7 @@ static enum mr_status check_group(struct mr_request_reader *reader, const struct
         [GROUP_PROMPT] = "give one of prompt, prompt_token_ids and messages",
         [GROUP_MAX_TOKENS] = "give one of max_tokens, max_completion_tokens and max_new_tokens",
         [GROUP_DEADLINE] = "give one of deadline_ms and timeout_ms",
+        [GROUP_SESSION] = "give one of session and session_id",
     };
     if (field->group == GROUP_NONE) return MR_OK;
     uint32_t bit = 1u << field->group;
@@ -284,7 +420,7 @@ enum mr_status mr_request_read_fields(struct mr_request_reader *reader, struct m
         bool absent = mr_value_kind(member.value) == MR_VALUE_NULL;
         enum mr_status status = MR_OK;
         if (!field)
-            status = mr_request_unknown(reader, member.name);
+            status = read_unserved(reader, &member);
         else if (!absent)
             status = check_group(reader, field);
         if (status == MR_OK && field && !absent) status = read_field(reader, field, member.value);

@@ -23,10 +23,10 @@ static enum mr_status read_id(struct mr_request_reader *reader, const char *fiel
                               struct mr_value value, uint32_t *out)
 {
     enum mr_value_kind kind = mr_value_kind(value);
-    if (kind != MR_VALUE_INT && kind != MR_VALUE_BIG)
+    int64_t id = INT64_MAX;
+    if (kind != MR_VALUE_BIG && !mr_value_integer(value, &id))
         return mr_fail(reader->err, MR_INVALID_REQUEST, "%s must hold token ids, not %s", field,
                        mr_value_kind_name(kind));
-    int64_t id = kind == MR_VALUE_INT ? mr_value_int(value) : INT64_MAX;
     if (id < 0 || id >= MR_TOKEN_NONE)
         return mr_fail(reader->err, MR_INVALID_TOKEN_ID, "%s holds an id no vocabulary has", field);
     *out = (uint32_t)id;

@@ -18,6 +18,9 @@ struct mr_request_reader {
     /* bit set of those values of enum group (request_fields.c) whose field was read */
     uint32_t groups_seen;
     int64_t deadline_ms, timeout_ms; /* 0: the record does not have the field */
+    bool logprobs_counted;           /* logprobs is a number, not true or false */
+    int64_t top_logprobs, best_of;   /* -1, 0: the record does not have the field */
+    struct mr_text reasoning_effort; /* bytes NULL: the record does not have the field */
 };
 
 /* Takes zeroed memory from the request's arena; *out is NULL unless the status is MR_OK. */
@@ -28,6 +31,10 @@ enum mr_status mr_request_copy_text(struct mr_request_reader *reader, struct mr_
 /* Fails with "<field> must be <wanted>, not <kind of value>". */
 enum mr_status mr_request_wrong_type(struct mr_request_reader *reader, const char *field,
                                      const char *wanted, struct mr_value value);
+/* Adds a sentence to the request's warnings: a member that has no effect, named in the sentence.
+ * MR_UNSUPPORTED with this sentence when reader->strict is set. */
+enum mr_status mr_request_warn(struct mr_request_reader *reader, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 /* Counts a member with an unknown name. MR_UNKNOWN_FIELD when reader->strict is set. */
 enum mr_status mr_request_unknown(struct mr_request_reader *reader, struct mr_text name);
 

@@ -108,12 +108,30 @@ static void put_stop_reason(struct mr_writer *writer, const struct mr_choice *ch
         mr_writer_null(writer);
 }
 
-/* Writes finish_reason, stop_reason, text, token_ids, and logprobs when the request asked for
- * them. */
+static void put_stopped_by(struct mr_writer *writer, const struct mr_choice *choice)
+{
+    mr_writer_name(writer, "stopped_by");
+    if (choice->stopped_by == MR_FINISH_NONE)
+        mr_writer_null(writer);
+    else
+        mr_writer_string(writer, mr_finish_text(choice->stopped_by));
+}
+
+static void put_warnings(struct mr_writer *writer, const struct mr_result *result)
+{
+    mr_writer_name(writer, "warnings");
+    mr_writer_array(writer, result->warning_count);
+    for (size_t i = 0; i < result->warning_count; i++)
+        mr_writer_text(writer, result->warnings[i]);
+}
+
+/* Writes finish_reason, stopped_by, stop_reason, text, token_ids, and logprobs when the request
+ * asked for them. */
 static void put_answer(struct mr_writer *writer, const struct mr_choice *choice)
 {
     mr_writer_name(writer, "finish_reason");
     mr_writer_string(writer, mr_finish_text(choice->finish));
+    put_stopped_by(writer, choice);
     put_stop_reason(writer, choice);
     put_text(writer, "text", choice->text);
     put_ids(writer, choice->token_ids, choice->token_count);
@@ -126,7 +144,7 @@ static void put_choices(struct mr_writer *writer, const struct mr_result *result
     mr_writer_array(writer, result->choice_count);
     for (size_t i = 0; i < result->choice_count; i++) {
         const struct mr_choice *choice = &result->choices[i];
-        mr_writer_map(writer, 6u + (choice->logprobs != NULL));
+        mr_writer_map(writer, 7u + (choice->logprobs != NULL));
         put_uint(writer, "choice", i);
         put_answer(writer, choice);
         put_uint(writer, "completion_tokens", choice->completion_tokens);
@@ -190,9 +208,10 @@ enum mr_status mr_result_encode(const struct mr_result *result, enum mr_encoding
     bool choices = result->choice_count > 1;
     bool error = result->error != MR_OK;
     bool metadata = result->metadata.length > 0;
+    bool warnings = result->warning_count > 0;
     mr_writer_init(&writer, encoding, MR_RESULT_BYTES_MAX);
-    mr_writer_map(&writer,
-                  14u + choices + error + metadata + (result->choices[0].logprobs != NULL));
+    mr_writer_map(&writer, 15u + choices + error + metadata + warnings +
+                               (result->choices[0].logprobs != NULL));
     put_text(&writer, "id", result->id);
     put_uint(&writer, "attempt", result->attempt);
     put_text(&writer, "model", result->model);
@@ -206,6 +225,7 @@ enum mr_status mr_result_encode(const struct mr_result *result, enum mr_encoding
     if (error) put_error(&writer, result);
     put_text(&writer, "worker", result->worker);
     put_source(&writer, result);
+    if (warnings) put_warnings(&writer, result);
     if (metadata) mr_writer_name(&writer, "metadata");
     if (metadata) mr_writer_raw(&writer, result->metadata);
     return mr_writer_take(&writer, bytes, length, err);

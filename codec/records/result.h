@@ -61,6 +61,9 @@ struct mr_token_record {
 
 struct mr_choice {
     enum mr_finish finish;
+    /* EOS, STOP_TOKEN or STOP_STRING if the last token was or completed one, whatever `finish` is:
+     * the answer is complete; else NONE */
+    enum mr_finish stopped_by;
     struct mr_text stop_text; /* member stop_reason: the stop string; bytes NULL: none */
     uint32_t stop_token;      /* member stop_reason: the stop token; MR_TOKEN_NONE: none */
     struct mr_text text;
@@ -86,7 +89,9 @@ struct mr_result {
     struct mr_text source_topic;
     int32_t source_partition;
     int64_t source_offset;
-    struct mr_text metadata; /* bytes of the request's metadata, encoded like the record */
+    struct mr_text metadata;        /* bytes of the request's metadata, encoded like the record */
+    const struct mr_text *warnings; /* [warning_count] sentences about fields without effect */
+    size_t warning_count;
 };
 
 /* These encode a record into a malloc'ed buffer, which the caller frees. On an error *bytes is

@@ -1,5 +1,6 @@
 #include "codec/wire/value.h"
 
+#include <math.h>
 #include <string.h>
 
 enum mr_value_kind mr_value_kind(struct mr_value value)
@@ -29,6 +30,18 @@ int64_t mr_value_int(struct mr_value value)
 {
     MR_ASSERT(mr_value_kind(value) == MR_VALUE_INT);
     return value.ops->integer(value.node);
+}
+
+bool mr_value_integer(struct mr_value value, int64_t *out)
+{
+    enum mr_value_kind kind = mr_value_kind(value);
+    if (kind == MR_VALUE_INT) *out = mr_value_int(value);
+    if (kind != MR_VALUE_FLOAT) return kind == MR_VALUE_INT;
+    double number = mr_value_number(value);
+    /* 2^63 is the first double above the range; the comparison is false for NaN */
+    if (!(number >= -0x1p63 && number < 0x1p63) || number != floor(number)) return false;
+    *out = (int64_t)number;
+    return true;
 }
 
 double mr_value_number(struct mr_value value)

@@ -59,6 +59,9 @@ enum mr_value_kind mr_value_kind(struct mr_value value);
 const char *mr_value_kind_name(enum mr_value_kind kind);
 bool mr_value_bool(struct mr_value value);
 int64_t mr_value_int(struct mr_value value);
+/* Sets *out to the integer in a value of kind INT, or of kind FLOAT without a fraction (JSON Schema
+ * calls 10.0 an integer); false for any other value, and for one outside int64_t. */
+bool mr_value_integer(struct mr_value value, int64_t *out);
 /* The number in a value of kind INT or FLOAT. A float of msgpack may be NaN or infinite. */
 double mr_value_number(struct mr_value value);
 /* The bytes of a value of kind TEXT or BINARY. */

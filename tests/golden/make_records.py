@@ -81,8 +81,8 @@ def make_answers():
     resumed = {"id": "id-1", "attempt": 2, "resumed_at": 7, "choice": 1, "index": 7,
                "token_ids": [], "text": ""}
     result = {
-        "id": "id-1", "attempt": 1, "model": "m", "finish_reason": "stop_token", "stop_reason": 42,
-        "text": "hello", "token_ids": [10, 11, 12],
+        "id": "id-1", "attempt": 1, "model": "m", "finish_reason": "stop_token",
+        "stopped_by": "stop_token", "stop_reason": 42, "text": "hello", "token_ids": [10, 11, 12],
         "usage": {"prompt_tokens": 20, "completion_tokens": 4, "total_tokens": 24,
                   "cached_tokens": 5, "cached_tokens_redis": 2},
         "timings_ms": {"queue": 1.25, "prefill": 10.0, "first_token": 12.5, "total": 99.063,
@@ -165,7 +165,7 @@ BOTH = [
     ("tools_no_maps", {"id": "p", "messages": USER, "tools": ["x"]}, "invalid_request", "p"),
     ("tools_without_messages", with_prompt(tools=[]), "invalid_request", "p"),
     ("documents_no_list", {"id": "p", "messages": USER, "documents": {}}, "invalid_request", "p"),
-    ("content_image", {"id": "p", "messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "unsupported", "p"),
+    ("content_image", {"id": "p", "messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "unsupported_content", "p"),
     ("continue_and_prompt", {"id": "p", "messages": USER, "continue_final_message": True, "add_generation_prompt": True}, "invalid_request", "p"),
     ("kwargs_without_messages", with_prompt(chat_template_kwargs={"a": 1}), "invalid_request", "p"),
     ("priority_name", with_prompt(priority="asap"), "invalid_request", "p"),

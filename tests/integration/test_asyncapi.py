@@ -93,7 +93,7 @@ def check_lists():
     codes = set(re.findall(r'X\([A-Z_]+, [A-Z]+, "([a-z_]+)"\)', source("codec/status.h")))
     assert codes and set(SCHEMAS["errorCode"]["enum"]) == codes, codes
     table = source("codec/records/request_fields.c").split("fields[] = {", 1)[1].split("};", 1)[0]
-    fields = set(re.findall(r"(?:TEXT|READ|MAX_TOKENS|BOOL|ABOVE)\((\w+)|(?:NUMBER|LIST)\(\w+, (\w+)", table))
+    fields = set(re.findall(r"(?:TEXT|READ|MAX_TOKENS|BOOL|ABOVE|SESSION)\((\w+)|(?:NUMBER|LIST)\(\w+, (\w+)", table))
     fields = {one or two for one, two in fields} | {"id"}
     assert len(fields) > 30 and set(SCHEMAS["request"]["properties"]) == fields, \
         fields ^ set(SCHEMAS["request"]["properties"])

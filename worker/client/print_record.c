@@ -54,4 +54,6 @@ void mr_print_summary(const struct mr_result *result, FILE *out)
         fprintf(out, ", first token %.0f ms, total %.0f ms, %.1f tok/s", result->first_token_ms,
                 result->total_ms, rate_of(result, tokens));
     fputc('\n', out);
+    for (size_t i = 0; i < result->warning_count; i++)
+        fprintf(out, "warning: %.*s\n", (int)result->warnings[i].length, result->warnings[i].bytes);
 }

@@ -1,5 +1,8 @@
 #include "worker/intake/prompt.h"
 
+#include "codec/buffer.h"
+#include "codec/limits.h"
+#include "codec/tokenizer/detokenizer.h"
 #include "worker/ticket/grammars.h"
 
 #include <stdlib.h>
@@ -50,18 +53,38 @@ void mr_prompt_destroy(struct mr_prompt *prompt)
     free(prompt);
 }
 
-/* Encodes the text into prompt->ids. */
-static enum mr_status encode(struct mr_prompt *prompt, struct mr_text text,
-                             struct mr_encode_options options, size_t *count, struct mr_error *err)
+/* Encodes the text. *ids is prompt->ids, or for a longer prompt that is to be truncated, memory in
+ * the request's arena. */
+static enum mr_status encode(struct mr_prompt *prompt, struct mr_request *request,
+                             struct mr_text text, struct mr_encode_options options,
+                             struct mr_id_list *list, struct mr_error *err)
 {
-    struct mr_id_list list = {.ids = prompt->ids, .max = prompt->options.prompt_tokens_max};
+    *list = (struct mr_id_list){.ids = prompt->ids, .max = prompt->options.prompt_tokens_max};
     enum mr_status status =
-        mr_tokenizer_encode(prompt->options.tokenizer, prompt->scratch, text, options, &list, err);
-    *count = list.count;
-    if (status == MR_PROMPT_TOO_LONG)
-        mr_fail(err, status, "the prompt is %zu tokens, the limit is %u", list.count,
-                prompt->options.prompt_tokens_max);
-    return status;
+        mr_tokenizer_encode(prompt->options.tokenizer, prompt->scratch, text, options, list, err);
+    if (status != MR_PROMPT_TOO_LONG) return status;
+    if (request->prompt_rules.tokens_max == 0)
+        return mr_fail(err, status, "the prompt is %zu tokens, the limit is %u", list->count,
+                       prompt->options.prompt_tokens_max);
+    size_t count = list->count;
+    *list = (struct mr_id_list){
+        .ids = mr_arena_take_array(request->arena, count, sizeof *list->ids), .max = count};
+    if (!list->ids)
+        return mr_fail(err, MR_RECORD_TOO_LARGE, "no room for %zu prompt tokens", count);
+    return mr_tokenizer_encode(prompt->options.tokenizer, prompt->scratch, text, options, list,
+                               err);
+}
+
+/* Cuts the prompt to the request's truncate_prompt_tokens. */
+static void truncate(const struct mr_prompt *prompt, struct mr_request *request)
+{
+    const struct mr_prompt_rules *rules = &request->prompt_rules;
+    size_t room = prompt->options.prompt_tokens_max, most = rules->tokens_max;
+    if (most == UINT32_MAX) most = room >= request->max_tokens ? room + 1 - request->max_tokens : 1;
+    if (most > room) most = room;
+    if (most == 0 || request->token_count <= most) return;
+    if (!rules->keep_start) request->token_ids += request->token_count - most;
+    request->token_count = most;
 }
 
 enum mr_status mr_prompt_render(const struct mr_prompt *prompt, const struct mr_request *request,
@@ -74,42 +97,107 @@ enum mr_status mr_prompt_render(const struct mr_prompt *prompt, const struct mr_
 }
 
 static enum mr_status encode_chat(struct mr_prompt *prompt, struct mr_request *request,
-                                  uint64_t unix_seconds, size_t *count, struct mr_error *err)
+                                  uint64_t unix_seconds, struct mr_id_list *list,
+                                  struct mr_error *err)
 {
     struct mr_rendered rendered;
     enum mr_status status = mr_prompt_render(prompt, request, unix_seconds, &rendered, err);
     if (status != MR_OK) return status;
-    return encode(prompt, rendered.text,
-                  (struct mr_encode_options){.parse_special = true,
+    return encode(prompt, request, rendered.text,
+                  (struct mr_encode_options){.add_special = request->prompt_rules.add_special,
+                                             .parse_special = true,
                                              .barred = rendered.user,
                                              .barred_count = rendered.user_count},
-                  count, err);
+                  list, err);
 }
 
 static enum mr_status encode_prompt(struct mr_prompt *prompt, struct mr_request *request,
                                     uint64_t unix_seconds, struct mr_error *err)
 {
-    size_t count = 0;
+    struct mr_id_list list = {0};
     enum mr_status status = MR_OK;
+    const struct mr_prompt_rules *rules = &request->prompt_rules;
     if (request->has_token_ids) {
+        truncate(prompt, request);
         if (request->token_count <= prompt->options.prompt_tokens_max) return MR_OK;
         return mr_fail(err, MR_PROMPT_TOO_LONG, "the prompt is %zu tokens, the limit is %u",
                        request->token_count, prompt->options.prompt_tokens_max);
     }
     if (request->chat.message_count > 0)
-        status = encode_chat(prompt, request, unix_seconds, &count, err);
+        status = encode_chat(prompt, request, unix_seconds, &list, err);
     else
-        status = encode(prompt, request->prompt,
-                        (struct mr_encode_options){.add_special = true, .parse_special = true},
-                        &count, err);
+        status = encode(
+            prompt, request, request->prompt,
+            (struct mr_encode_options){.add_special = !rules->special_given || rules->add_special,
+                                       .parse_special = true},
+            &list, err);
     if (status != MR_OK) return status;
-    if (count == 0) return mr_fail(err, MR_EMPTY_PROMPT, "the prompt has no tokens");
+    if (list.count == 0) return mr_fail(err, MR_EMPTY_PROMPT, "the prompt has no tokens");
+    request->token_ids = list.ids;
+    request->token_count = list.count;
+    truncate(prompt, request);
+    if (list.ids != prompt->ids) return MR_OK;
+    size_t count = request->token_count;
     uint32_t *ids = mr_arena_take_array(request->arena, count, sizeof *ids);
     if (!ids) return mr_fail(err, MR_RECORD_TOO_LARGE, "no room for %zu prompt tokens", count);
-    memcpy(ids, prompt->ids, count * sizeof *ids);
+    memcpy(ids, request->token_ids, count * sizeof *ids);
     request->token_ids = ids;
-    request->token_count = count;
     return MR_OK;
+}
+
+/* ---- echo ---- */
+
+/* Appends the text of the last message, of all its parts. */
+static bool add_last_message(struct mr_buffer *text, const struct mr_chat *chat)
+{
+    const struct mr_data *content =
+        mr_data_get(&chat->messages[chat->message_count - 1], "content");
+    if (!content) return true;
+    if (content->kind == MR_DATA_TEXT) return mr_buffer_append(text, content->text);
+    for (size_t i = 0; content->kind == MR_DATA_LIST && i < content->list.count; i++) {
+        const struct mr_data *part = &content->list.items[i];
+        if (part->kind == MR_DATA_MAP) part = mr_data_get(part, "text");
+        if (part && part->kind == MR_DATA_TEXT && !mr_buffer_append(text, part->text)) return false;
+    }
+    return true;
+}
+
+/* Appends the text of the prompt's token ids. */
+static bool add_decoded(struct mr_buffer *text, const struct mr_prompt *prompt,
+                        const struct mr_request *request)
+{
+    struct mr_detokenizer detokenizer;
+    char *end;
+    mr_detokenizer_init(&detokenizer, prompt->options.tokenizer, !request->keep_special);
+    for (size_t i = 0; i < request->token_count; i++) {
+        uint32_t id = request->token_ids[i];
+        end = mr_buffer_reserve(text, mr_detokenizer_bound(&detokenizer, id));
+        if (!end) return false;
+        mr_buffer_commit(text, mr_detokenizer_push(&detokenizer, id, end));
+    }
+    end = mr_buffer_reserve(text, 12);
+    if (end) mr_buffer_commit(text, mr_detokenizer_finish(&detokenizer, end));
+    return end != NULL;
+}
+
+/* Sets the text that the answer begins with: the prompt, or the message that it continues. */
+static enum mr_status set_echoed(const struct mr_prompt *prompt, struct mr_request *request,
+                                 struct mr_error *err)
+{
+    struct mr_buffer text;
+    mr_buffer_init(&text, MR_TEMPLATE_BYTES_MAX);
+    bool room = true;
+    if (request->prompt.bytes)
+        room = mr_buffer_append(&text, request->prompt);
+    else if (request->chat.message_count > 0)
+        room = add_last_message(&text, &request->chat);
+    else
+        room = add_decoded(&text, prompt, request);
+    struct mr_text joined = mr_buffer_text(&text);
+    char *copy = room ? mr_arena_copy_text(request->arena, joined.bytes, joined.length) : NULL;
+    if (copy) request->echoed = (struct mr_text){copy, joined.length};
+    mr_buffer_drop(&text);
+    return copy ? MR_OK : mr_fail(err, MR_RECORD_TOO_LARGE, "no room for the text of echo");
 }
 
 enum mr_status mr_prompt_encode(struct mr_prompt *prompt, struct mr_request *request,
@@ -118,5 +206,7 @@ enum mr_status mr_prompt_encode(struct mr_prompt *prompt, struct mr_request *req
     enum mr_status status = MR_OK;
     if (request->constraint.kind != MR_CONSTRAINT_NONE && !request->grammar)
         status = mr_grammars_get(prompt->grammars, &request->constraint, &request->grammar, err);
-    return status == MR_OK ? encode_prompt(prompt, request, unix_seconds, err) : status;
+    if (status == MR_OK) status = encode_prompt(prompt, request, unix_seconds, err);
+    if (status == MR_OK && request->echo) status = set_echoed(prompt, request, err);
+    return status;
 }

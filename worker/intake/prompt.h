@@ -6,6 +6,9 @@
  * control tokens (codec/tokenizer/added_tokens.h): one that a user writes stays text, and changes
  * nothing around it.
  *
+ * truncate_prompt_tokens cuts the tokens of the rendered prompt; with it no prompt is too long.
+ * With echo the text that the answer continues is kept (request->echoed).
+ *
  * A request with a response_format also gets its grammar, compiled here or found in the cache of
  * grammars (worker/ticket/grammars.h).
  *

@@ -147,6 +147,7 @@ static void shrink(struct mr_result *result, struct mr_choice *choices)
     }
     result->choices = choices;
     result->metadata = (struct mr_text){0};
+    result->warning_count = 0;
     result->error = MR_RECORD_TOO_LARGE;
     result->error_message = "the result is larger than the broker accepts; its text was left out";
     result->error_retryable = false;
@@ -199,6 +200,10 @@ enum mr_status mr_output_result(struct mr_output *output, const struct mr_output
     struct mr_choice choices[MR_CHOICES_MAX];
     MR_ASSERT(result.choice_count >= 1 && result.choice_count <= MR_CHOICES_MAX);
     if (mail->request && !result.metadata.bytes) result.metadata = mail->request->metadata;
+    if (mail->request) {
+        result.warnings = mail->request->warnings;
+        result.warning_count = mail->request->warning_count;
+    }
     if (shrunk) shrink(&result, choices);
     return encode_result(output, options, mail->ticket, &result, err);
 }

@@ -11,11 +11,23 @@
 #include <cmocka.h>
 
 /* The error codes of CONTRACT section 5. */
-static const char *const wire_codes[] = {
-    "malformed",       "unsupported_encoding", "record_too_large",  "invalid_request",
-    "unknown_field",   "empty_prompt",         "prompt_too_long",   "invalid_token_id",
-    "model_not_found", "unsupported",          "deadline_exceeded", "cancelled",
-    "poison",          "duplicate_id",         "overloaded",        "internal"};
+static const char *const wire_codes[] = {"malformed",
+                                         "unsupported_encoding",
+                                         "record_too_large",
+                                         "invalid_request",
+                                         "unknown_field",
+                                         "empty_prompt",
+                                         "prompt_too_long",
+                                         "invalid_token_id",
+                                         "model_not_found",
+                                         "unsupported",
+                                         "unsupported_content",
+                                         "deadline_exceeded",
+                                         "cancelled",
+                                         "poison",
+                                         "duplicate_id",
+                                         "overloaded",
+                                         "internal"};
 #define CODE_COUNT (sizeof wire_codes / sizeof *wire_codes)
 
 static void only_success_is_fine_and_has_no_code(void **state)

@@ -192,6 +192,7 @@ static void max_tokens_comes_before_everything_but_the_engines_verdict(void **st
     assert_int_equal(push(bench, EOS), MR_FINISH_LENGTH);
     assert_choice(bench, "Hello", IDS(HELLO));
     assert_int_equal(mr_completion_choice(bench->completion).completion_tokens, 2);
+    assert_int_equal(mr_completion_choice(bench->completion).stopped_by, MR_FINISH_EOS);
 }
 
 static void a_stop_string_is_cut_out_even_at_max_tokens(void **state)
@@ -205,6 +206,43 @@ static void a_stop_string_is_cut_out_even_at_max_tokens(void **state)
     assert_int_equal(push(bench, OP), MR_FINISH_LENGTH);
     assert_choice(bench, "Hello", IDS(HELLO));
     assert_null(mr_completion_choice(bench->completion).stop_text.bytes);
+    assert_int_equal(mr_completion_choice(bench->completion).stopped_by, MR_FINISH_STOP_STRING);
+}
+
+static void an_answer_that_is_cut_off_was_stopped_by_nothing(void **state)
+{
+    struct bench *bench = *state;
+    bench->request.max_tokens = 2;
+    stop_at(bench, "STOP");
+    begin(bench);
+    push(bench, HELLO);
+    assert_int_equal(push(bench, ST), MR_FINISH_LENGTH);
+    assert_int_equal(mr_completion_choice(bench->completion).stopped_by, MR_FINISH_NONE);
+}
+
+static void the_echoed_text_comes_first_and_is_not_searched(void **state)
+{
+    struct bench *bench = *state;
+    bench->request.echoed = (struct mr_text){"a STOP b ST", 11};
+    bench->request.max_chars = 7;
+    stop_at(bench, "STOP");
+    begin(bench);
+    push(bench, OP);
+    push(bench, HELLO);
+    assert_choice(bench, "a STOP b STOPHello", IDS(OP, HELLO));
+}
+
+static void control_tokens_are_named_if_they_are_to_be_kept(void **state)
+{
+    struct bench *bench = *state;
+    bench->request.keep_special = true;
+    bench->request.ignore_eos = true;
+    begin(bench);
+    push(bench, HELLO);
+    push(bench, EOS);
+    push(bench, WORLD);
+    finish(bench, MR_FINISH_CANCELLED);
+    assert_choice(bench, "Hello<eos>world", IDS(HELLO, EOS, WORLD));
 }
 
 static void the_engines_verdict_wins_and_keeps_the_token(void **state)
@@ -504,6 +542,9 @@ int main(void)
         CASE(ignore_eos_makes_end_ids_ordinary),
         CASE(max_tokens_comes_before_everything_but_the_engines_verdict),
         CASE(a_stop_string_is_cut_out_even_at_max_tokens),
+        CASE(an_answer_that_is_cut_off_was_stopped_by_nothing),
+        CASE(the_echoed_text_comes_first_and_is_not_searched),
+        CASE(control_tokens_are_named_if_they_are_to_be_kept),
         CASE(the_engines_verdict_wins_and_keeps_the_token),
         CASE(an_end_id_comes_before_the_same_stop_token),
         CASE(a_stop_token_is_named_and_left_out),

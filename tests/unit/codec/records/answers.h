@@ -16,6 +16,7 @@ static const struct mr_logprobs answer_logprobs[3] = {{{10, -0.25f, {" a", 2}}, 
 static inline struct mr_choice answer_choice(void)
 {
     return (struct mr_choice){.finish = MR_FINISH_EOS,
+                              .stopped_by = MR_FINISH_EOS,
                               .stop_token = MR_TOKEN_NONE,
                               .text = {"hello", 5},
                               .token_ids = answer_ids,

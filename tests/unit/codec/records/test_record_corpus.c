@@ -195,7 +195,7 @@ static void answers_have_the_bytes_of_the_reference(void **state)
                      MR_OK);
     equals_file(bytes, length, "resumed.msgpack");
     struct mr_choice choice = answer_choice();
-    choice.finish = MR_FINISH_STOP_TOKEN;
+    choice.finish = choice.stopped_by = MR_FINISH_STOP_TOKEN;
     choice.stop_token = 42;
     struct mr_result result = answer_result(&choice, 1);
     result.error = MR_CANCELLED;

@@ -10,6 +10,7 @@ static bool same_text(struct mr_text a, struct mr_text b)
 static void choices_are_equal(const struct mr_choice *a, const struct mr_choice *b)
 {
     assert_int_equal(a->finish, b->finish);
+    assert_int_equal(a->stopped_by, b->stopped_by);
     assert_int_equal(a->stop_token, b->stop_token);
     assert_true(same_text(a->stop_text, b->stop_text) && same_text(a->text, b->text));
     assert_int_equal(a->token_count, b->token_count);
@@ -53,6 +54,9 @@ static void round_trip(const struct mr_result *result, enum mr_encoding encoding
     assert_true(same_text(back.source_topic, result->source_topic));
     assert_true(back.source_partition == 3 && back.source_offset == 41);
     assert_true(same_text(back.metadata, result->metadata));
+    assert_int_equal(back.warning_count, result->warning_count);
+    for (size_t i = 0; i < back.warning_count; i++)
+        assert_true(same_text(back.warnings[i], result->warnings[i]));
     mr_arena_destroy(arena);
 }
 

@@ -34,7 +34,7 @@ static void messages_are_role_and_content(void **state)
                      MR_INVALID_REQUEST);
     assert_int_equal(
         with_messages("[{\"role\":\"user\",\"content\":[{\"type\":\"input_audio\"}]}]", ""),
-        MR_UNSUPPORTED);
+        MR_UNSUPPORTED_CONTENT);
     /* other members are for the template */
     const char *named = "{\"messages\":[{\"role\":\"user\",\"content\":"
                         "[{\"type\":\"text\",\"text\":\"a\"}],\"name\":{\"b\":[2]}}]}";

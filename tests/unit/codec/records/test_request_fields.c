@@ -20,7 +20,7 @@ struct range {
 };
 
 static const struct range ranges[] = {
-    {"max_tokens", {"1", "2147483647"}, {"0", "2147483648", "1.5"}},
+    {"max_tokens", {"1.0", "2147483647"}, {"0", "2147483648", "1.5"}},
     {"max_completion_tokens", {"1", "2147483647"}, {"0", "-1", "\"5\""}},
     {"max_new_tokens", {"1", "2147483647"}, {"0", "2147483648", "[5]"}},
     {"min_tokens", {"0", "256"}, {"-1", "257", "true"}},
@@ -28,22 +28,22 @@ static const struct range ranges[] = {
     {"include_stop_str_in_output", {"true", "false"}, {"1", "0", "{}"}},
     {"stream", {"true", "false"}, {"1", "0", "\"no\""}},
     {"temperature", {"0", "100.0"}, {"-0.001", "100.1", "\"1\""}},
-    {"top_k", {"-1", "2147483647"}, {"-2", "2147483648", "2.0"}},
+    {"top_k", {"-1", "2147483647"}, {"-2", "2147483648", "2.5"}},
     {"top_p", {"0.000001", "1"}, {"0", "1.000001", "true"}},
     {"min_p", {"0", "1"}, {"-0.1", "1.1", "[]"}},
     {"typical_p", {"0.1", "1.0"}, {"0.0", "1.01", "{}"}},
     {"repetition_penalty", {"0.1", "100"}, {"0", "101", "\"a\""}},
     {"presence_penalty", {"-2", "2.0"}, {"-2.1", "2.1", "false"}},
     {"frequency_penalty", {"-2", "2.0"}, {"-2.1", "2.1", "false"}},
-    {"seed", {"0", "-9223372036854775808"}, {"1.0", "\"7\"", "true"}},
-    {"logprobs", {"0", "20"}, {"-1", "21", "1.0"}},
+    {"seed", {"0", "-9223372036854775808"}, {"1.5", "\"7\"", "true"}},
+    {"logprobs", {"0", "20"}, {"-1", "21", "1.5"}},
     {"logprobs", {"true", "false"}, {"\"5\"", "[]", "{}"}},
-    {"max_chars", {"0", "2147483647"}, {"-1", "2147483648", "1.0"}},
+    {"max_chars", {"0", "2147483647"}, {"-1", "2147483648", "1.5"}},
     {"min_confidence", {"0", "1"}, {"-0.1", "1.1", "true"}},
-    {"n", {"1", "8"}, {"0", "9", "2.0"}},
-    {"priority", {"-100", "100"}, {"-101", "101", "1.0"}},
+    {"n", {"1", "8"}, {"0", "9", "2.5"}},
+    {"priority", {"-100", "100"}, {"-101", "101", "1.5"}},
     {"priority", {"\"low\"", "\"urgent\""}, {"\"LOW\"", "\"\"", "[]"}},
-    {"timeout_ms", {"1", "86400000"}, {"0", "86400001", "1.0"}},
+    {"timeout_ms", {"1", "86400000"}, {"0", "86400001", "1.5"}},
     {"deadline_ms", {"1", "1750000000001"}, {"0", "1750086400001", "\"x\""}},
     {"model", {"\"m\"", "\"org/name\""}, {"\"\"", "5", "[]"}},
     {"session", {"\"s\"", "\"a b\""}, {"\"\"", "5", "{}"}},
@@ -51,11 +51,21 @@ static const struct range ranges[] = {
     {"bad_words", {"[\"a\"]", "[]"}, {"[\"\"]", "5", "[[]]"}},
     {"cache", {"{}", "{\"read\":false,\"write\":true}"}, {"true", "{\"read\":1}", "{\"write\":0}"}},
     {"logit_bias", {"{\"0\":-100}", "{\"7\":100.0}"}, {"{\"7\":100.1}", "{\"7\":\"1\"}", "[]"}},
-    {"stop_token_ids", {"[]", "[0,4294967294]"}, {"5", "[1.0]", "[\"1\"]"}},
+    {"stop_token_ids", {"[]", "[0,4294967294]"}, {"5", "[1.5]", "[\"1\"]"}},
     {"allowed_token_ids", {"[1]", "[1,2]"}, {"[]", "[true]", "{}"}},
     {"response_format",
      {"{\"type\":\"text\"}", "{\"type\":\"text\",\"a\":1}"},
      {"{}", "{\"type\":\"xml\"}", "\"text\""}},
+    {"truncate_prompt_tokens", {"-1", "1.0"}, {"0", "-2", "true"}},
+    {"truncation_side", {"\"left\"", "\"right\""}, {"\"\"", "\"middle\"", "1"}},
+    {"add_special_tokens", {"true", "false"}, {"1", "\"\"", "[]"}},
+    {"skip_special_tokens", {"true", "false"}, {"1", "\"\"", "[]"}},
+    {"echo", {"true", "false"}, {"1", "\"\"", "[]"}},
+    {"top_logprobs", {"0", "0.0"}, {"-1", "21", "true"}},
+    {"best_of", {"1", "1.0"}, {"0", "1.5", "true"}},
+    {"task", {"\"generate\"", "\"generate\""}, {"\"\"", "\"rank\"", "1"}},
+    {"session_id", {"\"s\"", "\"a b\""}, {"\"\"", "5", "{}"}},
+    {"stream_options", {"{}", "{\"include_usage\":true}"}, {"true", "{\"include_usage\":1}", "[]"}},
     {"metadata", {"5", "{\"a\":[1,{\"b\":null}]}"}, {NULL, NULL, NULL}},
 };
 
@@ -159,6 +169,45 @@ static void integers_above_63_bits_are_out_of_range(void **state)
     assert_int_equal(got.status, MR_INVALID_REQUEST);
 }
 
+static void top_logprobs_need_logprobs_true(void **state)
+{
+    (void)state;
+    struct decoded got = decode(text_of("{\"prompt\":\"x\",\"logprobs\":true,\"top_logprobs\":4}"));
+    assert_int_equal(got.request->sampling.logprobs, 4);
+    mr_request_destroy(got.request);
+    assert_int_equal(with("\"top_logprobs\":1"), MR_INVALID_REQUEST);
+    assert_int_equal(with("\"top_logprobs\":1,\"logprobs\":false"), MR_INVALID_REQUEST);
+    assert_int_equal(with("\"top_logprobs\":1,\"logprobs\":3"), MR_INVALID_REQUEST);
+    assert_int_equal(with("\"top_logprobs\":0,\"logprobs\":false"), MR_OK);
+}
+
+static void best_of_must_be_n(void **state)
+{
+    (void)state;
+    assert_int_equal(with("\"best_of\":3,\"n\":3"), MR_OK);
+    assert_int_equal(with("\"best_of\":3"), MR_UNSUPPORTED);
+    assert_int_equal(with("\"best_of\":3,\"n\":2"), MR_UNSUPPORTED);
+}
+
+static void the_prompt_may_be_truncated_and_echoed(void **state)
+{
+    (void)state;
+    struct decoded got = decode(
+        text_of("{\"prompt\":\"x\",\"truncate_prompt_tokens\":-1,\"truncation_side\":\"right\","
+                "\"add_special_tokens\":false,\"echo\":true,\"skip_special_tokens\":false,"
+                "\"session_id\":\"s\"}"));
+    assert_int_equal(got.status, MR_OK);
+    const struct mr_prompt_rules *rules = &got.request->prompt_rules;
+    assert_true(rules->tokens_max == UINT32_MAX && rules->keep_start);
+    assert_true(rules->special_given && !rules->add_special);
+    assert_true(got.request->echo && got.request->keep_special);
+    assert_true(mr_text_is(got.request->session, "s"));
+    mr_request_destroy(got.request);
+    assert_int_equal(with("\"session\":\"a\",\"session_id\":\"a\""), MR_INVALID_REQUEST);
+    assert_int_equal(with("\"task\":\"embed\""), MR_UNSUPPORTED);
+    assert_int_equal(with("\"reasoning_effort\":\"low\""), MR_INVALID_REQUEST);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -167,6 +216,9 @@ int main(void)
         cmocka_unit_test(text_limits_are_exact),
         cmocka_unit_test(floats_must_be_finite),
         cmocka_unit_test(integers_above_63_bits_are_out_of_range),
+        cmocka_unit_test(top_logprobs_need_logprobs_true),
+        cmocka_unit_test(best_of_must_be_n),
+        cmocka_unit_test(the_prompt_may_be_truncated_and_echoed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,7 +20,7 @@ static void ids_that_no_vocabulary_has_have_their_own_code(void **state)
     assert_int_equal(status_of_both("{\"prompt_token_ids\":[-1]}", &context), MR_INVALID_TOKEN_ID);
     assert_int_equal(status_of_both("{\"prompt_token_ids\":[4294967295]}", &context),
                      MR_INVALID_TOKEN_ID);
-    assert_int_equal(status_of_both("{\"prompt_token_ids\":[1,2.0]}", &context),
+    assert_int_equal(status_of_both("{\"prompt_token_ids\":[1,2.5]}", &context),
                      MR_INVALID_REQUEST);
     assert_int_equal(with("\"logit_bias\":{\"x\":1}"), MR_INVALID_TOKEN_ID);
     assert_int_equal(with("\"logit_bias\":{\"\":1}"), MR_INVALID_TOKEN_ID);

@@ -5,7 +5,7 @@
 static void unknown_fields_are_counted_or_rejected(void **state)
 {
     (void)state;
-    const char *json = "{\"prompt\":\"x\",\"user\":\"u\",\"top\":{\"a\":[1]},\"cache\":{\"z\":1}}";
+    const char *json = "{\"prompt\":\"x\",\"users\":\"u\",\"top\":{\"a\":[1]},\"cache\":{\"z\":1}}";
     struct decoded got = decode(text_of(json));
     assert_int_equal(got.status, MR_OK);
     assert_int_equal(got.request->unknown_fields, 3);

@@ -27,12 +27,12 @@ static void a_plain_result_has_exactly_the_documented_fields(void **state)
     (void)state;
     struct mr_choice choice = answer_choice();
     struct mr_result result = answer_result(&choice, 1);
-    result_is(&result,
-              "{\"id\":\"id-1\",\"attempt\":1,\"model\":\"m\",\"finish_reason\":\"eos\","
-              "\"stop_reason\":null,\"text\":\"hello\",\"token_ids\":[10,11,12],"
-              "\"usage\":{\"prompt_tokens\":20,\"completion_tokens\":4,"
-              "\"total_tokens\":24,\"cached_tokens\":5,\"cached_tokens_redis\":2}," FIGURES PLACE
-              "}");
+    result_is(
+        &result,
+        "{\"id\":\"id-1\",\"attempt\":1,\"model\":\"m\",\"finish_reason\":\"eos\","
+        "\"stopped_by\":\"eos\",\"stop_reason\":null,\"text\":\"hello\",\"token_ids\":[10,11,12],"
+        "\"usage\":{\"prompt_tokens\":20,\"completion_tokens\":4,"
+        "\"total_tokens\":24,\"cached_tokens\":5,\"cached_tokens_redis\":2}," FIGURES PLACE "}");
 }
 
 static void two_or_more_choices_are_listed_and_usage_sums_them(void **state)
@@ -46,19 +46,21 @@ static void two_or_more_choices_are_listed_and_usage_sums_them(void **state)
     choices[1].token_count = 0;
     choices[1].text = text_of("");
     struct mr_result result = answer_result(choices, 2);
-    result_is(
-        &result,
-        "{\"id\":\"id-1\",\"attempt\":1,\"model\":\"m\",\"finish_reason\":\"stop_string\","
-        "\"stop_reason\":\"END\",\"text\":\"hello\",\"token_ids\":[10,11,12],"
-        "\"choices\":[{\"choice\":0,\"finish_reason\":\"stop_string\",\"stop_reason\":\"END\","
-        "\"text\":\"hello\",\"token_ids\":[10,11,12],\"completion_tokens\":4},"
-        "{\"choice\":1,\"finish_reason\":\"stop_token\",\"stop_reason\":7,\"text\":\"\","
-        "\"token_ids\":[],\"completion_tokens\":4}],"
-        "\"usage\":{\"prompt_tokens\":20,\"completion_tokens\":8,\"total_tokens\":28,"
-        "\"cached_tokens\":5,\"cached_tokens_redis\":2}," FIGURES PLACE "}");
+    result_is(&result,
+              "{\"id\":\"id-1\",\"attempt\":1,\"model\":\"m\",\"finish_reason\":\"stop_string\","
+              "\"stopped_by\":\"eos\",\"stop_reason\":\"END\",\"text\":\"hello\",\"token_ids\":[10,"
+              "11,12],"
+              "\"choices\":[{\"choice\":0,\"finish_reason\":\"stop_string\",\"stopped_by\":\"eos\","
+              "\"stop_reason\":\"END\","
+              "\"text\":\"hello\",\"token_ids\":[10,11,12],\"completion_tokens\":4},"
+              "{\"choice\":1,\"finish_reason\":\"stop_token\",\"stopped_by\":\"eos\",\"stop_"
+              "reason\":7,\"text\":\"\","
+              "\"token_ids\":[],\"completion_tokens\":4}],"
+              "\"usage\":{\"prompt_tokens\":20,\"completion_tokens\":8,\"total_tokens\":28,"
+              "\"cached_tokens\":5,\"cached_tokens_redis\":2}," FIGURES PLACE "}");
 }
 
-static void error_and_metadata_are_written_only_when_set(void **state)
+static void error_warnings_and_metadata_are_written_only_when_set(void **state)
 {
     (void)state;
     struct mr_choice choice = {.finish = MR_FINISH_REJECTED, .stop_token = MR_TOKEN_NONE};
@@ -66,12 +68,18 @@ static void error_and_metadata_are_written_only_when_set(void **state)
     result.error = MR_PROMPT_TOO_LONG;
     result.error_message = "9000 tokens";
     result.metadata = text_of("{\"k\": 1.50}");
-    result_is(&result, "{\"id\":\"id-1\",\"attempt\":1,\"model\":\"m\","
-                       "\"finish_reason\":\"rejected\",\"stop_reason\":null,\"text\":\"\","
-                       "\"token_ids\":[],\"usage\":{\"prompt_tokens\":20,\"completion_tokens\":0,"
-                       "\"total_tokens\":20,\"cached_tokens\":5,\"cached_tokens_redis\":2}," FIGURES
-                       "\"error\":{\"code\":\"prompt_too_long\",\"message\":\"9000 tokens\","
-                       "\"retryable\":false}," PLACE ",\"metadata\":{\"k\": 1.50}}");
+    const struct mr_text warning = text_of("user is not supported");
+    result.warnings = &warning;
+    result.warning_count = 1;
+    result_is(
+        &result,
+        "{\"id\":\"id-1\",\"attempt\":1,\"model\":\"m\","
+        "\"finish_reason\":\"rejected\",\"stopped_by\":null,\"stop_reason\":null,\"text\":\"\","
+        "\"token_ids\":[],\"usage\":{\"prompt_tokens\":20,\"completion_tokens\":0,"
+        "\"total_tokens\":20,\"cached_tokens\":5,\"cached_tokens_redis\":2}," FIGURES
+        "\"error\":{\"code\":\"prompt_too_long\",\"message\":\"9000 tokens\","
+        "\"retryable\":false}," PLACE
+        ",\"warnings\":[\"user is not supported\"],\"metadata\":{\"k\": 1.50}}");
 }
 
 static void times_that_no_number_can_express_are_written_as_zero(void **state)
@@ -150,7 +158,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_plain_result_has_exactly_the_documented_fields),
         cmocka_unit_test(two_or_more_choices_are_listed_and_usage_sums_them),
-        cmocka_unit_test(error_and_metadata_are_written_only_when_set),
+        cmocka_unit_test(error_warnings_and_metadata_are_written_only_when_set),
         cmocka_unit_test(times_that_no_number_can_express_are_written_as_zero),
         cmocka_unit_test(token_records_have_the_fields_of_the_contract),
         cmocka_unit_test(a_logprob_of_minus_infinity_is_written_as_a_finite_number),

@@ -30,6 +30,27 @@ static void every_kind_reads_the_same_in_both_encodings(void **state)
     free((char *)records[1].bytes);
 }
 
+static void a_float_without_fraction_is_an_integer(void **state)
+{
+    (void)state;
+    const char *json =
+        "{\"a\":[10.0,-3,1e3,-9223372036854775808.0,1.5,9223372036854775808.0,1e300,\"1\","
+        "true]}";
+    const int64_t wanted[] = {10, -3, 1000, INT64_MIN};
+    struct mr_document *document;
+    struct mr_error err;
+    int64_t integer = 0;
+    assert_int_equal(mr_document_open(&document, text_of(json), MR_ENCODING_JSON, &err), MR_OK);
+    struct mr_value array;
+    assert_true(mr_value_get(mr_document_root(document), "a", &array));
+    for (size_t i = 0; i < mr_value_count(array); i++) {
+        bool is = mr_value_integer(mr_value_at(array, i), &integer);
+        assert_int_equal(is, i < 4);
+        if (is) assert_true(integer == wanted[i]);
+    }
+    mr_document_close(document);
+}
+
 static void members_come_in_the_order_written(void **state)
 {
     (void)state;
@@ -72,6 +93,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_kind_reads_the_same_in_both_encodings),
+        cmocka_unit_test(a_float_without_fraction_is_an_integer),
         cmocka_unit_test(members_come_in_the_order_written),
         cmocka_unit_test(reading_as_another_kind_is_asserted),
         cmocka_unit_test(kinds_have_names),

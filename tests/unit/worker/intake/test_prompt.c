@@ -137,6 +137,67 @@ static void a_prompt_may_be_as_long_as_the_limit_and_no_longer(void **state)
     close_rig(&rig);
 }
 
+static void a_prompt_is_truncated_on_request(void **state)
+{
+    (void)state;
+    struct rig rig;
+    const uint32_t ids[10] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
+    open_rig(&rig, TEMPLATE, 9);
+    rig.request->prompt = text_of("1234567890");
+    rig.request->prompt_rules.tokens_max = 20;
+    assert_tokens(&rig, "234567890");
+    rig.request->prompt_rules.tokens_max = 3;
+    assert_tokens(&rig, "890");
+    rig.request->prompt_rules.keep_start = true;
+    assert_tokens(&rig, "123");
+    rig.request->prompt_rules.tokens_max = UINT32_MAX;
+    rig.request->max_tokens = 4;
+    assert_tokens(&rig, "123456");
+    rig.request->max_tokens = 40;
+    assert_tokens(&rig, "1");
+    rig.request->prompt_rules = (struct mr_prompt_rules){.tokens_max = 4};
+    add_message(&rig, "u", "12345");
+    assert_tokens(&rig, "45$A");
+    rig.request->has_token_ids = true;
+    rig.request->token_ids = ids;
+    rig.request->token_count = 10;
+    assert_int_equal(mr_prompt_encode(rig.prompt, rig.request, 0, NULL), MR_OK);
+    assert_ptr_equal(rig.request->token_ids, ids + 6);
+    assert_int_equal(rig.request->token_count, 4);
+    close_rig(&rig);
+}
+
+static void assert_echoed(struct rig *rig, const char *want)
+{
+    struct mr_error err = {0};
+    rig->request->echo = true;
+    if (mr_prompt_encode(rig->prompt, rig->request, 0, &err) != MR_OK) fail_msg("%s", err.detail);
+    if (!mr_text_is(rig->request->echoed, want))
+        fail_msg("echoed %s, not %s", rig->request->echoed.bytes, want);
+}
+
+static void echo_keeps_the_text_that_the_answer_continues(void **state)
+{
+    (void)state;
+    struct rig rig;
+    const uint32_t ids[4] = {ID('h'), ID('i'), 0, ID('!')};
+    open_rig(&rig, TEMPLATE, 64);
+    rig.request->prompt = text_of("hi<|end|>!");
+    assert_echoed(&rig, "hi<|end|>!");
+    rig.request->prompt = (struct mr_text){0};
+    add_message(&rig, "u", "hi");
+    add_message(&rig, "a", "so");
+    assert_echoed(&rig, "so");
+    rig.request->chat.message_count = 0;
+    rig.request->has_token_ids = true;
+    rig.request->token_ids = ids;
+    rig.request->token_count = 4;
+    assert_echoed(&rig, "hi!");
+    rig.request->keep_special = true;
+    assert_echoed(&rig, "hi<|end|>!");
+    close_rig(&rig);
+}
+
 static void what_cannot_be_a_prompt_is_refused(void **state)
 {
     (void)state;
@@ -175,6 +236,8 @@ int main(void)
         cmocka_unit_test(messages_go_through_the_template),
         cmocka_unit_test(a_special_token_in_a_message_stays_text),
         cmocka_unit_test(a_prompt_may_be_as_long_as_the_limit_and_no_longer),
+        cmocka_unit_test(a_prompt_is_truncated_on_request),
+        cmocka_unit_test(echo_keeps_the_text_that_the_answer_continues),
         cmocka_unit_test(what_cannot_be_a_prompt_is_refused),
         cmocka_unit_test(a_template_that_does_not_compile_is_a_bad_file),
     };

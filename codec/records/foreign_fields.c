@@ -1,0 +1,105 @@
+#include "codec/records/foreign_fields.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define NO_MEDIA "only text is supported"
+
+/* tests/integration/test_fields.py reads this table: one field a row. */
+/* clang-format off */
+static const struct mr_foreign_field fields[] = {
+    /* OpenAI */
+    {"audio", NULL, true, NO_MEDIA},
+    {"function_call", "none", true, "give tool_choice"},
+    {"functions", "[]", true, "give tools"},
+    {"modalities", "[] text", true, NO_MEDIA},
+    {"moderation", NULL, true, "answers are not moderated"},
+    {"parallel_tool_calls", "true", false, "the text has the calls as the model writes them"},
+    {"prediction", NULL, false, "it would change the speed only"},
+    {"prompt_cache_key", NULL, false, "prompts are cached by content; give session for a conversation"},
+    {"prompt_cache_options", NULL, false, "prompts are cached by content; see the field cache"},
+    {"prompt_cache_retention", NULL, false, "the operator sets how long prompts are cached"},
+    {"safety_identifier", NULL, false, "give metadata, which the result repeats"},
+    {"service_tier", "auto default", false, "give priority"},
+    {"store", "false", false, "answers stay in the topic of results"},
+    {"suffix", "\"\"", true, "the models continue a text, they do not fill a gap"},
+    {"tool_choice", "auto none", true, "the model chooses, and the text has the call"},
+    {"user", NULL, false, "give metadata, which the result repeats"},
+    {"verbosity", "medium", false, "say it in a message"},
+    {"web_search_options", NULL, true, "there is no web search"},
+    /* vLLM */
+    {"cache_salt", NULL, true, "send the request to the topic of another tenant, or set cache.read and cache.write to false"},
+    {"chat_template", NULL, true, "the operator sets the template (--chat-template)"},
+    {"detokenize", "true", false, "give stream false and read token_ids"},
+    {"ec_transfer_params", NULL, true, NO_MEDIA},
+    {"guided_decoding_backend", NULL, false, "there is one"},
+    {"guided_whitespace_pattern", NULL, true, "give a regex"},
+    {"include_reasoning", "true", false, "reasoning is part of text"},
+    {"kv_transfer_params", NULL, true, "workers share computed prompts through Redis"},
+    {"length_penalty", "1", false, "it has an effect in beam search only"},
+    {"logits_processors", "[]", true, "give logit_bias, bad_words or a response_format"},
+    {"logprob_token_ids", NULL, true, "give logprobs"},
+    {"media_io_kwargs", "{}", false, NO_MEDIA},
+    {"mm_processor_kwargs", "{}", false, NO_MEDIA},
+    {"prompt_embeds", NULL, true, "give prompt_token_ids"},
+    {"prompt_logprobs", NULL, true, "only generated tokens have log-probabilities"},
+    {"repetition_detection", NULL, true, "give a penalty or max_tokens"},
+    {"request_id", NULL, false, "give id"},
+    {"return_mm_kwargs", "*", false, NO_MEDIA},
+    {"return_prompt_text", "false", false, "millrace tokenize --chat shows it"},
+    {"return_token_ids", "*", false, "records always have token_ids"},
+    {"return_token_offsets", "false", false, "records have token_ids and text"},
+    {"return_tokens_as_token_ids", "false", false, "logprobs have token_id and text"},
+    {"routed_experts_prompt_start", "0", false, "experts are not reported"},
+    {"spaces_between_special_tokens", "true", true, "the text of tokens is joined as it is"},
+    {"stream_interval", NULL, false, "token records are written as tokens come"},
+    {"structural_tag", NULL, true, "give response_format or tools"},
+    {"thinking_token_budget", "-1", true, "give max_tokens"},
+    {"use_beam_search", "false", true, "give n"},
+    {"vllm_xargs", "{}", false, "there are no extensions"},
+    {"watermarking", "false", true, "answers have no watermark"},
+};
+/* clang-format on */
+
+const struct mr_foreign_field *mr_foreign_field_find(struct mr_text name)
+{
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
+        if (mr_text_is(name, fields[i].name)) return &fields[i];
+    return NULL;
+}
+
+static bool is_word(struct mr_value value, struct mr_text word)
+{
+    char *end;
+    switch (mr_value_kind(value)) {
+    case MR_VALUE_BOOL:
+        return mr_text_is(word, mr_value_bool(value) ? "true" : "false");
+    case MR_VALUE_INT:
+    case MR_VALUE_FLOAT:
+        return strtod(word.bytes, &end) == mr_value_number(value) &&
+               end == word.bytes + word.length;
+    case MR_VALUE_TEXT:
+        if (mr_value_text(value).length == 0) return mr_text_is(word, "\"\"");
+        return mr_text_equal(mr_value_text(value), word);
+    case MR_VALUE_MAP:
+        return mr_value_count(value) == 0 && mr_text_is(word, "{}");
+    case MR_VALUE_ARRAY:
+        if (mr_value_count(value) == 0) return mr_text_is(word, "[]");
+        return mr_value_count(value) == 1 &&
+               mr_value_kind(mr_value_at(value, 0)) == MR_VALUE_TEXT &&
+               is_word(mr_value_at(value, 0), word);
+    default:
+        return false;
+    }
+}
+
+bool mr_foreign_field_is_neutral(const struct mr_foreign_field *field, struct mr_value value)
+{
+    if (mr_value_kind(value) == MR_VALUE_NULL) return true;
+    for (const char *at = field->neutral; at && *at;) {
+        size_t length = strcspn(at, " ");
+        if (at[0] == '*' || is_word(value, (struct mr_text){at, length})) return true;
+        at += length + strspn(at + length, " ");
+    }
+    return false;
+}

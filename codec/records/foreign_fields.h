@@ -1,0 +1,31 @@
+/* foreign_fields - the fields of requests to OpenAI's API (chat completions, completions) and to
+ * vLLM that millrace does not serve: one table. A request written for those APIs may contain them,
+ * and none is ignored in silence.
+ *
+ * A field with a neutral value asks for what happens anyway and is accepted. With another value a
+ * field marked `refused` rejects the request, because an answer without it would be wrong; any
+ * other field is named in the result's warnings, or rejects the request on a strict topic.
+ * The fields that are served are in codec/records/request_fields.c. docker/fields.md lists both;
+ * tests/integration/test_fields.py compares the lists.
+ *
+ * Threads: any (pure functions). Memory: static. Errors: none. */
+#ifndef MR_CODEC_RECORDS_FOREIGN_FIELDS_H
+#define MR_CODEC_RECORDS_FOREIGN_FIELDS_H
+
+#include "codec/wire/value.h"
+
+struct mr_foreign_field {
+    const char *name;
+    /* neutral values, separated by a space: true, false, an integer, [] or {} (empty), "" (empty
+     * text), a text, * (every value); NULL: none */
+    const char *neutral;
+    bool refused;
+    const char *hint; /* what to do instead, or why the field has no effect */
+};
+
+/* The field of this name; NULL: neither API has it, or it is served. */
+const struct mr_foreign_field *mr_foreign_field_find(struct mr_text name);
+/* Whether a value asks for nothing that does not happen anyway; null always does. */
+bool mr_foreign_field_is_neutral(const struct mr_foreign_field *field, struct mr_value value);
+
+#endif

@@ -1,0 +1,163 @@
+#!/usr/bin/env python3
+"""docker/fields.md is true: its table has a row for every field that the decoder's two tables have and for every field
+of OpenAI's and vLLM's APIs, and each row's example, sent to a worker with the real model, is accepted, warned of or
+refused as the row says. The examples of the page's other sections get the answers that the page shows. Needs what
+docker/deps.sh test installs (confluent_kafka in .deps/python)."""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DEPS = pathlib.Path(os.environ.get("MILLRACE_DEPS", ROOT / ".deps"))
+BUILD = pathlib.Path(os.environ.get("MILLRACE_BIN", ROOT / "build/millrace")).resolve().parent
+sys.path.insert(0, str(DEPS / "python"))
+
+import confluent_kafka  # noqa: E402
+
+MODEL = next((DEPS / "model").glob("*.gguf"))
+PAGE = (ROOT / "docker/fields.md").read_text()
+
+# The fields of the public reference pages: create chat completion, create completion; vLLM's OpenAI-compatible server.
+OPENAI = """audio best_of echo frequency_penalty function_call functions logit_bias logprobs max_completion_tokens max_tokens
+messages metadata modalities model n parallel_tool_calls prediction presence_penalty prompt prompt_cache_key
+prompt_cache_retention reasoning_effort response_format safety_identifier seed service_tier stop store stream
+stream_options suffix temperature tool_choice tools top_logprobs top_p user verbosity web_search_options""".split()
+VLLM = """add_generation_prompt add_special_tokens allowed_token_ids bad_words cache_salt chat_template chat_template_kwargs
+continue_final_message documents ec_transfer_params guided_choice guided_decoding_backend guided_grammar guided_json
+guided_regex guided_whitespace_pattern ignore_eos include_reasoning include_stop_str_in_output kv_transfer_params
+length_penalty logits_processors logprob_token_ids media_io_kwargs min_p min_tokens mm_processor_kwargs priority
+prompt_embeds prompt_logprobs repetition_detection repetition_penalty request_id return_mm_kwargs return_prompt_text
+return_token_ids return_token_offsets return_tokens_as_token_ids routed_experts_prompt_start session_id
+skip_special_tokens spaces_between_special_tokens stop_token_ids stream_interval structural_tag structured_outputs
+thinking_token_budget top_k truncate_prompt_tokens truncation_side use_beam_search vllm_xargs watermarking""".split()
+
+
+def rows():
+    """{field: (of, here, example)} of the table of request fields."""
+    found = {}
+    table = PAGE.split("| request field |", 1)[1].split("\n\n", 1)[0]
+    for line in table.splitlines()[2:]:
+        name, of, here, example = [cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip("|"))][:4]
+        name = name.strip("`")
+        assert name not in found and here in ("accepted", "warned", "refused"), line
+        found[name] = (of, here, None if example == "-" else json.loads("{" + example.strip("`") + "}"))
+    return found
+
+
+def check_lists(table):
+    served = (ROOT / "codec/records/request_fields.c").read_text().split("fields[] = {", 1)[1].split("};", 1)[0]
+    served = re.findall(r"(?:TEXT|READ|MAX_TOKENS|BOOL|ABOVE|SESSION)\((\w+)|(?:NUMBER|LIST)\(\w+, (\w+)", served)
+    served = {one or two for one, two in served} | {"id"}
+    foreign = (ROOT / "codec/records/foreign_fields.c").read_text().split("fields[] = {", 1)[1].split("\n};", 1)[0]
+    foreign = re.findall(r'^    \{"(\w+)", (NULL|"(?:[^"\\]|\\.)*"), (true|false), ', foreign, re.M)
+    here = {name: "accepted" if neutral == '"*"' else "refused" if refused == "true" else "warned"
+            for name, neutral, refused in foreign}
+    assert len(here) == len(foreign) > 40 and not served & set(here)
+    assert set(table) == served | set(here), set(table) ^ (served | set(here))
+    for name, (_, outcome, example) in table.items():
+        assert outcome == here.get(name, "accepted"), f"{name} is {here.get(name, 'accepted')}"
+        assert name in served or example is not None, f"{name} has no example"
+    for api, fields in (("OpenAI", OPENAI), ("vLLM", VLLM)):
+        missing = set(fields) - set(table)
+        assert not missing, f"fields of {api} without a row: {sorted(missing)}"
+    print(f"{len(table)} fields: {len(served)} served, {len(here)} not; {len(OPENAI)} of OpenAI and {len(VLLM)} of vLLM")
+
+
+def conversations():
+    """Request and expected members of the result, of each pair of JSON blocks below the table."""
+    blocks = [json.loads(block) for block in re.findall(r"^```json\n(.*?)^```$", PAGE, re.M | re.S)]
+    assert len(blocks) % 2 == 0, "an example without an answer"
+    return list(zip(blocks[0::2], blocks[1::2]))
+
+
+def serve(bodies):
+    """The results of the requests, by id, from a worker at the embedded broker."""
+    binary = BUILD / "millrace"
+    broker = subprocess.Popen([binary, "broker"], stdout=subprocess.PIPE, text=True)
+    worker = None
+    try:
+        brokers = broker.stdout.readline().split()[1]
+        worker = subprocess.Popen([binary, "serve", "--model", MODEL, "--brokers", brokers, "--http", "127.0.0.1:0",
+                                   "--requests-topic", "millrace.requests",
+                                   "--requests-topic", "millrace.strict,strict"], stderr=subprocess.DEVNULL)
+        consumer = confluent_kafka.Consumer({"bootstrap.servers": brokers, "group.id": "test",
+                                             "auto.offset.reset": "earliest"})
+        producer = confluent_kafka.Producer({"bootstrap.servers": brokers})
+        consumer.subscribe(["millrace.results"])
+        for name, body in bodies.items():
+            topic = "millrace.strict" if name.startswith("strict-") else "millrace.requests"
+            producer.produce(topic, key=name, value=json.dumps({"id": name, **body}))
+        producer.flush(30)
+        results, end = {}, time.monotonic() + 300
+        while len(results) < len(bodies):
+            assert time.monotonic() < end and worker.poll() is None, f"{len(results)} of {len(bodies)} results"
+            record = consumer.poll(1)
+            if record is not None and not record.error():
+                result = json.loads(record.value())
+                results[result["id"]] = result
+        consumer.close()
+        return results
+    finally:
+        for process in (worker, broker):
+            if process:
+                process.terminate()
+                process.wait()
+
+
+def fill(example):
+    body = {"max_tokens": 2, "stream": False, **example}
+    if any(name in body for name in ("max_completion_tokens", "max_new_tokens")):
+        del body["max_tokens"]
+    if "deadline_ms" in body:
+        body["deadline_ms"] = int(time.time() * 1000) + 3600000
+    return body if {"prompt", "prompt_token_ids", "messages"} & set(body) else {"prompt": "Once upon", **body}
+
+
+def check_outcome(name, here, result, strict):
+    error = result.get("error")
+    refused = here == "refused" or (here == "warned" and strict)
+    if refused:
+        assert error and error["code"] == "unsupported" and name in error["message"], f"{name}: {result}"
+        return
+    assert not error, f"{name}: {error}"
+    warnings = result.get("warnings", [])
+    assert len(warnings) == (1 if here == "warned" else 0), f"{name}: {warnings}"
+    assert all(warning.startswith(name) for warning in warnings), f"{name}: {warnings}"
+
+
+def check_members(expected, result, where):
+    """Every member that the page shows is in the result; a text that begins with ~ is a pattern."""
+    if isinstance(expected, dict):
+        for name, value in expected.items():
+            assert name in result, f"{where}: no {name} in {result}"
+            check_members(value, result[name], f"{where}.{name}")
+    elif isinstance(expected, list):
+        assert isinstance(result, list) and len(result) == len(expected), f"{where}: {result}"
+        for number, (one, two) in enumerate(zip(expected, result)):
+            check_members(one, two, f"{where}[{number}]")
+    elif isinstance(expected, str) and expected.startswith("~"):
+        assert re.fullmatch(expected[1:], result, re.S), f"{where}: {result}"
+    else:
+        assert expected == result, f"{where}: {result}, not {expected}"
+
+
+def main():
+    table = rows()
+    check_lists(table)
+    examples = {name: fill(example) for name, (_, _, example) in table.items() if example is not None}
+    pages = {f"page-{number}": request for number, (request, _) in enumerate(conversations())}
+    results = serve({**examples, **{f"strict-{name}": body for name, body in examples.items()}, **pages})
+    for name in examples:
+        for prefix in ("", "strict-"):
+            check_outcome(name, table[name][1], results[prefix + name], prefix != "")
+    for number, (_, expected) in enumerate(conversations()):
+        check_members(expected, results[f"page-{number}"], f"example {number + 1}")
+    print(f"{len(examples)} examples of fields and {len(pages)} of features have the outcome that docker/fields.md says")
+
+
+main()
