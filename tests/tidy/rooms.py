@@ -6,7 +6,7 @@
     rooms.py [--root FOLDER] symbols LIBRARY…  calls: no circles between the object files of the libraries
     rooms.py picture                           the table as a picture, from the highest folder down
 
-Prints one line per violation and fails if there is any. A room is a folder. A module is a .c or .cpp file
+Prints one line per violation and fails if there is any. A room is a folder. A module is a .c, .cpp or .cu file
 with the header of the same name; NAME_state.h, which several files share, belongs to module NAME.
 """
 import os
@@ -15,7 +15,7 @@ import subprocess
 import sys
 
 FILES_MAX = 30
-SOURCES = (".c", ".h", ".cpp", ".cu", ".py", ".sh")
+SOURCES = (".c", ".h", ".cpp", ".cu", ".cuh", ".py", ".sh")
 TOPS = ("codec", "kvcache", "ops", "batching", "worker")
 
 
@@ -60,7 +60,7 @@ def tree_files():
 
 
 def module(path):
-    return re.sub(r"_state$", "", re.sub(r"\.(c|cpp|h)$", "", path))
+    return re.sub(r"_state$", "", re.sub(r"\.(c|cpp|h|cu|cuh)$", "", path))
 
 
 def circles(edges):
@@ -99,7 +99,7 @@ def check(rooms):
         folder = os.path.dirname(path)
         if path.endswith(SOURCES):
             count[folder] = count.get(folder, 0) + 1
-        if not path.endswith((".c", ".h", ".cpp")) or path.split("/")[0] not in TOPS:
+        if not path.endswith((".c", ".h", ".cpp", ".cu", ".cuh")) or path.split("/")[0] not in TOPS:
             continue
         if folder not in rooms:
             yield f"{path}: its folder is not in tests/tidy/rooms.txt"

@@ -31,11 +31,11 @@ fi | sort >"$scratch/all"
 files() { # files PATTERN: the files of the tree whose path matches
     grep -E "$1" "$scratch/all"
 }
-sources() { # the product's C and C++ files
-    files "^($(echo $folders | tr ' ' '|'))/.*\.(c|h|cpp)$"
+sources() { # the product's C, C++ and CUDA files
+    files "^($(echo $folders | tr ' ' '|'))/.*\.(c|h|cpp|cu|cuh)$"
 }
-all_sources() { # those and the C and C++ files of the tests
-    files "^($(echo $folders | tr ' ' '|')|tests)/.*\.(c|h|cpp)$"
+all_sources() { # those and the files of the tests
+    files "^($(echo $folders | tr ' ' '|')|tests)/.*\.(c|h|cpp|cu|cuh)$"
 }
 
 # Prints "file TAB line TAB text" for C files, without comments, and without strings if STRINGS is "drop".
@@ -99,7 +99,7 @@ rule_home() {
             if (!ok) print $1 ": " name " may be included only in " want
         }'
     files '\.(cpp|cc|cxx|hpp)$' | grep -vx ops/torch_shim.cpp | sed 's/$/: C++ is allowed only in ops\/torch_shim.cpp/'
-    files '\.(cu|cuh)$' | grep -v '^ops/cuda/' | sed 's/$/: CUDA is allowed only in ops\/cuda/'
+    files '\.(cu|cuh)$' | grep -v '^\(ops\|tests\)/cuda/' | sed 's/$/: CUDA is allowed only in ops\/cuda and tests\/cuda/'
 }
 
 # The folders below worker use no log, clock, environment, thread or sleep. Exceptions: the request queue has a
@@ -115,7 +115,7 @@ rule_pure() {
 # and its header may have 200 lines; headers with the code of kernel variants count as files; a callback of the
 # HTTP library has eight parameters. A function begins and ends with a brace in column one.
 rule_size() {
-    for file in $(files '\.(c|h|cpp|cu|sh|py|awk|txt)$'); do
+    for file in $(files '\.(c|h|cpp|cu|cuh|sh|py|awk|txt)$'); do
         lines=$(wc -l <"$file")
         case $file in
         codec/records/request.h) limit=200 ;;
@@ -125,7 +125,7 @@ rule_size() {
         esac
         [ "$lines" -le "$limit" ] || echo "$file: $lines lines, the limit is $limit"
     done
-    set -- $(files '\.(c|h|cpp|cu)$')
+    set -- $(files '\.(c|h|cpp|cu|cuh)$')
     [ $# -gt 0 ] || return 0
     awk '
         FNR == 1 { open = 0; head = "" }
@@ -207,8 +207,8 @@ rule_modules() {
 # A header that only its own .c file and its own test include is dead. A header of the tests must be included
 # by a test.
 rule_dead() {
-    code keep $(all_sources) | awk -F'\t' '$3 ~ /^[ \t]*#[ \t]*include[ \t]*"/ {
-        path = $3; sub(/^[^"]*"/, "", path); sub(/".*/, "", path); print path, $1 }' | sort -u >"$scratch/includes"
+    code keep $(all_sources) | awk -F'\t' '$3 ~ /^[ \t]*#[ \t]*include[ \t]*["<]/ {
+        path = $3; sub(/^[^"<]*["<]/, "", path); sub(/[">].*/, "", path); print path, $1 }' | sort -u >"$scratch/includes"
     for file in $(files '\.h$'); do
         own=${file%.h}
         name=$file

@@ -1,0 +1,149 @@
+/* cuda_kernels - the operations of a decoder on a CUDA device for which LibTorch has no fused
+ * operator. Each function enqueues one or two kernels; README.md describes them.
+ *
+ * Pointers: device memory, but for the structs themselves, which are read during the call. Arrays
+ *           of `type` are aligned to 16 bytes, and their strides are multiples of 8 elements, so
+ *           that a thread reads 8 elements at once. Strides are in elements of the array.
+ * Types:    arithmetic is in float (sums of a draw in double) whatever the type of the arrays;
+ *           results are rounded to nearest even once.
+ * Order:    every sum has one fixed order which depends only on the row's own shape, never on the
+ *           other rows: a row has the same bits in every batch.
+ * Values:   device arrays are trusted. A length, slot, block id or position outside the arrays is
+ *           undefined behaviour; the caller checks them where it makes them.
+ * Stream:   a cudaStream_t, NULL for the default stream. No function waits, allocates or copies, so
+ *           all can be captured in a CUDA graph, which then has the shapes, but reads the arrays
+ *           anew at each launch.
+ * Errors:   MR_UNSUPPORTED names the field whose value no kernel handles; nothing is enqueued then,
+ *           and the caller uses LibTorch's operators. MR_BACKEND: CUDA refused the launch.
+ * Threads:  any, with the stream's device current. Memory: none. */
+#ifndef MR_OPS_CUDA_CUDA_KERNELS_H
+#define MR_OPS_CUDA_CUDA_KERNELS_H
+
+#include "codec/status.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum mr_cuda_type { MR_CUDA_F32, MR_CUDA_F16, MR_CUDA_BF16 };
+
+/* The KV of one layer. K and V of token t of a block, head h, are head_dim numbers, one after the
+ * other, at keys or values + block * block_stride + h * head_stride + t * token_stride. As a
+ * contiguous tensor [block][kv head][token][head_dim] the tokens of a head are one run of memory,
+ * which is what decode attention reads fastest. */
+struct mr_cuda_kv {
+    void *keys, *values;
+    int64_t block_stride, head_stride, token_stride;
+    uint32_t block_tokens, kv_head_count, head_dim; /* head_dim: a multiple of 16, at most 256 */
+    enum mr_cuda_type type;
+};
+
+/* ---- attention of decode rows ---- */
+/* Tokens that one thread block of the split pass handles. Splits start at multiples of it, so a
+ * row's sums depend only on its own length and window. */
+#define MR_CUDA_SPLIT_TOKENS 256u
+
+struct mr_cuda_decode {
+    struct mr_cuda_kv kv;
+    uint32_t row_count, head_count; /* head_count: a multiple of kv_head_count */
+    const void *q;                  /* [row_count][head_count][head_dim] of kv.type */
+    int64_t q_stride;               /* between rows of q */
+    /* [row_count] tokens of each sequence in the KV, the row's own token included: the row is
+     * position length - 1. 0: the row only fills a batch up, and its result is zeros. */
+    const int32_t *lengths;
+    uint32_t length_max;   /* no length is larger; sizes the grid and the scratch memory */
+    const int32_t *blocks; /* [row_count][blocks_stride] block ids in order of tokens */
+    int64_t blocks_stride; /* only entries of blocks inside length and window are read */
+    uint32_t window;       /* sliding window in tokens; 0: no window */
+    float scale, softcap;  /* softcap: tanh limit of the scaled scores; 0: no limit */
+    const float *sinks;    /* [head_count] logits without a value (gpt-oss); NULL: none */
+    void *out;             /* [row_count][head_count][head_dim] of kv.type, contiguous */
+    float *scratch;        /* mr_cuda_decode_scratch_bytes; undefined between calls */
+};
+size_t mr_cuda_decode_scratch_bytes(const struct mr_cuda_decode *decode);
+/* Paged attention of one query row per sequence: Dao et al., "Flash-Decoding for long-context
+ * inference", 2023. A split pass computes softmax-weighted sums of MR_CUDA_SPLIT_TOKENS tokens for
+ * all query heads of a kv head, a combine pass merges the splits of a row. */
+enum mr_status mr_cuda_decode_attention(const struct mr_cuda_decode *decode, void *stream,
+                                        struct mr_error *err);
+
+/* ---- residual and norm ---- */
+struct mr_cuda_add_norm {
+    enum mr_cuda_type type; /* of x, residual and out */
+    uint32_t row_count, width;
+    const void *x;       /* [row_count][width], or NULL: nothing is added */
+    void *residual;      /* [row_count][width]: residual += scale * x, rounded to `type` */
+    float scale;         /* of x */
+    const float *weight; /* [width], or NULL for all ones */
+    float epsilon;
+    void *out; /* [row_count][width]; may be residual only if x is NULL */
+};
+/* Adds a branch to the residual stream and applies the RMS norm of the next branch:
+ * out = residual / sqrt(mean(residual^2) + epsilon) * weight. */
+enum mr_status mr_cuda_add_rms_norm(const struct mr_cuda_add_norm *norm, void *stream,
+                                    struct mr_error *err);
+
+/* ---- norm of q and k, rotary embedding, KV write ---- */
+struct mr_cuda_rope_write {
+    struct mr_cuda_kv kv;
+    uint32_t row_count, head_count;
+    const void *qkv;    /* [row_count][q heads, k heads, v heads][head_dim] of kv.type */
+    int64_t qkv_stride; /* between rows of qkv */
+    /* Weights of the RMS norm of q, [head_count][head_dim], and of k, [kv_head_count][head_dim];
+     * NULL: no norm. Only the first norm_width numbers of a head count, the rest fills up. */
+    const float *q_norm, *k_norm;
+    float norm_epsilon;
+    uint32_t norm_width;
+    bool norm_whole; /* true: one norm over all heads of a row (OLMo 2); false: one for each head */
+    /* [position][rotary_dim / 2]. Number i of a head is paired with number i + rotary_dim / 2;
+     * numbers from rotary_dim on are not rotated. rotary_dim 0: no rotary embedding. */
+    const float *cos, *sin;
+    uint32_t rotary_dim;
+    const int32_t *positions; /* [row_count] */
+    const int64_t *slots;     /* [row_count] block * block_tokens + token; below 0: no KV write */
+    void *q;                  /* [row_count][head_count][head_dim], contiguous; not inside qkv */
+};
+enum mr_status mr_cuda_rope_kv_write(const struct mr_cuda_rope_write *write, void *stream,
+                                     struct mr_error *err);
+
+/* ---- activation ---- */
+enum mr_cuda_activation { /* as enum mr_cpu_epilogue (ops/cpu/kernels.h) defines them */
+                          MR_CUDA_SILU_MUL,
+                          MR_CUDA_GELU_MUL,
+                          MR_CUDA_GELU_TANH_MUL,
+                          MR_CUDA_SWIGLU_OAI_MUL,
+};
+struct mr_cuda_gated {
+    enum mr_cuda_type type;
+    enum mr_cuda_activation activation;
+    uint32_t row_count, width;
+    const void *gate, *up; /* [row_count][width], rows input_stride apart */
+    int64_t input_stride;  /* 2 * width when gate and up are the halves of one matrix */
+    void *out;             /* [row_count][width], contiguous */
+};
+/* out = activation(gate) * up. */
+enum mr_status mr_cuda_gated_mul(const struct mr_cuda_gated *gated, void *stream,
+                                 struct mr_error *err);
+
+/* ---- sampling ---- */
+struct mr_cuda_draw { /* what the draw of one row depends on */
+    uint64_t seed;
+    uint32_t position;
+    /* 0: the largest logit, the lowest id among equals. The caller sets temperatures below
+     * MR_GREEDY_BELOW (ops/sampling/sampler.h) to 0. */
+    float temperature;
+};
+struct mr_cuda_sampling {
+    enum mr_cuda_type type;
+    uint32_t row_count, vocab_size;
+    const void *logits; /* [row_count][vocab_size], rows logits_stride apart */
+    int64_t logits_stride;
+    const struct mr_cuda_draw *draws; /* [row_count] */
+    int32_t *tokens;      /* [row_count]; -1: the row has a NaN, +infinity or no finite logit */
+    float *probabilities; /* [row_count] of the token at this temperature; greedy: at 1 */
+};
+/* Draws one token of each row from the whole vocabulary with the random number and the order of
+ * ids of the CPU sampler: the first id at which the sum of weights exceeds uniform * total. */
+enum mr_status mr_cuda_sample(const struct mr_cuda_sampling *sampling, void *stream,
+                              struct mr_error *err);
+
+#endif
