@@ -5,15 +5,14 @@
  * the rows whose logits are wanted: the last row of each sequence with wants_logits.
  *
  * State:  step buffers for rows_max rows and sequences_max sequences; the logits of the last step.
- * Owner:  engine thread. Memory: allocated in _create; a step allocates nothing.
- * Errors: only _create can fail. Weights, rope tables and the KV pool are borrowed. */
+ * Owner:  engine thread. Memory: allocated in _create. The device, weights, rope tables and the KV
+ *         pool are borrowed. Errors: those of the backend (ops/backend/backend.h). */
 #ifndef MR_OPS_DECODER_H
 #define MR_OPS_DECODER_H
 
 #include "ops/batch.h"
 #include "ops/kv_groups.h"
 #include "ops/rope_table.h"
-#include "ops/tensor.h"
 #include "ops/weights.h"
 
 struct mr_decoder;
@@ -23,8 +22,7 @@ struct mr_decoder_spec {
     const struct mr_weights *weights;
     const struct mr_rope_table *ropes; /* [config->rope_count] */
     struct mr_kv_groups *kv;
-    struct mr_device device;
-    bool bf16;
+    struct mr_compute *compute; /* the device of weights and kv */
     uint32_t rows_max, sequences_max;
 };
 
@@ -35,8 +33,9 @@ void mr_decoder_destroy(struct mr_decoder *decoder);
 uint64_t mr_decoder_bytes(const struct mr_decoder *decoder);
 
 /* Runs one step. Asserts that the batch is within the limits of the spec, the vocabulary and the
- * rope table. */
-void mr_decoder_forward(struct mr_decoder *decoder, const struct mr_batch *batch);
+ * rope table. After an error the device cannot be used. */
+enum mr_status mr_decoder_forward(struct mr_decoder *decoder, const struct mr_batch *batch,
+                                  struct mr_error *err);
 /* Returns the logits of the row-th sequence with wants_logits in the last mr_decoder_forward:
  * [vocab_size], borrowed until the next mr_decoder_forward. Asserts that there is such a
  * sequence. */

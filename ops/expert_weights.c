@@ -21,7 +21,7 @@ static enum storage storage_of(const struct mr_weight_loader *loader, uint32_t l
 }
 
 static enum mr_status load_gate_up(struct mr_weight_loader *loader, uint32_t layer, uint32_t index,
-                                   enum storage storage, struct mr_cpu_linear **out)
+                                   enum storage storage, struct mr_linear **out)
 {
     const struct mr_model_config *c = loader->spec->config;
     uint32_t ffn = c->experts.ffn_size;
@@ -55,7 +55,7 @@ static enum mr_status load_gate_up(struct mr_weight_loader *loader, uint32_t lay
 }
 
 static enum mr_status load_down(struct mr_weight_loader *loader, uint32_t layer, uint32_t index,
-                                enum storage storage, struct mr_cpu_linear **out)
+                                enum storage storage, struct mr_linear **out)
 {
     const struct mr_model_config *c = loader->spec->config;
     enum mr_weight_part part = storage == EACH ? MR_WEIGHT_EXPERT_DOWN : MR_WEIGHT_ALL_DOWN;
@@ -71,7 +71,7 @@ static enum mr_status load_down(struct mr_weight_loader *loader, uint32_t layer,
 }
 
 static enum mr_status load_single(struct mr_weight_loader *loader, struct mr_weight_place place,
-                                  uint32_t rows, struct mr_cpu_linear **out)
+                                  uint32_t rows, struct mr_linear **out)
 {
     struct mr_linear_plan plan = {.layer = place.layer,
                                   .width = loader->spec->config->hidden_size,
@@ -110,8 +110,8 @@ enum mr_status mr_expert_weights_load(struct mr_weight_loader *loader, uint32_t 
     uint32_t count = loader->spec->config->experts.count;
     enum storage storage = storage_of(loader, layer);
     const struct mr_weight_place router = {MR_WEIGHT_ROUTER, layer, 0};
-    to->gate_up = calloc(count, sizeof(struct mr_cpu_linear *));
-    to->down = calloc(count, sizeof(struct mr_cpu_linear *));
+    to->gate_up = calloc(count, sizeof(struct mr_linear *));
+    to->down = calloc(count, sizeof(struct mr_linear *));
     if (!to->gate_up || !to->down)
         return mr_fail(loader->err, MR_NOMEM, "no memory for the table of %u experts", count);
     enum mr_status status = load_single(loader, router, count, &to->router);
@@ -124,17 +124,24 @@ enum mr_status mr_expert_weights_load(struct mr_weight_loader *loader, uint32_t 
     return status;
 }
 
-void mr_expert_weights_destroy(struct mr_expert_weights *experts, uint32_t count)
+static void destroy_layers(const struct mr_backend *backend, struct mr_expert_weights *experts,
+                           uint32_t count)
 {
     for (uint32_t i = 0; experts->gate_up && i < count; i++)
-        mr_cpu_linear_destroy(experts->gate_up[i]);
+        backend->linear_destroy(experts->gate_up[i]);
     for (uint32_t i = 0; experts->down && i < count; i++)
-        mr_cpu_linear_destroy(experts->down[i]);
+        backend->linear_destroy(experts->down[i]);
+    backend->linear_destroy(experts->router);
+    backend->linear_destroy(experts->shared_gate_up);
+    backend->linear_destroy(experts->shared_down);
+    backend->linear_destroy(experts->shared_switch);
+}
+
+void mr_expert_weights_destroy(struct mr_expert_weights *experts, uint32_t count,
+                               const struct mr_backend *backend)
+{
+    if (backend) destroy_layers(backend, experts, count);
     free((void *)experts->gate_up);
     free((void *)experts->down);
-    mr_cpu_linear_destroy(experts->router);
-    mr_cpu_linear_destroy(experts->shared_gate_up);
-    mr_cpu_linear_destroy(experts->shared_down);
-    mr_cpu_linear_destroy(experts->shared_switch);
     *experts = (struct mr_expert_weights){0};
 }

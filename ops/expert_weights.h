@@ -10,16 +10,18 @@
 
 /* The rows of a gate_up layer alternate: gate 0, up 0, gate 1, up 1 ... */
 struct mr_expert_weights {
-    struct mr_cpu_linear *router;           /* [experts, hidden_size]; NULL: no experts */
-    struct mr_cpu_linear **gate_up, **down; /* [experts] */
+    struct mr_linear *router;           /* [experts, hidden_size]; NULL: no experts */
+    struct mr_linear **gate_up, **down; /* [experts] */
     /* NULL, or the shared expert: shared_switch is [1, hidden_size]. */
-    struct mr_cpu_linear *shared_gate_up, *shared_down, *shared_switch;
+    struct mr_linear *shared_gate_up, *shared_down, *shared_switch;
 };
 
 /* What was loaded before an error is destroyed by the caller too. */
 enum mr_status mr_expert_weights_load(struct mr_weight_loader *loader, uint32_t layer,
                                       struct mr_expert_weights *to);
-/* count: experts. Destroying zeroed weights does nothing. */
-void mr_expert_weights_destroy(struct mr_expert_weights *experts, uint32_t count);
+/* count: experts. backend: of the device that has the weights; NULL if they were only checked.
+ * Destroying zeroed weights does nothing. */
+void mr_expert_weights_destroy(struct mr_expert_weights *experts, uint32_t count,
+                               const struct mr_backend *backend);
 
 #endif

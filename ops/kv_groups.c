@@ -61,25 +61,27 @@ uint64_t mr_kv_groups_pool_bytes(uint64_t wanted, uint64_t memory_bytes, uint64_
     return memory_bytes > 0 && most < wanted ? most : wanted;
 }
 
-static struct mr_cpu_kv_spec spec_of(const struct mr_model_config *config, bool bf16)
+static struct mr_kv_spec spec_of(const struct mr_compute *compute,
+                                 const struct mr_model_config *config)
 {
-    return (struct mr_cpu_kv_spec){.kv_head_count = config->kv_head_count,
-                                   .head_dim = mr_model_config_padded_head(config),
-                                   .bf16 = bf16};
+    return (struct mr_kv_spec){.kv_head_count = config->kv_head_count,
+                               .head_dim = mr_model_config_padded_head(config),
+                               .number = compute->number};
 }
 
 /* As mr_kv_groups_plan; sets counts as place_layers does. */
-static void plan(struct mr_kv_groups *out, const struct mr_model_config *config, bool bf16,
-                 uint32_t step_tokens, uint64_t kv_bytes, uint32_t counts[2])
+static void plan(struct mr_kv_groups *out, const struct mr_compute *compute,
+                 const struct mr_model_config *config, uint32_t step_tokens, uint64_t kv_bytes,
+                 uint32_t counts[2])
 {
-    *out = (struct mr_kv_groups){0};
+    *out = (struct mr_kv_groups){.backend = compute->backend};
     bool sliding = has_sliding_group(config, step_tokens);
     place_layers(out, config, sliding, counts);
-    struct mr_cpu_kv_spec spec = spec_of(config, bf16);
+    struct mr_kv_spec spec = spec_of(compute, config);
     spec.layer_count = counts[0];
-    size_t full_bytes = mr_cpu_kv_block_bytes(&spec);
+    size_t full_bytes = out->backend->kv_block_bytes(&spec);
     spec.layer_count = counts[1];
-    size_t slot_bytes = mr_cpu_kv_block_bytes(&spec);
+    size_t slot_bytes = out->backend->kv_block_bytes(&spec);
     out->block_bytes = full_bytes + slot_bytes;
     uint32_t slots = sliding ? window_slots(config->window, step_tokens) : 0;
     double share = 2.0 * slots / context_blocks(config);
@@ -88,57 +90,59 @@ static void plan(struct mr_kv_groups *out, const struct mr_model_config *config,
         (uint64_t)full_bytes * out->block_count + (uint64_t)slot_bytes * out->slot_count;
 }
 
-void mr_kv_groups_plan(struct mr_kv_groups *out, const struct mr_model_config *config, bool bf16,
-                       uint32_t step_tokens, uint64_t kv_bytes)
+void mr_kv_groups_plan(struct mr_kv_groups *out, const struct mr_compute *compute,
+                       const struct mr_model_config *config, uint32_t step_tokens,
+                       uint64_t kv_bytes)
 {
     uint32_t counts[2];
-    plan(out, config, bf16, step_tokens, kv_bytes, counts);
+    plan(out, compute, config, step_tokens, kv_bytes, counts);
 }
 
-enum mr_status mr_kv_groups_create(struct mr_kv_groups *out, const struct mr_model_config *config,
-                                   bool bf16, uint32_t step_tokens, uint64_t kv_bytes,
-                                   struct mr_error *err)
+enum mr_status mr_kv_groups_create(struct mr_kv_groups *out, struct mr_compute *compute,
+                                   const struct mr_model_config *config, uint32_t step_tokens,
+                                   uint64_t kv_bytes, struct mr_error *err)
 {
     uint32_t counts[2];
-    plan(out, config, bf16, step_tokens, kv_bytes, counts);
-    struct mr_cpu_kv_spec spec = spec_of(config, bf16);
+    plan(out, compute, config, step_tokens, kv_bytes, counts);
+    struct mr_kv_spec spec = spec_of(compute, config);
     enum mr_status status = MR_OK;
     spec.layer_count = counts[0];
     spec.block_count = out->block_count;
-    if (counts[0] > 0) status = mr_cpu_kv_create(&out->full, &spec, err);
+    if (counts[0] > 0) status = out->backend->kv_create(compute, &out->full, &spec, err);
     spec.layer_count = counts[1];
     spec.block_count = out->slot_count;
-    if (status == MR_OK && counts[1] > 0) status = mr_cpu_kv_create(&out->sliding, &spec, err);
+    if (status == MR_OK && counts[1] > 0)
+        status = out->backend->kv_create(compute, &out->sliding, &spec, err);
     if (status != MR_OK) mr_kv_groups_destroy(out);
     return status;
 }
 
 void mr_kv_groups_destroy(struct mr_kv_groups *groups)
 {
-    mr_cpu_kv_destroy(groups->sliding);
-    mr_cpu_kv_destroy(groups->full);
+    if (!groups->backend) return;
+    groups->backend->kv_destroy(groups->sliding);
+    groups->backend->kv_destroy(groups->full);
     groups->sliding = groups->full = NULL;
 }
 
 bool mr_kv_groups_populate(struct mr_kv_groups *groups)
 {
-    return (groups->full && mr_cpu_kv_populate(groups->full)) ||
-           (groups->sliding && mr_cpu_kv_populate(groups->sliding));
+    return (groups->full && groups->backend->kv_populate(groups->full)) ||
+           (groups->sliding && groups->backend->kv_populate(groups->sliding));
 }
 
 void mr_kv_groups_copy(struct mr_kv_groups *groups, struct mr_kv_place from, struct mr_kv_place to,
                        uint32_t token_count)
 {
-    if (groups->full) mr_cpu_kv_copy(groups->full, from.block, to.block, token_count);
-    if (groups->sliding) mr_cpu_kv_copy(groups->sliding, from.slot, to.slot, token_count);
+    const struct mr_backend *backend = groups->backend;
+    if (groups->full) backend->kv_copy(groups->full, from.block, to.block, token_count);
+    if (groups->sliding) backend->kv_copy(groups->sliding, from.slot, to.slot, token_count);
 }
 
-static size_t stored_bytes(const struct mr_kv_groups *groups, const struct mr_cpu_kv *kv,
+static size_t stored_bytes(const struct mr_kv_groups *groups, const struct mr_kv *kv,
                            uint32_t token_count)
 {
-    if (!kv) return 0;
-    return groups->int8 ? mr_cpu_kv_int8_bytes(kv, token_count)
-                        : mr_cpu_kv_export_bytes(kv, token_count);
+    return kv ? groups->backend->kv_stored_bytes(kv, token_count, groups->int8) : 0;
 }
 
 size_t mr_kv_groups_export_bytes(const struct mr_kv_groups *groups, uint32_t token_count)
@@ -150,32 +154,19 @@ size_t mr_kv_groups_export_bytes(const struct mr_kv_groups *groups, uint32_t tok
 bool mr_kv_groups_export(const struct mr_kv_groups *groups, struct mr_kv_place place,
                          uint32_t token_count, unsigned char *bytes)
 {
-    const struct mr_cpu_kv *full = groups->full, *sliding = groups->sliding;
-    unsigned char *rest = bytes + stored_bytes(groups, full, token_count);
-    if (groups->int8)
-        return (!full ||
-                mr_cpu_kv_int8_export(full, place.block, place.first, token_count, bytes)) &&
-               (!sliding ||
-                mr_cpu_kv_int8_export(sliding, place.slot, place.first, token_count, rest));
-    if (full) mr_cpu_kv_export(full, place.block, place.first, token_count, bytes);
-    if (sliding) mr_cpu_kv_export(sliding, place.slot, place.first, token_count, rest);
-    return true;
-}
-
-static void import_group(const struct mr_kv_groups *groups, struct mr_cpu_kv *kv, uint32_t block,
-                         uint32_t first, uint32_t token_count, const unsigned char *bytes)
-{
-    if (!kv) return;
-    if (groups->int8)
-        mr_cpu_kv_int8_import(kv, block, first, token_count, bytes);
-    else
-        mr_cpu_kv_import(kv, block, first, token_count, bytes);
+    unsigned char *rest = bytes + stored_bytes(groups, groups->full, token_count);
+    const struct mr_kv_span full = {place.block, place.first, token_count, groups->int8};
+    const struct mr_kv_span sliding = {place.slot, place.first, token_count, groups->int8};
+    return (!groups->full || groups->backend->kv_export(groups->full, &full, bytes)) &&
+           (!groups->sliding || groups->backend->kv_export(groups->sliding, &sliding, rest));
 }
 
 void mr_kv_groups_import(struct mr_kv_groups *groups, struct mr_kv_place place,
                          uint32_t token_count, const unsigned char *bytes)
 {
     const unsigned char *rest = bytes + stored_bytes(groups, groups->full, token_count);
-    import_group(groups, groups->full, place.block, place.first, token_count, bytes);
-    import_group(groups, groups->sliding, place.slot, place.first, token_count, rest);
+    const struct mr_kv_span full = {place.block, place.first, token_count, groups->int8};
+    const struct mr_kv_span sliding = {place.slot, place.first, token_count, groups->int8};
+    if (groups->full) groups->backend->kv_import(groups->full, &full, bytes);
+    if (groups->sliding) groups->backend->kv_import(groups->sliding, &sliding, rest);
 }

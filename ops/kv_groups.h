@@ -10,12 +10,12 @@
  *
  * Owner:  engine thread.
  * Memory: reserved in _create; pages become resident on first use, or earlier by _populate.
- * Errors: _create MR_NOMEM, MR_UNSUPPORTED (ops/cpu/kv_kernels.h). */
+ * Errors: _create: those of the backend. */
 #ifndef MR_OPS_KV_GROUPS_H
 #define MR_OPS_KV_GROUPS_H
 
+#include "ops/backend/backend.h"
 #include "ops/batch.h"
-#include "ops/cpu/kv_kernels.h"
 #include "ops/families/model_config.h"
 
 struct mr_kv_layer {
@@ -24,12 +24,13 @@ struct mr_kv_layer {
 };
 
 struct mr_kv_groups {
-    struct mr_cpu_kv *full;    /* block_count blocks; NULL if no layer is in the full group */
-    struct mr_cpu_kv *sliding; /* slot_count slots; NULL if no layer is in the sliding group */
+    const struct mr_backend *backend;
+    struct mr_kv *full;    /* block_count blocks; NULL if no layer is in the full group */
+    struct mr_kv *sliding; /* slot_count slots; NULL if no layer is in the sliding group */
     uint32_t block_count, slot_count;
     size_t block_bytes; /* bytes of the KV of MR_BLOCK_TOKENS tokens in all layers */
     uint64_t pool_bytes;
-    bool int8; /* blocks are exported as int8 (ops/cpu/kv_kernels.h); may be set after _create */
+    bool int8; /* blocks are exported as int8 (ops/backend/step.h); may be set after _create */
     struct mr_kv_layer layers[MR_LAYERS_MAX];
 };
 
@@ -40,13 +41,15 @@ uint64_t mr_kv_groups_pool_bytes(uint64_t wanted, uint64_t memory_bytes, uint64_
 /* step_tokens: most tokens of one sequence in a step. kv_bytes: size of the pool, rounded down to
  * whole blocks and slots; the pool has at least one block, and the slots that one sequence
  * needs. */
-enum mr_status mr_kv_groups_create(struct mr_kv_groups *out, const struct mr_model_config *config,
-                                   bool bf16, uint32_t step_tokens, uint64_t kv_bytes,
-                                   struct mr_error *err);
+enum mr_status mr_kv_groups_create(struct mr_kv_groups *out, struct mr_compute *compute,
+                                   const struct mr_model_config *config, uint32_t step_tokens,
+                                   uint64_t kv_bytes, struct mr_error *err);
 void mr_kv_groups_destroy(struct mr_kv_groups *groups);
-/* Fills all of *out but the pools, which stay NULL: what _create would make of so many bytes. */
-void mr_kv_groups_plan(struct mr_kv_groups *out, const struct mr_model_config *config, bool bf16,
-                       uint32_t step_tokens, uint64_t kv_bytes);
+/* Fills all of *out but the pools, which stay NULL: what _create would make of so many bytes.
+ * compute: only its fields `backend` and `number` are read; the device need not be open. */
+void mr_kv_groups_plan(struct mr_kv_groups *out, const struct mr_compute *compute,
+                       const struct mr_model_config *config, uint32_t step_tokens,
+                       uint64_t kv_bytes);
 /* Makes the next 2 MiB of the pool resident in memory; false when the whole pool is resident. */
 bool mr_kv_groups_populate(struct mr_kv_groups *groups);
 

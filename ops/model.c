@@ -1,13 +1,12 @@
 #include "ops/model.h"
 
 #include "codec/check.h"
-#include "ops/cpu/kernels.h"
 #include "ops/cpu/parallel.h"
+#include "ops/cpu_backend/cpu_backend.h"
 #include "ops/decoder.h"
 #include "ops/files/digest_cache.h"
 #include "ops/files/model_files.h"
 #include "ops/sampling/sampler.h"
-#include "ops/tensor.h"
 #include "ops/weights_digest.h"
 
 #include <stdio.h>
@@ -18,8 +17,7 @@ struct mr_model {
     struct mr_model_info info;
     /* The model's files; the weight files are closed after loading. */
     struct mr_model_source source;
-    struct mr_device device;
-    bool bf16;
+    struct mr_compute *compute;
     struct mr_weights weights;
     struct mr_rope_table ropes[MR_ROPES_MAX];
     struct mr_kv_groups kv;
@@ -58,10 +56,11 @@ enum mr_status mr_model_check_files(const struct mr_model_source *source, struct
 static enum mr_status set_up(struct mr_model *model, const struct mr_model_options *options,
                              struct mr_error *err)
 {
+    const enum mr_number number = options->dtype == MR_DTYPE_F32 ? MR_NUMBER_F32 : MR_NUMBER_BF16;
+    struct mr_device device;
     enum mr_status status = mr_model_check_options(options, err);
-    if (status == MR_OK) status = mr_device_parse(options->device, &model->device, err);
-    if (status == MR_OK) status = mr_tensor_thread_begin(err);
-    model->bf16 = options->dtype != MR_DTYPE_F32;
+    if (status == MR_OK) status = mr_device_parse(options->device, &device, err);
+    if (status == MR_OK) status = mr_cpu_backend.open(&model->compute, device, number, err);
     uint32_t threads = options->thread_count > 0 ? options->thread_count : mr_parallel_core_count();
     return status == MR_OK ? mr_parallel_set_thread_count(threads, err) : status;
 }
@@ -91,7 +90,7 @@ static enum mr_status pack_weights(struct mr_model *model, const struct mr_model
     struct mr_weights_spec spec = {.config = &model->source.config,
                                    .tensors = model->source.tensors,
                                    .gguf_names = model->source.gguf_names,
-                                   .bf16 = model->bf16,
+                                   .compute = model->compute,
                                    .digest = digest,
                                    .progress = options->progress,
                                    .progress_context = options->progress_context};
@@ -158,8 +157,7 @@ static enum mr_status create_decoder(struct mr_model *model, const struct mr_mod
                                    .weights = &model->weights,
                                    .ropes = model->ropes,
                                    .kv = &model->kv,
-                                   .device = model->device,
-                                   .bf16 = model->bf16,
+                                   .compute = model->compute,
                                    .rows_max = options->rows_max,
                                    .sequences_max = options->sequences_max};
     return mr_decoder_create(&model->decoder, &spec, err);
@@ -215,10 +213,11 @@ static void fill_kv_identity(struct mr_model *model)
     describe_ropes(model);
     info->window_tokens = model->source.config.window;
     info->kv_dtype = info->dtype;
-    if (model->kv.int8) info->kv_dtype = model->bf16 ? "int8 of bf16" : "int8 of f32";
-    info->kv_layout =
-        model->kv.sliding ? "full-sliding-layer-head-panels16" : "layer-head-panels16";
-    info->numerics = mr_cpu_level_name(mr_cpu_level(MR_CPU_BEST));
+    static const char *const int8_of[] = {"int8 of f32", "int8 of bf16", "int8 of f16"};
+    if (model->kv.int8) info->kv_dtype = int8_of[model->compute->number];
+    const struct mr_backend *backend = model->compute->backend;
+    info->kv_layout = model->kv.sliding ? backend->kv_layout_sliding : backend->kv_layout;
+    info->numerics = backend->numerics(model->compute);
 }
 
 static void fill_info(struct mr_model *model)
@@ -226,7 +225,7 @@ static void fill_info(struct mr_model *model)
     struct mr_model_info *info = &model->info;
     const struct mr_model_source *source = &model->source;
     fill_sizes(info, &source->config);
-    info->dtype = model->bf16 ? "bf16" : "f32";
+    info->dtype = mr_number_name(model->compute->number);
     fill_kv_identity(model);
     snprintf(info->name, sizeof(info->name), "%s", source->name);
     snprintf(info->architecture, sizeof(info->architecture), "%s", source->config.family->name);
@@ -252,11 +251,11 @@ static enum mr_status open_parts(struct mr_model *model, const struct mr_model_o
     if (status == MR_OK) status = read_files(model, options, err);
     if (status == MR_OK) status = load_weights(model, options, err);
     if (status == MR_OK)
-        status =
-            mr_kv_groups_create(&model->kv, &model->source.config, model->bf16, options->rows_max,
-                                mr_kv_groups_pool_bytes(options->kv_bytes, options->memory_bytes,
-                                                        model->weights.packed_bytes),
-                                err);
+        status = mr_kv_groups_create(
+            &model->kv, model->compute, &model->source.config, options->rows_max,
+            mr_kv_groups_pool_bytes(options->kv_bytes, options->memory_bytes,
+                                    model->weights.packed_bytes),
+            err);
     model->kv.int8 = options->kv_int8;
     if (status == MR_OK) status = create_ropes(model, options, err);
     if (status == MR_OK) status = create_decoder(model, options, err);
@@ -290,6 +289,7 @@ void mr_model_close(struct mr_model *model)
     for (uint32_t i = 0; i < MR_ROPES_MAX; i++)
         mr_rope_table_destroy(&model->ropes[i]);
     mr_weights_destroy(&model->weights);
+    if (model->compute) model->compute->backend->close(model->compute);
     mr_model_source_close(&model->source);
     free(model);
 }
@@ -309,9 +309,7 @@ const struct mr_tokenizer *mr_model_tokenizer(const struct mr_model *model)
 enum mr_status mr_model_forward(struct mr_model *model, const struct mr_batch *batch,
                                 struct mr_error *err)
 {
-    (void)err; /* unused: the CPU backend cannot fail in a step */
-    mr_decoder_forward(model->decoder, batch);
-    return MR_OK;
+    return mr_decoder_forward(model->decoder, batch, err);
 }
 
 enum mr_status mr_model_logits(struct mr_model *model, uint32_t row, float *out,
@@ -358,7 +356,8 @@ size_t mr_model_kv_export_bytes(const struct mr_model *model, uint32_t token_cou
 void *mr_model_kv_bytes_of(struct mr_model *model, uint32_t block)
 {
     bool has_slots = model->kv.sliding != NULL || model->kv.full == NULL;
-    return has_slots || model->kv.int8 ? NULL : mr_cpu_kv_bytes_of(model->kv.full, block);
+    if (has_slots || model->kv.int8) return NULL;
+    return model->compute->backend->kv_bytes_of(model->kv.full, block);
 }
 
 static enum mr_status check_transfer(const struct mr_model *model, uint32_t token_count,

@@ -1,5 +1,6 @@
 #include "ops/model_plan.h"
 
+#include "ops/cpu_backend/cpu_backend.h"
 #include "ops/files/model_source.h"
 #include "ops/kv_groups.h"
 #include "ops/weights.h"
@@ -8,7 +9,8 @@ enum mr_status mr_model_plan_make(struct mr_model_plan *out, const struct mr_mod
                                   const struct mr_model_options *options, struct mr_error *err)
 {
     const struct mr_model_config *config = &source->config;
-    const bool bf16 = options->dtype != MR_DTYPE_F32;
+    const struct mr_compute compute = {
+        &mr_cpu_backend, options->dtype == MR_DTYPE_F32 ? MR_NUMBER_F32 : MR_NUMBER_BF16};
     const struct mr_weights_spec spec = {
         .config = config, .tensors = source->tensors, .gguf_names = source->gguf_names};
     struct mr_model_plan plan = {0};
@@ -18,9 +20,9 @@ enum mr_status mr_model_plan_make(struct mr_model_plan *out, const struct mr_mod
     if (status != MR_OK) return status;
     for (uint32_t i = 0; i < source->tensors->count; i++)
         plan.stored_bytes += source->tensors->entries[i].size_bytes;
-    plan.weight_bytes = plan.parameter_count * (bf16 ? sizeof(uint16_t) : sizeof(float));
+    plan.weight_bytes = plan.parameter_count * mr_number_bytes(compute.number);
     mr_kv_groups_plan(
-        &groups, config, bf16, options->rows_max,
+        &groups, &compute, config, options->rows_max,
         mr_kv_groups_pool_bytes(options->kv_bytes, options->memory_bytes, plan.weight_bytes));
     plan.kv_bytes_per_token = groups.block_bytes / MR_BLOCK_TOKENS;
     plan.kv_pool_bytes = groups.pool_bytes;

@@ -12,11 +12,7 @@
 #ifndef MR_OPS_TENSOR_H
 #define MR_OPS_TENSOR_H
 
-#include "codec/status.h"
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "ops/backend/device.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -29,14 +25,6 @@ enum mr_status mr_tensor_thread_begin(struct mr_error *err);
 /* ---- tensors ---- */
 
 struct mr_tensor;
-
-enum mr_device_kind { MR_DEVICE_CPU, MR_DEVICE_CUDA };
-struct mr_device {
-    enum mr_device_kind kind;
-    int32_t index; /* number of the GPU; 0 for the CPU */
-};
-/* text: "cpu", "cuda" or "cuda:N"; MR_BAD_CONFIG for anything else. */
-enum mr_status mr_device_parse(const char *text, struct mr_device *out, struct mr_error *err);
 
 enum mr_tensor_type { MR_TENSOR_F32, MR_TENSOR_U8 };
 #define MR_TENSOR_DIMS_MAX 4u

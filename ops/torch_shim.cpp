@@ -70,22 +70,6 @@ enum mr_status mr_tensor_thread_begin(struct mr_error *err)
     });
 }
 
-enum mr_status mr_device_parse(const char *text, struct mr_device *out, struct mr_error *err)
-{
-    *out = {MR_DEVICE_CPU, 0};
-    if (std::strcmp(text, "cpu") == 0) return MR_OK;
-    if (std::strcmp(text, "cuda") == 0) {
-        *out = {MR_DEVICE_CUDA, 0};
-        return MR_OK;
-    }
-    if (std::strncmp(text, "cuda:", 5) == 0 && text[5] >= '0' && text[5] <= '9' && !text[6]) {
-        *out = {MR_DEVICE_CUDA, text[5] - '0'};
-        return MR_OK;
-    }
-    return mr_fail(err, MR_BAD_CONFIG, "unknown device \"%.32s\"; valid are cpu, cuda and cuda:N",
-                   text);
-}
-
 enum mr_status mr_tensor_create(struct mr_tensor **out, struct mr_device device,
                                 const struct mr_tensor_shape *shape, struct mr_error *err)
 {

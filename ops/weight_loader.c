@@ -213,9 +213,8 @@ static enum mr_status read_vector(struct mr_weight_loader *loader,
     return MR_OK;
 }
 
-enum mr_status mr_weight_loader_vector(struct mr_weight_loader *loader,
-                                       struct mr_weight_place place, uint32_t count, float offset,
-                                       float **out)
+enum mr_status mr_weight_loader_read(struct mr_weight_loader *loader, struct mr_weight_place place,
+                                     uint32_t count, float offset, float **out)
 {
     const struct mr_stored_tensor *tensor = find_weight(loader, place);
     struct shape shape = {{count}, 1};
@@ -228,16 +227,37 @@ enum mr_status mr_weight_loader_vector(struct mr_weight_loader *loader,
     return status == MR_OK ? read_vector(loader, tensor, count, offset, out) : status;
 }
 
+enum mr_status mr_weight_loader_upload(struct mr_weight_loader *loader, enum mr_status status,
+                                       float *numbers, uint32_t count, struct mr_vector **out)
+{
+    struct mr_compute *compute = loader->spec->compute;
+    if (status == MR_OK && numbers)
+        status = compute->backend->vector_create(compute, out, numbers, count, loader->err);
+    free(numbers);
+    return status;
+}
+
+enum mr_status mr_weight_loader_vector(struct mr_weight_loader *loader,
+                                       struct mr_weight_place place, uint32_t count, float offset,
+                                       struct mr_vector **out)
+{
+    float *numbers = NULL;
+    enum mr_status status = mr_weight_loader_read(loader, place, count, offset, &numbers);
+    return mr_weight_loader_upload(loader, status, numbers, count, out);
+}
+
 enum mr_status mr_weight_loader_bias(struct mr_weight_loader *loader, struct mr_weight_place place,
-                                     uint32_t count, float **out)
+                                     uint32_t count, struct mr_vector **out)
 {
     const struct mr_stored_tensor *tensor = find_bias(loader, place);
     const struct shape shape = {{count}, 1};
     char name[MR_TENSOR_NAME_BYTES];
     mr_tensor_name(&loader->naming, place.part, place.layer, place.index, ".bias", name);
     if (!tensor) return mr_fail(loader->err, MR_BAD_FILE, "tensor \"%s\" is missing", name);
+    float *numbers = NULL;
     enum mr_status status = accept(loader, tensor, &shape);
-    return status == MR_OK ? read_vector(loader, tensor, count, 0.0f, out) : status;
+    if (status == MR_OK) status = read_vector(loader, tensor, count, 0.0f, &numbers);
+    return mr_weight_loader_upload(loader, status, numbers, count, out);
 }
 
 /* ---- linear layers ---- */
@@ -327,26 +347,25 @@ static enum mr_status read_transposed(struct mr_weight_loader *loader,
 }
 
 static enum mr_status pack(struct mr_weight_loader *loader, const struct mr_linear_plan *plan,
-                           struct mr_weight_rows *rows, struct mr_cpu_linear **out)
+                           struct mr_weight_rows *rows, struct mr_linear **out)
 {
     float *bias = NULL;
     enum mr_status status = mr_weight_rows_bias(rows, &bias, loader->err);
     if (status != MR_OK) return status;
-    struct mr_cpu_linear_spec spec = {.out_size = mr_weight_rows_count(rows),
-                                      .in_size = rows->width,
-                                      .bf16 = loader->spec->bf16,
-                                      .source = mr_weight_rows_read,
-                                      .source_context = rows,
-                                      .bias = bias,
-                                      .scale = plan->scale};
-    status = mr_cpu_linear_create(out, &spec, loader->err);
+    struct mr_linear_spec spec = {.out_size = mr_weight_rows_count(rows),
+                                  .in_size = rows->width,
+                                  .source = mr_weight_rows_read,
+                                  .source_context = rows,
+                                  .bias = bias,
+                                  .scale = plan->scale};
+    struct mr_compute *compute = loader->spec->compute;
+    status = compute->backend->linear_create(compute, out, &spec, loader->err);
     free(bias);
     return status;
 }
 
 enum mr_status mr_weight_loader_linear(struct mr_weight_loader *loader,
-                                       const struct mr_linear_plan *plan,
-                                       struct mr_cpu_linear **out)
+                                       const struct mr_linear_plan *plan, struct mr_linear **out)
 {
     struct mr_weight_rows rows;
     uint64_t bytes = 0;
@@ -357,7 +376,7 @@ enum mr_status mr_weight_loader_linear(struct mr_weight_loader *loader,
     if (status == MR_OK) status = pack(loader, plan, &rows, out);
     free(matrix);
     if (status != MR_OK) return status;
-    loader->packed_bytes += mr_cpu_linear_bytes(*out);
+    loader->packed_bytes += loader->spec->compute->backend->linear_bytes(*out);
     report(loader, bytes);
     return MR_OK;
 }

@@ -5,11 +5,11 @@
  *
  * Used by ops/weights.c and ops/expert_weights.c while a model is loaded.
  * Owner:  one thread. Memory: what is loaded is copied; the loader borrows the table.
- * Errors: MR_BAD_FILE names the tensor and both shapes; MR_NOMEM; MR_UNSUPPORTED by the kernels. */
+ * Errors: MR_BAD_FILE names the tensor and both shapes; MR_NOMEM; those of the backend. */
 #ifndef MR_OPS_WEIGHT_LOADER_H
 #define MR_OPS_WEIGHT_LOADER_H
 
-#include "ops/cpu/kernels.h"
+#include "ops/backend/backend.h"
 #include "ops/families/model_config.h"
 #include "ops/weight_rows.h"
 #include "ops/weights_digest.h"
@@ -17,8 +17,8 @@
 struct mr_weights_spec {
     const struct mr_model_config *config;
     const struct mr_tensor_table *tensors;
-    bool gguf_names; /* true: tensors have GGUF's names; false: Hugging Face's */
-    bool bf16;
+    bool gguf_names;                  /* true: tensors have GGUF's names; false: Hugging Face's */
+    struct mr_compute *compute;       /* gets the weights; NULL when only checking */
     struct mr_weights_digest *digest; /* gets each tensor that is read; NULL: none */
     /* Called after each loaded tensor; may be NULL. */
     void (*progress)(void *context, uint64_t done_bytes, uint64_t total_bytes);
@@ -78,16 +78,22 @@ bool mr_weight_loader_transposed(const struct mr_weight_loader *loader,
 void mr_weight_loader_ignore(struct mr_weight_loader *loader, struct mr_weight_place place);
 void mr_weight_loader_ignore_name(struct mr_weight_loader *loader, const char *name);
 
-/* Reads a vector of `count` numbers, adding `offset` to each, into a new array that the caller
- * frees; *out is left alone when only checking. The numbers may be several rows of the tensor. */
+/* Reads `count` numbers, adding `offset` to each, into a new array that the caller frees; *out is
+ * left alone when only checking. The numbers may be several rows of the tensor. */
+enum mr_status mr_weight_loader_read(struct mr_weight_loader *loader, struct mr_weight_place place,
+                                     uint32_t count, float offset, float **out);
+/* The same as a vector of the device. */
 enum mr_status mr_weight_loader_vector(struct mr_weight_loader *loader,
                                        struct mr_weight_place place, uint32_t count, float offset,
-                                       float **out);
+                                       struct mr_vector **out);
 /* The bias at a place: as _vector. */
 enum mr_status mr_weight_loader_bias(struct mr_weight_loader *loader, struct mr_weight_place place,
-                                     uint32_t count, float **out);
+                                     uint32_t count, struct mr_vector **out);
+/* Makes a vector of the device from an array, which is freed; nothing of NULL. Returns `status`, if
+ * that is an error. */
+enum mr_status mr_weight_loader_upload(struct mr_weight_loader *loader, enum mr_status status,
+                                       float *numbers, uint32_t count, struct mr_vector **out);
 enum mr_status mr_weight_loader_linear(struct mr_weight_loader *loader,
-                                       const struct mr_linear_plan *plan,
-                                       struct mr_cpu_linear **out);
+                                       const struct mr_linear_plan *plan, struct mr_linear **out);
 
 #endif

@@ -45,8 +45,8 @@ struct mr_weight_rows {
 };
 
 uint32_t mr_weight_rows_count(const struct mr_weight_rows *rows);
-/* Writes row `row` of the layer to out as floats: [width]. Usable as an mr_cpu_row_source
- * (ops/cpu/kernels.h); context: the struct mr_weight_rows. */
+/* Writes row `row` of the layer to out as floats: [width]. Usable as an mr_row_source
+ * (ops/backend/step.h); context: the struct mr_weight_rows. */
 void mr_weight_rows_read(void *context, uint32_t row, float *out);
 /* Sets *out to a new array of the biases, in the order of the layer's rows, which the caller frees:
  * zeros for a tensor without bias, NULL when no tensor has a bias. Errors: MR_NOMEM. */

@@ -30,13 +30,13 @@ static enum mr_status read_head_norm(struct mr_weight_loader *loader, struct mr_
     float offset = c->family->norm_offset && !loader->spec->gguf_names ? 1.0f : 0.0f;
     *heads = c->head_norm == MR_HEAD_NORM_EACH ? 1 : head_count;
     if (c->head_norm != MR_HEAD_NORM_CENTERED || loader->spec->gguf_names)
-        return mr_weight_loader_vector(loader, place, *heads * c->head_dim, offset, stored);
+        return mr_weight_loader_read(loader, place, *heads * c->head_dim, offset, stored);
     *stored = calloc((size_t)head_count * c->head_dim, sizeof(float));
     if (!*stored)
         return mr_fail(loader->err, MR_NOMEM, "no memory for the norms of %u heads", *heads);
     for (place.index = 0; place.index < head_count; place.index++) {
         float *one = NULL;
-        enum mr_status status = mr_weight_loader_vector(loader, place, c->head_dim, 0.0f, &one);
+        enum mr_status status = mr_weight_loader_read(loader, place, c->head_dim, 0.0f, &one);
         if (status != MR_OK) return status;
         if (one)
             memcpy(*stored + (size_t)place.index * c->head_dim, one, c->head_dim * sizeof(float));
@@ -47,29 +47,29 @@ static enum mr_status read_head_norm(struct mr_weight_loader *loader, struct mr_
 
 /* out: [head_count * padded], zeros past head_dim of each head. */
 static enum mr_status load_head_norm(struct mr_weight_loader *loader, struct mr_weight_place place,
-                                     uint32_t head_count, float **out)
+                                     uint32_t head_count, struct mr_vector **out)
 {
     const struct mr_model_config *c = loader->spec->config;
     uint32_t padded = mr_model_config_padded_head(c), heads;
-    float *stored = NULL;
+    float *stored = NULL, *all = NULL;
     enum mr_status status = read_head_norm(loader, place, head_count, &stored, &heads);
     if (status == MR_OK && !loader->checks_only) {
-        *out = calloc((size_t)head_count * padded, sizeof(float));
-        if (!*out)
+        all = calloc((size_t)head_count * padded, sizeof(float));
+        if (!all)
             status =
                 mr_fail(loader->err, MR_NOMEM, "no memory for the norms of %u heads", head_count);
-        for (uint32_t head = 0; *out && head < head_count; head++)
-            memcpy(*out + (size_t)head * padded, stored + (size_t)(head % heads) * c->head_dim,
+        for (uint32_t head = 0; all && head < head_count; head++)
+            memcpy(all + (size_t)head * padded, stored + (size_t)(head % heads) * c->head_dim,
                    c->head_dim * sizeof(float));
     }
     free(stored);
-    return status;
+    return mr_weight_loader_upload(loader, status, all, head_count * padded, out);
 }
 
 /* ---- attention ---- */
 
 static enum mr_status load_qkv(struct mr_weight_loader *loader, uint32_t layer,
-                               struct mr_cpu_linear **out)
+                               struct mr_linear **out)
 {
     const struct mr_model_config *c = loader->spec->config;
     bool pairs = loader->spec->gguf_names && c->family->gguf_rotary_pairs;
@@ -120,7 +120,7 @@ static enum mr_status load_attention(struct mr_weight_loader *loader, uint32_t l
 /* ---- the feed-forward network ---- */
 
 static enum mr_status load_gate_up(struct mr_weight_loader *loader, uint32_t layer,
-                                   struct mr_cpu_linear **out)
+                                   struct mr_linear **out)
 {
     const struct mr_model_config *c = loader->spec->config;
     uint32_t ffn = c->ffn_size;
@@ -174,7 +174,7 @@ static enum mr_status load_layer(struct mr_weight_loader *loader, uint32_t layer
 }
 
 static enum mr_status load_table(struct mr_weight_loader *loader, enum mr_weight_part part,
-                                 struct mr_cpu_linear **out)
+                                 struct mr_linear **out)
 {
     const struct mr_model_config *c = loader->spec->config;
     struct mr_linear_plan plan = {.width = c->hidden_size,
@@ -217,7 +217,8 @@ static enum mr_status load(struct mr_weights *out, const struct mr_weights_spec 
                            bool checks_only, struct mr_error *err)
 {
     *out = (struct mr_weights){0};
-    struct mr_weights weights = {.layer_count = spec->config->layer_count,
+    struct mr_weights weights = {.backend = spec->compute ? spec->compute->backend : NULL,
+                                 .layer_count = spec->config->layer_count,
                                  .expert_count = spec->config->experts.count};
     weights.layers = calloc(weights.layer_count, sizeof(*weights.layers));
     if (!weights.layers) return mr_fail(err, MR_NOMEM, "no memory for the table of layers");
@@ -250,35 +251,42 @@ enum mr_status mr_weights_check(const struct mr_weights_spec *spec, uint64_t *pa
     return status;
 }
 
-static void destroy_norm(struct mr_norm_weights *norm)
+static void destroy_norm(const struct mr_backend *backend, struct mr_norm_weights *norm)
 {
-    free(norm->weight);
-    free(norm->bias);
+    backend->vector_destroy(norm->weight);
+    backend->vector_destroy(norm->bias);
 }
 
-static void destroy_layer(struct mr_layer_weights *layer, uint32_t expert_count)
+static void destroy_layer(const struct mr_backend *backend, struct mr_layer_weights *layer)
 {
-    destroy_norm(&layer->attention_norm);
-    destroy_norm(&layer->attention_post_norm);
-    destroy_norm(&layer->ffn_norm);
-    destroy_norm(&layer->ffn_post_norm);
-    free(layer->q_norm);
-    free(layer->k_norm);
-    free(layer->sinks);
-    mr_cpu_linear_destroy(layer->qkv);
-    mr_cpu_linear_destroy(layer->attention_out);
-    mr_cpu_linear_destroy(layer->gate_up);
-    mr_cpu_linear_destroy(layer->down);
-    mr_expert_weights_destroy(&layer->experts, expert_count);
+    destroy_norm(backend, &layer->attention_norm);
+    destroy_norm(backend, &layer->attention_post_norm);
+    destroy_norm(backend, &layer->ffn_norm);
+    destroy_norm(backend, &layer->ffn_post_norm);
+    backend->vector_destroy(layer->q_norm);
+    backend->vector_destroy(layer->k_norm);
+    backend->vector_destroy(layer->sinks);
+    backend->linear_destroy(layer->qkv);
+    backend->linear_destroy(layer->attention_out);
+    backend->linear_destroy(layer->gate_up);
+    backend->linear_destroy(layer->down);
+}
+
+static void destroy_objects(const struct mr_backend *backend, struct mr_weights *weights)
+{
+    for (uint32_t i = 0; i < weights->layer_count; i++)
+        destroy_layer(backend, &weights->layers[i]);
+    destroy_norm(backend, &weights->final_norm);
+    if (weights->head != weights->embedding) backend->linear_destroy(weights->head);
+    backend->linear_destroy(weights->embedding);
 }
 
 void mr_weights_destroy(struct mr_weights *weights)
 {
+    if (weights->layers && weights->backend) destroy_objects(weights->backend, weights);
     for (uint32_t i = 0; weights->layers && i < weights->layer_count; i++)
-        destroy_layer(&weights->layers[i], weights->expert_count);
+        mr_expert_weights_destroy(&weights->layers[i].experts, weights->expert_count,
+                                  weights->backend);
     free(weights->layers);
-    destroy_norm(&weights->final_norm);
-    if (weights->head != weights->embedding) mr_cpu_linear_destroy(weights->head);
-    mr_cpu_linear_destroy(weights->embedding);
     *weights = (struct mr_weights){0};
 }

@@ -7,7 +7,7 @@
  *
  * Owner:  the model; engine thread. Packing runs on the parallel team.
  * Memory: everything is copied; the file may be closed afterwards.
- * Errors: MR_BAD_FILE names the tensor and both shapes; MR_NOMEM; MR_UNSUPPORTED by the kernels. */
+ * Errors: MR_BAD_FILE names the tensor and both shapes; MR_NOMEM; those of the backend. */
 #ifndef MR_OPS_WEIGHTS_H
 #define MR_OPS_WEIGHTS_H
 
@@ -15,34 +15,36 @@
 
 /* bias NULL: none; both NULL: the model has no such norm. */
 struct mr_norm_weights {
-    float *weight, *bias; /* [hidden_size] */
+    struct mr_vector *weight, *bias; /* [hidden_size] */
 };
 
 /* Heads have head_dim numbers, rounded up to a multiple of 16, with zeros past head_dim. */
 struct mr_layer_weights {
     struct mr_norm_weights attention_norm, attention_post_norm, ffn_norm, ffn_post_norm;
-    float *q_norm, *k_norm;    /* [heads * padded], [kv_heads * padded], or NULL for no norm */
-    float *sinks;              /* [heads], or NULL */
-    struct mr_cpu_linear *qkv; /* [(heads + 2 kv_heads) padded, hidden_size] */
-    struct mr_cpu_linear *attention_out;
+    /* [heads * padded], [kv_heads * padded], or NULL for no norm */
+    struct mr_vector *q_norm, *k_norm;
+    struct mr_vector *sinks; /* [heads], or NULL */
+    struct mr_linear *qkv;   /* [(heads + 2 kv_heads) padded, hidden_size] */
+    struct mr_linear *attention_out;
     /* Of a layer without experts; rows of gate_up: gate 0, up 0, gate 1, up 1 ... */
-    struct mr_cpu_linear *gate_up, *down;
+    struct mr_linear *gate_up, *down;
     struct mr_expert_weights experts; /* zero in a layer without */
 };
 
 struct mr_weights {
+    const struct mr_backend *backend; /* of the device that has the weights */
     struct mr_layer_weights *layers;
     uint32_t layer_count, expert_count;
     struct mr_norm_weights final_norm;
-    struct mr_cpu_linear *head;      /* output layer, [vocab_size, hidden_size] */
-    struct mr_cpu_linear *embedding; /* the same pointer as head when the model ties them */
+    struct mr_linear *head;      /* output layer, [vocab_size, hidden_size] */
+    struct mr_linear *embedding; /* the same pointer as head when the model ties them */
     uint64_t parameter_count, packed_bytes;
 };
 
 enum mr_status mr_weights_load(struct mr_weights *out, const struct mr_weights_spec *spec,
                                struct mr_error *err);
-/* Checks the tensors as _load does, without packing them: spec->digest and progress are not used.
- * Sets *parameter_count, unless it is NULL. */
+/* Checks the tensors as _load does, without packing them: spec->compute, digest and progress are
+ * not used. Sets *parameter_count, unless it is NULL. */
 enum mr_status mr_weights_check(const struct mr_weights_spec *spec, uint64_t *parameter_count,
                                 struct mr_error *err);
 /* Destroying zeroed weights does nothing. */

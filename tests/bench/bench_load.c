@@ -4,6 +4,7 @@
  * the weights, as a worker does at its start. The best of three passes counts, by the clock and by
  * the time of all threads. */
 #include "ops/cpu/parallel.h"
+#include "ops/cpu_backend/cpu_backend.h"
 #include "ops/files/model_files.h"
 #include "ops/weights.h"
 #include "worker/base/clock.h"
@@ -86,16 +87,18 @@ static void convert(struct bench *bench)
 static void load(struct bench *bench)
 {
     struct mr_weights_digest *digest = NULL;
+    struct mr_compute *compute;
+    if (mr_cpu_backend.open(&compute, (struct mr_device){0}, MR_NUMBER_BF16, NULL) != MR_OK) return;
     struct mr_weights_spec spec = {.config = &bench->source.config,
                                    .tensors = bench->source.tensors,
                                    .gguf_names = bench->source.gguf_names,
-                                   .bf16 = true};
-    if (mr_weights_digest_create(&digest, spec.tensors, NULL) != MR_OK) return;
-    spec.digest = digest;
-    if (mr_weights_load(&bench->weights, &spec, NULL) == MR_OK)
+                                   .compute = compute};
+    if (mr_weights_digest_create(&digest, spec.tensors, NULL) == MR_OK) spec.digest = digest;
+    if (spec.digest && mr_weights_load(&bench->weights, &spec, NULL) == MR_OK)
         bench->memory_bytes = bench->weights.packed_bytes;
     mr_weights_destroy(&bench->weights);
     mr_weights_digest_destroy(digest);
+    mr_cpu_backend.close(compute);
 }
 
 static void measure(const char *name, void (*phase)(struct bench *), struct bench *bench)

@@ -15,6 +15,7 @@ enum { ROWS = 300, SEQUENCES = 8, BLOCKS = 40 };
 
 struct fixture {
     struct tiny tiny;
+    struct mr_compute *compute;
     struct mr_weights weights;
     struct mr_rope_table rope;
     struct mr_kv_groups kv;
@@ -28,19 +29,22 @@ static void open_fixture(struct fixture *fixture, bool bf16)
     tiny_open(&fixture->tiny);
     assert_int_equal(mr_tensor_table_sort(&fixture->tiny.tensors, NULL), MR_OK);
     const struct mr_model_config *c = &fixture->tiny.config;
-    struct mr_weights_spec weights = {.config = c, .tensors = &fixture->tiny.tensors, .bf16 = bf16};
+    fixture->compute = tiny_compute(bf16);
+    struct mr_weights_spec weights = {
+        .config = c, .tensors = &fixture->tiny.tensors, .compute = fixture->compute};
     assert_int_equal(mr_weights_load(&fixture->weights, &weights, NULL), MR_OK);
     assert_int_equal(mr_rope_table_create(&fixture->rope, &c->ropes[0], ROWS, NULL), MR_OK);
     const size_t block_bytes =
         (size_t)c->layer_count * c->kv_head_count * c->head_dim * MR_BLOCK_TOKENS * (bf16 ? 4 : 8);
-    assert_int_equal(mr_kv_groups_create(&fixture->kv, c, bf16, ROWS, BLOCKS * block_bytes, NULL),
-                     MR_OK);
+    assert_int_equal(
+        mr_kv_groups_create(&fixture->kv, fixture->compute, c, ROWS, BLOCKS * block_bytes, NULL),
+        MR_OK);
     assert_int_equal(fixture->kv.block_count, BLOCKS);
     struct mr_decoder_spec spec = {.config = c,
                                    .weights = &fixture->weights,
                                    .ropes = &fixture->rope,
                                    .kv = &fixture->kv,
-                                   .bf16 = bf16,
+                                   .compute = fixture->compute,
                                    .rows_max = ROWS,
                                    .sequences_max = SEQUENCES};
     assert_int_equal(mr_decoder_create(&fixture->decoder, &spec, NULL), MR_OK);
@@ -58,6 +62,7 @@ static void close_fixture(struct fixture *fixture)
     mr_kv_groups_destroy(&fixture->kv);
     mr_rope_table_destroy(&fixture->rope);
     mr_weights_destroy(&fixture->weights);
+    fixture->compute->backend->close(fixture->compute);
     tiny_close(&fixture->tiny);
 }
 
@@ -71,7 +76,7 @@ static void run_chunks(struct fixture *fixture, uint32_t chunk, float *out)
                                              .blocks = fixture->blocks[0],
                                              .wants_logits = begin + count == ROWS};
         struct mr_batch batch = {fixture->tokens + begin, count, &sequence, 1};
-        mr_decoder_forward(fixture->decoder, &batch);
+        assert_int_equal(mr_decoder_forward(fixture->decoder, &batch, NULL), MR_OK);
         expect_assert_failure(mr_decoder_logits(
             fixture->decoder, sequence.wants_logits ? 1 : 0)); /* no further logit rows */
     }
@@ -113,7 +118,7 @@ static void other_sequences_in_the_step_change_nothing(void **state)
                                             {60, 39, 60, fixture.blocks[1], false, NULL},
                                             {99, 1, ROWS - 1, fixture.blocks[0], true, NULL}};
     struct mr_batch batch = {tokens, 100, sequences, 3};
-    mr_decoder_forward(fixture.decoder, &batch);
+    assert_int_equal(mr_decoder_forward(fixture.decoder, &batch, NULL), MR_OK);
     assert_memory_equal(mr_decoder_logits(fixture.decoder, 1), alone, sizeof alone);
     expect_assert_failure(mr_decoder_logits(fixture.decoder, 2));
     close_fixture(&fixture);
@@ -127,16 +132,16 @@ static void a_batch_outside_the_limits_is_misuse(void **state)
     struct mr_batch_sequence sequence = {0, 1, 0, fixture.blocks[0], true, NULL};
     struct mr_batch batch = {fixture.tokens, 1, &sequence, 1};
     batch.row_count = 2; /* a row that belongs to no sequence */
-    expect_assert_failure(mr_decoder_forward(fixture.decoder, &batch));
+    expect_assert_failure(mr_decoder_forward(fixture.decoder, &batch, NULL));
     batch.row_count = 1;
     sequence.context_tokens = ROWS; /* past the end of the rope table */
-    expect_assert_failure(mr_decoder_forward(fixture.decoder, &batch));
+    expect_assert_failure(mr_decoder_forward(fixture.decoder, &batch, NULL));
     sequence.context_tokens = 0;
     uint32_t outside = BLOCKS;
     sequence.blocks = &outside;
-    expect_assert_failure(mr_decoder_forward(fixture.decoder, &batch));
+    expect_assert_failure(mr_decoder_forward(fixture.decoder, &batch, NULL));
     batch.row_count = ROWS + 1;
-    expect_assert_failure(mr_decoder_forward(fixture.decoder, &batch));
+    expect_assert_failure(mr_decoder_forward(fixture.decoder, &batch, NULL));
     assert_true(mr_decoder_bytes(fixture.decoder) > ROWS * TINY_HIDDEN * sizeof(float));
     close_fixture(&fixture);
 }

@@ -38,7 +38,8 @@ static enum mr_status load(struct tiny *tiny, struct mr_expert_weights *experts,
                            struct mr_error *err)
 {
     assert_int_equal(mr_tensor_table_sort(&tiny->tensors, NULL), MR_OK);
-    const struct mr_weights_spec spec = {.config = &tiny->config, .tensors = &tiny->tensors};
+    const struct mr_weights_spec spec = {
+        .config = &tiny->config, .tensors = &tiny->tensors, .compute = tiny->compute};
     struct mr_weight_loader loader = {.spec = &spec, .err = err};
     assert_int_equal(mr_weight_loader_begin(&loader), MR_OK);
     *experts = (struct mr_expert_weights){0};
@@ -57,14 +58,14 @@ static void each_expert_has_layers_of_its_own(void **state)
     tiny_open(&tiny);
     add_experts(&tiny);
     if (load(&tiny, &experts, &err) != MR_OK) fail_msg("%s", err.detail);
-    mr_cpu_linear_row(experts.gate_up[1], 9, packed);
+    tiny_row(experts.gate_up[1], 9, packed);
     mr_stored_tensor_row(tiny_find(&tiny, "model.layers.0.mlp.experts.1.up_proj.weight"), 4,
                          stored);
     assert_memory_equal(packed, stored, sizeof stored);
     assert_non_null(experts.router);
     assert_null(experts.shared_switch);
-    mr_expert_weights_destroy(&experts, EXPERTS);
-    mr_expert_weights_destroy(&experts, EXPERTS);
+    mr_expert_weights_destroy(&experts, EXPERTS, &mr_cpu_backend);
+    mr_expert_weights_destroy(&experts, EXPERTS, &mr_cpu_backend);
     tiny_close(&tiny);
 }
 
@@ -80,11 +81,11 @@ static void a_missing_expert_is_named(void **state)
     tiny.config.experts.shared_ffn_size = TINY_FFN;
     assert_int_equal(load(&tiny, &experts, &err), MR_BAD_FILE);
     assert_non_null(strstr(err.detail, "model.layers.0.mlp.gate.weight"));
-    mr_expert_weights_destroy(&experts, EXPERTS + 1);
+    mr_expert_weights_destroy(&experts, EXPERTS + 1, &mr_cpu_backend);
     tiny.config.experts.count = EXPERTS;
     assert_int_equal(load(&tiny, &experts, &err), MR_BAD_FILE);
     assert_non_null(strstr(err.detail, "shared_expert.gate_proj.weight\" is missing"));
-    mr_expert_weights_destroy(&experts, EXPERTS);
+    mr_expert_weights_destroy(&experts, EXPERTS, &mr_cpu_backend);
     tiny_close(&tiny);
 }
 

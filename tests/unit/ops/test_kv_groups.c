@@ -1,5 +1,7 @@
 #include "ops/kv_groups.h"
 
+#include "ops/cpu_backend/cpu_backend.h"
+
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -30,9 +32,10 @@ static struct mr_model_config config_of(uint32_t layers, uint32_t window, uint32
 
 static struct mr_kv_groups groups_of(const struct mr_model_config *config, uint64_t bytes)
 {
+    struct mr_compute compute = {&mr_cpu_backend, MR_NUMBER_F32};
     struct mr_kv_groups groups;
     struct mr_error err;
-    if (mr_kv_groups_create(&groups, config, false, STEP, bytes, &err) != MR_OK)
+    if (mr_kv_groups_create(&groups, &compute, config, STEP, bytes, &err) != MR_OK)
         fail_msg("%s", err.detail);
     return groups;
 }

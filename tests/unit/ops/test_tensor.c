@@ -94,21 +94,6 @@ static void an_exception_becomes_a_status(void **state)
     mr_tensor_destroy(x);
 }
 
-static void devices_are_parsed(void **state)
-{
-    (void)state;
-    struct mr_device device;
-    struct mr_error err = {0};
-    assert_int_equal(mr_device_parse("cuda:1", &device, &err), MR_OK);
-    assert_int_equal(device.kind, MR_DEVICE_CUDA);
-    assert_int_equal(device.index, 1);
-    assert_int_equal(mr_device_parse("cpu", &device, &err), MR_OK);
-    assert_int_equal(device.kind, MR_DEVICE_CPU);
-    assert_int_equal(mr_device_parse("cuda:x", &device, &err), MR_BAD_CONFIG);
-    assert_int_equal(mr_device_parse("tpu", &device, &err), MR_BAD_CONFIG);
-    assert_non_null(strstr(err.detail, "tpu"));
-}
-
 static int begin_thread(void **state)
 {
     (void)state;
@@ -121,7 +106,6 @@ int main(void)
         cmocka_unit_test(linear_multiplies_by_the_transpose),
         cmocka_unit_test(our_linear_agrees_with_libtorch),
         cmocka_unit_test(an_exception_becomes_a_status),
-        cmocka_unit_test(devices_are_parsed),
     };
     return cmocka_run_group_tests(tests, begin_thread, NULL);
 }

@@ -16,7 +16,8 @@ static void begin(struct mr_weight_loader *loader, struct mr_weights_spec *spec,
                   struct mr_error *err)
 {
     assert_int_equal(mr_tensor_table_sort(&tiny->tensors, NULL), MR_OK);
-    *spec = (struct mr_weights_spec){.config = &tiny->config, .tensors = &tiny->tensors};
+    *spec = (struct mr_weights_spec){
+        .config = &tiny->config, .tensors = &tiny->tensors, .compute = tiny->compute};
     *loader = (struct mr_weight_loader){.spec = spec, .err = err};
     assert_int_equal(mr_weight_loader_begin(loader), MR_OK);
 }
@@ -32,12 +33,12 @@ static void vectors_get_an_offset(void **state)
     tiny_open(&tiny);
     begin(&loader, &spec, &tiny, &err);
     const struct mr_weight_place norm = {MR_WEIGHT_ATTENTION_NORM, 1, 0};
-    assert_int_equal(mr_weight_loader_vector(&loader, norm, TINY_HIDDEN, 1.0f, &vector), MR_OK);
+    assert_int_equal(mr_weight_loader_read(&loader, norm, TINY_HIDDEN, 1.0f, &vector), MR_OK);
     mr_stored_tensor_row(tiny_find(&tiny, "model.layers.1.input_layernorm.weight"), 0, stored);
     assert_true(vector[3] == stored[3] + 1.0f);
     assert_int_equal(loader.parameter_count, TINY_HIDDEN);
     free(vector);
-    assert_int_equal(mr_weight_loader_vector(&loader, norm, TINY_HIDDEN + 1, 0.0f, &vector),
+    assert_int_equal(mr_weight_loader_read(&loader, norm, TINY_HIDDEN + 1, 0.0f, &vector),
                      MR_BAD_FILE);
     assert_non_null(strstr(err.detail, "[32], the model needs [33]"));
     mr_weight_loader_end(&loader);
@@ -51,7 +52,7 @@ static void a_part_of_a_stacked_tensor_is_a_layer(void **state)
     struct mr_weight_loader loader;
     struct mr_weights_spec spec;
     struct mr_error err = {0};
-    struct mr_cpu_linear *linear;
+    struct mr_linear *linear;
     float packed[TINY_HIDDEN], stored[TINY_HIDDEN];
     tiny_open(&tiny);
     tiny_add(&tiny, "model.layers.0.mlp.experts.gate_up_proj", 3 * 2 * TINY_FFN, TINY_HIDDEN);
@@ -73,11 +74,11 @@ static void a_part_of_a_stacked_tensor_is_a_layer(void **state)
         .share_count = 2,
         .alternate = true};
     if (mr_weight_loader_linear(&loader, &plan, &linear) != MR_OK) fail_msg("%s", err.detail);
-    mr_cpu_linear_row(linear, 2 * 5 + 1, packed); /* row 5 of up of matrix 2 */
+    tiny_row(linear, 2 * 5 + 1, packed); /* row 5 of up of matrix 2 */
     stacked = tiny_find(&tiny, "model.layers.0.mlp.experts.gate_up_proj");
     mr_stored_tensor_row(stacked, 2 * 2 * TINY_FFN + TINY_FFN + 5, stored);
     assert_memory_equal(packed, stored, sizeof stored);
-    mr_cpu_linear_destroy(linear);
+    mr_cpu_backend.linear_destroy(linear);
     assert_true(mr_weight_loader_transposed(&loader, &plan));
     mr_weight_loader_end(&loader);
     tiny_close(&tiny);
@@ -90,7 +91,7 @@ static void a_transposed_matrix_is_read_by_columns(void **state)
     struct mr_weight_loader loader;
     struct mr_weights_spec spec;
     struct mr_error err = {0};
-    struct mr_cpu_linear *linear;
+    struct mr_linear *linear;
     float packed[TINY_HIDDEN], stored[TINY_FFN];
     tiny_open(&tiny);
     begin(&loader, &spec, &tiny, &err);
@@ -99,12 +100,12 @@ static void a_transposed_matrix_is_read_by_columns(void **state)
                                         .share_count = 1,
                                         .transposed = true};
     if (mr_weight_loader_linear(&loader, &plan, &linear) != MR_OK) fail_msg("%s", err.detail);
-    mr_cpu_linear_row(linear, 7, packed);
+    tiny_row(linear, 7, packed);
     for (uint32_t i = 0; i < TINY_HIDDEN; i++) {
         mr_stored_tensor_row(tiny_find(&tiny, "model.layers.0.mlp.down_proj.weight"), i, stored);
         assert_true(packed[i] == stored[7]);
     }
-    mr_cpu_linear_destroy(linear);
+    mr_cpu_backend.linear_destroy(linear);
     mr_weight_loader_end(&loader);
     tiny_close(&tiny);
 }

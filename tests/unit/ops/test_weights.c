@@ -13,7 +13,8 @@
 static struct mr_weights_spec spec_of(struct tiny *tiny)
 {
     assert_int_equal(mr_tensor_table_sort(&tiny->tensors, NULL), MR_OK);
-    return (struct mr_weights_spec){.config = &tiny->config, .tensors = &tiny->tensors};
+    return (struct mr_weights_spec){
+        .config = &tiny->config, .tensors = &tiny->tensors, .compute = tiny->compute};
 }
 
 static void rejected(struct tiny *tiny, const char *because)
@@ -30,11 +31,11 @@ static void rejected(struct tiny *tiny, const char *because)
 }
 
 /* Checks that row `row` of the packed layer equals row `from` of the tensor. */
-static void assert_row(const struct mr_cpu_linear *linear, uint32_t row,
+static void assert_row(const struct mr_linear *linear, uint32_t row,
                        const struct mr_stored_tensor *tensor, uint32_t from)
 {
     float packed[TINY_FFN], stored[TINY_FFN];
-    mr_cpu_linear_row(linear, row, packed);
+    tiny_row(linear, row, packed);
     mr_stored_tensor_row(tensor, from, stored);
     assert_memory_equal(packed, stored, tensor->dims[1] * sizeof(float));
 }

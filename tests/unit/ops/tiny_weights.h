@@ -2,6 +2,8 @@
 #ifndef MR_TESTS_OPS_TINY_WEIGHTS_H
 #define MR_TESTS_OPS_TINY_WEIGHTS_H
 
+#include "ops/cpu/kernels.h"
+#include "ops/cpu_backend/cpu_backend.h"
 #include "ops/families/config_json.h"
 #include "ops/files/tensor_table.h"
 
@@ -13,12 +15,23 @@
 enum { TINY_LAYERS = 2, TINY_HIDDEN = 32, TINY_FFN = 48, TINY_VOCAB = 40, TINY_TENSORS_MAX = 40 };
 
 struct tiny {
+    struct mr_compute *compute; /* the CPU, fp32 */
     struct mr_model_config config;
     struct mr_tensor_table tensors;
     char names[TINY_TENSORS_MAX][64];
     float *numbers[TINY_TENSORS_MAX];
     uint64_t seed;
 };
+
+/* Opens the CPU; the caller closes it. */
+static inline struct mr_compute *tiny_compute(bool bf16)
+{
+    struct mr_compute *compute;
+    assert_int_equal(mr_cpu_backend.open(&compute, (struct mr_device){0},
+                                         bf16 ? MR_NUMBER_BF16 : MR_NUMBER_F32, NULL),
+                     MR_OK);
+    return compute;
+}
 
 /* width 0: a vector. Random numbers: in [-1/4, 1/4] for a matrix, in [3/4, 5/4] for a vector. */
 static inline void tiny_add(struct tiny *tiny, const char *name, uint32_t rows, uint32_t width)
@@ -67,7 +80,7 @@ static inline void tiny_open(struct tiny *tiny)
         "\"tie_word_embeddings\":true}";
     const struct mr_json_limits limits = {4096, 64, 4};
     struct mr_json *document;
-    *tiny = (struct tiny){.seed = 7};
+    *tiny = (struct tiny){.seed = 7, .compute = tiny_compute(false)};
     assert_int_equal(
         mr_json_parse(&document, (struct mr_text){json, sizeof json - 1}, &limits, NULL), MR_OK);
     assert_int_equal(mr_model_config_from_json(&tiny->config, mr_json_root(document), NULL), MR_OK);
@@ -84,6 +97,7 @@ static inline void tiny_close(struct tiny *tiny)
     for (size_t i = 0; i < TINY_TENSORS_MAX; i++)
         free(tiny->numbers[i]);
     mr_tensor_table_destroy(&tiny->tensors);
+    tiny->compute->backend->close(tiny->compute);
 }
 
 /* The tensor of this name, which a test may change. The table must be sorted. */
@@ -92,6 +106,12 @@ static inline struct mr_stored_tensor *tiny_find(struct tiny *tiny, const char *
     const struct mr_stored_tensor *found = mr_tensor_table_find(&tiny->tensors, name);
     assert_non_null(found);
     return &tiny->tensors.entries[found - tiny->tensors.entries];
+}
+
+/* Reads a row of a layer of the CPU backend. */
+static inline void tiny_row(const struct mr_linear *linear, uint32_t row, float *out)
+{
+    mr_cpu_linear_row((const struct mr_cpu_linear *)linear, row, out);
 }
 
 #endif

@@ -1,0 +1,108 @@
+/* backend - what the decoder needs of a device, as one table of functions. ops/cpu_backend/ fills
+ * the table with our own CPU kernels, ops/torch/ with LibTorch's operators. The decoder, the
+ * weights, the KV groups and the model know only this table.
+ *
+ * Objects: all are created by an opened device (struct mr_compute), live in its memory, and are
+ *          destroyed before it is closed. Destroying NULL does nothing.
+ * Step:    the buffers of a step are one object. An operation names its buffers (enum mr_buffer)
+ *          and works on their first `rows` rows. Operations may run later than the call: their
+ *          results are certain only after `finish`. What the host writes for a step (token ids,
+ *          block tables) reaches the device by `stage` and `keep` alone.
+ * Owner:   the engine thread makes all calls, from `open` on. A step allocates no host memory.
+ * Errors:  `open` and `_create` functions. An operation of a step that fails makes the following
+ *          ones do nothing; `finish` returns its error, after which the device is unusable. */
+#ifndef MR_OPS_BACKEND_BACKEND_H
+#define MR_OPS_BACKEND_BACKEND_H
+
+#include "ops/backend/step.h"
+
+struct mr_backend;
+struct mr_compute { /* an opened device; a backend keeps its own fields behind these */
+    const struct mr_backend *backend;
+    enum mr_number number;
+};
+
+struct mr_backend {
+    const char *name;
+    bool numbers[3]; /* by enum mr_number: the formats that the backend computes in */
+    /* Layouts of exported blocks of models without and with sliding-window slots. Backends with the
+     * same layout and `numerics` may exchange blocks. */
+    const char *kv_layout, *kv_layout_sliding;
+
+    /* ---- devices ---- */
+    /* MR_BAD_CONFIG: the device is not there; the error says which part is missing. */
+    enum mr_status (*open)(struct mr_compute **out, struct mr_device device, enum mr_number number,
+                           struct mr_error *err);
+    void (*close)(struct mr_compute *compute);
+    /* Names the kernels; kernels that round differently have different names. */
+    const char *(*numerics)(const struct mr_compute *compute);
+
+    /* ---- weights ---- */
+    /* Copies `count` floats of the host. */
+    enum mr_status (*vector_create)(struct mr_compute *compute, struct mr_vector **out,
+                                    const float *numbers, uint32_t count, struct mr_error *err);
+    void (*vector_destroy)(struct mr_vector *vector);
+    enum mr_status (*rope_create)(struct mr_compute *compute, struct mr_rope **out,
+                                  const struct mr_rope_spec *spec, struct mr_error *err);
+    void (*rope_destroy)(struct mr_rope *rope);
+    enum mr_status (*linear_create)(struct mr_compute *compute, struct mr_linear **out,
+                                    const struct mr_linear_spec *spec, struct mr_error *err);
+    void (*linear_destroy)(struct mr_linear *linear);
+    size_t (*linear_bytes)(const struct mr_linear *linear);
+
+    /* ---- KV pool ---- */
+    size_t (*kv_block_bytes)(const struct mr_kv_spec *spec);
+    enum mr_status (*kv_create)(struct mr_compute *compute, struct mr_kv **out,
+                                const struct mr_kv_spec *spec, struct mr_error *err);
+    void (*kv_destroy)(struct mr_kv *kv);
+    /* Makes the next 2 MiB of the pool resident; false when all of it is. */
+    bool (*kv_populate)(struct mr_kv *kv);
+    void (*kv_copy)(struct mr_kv *kv, uint32_t from, uint32_t to, uint32_t token_count);
+    size_t (*kv_stored_bytes)(const struct mr_kv *kv, uint32_t token_count, bool int8);
+    /* Returns the memory of a full block if it is host memory in the stored form, else NULL. */
+    void *(*kv_bytes_of)(const struct mr_kv *kv, uint32_t block);
+    /* False when a number cannot be stored in int8 (infinite, NaN, or 2^127 or more). */
+    bool (*kv_export)(const struct mr_kv *kv, const struct mr_kv_span *span, void *bytes);
+    void (*kv_import)(struct mr_kv *kv, const struct mr_kv_span *span, const void *bytes);
+
+    /* ---- a step ---- */
+    enum mr_status (*step_create)(struct mr_compute *compute, struct mr_step **out,
+                                  const struct mr_step_spec *spec, struct mr_error *err);
+    void (*step_destroy)(struct mr_step *step);
+    uint64_t (*step_bytes)(const struct mr_step *step);
+    /* Begins a step: copies token ids, [rows], and the sequences in the order of their rows. The
+     * block ids stay in place until `finish`. */
+    void (*stage)(struct mr_step *step, const uint32_t *token_ids, uint32_t rows,
+                  const struct mr_step_sequence *sequences, uint32_t count);
+    /* Goes on with some rows only: moves row rows[i] of MR_RESIDUAL, MR_NORMED and MR_QKV to row i.
+     * rows: ascending. sequences: [count], of one row each. */
+    void (*keep)(struct mr_step *step, const uint32_t *rows,
+                 const struct mr_step_sequence *sequences, uint32_t count);
+    /* MR_RESIDUAL = scale * the unscaled rows of `table` for the staged token ids. */
+    void (*embed)(struct mr_step *step, const struct mr_linear *table, float scale);
+    /* MR_NORMED = norm(MR_RESIDUAL), or MR_RESIDUAL itself if norm is NULL. */
+    void (*norm)(struct mr_step *step, const struct mr_norm *norm, uint32_t rows);
+    /* MR_RESIDUAL += norm(MR_BRANCH). */
+    void (*norm_add)(struct mr_step *step, const struct mr_norm *norm, uint32_t rows);
+    /* `to` gets the layer's results for the rows of `from`, a buffer of numbers. */
+    void (*linear)(struct mr_step *step, const struct mr_linear *linear, enum mr_buffer from,
+                   uint32_t rows, enum mr_epilogue epilogue, enum mr_buffer to);
+    /* Norms and rotates q and k in MR_QKV, and writes k and v of all staged rows to the pool. */
+    void (*rope_write)(struct mr_step *step, const struct mr_attention *attention);
+    /* MR_ATTENDED = causal attention of the staged rows, q from MR_QKV. */
+    void (*attend)(struct mr_step *step, const struct mr_attention *attention);
+    /* MR_RESIDUAL += the experts that MR_ROUTING chooses for the rows of MR_NORMED: the top_k
+     * largest logits, the lower id among equals. A row adds its experts in the order of their ids.
+     */
+    void (*experts)(struct mr_step *step, const struct mr_expert_layer *layer, uint32_t rows);
+    /* MR_RESIDUAL += sigmoid(MR_SWITCHES) * linear(MR_GATED): a shared expert. */
+    void (*add_switched)(struct mr_step *step, const struct mr_linear *linear, uint32_t rows);
+    /* MR_LOGITS = cap * tanh(MR_LOGITS / cap). */
+    void (*softcap)(struct mr_step *step, float cap, uint32_t rows);
+    /* Waits for the operations of the step, and copies its logits to the host. */
+    enum mr_status (*finish)(struct mr_step *step, uint32_t logit_rows, struct mr_error *err);
+    /* Row `row` of the logits after `finish`, host memory borrowed until the next `stage`. */
+    const float *(*logits)(const struct mr_step *step, uint32_t row);
+};
+
+#endif

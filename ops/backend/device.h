@@ -1,0 +1,26 @@
+/* device - where a model is computed, and in which numbers.
+ *
+ * Threads: pure functions. Memory: plain values. Errors: MR_BAD_CONFIG names the text. */
+#ifndef MR_OPS_BACKEND_DEVICE_H
+#define MR_OPS_BACKEND_DEVICE_H
+
+#include "codec/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum mr_device_kind { MR_DEVICE_CPU, MR_DEVICE_CUDA };
+struct mr_device {
+    enum mr_device_kind kind;
+    int32_t index; /* number of the GPU; 0 for the CPU */
+};
+/* text: "cpu", "cuda" or "cuda:N". */
+enum mr_status mr_device_parse(const char *text, struct mr_device *out, struct mr_error *err);
+
+/* The format of weights, of the inputs of linear layers and of the KV pool. */
+enum mr_number { MR_NUMBER_F32, MR_NUMBER_BF16, MR_NUMBER_F16 };
+size_t mr_number_bytes(enum mr_number number);
+const char *mr_number_name(enum mr_number number); /* "f32", "bf16" or "f16" */
+
+#endif

@@ -1,0 +1,125 @@
+/* step - the values that describe objects and operations of a backend (ops/backend/backend.h): what
+ * a linear layer, a KV pool and the buffers of a step are made from, and what an operation gets.
+ *
+ * Memory: pointers are borrowed for the call, but where a comment says otherwise. */
+#ifndef MR_OPS_BACKEND_STEP_H
+#define MR_OPS_BACKEND_STEP_H
+
+#include "ops/backend/device.h"
+
+struct mr_vector; /* numbers in fp32, such as the weights of a norm */
+struct mr_rope;   /* the tables of a rotary embedding */
+struct mr_linear; /* y = scale * (x W^T + bias), W in the number format of the device */
+struct mr_kv;     /* KV pool: blocks of MR_BLOCK_TOKENS tokens each, of some layers */
+struct mr_step;   /* the buffers of a step */
+
+/* ---- what objects are made from ---- */
+
+/* Writes row `row` of a weight matrix as in_size floats; runs on any thread of the parallel team.
+ */
+typedef void (*mr_row_source)(void *context, uint32_t row, float *out);
+
+struct mr_linear_spec {
+    uint32_t out_size, in_size;
+    mr_row_source source;
+    void *source_context;
+    const float *bias; /* [out_size]; NULL: none */
+    float scale;       /* 0 counts as 1 */
+};
+
+struct mr_rope_spec {
+    /* [position_count][rotary_dim / 2], borrowed as long as the rope exists. Number i of a head is
+     * paired with number i + rotary_dim / 2. */
+    const float *cos, *sin;
+    uint32_t rotary_dim, position_count;
+};
+
+struct mr_kv_spec {
+    uint32_t layer_count, kv_head_count, head_dim, block_count;
+    enum mr_number number;
+};
+
+/* Tokens [first, first + token_count) of a block, first a multiple of 16, in a stored form: the
+ * numbers of the pool, or int8 with a scale for each token, head and K or V. */
+struct mr_kv_span {
+    uint32_t block, first, token_count;
+    bool int8;
+};
+
+/* The buffers of a step. "Numbers" have the number format of the device. */
+enum mr_buffer {
+    MR_RESIDUAL, /* floats: the residual stream */
+    MR_NORMED,   /* numbers: the input of a branch */
+    MR_BRANCH,   /* floats: what is normed and then added to the residual stream */
+    MR_QKV,      /* floats */
+    MR_ATTENDED, /* numbers */
+    MR_GATED,    /* numbers: activation(gate) * up */
+    MR_ROUTING,  /* floats: logits of the router */
+    MR_SWITCHES, /* floats, one in a row: logit of the shared expert's weight */
+    MR_LOGITS,   /* floats; sequences_max rows, where the others have rows_max */
+    MR_BUFFER_COUNT
+};
+
+struct mr_step_spec {
+    uint32_t rows_max, sequences_max;
+    uint32_t widths[MR_BUFFER_COUNT]; /* numbers in a row; 0: the buffer is not used */
+    uint32_t expert_count, experts_per_row, expert_ffn_size; /* 0: no experts */
+};
+
+/* ---- what operations get ---- */
+
+/* Rows [row_begin, row_begin + row_count) of the step are the positions [context_tokens,
+ * context_tokens + row_count) of one sequence. */
+struct mr_step_sequence {
+    uint32_t row_begin, row_count, context_tokens;
+    /* By group of layers: [0] ids of full-attention blocks, [1] of sliding-window slots; NULL: the
+     * model has no such group. first_block: blocks before this one are outside every window of the
+     * group; their ids are not read. */
+    const uint32_t *blocks[2];
+    uint32_t first_block[2];
+};
+
+enum mr_epilogue {
+    MR_STORE, /* out = y, floats */
+    MR_ADD,   /* out += y, floats */
+    /* The columns of y alternate gate, up: out = activation(gate) * up, numbers. */
+    MR_SILU_MUL,
+    MR_GELU_MUL, /* with the error function */
+    MR_GELU_TANH_MUL,
+    MR_SWIGLU_OAI_MUL, /* gate at most 7, up in [-7, 7]: gate * sigmoid(1.702 gate) * (up + 1) */
+};
+
+/* x / sqrt(mean(x^2) + epsilon) * weight + bias, centered: of x - mean(x) (layer norm). */
+struct mr_norm {
+    const struct mr_vector *weight, *bias; /* bias: only if centered; NULL: none */
+    float epsilon;
+    bool centered;
+};
+
+/* The attention of one layer. A head has the pool's head_dim numbers, zeros from norm_width on. */
+struct mr_attention {
+    struct mr_kv *kv;
+    uint32_t layer, group; /* layer: index in the pool; group: index in blocks */
+    uint32_t head_count, kv_head_count;
+    uint32_t window; /* in tokens; 0: none */
+    float scale, softcap;
+    const struct mr_vector *sinks; /* [head_count] logits without values in each softmax; or NULL */
+    const struct mr_rope *rope;    /* NULL: no rotary embedding */
+    /* [head_count * head_dim] and [kv_head_count * head_dim] weights of the norms; NULL: none. */
+    const struct mr_vector *q_norm, *k_norm;
+    float norm_epsilon;
+    uint32_t norm_width;
+    bool norm_whole;    /* one RMS norm over all heads of a row; false: for each head */
+    bool norm_centered; /* layer norm of each head */
+};
+
+/* The experts of one layer: count each, hidden to 2 * ffn with alternating rows, and ffn to hidden.
+ */
+struct mr_expert_layer {
+    struct mr_linear *const *gate_up, *const *down;
+    uint32_t count, top_k;
+    bool normalize; /* weights: softmax over the chosen experts; false: over all */
+    enum mr_epilogue activation;
+};
+
+#endif
