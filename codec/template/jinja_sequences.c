@@ -28,8 +28,8 @@ struct mr_jinja_value mr_jinja_at_path(struct mr_jinja_run *run, struct mr_jinja
         struct mr_text part = mr_text_part(text, at, end);
         int64_t number = 0;
         bool digits = part.length > 0 && part.length < 10;
-        for (size_t i = 0; i < part.length; i++) {
-            digits &= part.bytes[i] >= '0' && part.bytes[i] <= '9';
+        for (size_t i = 0; digits && i < part.length; i++) {
+            digits = part.bytes[i] >= '0' && part.bytes[i] <= '9';
             number = number * 10 + (part.bytes[i] - '0');
         }
         item = mr_jinja_index(run, item, digits ? mr_jinja_int(number) : mr_jinja_name(part));
