@@ -79,7 +79,7 @@ static void open_fleet(struct fleet *fleet, const char *brokers)
                                        .request_topic_count = 1};
     fleet->config.request_topics[0] = fleet->topic;
     struct mr_client_options options = {
-        .config = &fleet->config, .reads = true, .timeout_ms = OPEN_MS};
+        .config = &fleet->config, .reads = true, .creates = true, .timeout_ms = OPEN_MS};
     if (mr_client_open(&fleet->client, &options, &err) != MR_OK) die(err.detail);
 }
 

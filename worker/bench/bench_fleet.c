@@ -235,6 +235,7 @@ enum mr_status mr_bench_fleet(const struct mr_bench_fleet_options *options, stru
     struct mr_client_options client = {.config = config,
                                        .brokers = options->brokers,
                                        .reads = true,
+                                       .creates = true,
                                        .timeout_ms = OPEN_TIMEOUT_MS};
     enum mr_status status = mr_client_open(&fleet.client, &client, err);
     if (status == MR_OK) status = warm_up(&fleet, err);

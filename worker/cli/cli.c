@@ -13,7 +13,7 @@ static const struct {
     {MR_COMMAND_BROKER, mr_cli_broker}, {MR_COMMAND_SEND, mr_cli_send},
     {MR_COMMAND_TAIL, mr_cli_tail},     {MR_COMMAND_CANCEL, mr_cli_cancel},
     {MR_COMMAND_CHECK, mr_cli_check},   {MR_COMMAND_TOKENIZE, mr_cli_tokenize},
-    {MR_COMMAND_BENCH, mr_cli_bench},
+    {MR_COMMAND_BENCH, mr_cli_bench},   {MR_COMMAND_TOPICS, mr_cli_topics},
 };
 
 /* Returns the log level. The demo logs only warnings by default, because its answers are printed on

@@ -14,7 +14,6 @@ int mr_cli_cancel(const struct mr_config *config, struct mr_log *log)
     struct mr_client *client = NULL;
     struct mr_error err = {0};
     struct mr_client_options options = {.config = config,
-                                        .existing = true,
                                         .timeout_ms = mr_cli_timeout_ms(config, OPEN_TIMEOUT_MS),
                                         .send_timeout_ms =
                                             mr_cli_timeout_ms(config, SEND_TIMEOUT_MS)};

@@ -71,6 +71,7 @@ static enum mr_status open_client(struct demo *demo, struct mr_error *err)
     struct mr_client_options options = {.config = demo->config,
                                         .brokers = mr_kafka_mock_bootstrap(demo->mock),
                                         .reads = true,
+                                        .creates = true,
                                         .timeout_ms = OPEN_TIMEOUT_MS};
     return mr_client_open(&demo->client, &options, err);
 }

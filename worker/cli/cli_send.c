@@ -128,6 +128,7 @@ int mr_cli_send(const struct mr_config *config, struct mr_log *log)
     const char *id = config->id[0] ? config->id : generated_id;
     struct mr_text key = {id, strlen(id)};
     struct mr_client_options options = {.config = config,
+                                        .requests = true,
                                         .reads = config->wait,
                                         .timeout_ms = mr_cli_timeout_ms(config, OPEN_TIMEOUT_MS),
                                         .send_timeout_ms =

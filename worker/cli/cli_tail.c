@@ -46,7 +46,6 @@ int mr_cli_tail(const struct mr_config *config, struct mr_log *log)
     struct mr_client_options options = {.config = config,
                                         .reads = true,
                                         .from_beginning = config->from_beginning,
-                                        .existing = true,
                                         .timeout_ms = mr_cli_timeout_ms(config, OPEN_TIMEOUT_MS)};
     mr_cli_signals_open(&signals);
     enum mr_status status = mr_client_open(&client, &options, &err);

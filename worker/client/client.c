@@ -44,25 +44,32 @@ static enum mr_status create_topics(struct mr_client *client, struct mr_kafka_ad
     return status;
 }
 
-/* MR_BACKEND if a topic that the client reads, or to which it sends cancels, does not exist. */
+static enum mr_status need_topic(struct mr_kafka_admin *admin, const char *name,
+                                 uint32_t timeout_ms, struct mr_error *err)
+{
+    uint32_t count = 0;
+    enum mr_status status = mr_kafka_admin_partitions(admin, name, timeout_ms, &count, err);
+    if (status != MR_OK || count > 0) return status;
+    return mr_fail(err, MR_BACKEND,
+                   "topic %.100s does not exist: check --prefix, start a worker, or run "
+                   "millrace topics create",
+                   name);
+}
+
 static enum mr_status need_topics(struct mr_client *client, struct mr_kafka_admin *admin,
                                   const struct mr_client_options *options, struct mr_error *err)
 {
-    const char *const read[] = {client->config->tokens_topic, client->config->results_topic};
-    const char *const cancels[] = {client->config->cancel_topic};
-    const char *const *names = options->reads ? read : cancels;
-    size_t name_count = options->reads ? 2 : 1;
-    for (size_t i = 0; i < name_count; i++) {
-        uint32_t count = 0;
-        enum mr_status status =
-            mr_kafka_admin_partitions(admin, names[i], options->timeout_ms, &count, err);
-        if (status != MR_OK) return status;
-        if (count == 0)
-            return mr_fail(err, MR_BACKEND,
-                           "topic %.100s does not exist: check --prefix, or start a worker first",
-                           names[i]);
-    }
-    return MR_OK;
+    const struct mr_config *config = client->config;
+    enum mr_status status = MR_OK;
+    if (options->requests)
+        status = need_topic(admin, config->request_topics[0].name, options->timeout_ms, err);
+    if (status == MR_OK && options->reads)
+        status = need_topic(admin, config->tokens_topic, options->timeout_ms, err);
+    if (status == MR_OK && options->reads)
+        status = need_topic(admin, config->results_topic, options->timeout_ms, err);
+    if (!options->requests && !options->reads)
+        status = need_topic(admin, config->cancel_topic, options->timeout_ms, err);
+    return status;
 }
 
 static enum mr_status connect_broker(struct mr_client *client,
@@ -73,8 +80,8 @@ static enum mr_status connect_broker(struct mr_client *client,
     if (status != MR_OK) return status;
     status = mr_kafka_admin_probe(admin, options->timeout_ms, &client->kafka.embedded, err);
     if (status == MR_OK)
-        status = options->existing ? need_topics(client, admin, options, err)
-                                   : create_topics(client, admin, options->timeout_ms, err);
+        status = options->creates ? create_topics(client, admin, options->timeout_ms, err)
+                                  : need_topics(client, admin, options, err);
     mr_kafka_admin_close(admin);
     return status;
 }

@@ -18,10 +18,12 @@ struct mr_client_options {
     const char *brokers; /* replaces config->brokers; NULL: use config->brokers */
     bool reads;          /* true: read token and result records, from the end of the topics on */
     bool from_beginning; /* with reads: start with the oldest record instead of the end */
-    /* true: create no topic, because a client that publishes no request has nothing to say where
-     * nobody listens. With reads the tokens and results topics must exist, without it the cancel
-     * topic: MR_BACKEND if one does not. false: missing topics are created. */
-    bool existing;
+    /* false: no topic is created: a mistyped name must not become a topic with the broker's
+     * defaults. Those that the client uses must exist, else MR_BACKEND: the ones that it reads; the
+     * first requests topic if `requests`; the cancel topic if it does neither. true: missing topics
+     * are created, for a demo and for a benchmark. */
+    bool creates;
+    bool requests;            /* the client publishes requests */
     uint32_t timeout_ms;      /* time limit for each query to the broker in mr_client_open */
     uint32_t send_timeout_ms; /* time limit of _request and _cancel; 0: 30 s */
 };

@@ -1,9 +1,29 @@
-/* choices - the options whose value is one of several words. An enumerator is the position of its
- * word in the option's list (worker/config/options_table.c).
+/* choices - the commands, and the options whose value is one of several words: an enumerator of
+ * those is the position of its word in the option's list (worker/config/options_table.c).
  *
  * Threads: any. Memory: none. Errors: none. */
 #ifndef MR_WORKER_CONFIG_CHOICES_H
 #define MR_WORKER_CONFIG_CHOICES_H
+
+enum mr_command {
+    MR_COMMAND_HELP, /* --help, or no command was given */
+    MR_COMMAND_VERSION,
+    MR_COMMAND_SERVE,
+    MR_COMMAND_DEMO,
+    MR_COMMAND_BROKER,
+    MR_COMMAND_SEND,
+    MR_COMMAND_TAIL,
+    MR_COMMAND_CANCEL,
+    MR_COMMAND_TOP,
+    MR_COMMAND_BENCH,
+    MR_COMMAND_CHECK,
+    MR_COMMAND_TOKENIZE,
+    MR_COMMAND_REPLAY,
+    MR_COMMAND_TOPICS,     /* creates topics with sane settings, or checks them */
+    MR_COMMAND_MAN,        /* prints the manual page */
+    MR_COMMAND_COMPLETION, /* prints the bash completion */
+    MR_COMMAND_COUNT
+};
 
 enum mr_delivery { MR_DELIVERY_AT_LEAST_ONCE, MR_DELIVERY_EXACTLY_ONCE };
 enum mr_foreign_commits { MR_FOREIGN_COMMITS_REFUSE, MR_FOREIGN_COMMITS_IGNORE };

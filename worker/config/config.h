@@ -14,25 +14,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum mr_command {
-    MR_COMMAND_HELP, /* --help, or no command was given */
-    MR_COMMAND_VERSION,
-    MR_COMMAND_SERVE,
-    MR_COMMAND_DEMO,
-    MR_COMMAND_BROKER,
-    MR_COMMAND_SEND,
-    MR_COMMAND_TAIL,
-    MR_COMMAND_CANCEL,
-    MR_COMMAND_TOP,
-    MR_COMMAND_BENCH,
-    MR_COMMAND_CHECK,
-    MR_COMMAND_TOKENIZE,
-    MR_COMMAND_REPLAY,
-    MR_COMMAND_MAN,        /* prints the manual page */
-    MR_COMMAND_COMPLETION, /* prints the bash completion */
-    MR_COMMAND_COUNT
-};
-
 #define MR_TENANT_DEFAULT "default"    /* the tenant of a topic without one */
 #define MR_LIST_MAX       ((size_t)64) /* most values of one repeatable option */
 /* value of a number option that is set to its word, such as auto */
@@ -135,11 +116,12 @@ struct mr_config {
     uint64_t timeout_ns;               /* send, tail, cancel, bench: give up after this; 0: never */
     bool from_beginning;               /* tail: start with the oldest record */
     uint32_t partitions, broker_count; /* broker, demo: of the embedded broker */
-    uint64_t interval_ns;              /* top */
-    bool cache, engine, mix;           /* bench: --cache, --engine, --mix */
-    const char *output, *chat;         /* bench: file for the results; tokenize: with a record */
-    uint32_t requests, concurrency;    /* bench: number of requests; most in flight */
-    double rate;                       /* bench: requests per second; 0: all at once */
+    uint32_t requests_partitions, replicas; /* of topics that are created; replicas 0: default */
+    uint64_t interval_ns;                   /* top */
+    bool cache, engine, mix;                /* bench: --cache, --engine, --mix */
+    const char *output, *chat;      /* bench: file for the results; tokenize: with a record */
+    uint32_t requests, concurrency; /* bench: number of requests; most in flight */
+    double rate;                    /* bench: requests per second; 0: all at once */
     uint32_t prompt_tokens, output_tokens, warmup, repetitions;
     uint64_t seed;
     bool decode, add_special, parse_special; /* the flags of tokenize */

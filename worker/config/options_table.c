@@ -14,7 +14,7 @@
 #define ENGINE     (WORKER | BIT(BENCH))
 #define MODEL      (ENGINE | BIT(TOKENIZE))
 #define ASKING     (BIT(SEND) | BIT(BENCH) | BIT(REPLAY)) /* publish requests, read answers */
-#define KAFKA      (BIT(SERVE) | ASKING | BIT(TAIL) | BIT(CANCEL))
+#define KAFKA      (BIT(SERVE) | ASKING | BIT(TAIL) | BIT(CANCEL) | BIT(TOPICS))
 #define U32_MAX    4294967295.0
 
 #define AT(field) offsetof(struct mr_config, field)
@@ -51,17 +51,17 @@ const struct mr_option mr_options[] = {
     {"queue-pools", MR_OPTION_U32, AT(queue_pools), "4", WORKER, 0, 1048576, NULL, "N", "Most predicted KV of the waiting requests, as a multiple of the KV pool; 0 is no limit", false},
     {"tenant-weight", MR_OPTION_LIST, AT(tenant_weight), "", BIT(SERVE), 0, 0, NULL, "TENANT=N", "Share of the engine for a tenant (1 to 1000), relative to the other tenants; repeatable; 1 for a tenant without it", false},
     {"deadline-admission", MR_OPTION_BOOL, AT(deadline_admission), "false", BIT(SERVE), 0, 0, NULL, NULL, "Reject a request before it starts if it cannot finish by its deadline, instead of computing until the deadline", false},
-    {"max-record-bytes", MR_OPTION_BYTES, AT(max_record_bytes), "1MiB", WORKER, 64, 67108864, NULL, "SIZE", "Largest request record; a larger one is rejected", false},
+    {"max-record-bytes", MR_OPTION_BYTES, AT(max_record_bytes), "1MiB", WORKER | BIT(TOPICS), 64, 67108864, NULL, "SIZE", "Largest request record; a larger one is rejected", false},
 
     {"brokers", MR_OPTION_TEXT, AT(brokers), "", KAFKA, 0, 0, NULL, "HOST:PORT", "Kafka bootstrap servers, separated by commas", false},
     {"prefix", MR_OPTION_TEXT, AT(prefix), "millrace", KAFKA, 0, 0, NULL, "NAME", "Prefix of the default topic names", false},
     {"group", MR_OPTION_TEXT, AT(group), "millrace", BIT(SERVE) | BIT(CHECK), 0, 0, NULL, "NAME", "Consumer group; the workers of one group share the partitions of the request topics", false},
-    {"requests-topic", MR_OPTION_LIST, AT(requests_topic), "", BIT(SERVE) | ASKING, 0, 0, NULL, "TOPIC[,priority=N][,weight=N][,tenant=NAME][,queue=TIME][,run=TIME][,strict]", "Request topic and its settings: priority -100 to 100, weight 1 to 1000, tenant, longest queue and run time, strict; repeatable; default <prefix>.requests", false},
-    {"tokens-topic", MR_OPTION_TEXT, AT(tokens_topic), "", BIT(SERVE) | ASKING | BIT(TAIL), 0, 0, NULL, "TOPIC", "Topic of token records; default <prefix>.tokens", false},
-    {"results-topic", MR_OPTION_TEXT, AT(results_topic), "", BIT(SERVE) | ASKING | BIT(TAIL), 0, 0, NULL, "TOPIC", "Topic of results; default <prefix>.results", false},
-    {"cancel-topic", MR_OPTION_TEXT, AT(cancel_topic), "", BIT(SERVE) | BIT(CANCEL), 0, 0, NULL, "TOPIC", "Topic of cancel records; default <prefix>.cancel", false},
-    {"dlq-topic", MR_OPTION_TEXT, AT(dlq_topic), "", BIT(SERVE), 0, 0, NULL, "TOPIC", "Topic of dead letters; default <prefix>.dlq", false},
-    {"reply-topic", MR_OPTION_LIST, AT(reply_topics), "", BIT(SERVE) | BIT(CHECK), 0, 0, NULL, "TOPIC", "Topic that the header kafka_replyTopic of a request may name, or PREFIX* for all that begin so; repeatable; none unless given, because producers choose the header", false},
+    {"requests-topic", MR_OPTION_LIST, AT(requests_topic), "", BIT(SERVE) | ASKING | BIT(TOPICS), 0, 0, NULL, "TOPIC[,priority=N][,weight=N][,tenant=NAME][,queue=TIME][,run=TIME][,strict]", "Request topic and its settings: priority -100 to 100, weight 1 to 1000, tenant, longest queue and run time, strict; repeatable; default <prefix>.requests", false},
+    {"tokens-topic", MR_OPTION_TEXT, AT(tokens_topic), "", BIT(SERVE) | ASKING | BIT(TAIL) | BIT(TOPICS), 0, 0, NULL, "TOPIC", "Topic of token records; default <prefix>.tokens", false},
+    {"results-topic", MR_OPTION_TEXT, AT(results_topic), "", BIT(SERVE) | ASKING | BIT(TAIL) | BIT(TOPICS), 0, 0, NULL, "TOPIC", "Topic of results; default <prefix>.results", false},
+    {"cancel-topic", MR_OPTION_TEXT, AT(cancel_topic), "", BIT(SERVE) | BIT(CANCEL) | BIT(TOPICS), 0, 0, NULL, "TOPIC", "Topic of cancel records; default <prefix>.cancel", false},
+    {"dlq-topic", MR_OPTION_TEXT, AT(dlq_topic), "", BIT(SERVE) | BIT(TOPICS), 0, 0, NULL, "TOPIC", "Topic of dead letters; default <prefix>.dlq", false},
+    {"reply-topic", MR_OPTION_LIST, AT(reply_topics), "", BIT(SERVE) | BIT(TOPICS), 0, 0, NULL, "TOPIC", "Topic that the header kafka_replyTopic of a request may name, or PREFIX* for all that begin so; repeatable; none unless given, because producers choose the header", false},
     {"kafka", MR_OPTION_LIST, AT(kafka), "", KAFKA, 0, 0, NULL, "NAME=VALUE", "Any librdkafka property, or consumer.NAME or producer.NAME for one side; repeatable. VALUE may be @FILE or env:NAME, which keep secrets off the command line", false},
     {"delivery", MR_OPTION_CHOICE, AT(delivery), "at-least-once", BIT(SERVE), 0, 0, "at-least-once|exactly-once", "MODE", "at-least-once commits offsets after results, so a crash may repeat a result; exactly-once writes results and offsets in one Kafka transaction", false},
     {"group-instance", MR_OPTION_TEXT, AT(group_instance), "", BIT(SERVE), 0, 0, NULL, "NAME", "Static member name in the consumer group: a worker that restarts within --session-timeout keeps its partitions", false},
@@ -106,12 +106,14 @@ const struct mr_option mr_options[] = {
 
     {"id", MR_OPTION_TEXT, AT(id), "", BIT(SEND), 0, 0, NULL, "ID", "Request id; random unless given", false},
     {"msgpack", MR_OPTION_BOOL, AT(msgpack), "false", ASKING, 0, 0, NULL, NULL, "Encode requests in msgpack instead of JSON", false},
-    {"json", MR_OPTION_BOOL, AT(json), "false", BIT(SEND) | BIT(TAIL) | BIT(TOP) | BIT(CHECK) | BIT(TOKENIZE) | BIT(DEMO), 0, 0, NULL, NULL, "Print JSON instead of text", false},
+    {"json", MR_OPTION_BOOL, AT(json), "false", BIT(SEND) | BIT(TAIL) | BIT(TOP) | BIT(CHECK) | BIT(TOKENIZE) | BIT(DEMO) | BIT(TOPICS), 0, 0, NULL, NULL, "Print JSON instead of text", false},
     {"wait", MR_OPTION_BOOL, AT(wait), "true", BIT(SEND), 0, 0, NULL, NULL, "Wait for the result and print it; --no-wait prints the request id", false},
     {"stream", MR_OPTION_BOOL, AT(stream), "true", BIT(SEND) | BIT(BENCH), 0, 0, NULL, NULL, "Request token records, so that the answer streams", false},
-    {"timeout", MR_OPTION_DURATION, AT(timeout_ns), "0", ASKING | BIT(TAIL) | BIT(CHECK) | BIT(CANCEL), 0, 8.64e13, NULL, "TIME", "Give up after this long; 0 never does", false},
+    {"timeout", MR_OPTION_DURATION, AT(timeout_ns), "0", ASKING | BIT(TAIL) | BIT(CHECK) | BIT(CANCEL) | BIT(TOPICS), 0, 8.64e13, NULL, "TIME", "Give up after this long; 0 never does", false},
     {"from-beginning", MR_OPTION_BOOL, AT(from_beginning), "false", BIT(TAIL), 0, 0, NULL, NULL, "Start at the oldest record of each partition instead of the end", false},
     {"partitions", MR_OPTION_U32, AT(partitions), "4", BIT(BROKER) | BIT(DEMO), 1, 1024, NULL, "N", "Partitions of each topic of the embedded broker", false},
+    {"requests-partitions", MR_OPTION_U32, AT(requests_partitions), "24", BIT(TOPICS), 1, 100000, NULL, "N", "Partitions of a requests topic that is created: at most so many workers share it, twice as many as workers is better", false},
+    {"replicas", MR_OPTION_U32, AT(replicas), "0", BIT(TOPICS), 0, 100, NULL, "N", "Replicas of a topic that is created; 0 is the broker's default", false},
     {"broker-count", MR_OPTION_U32, AT(broker_count), "1", BIT(BROKER), 1, 16, NULL, "N", "Brokers of the embedded cluster", false},
     {"interval", MR_OPTION_DURATION, AT(interval_ns), "1s", BIT(TOP), 1e8, 3.6e12, NULL, "TIME", "Time between two refreshes of the screen", false},
     {"engine", MR_OPTION_BOOL, AT(engine), "false", BIT(BENCH), 0, 0, NULL, NULL, "Measure the engine in this process, without Kafka", false},
@@ -156,6 +158,9 @@ const struct mr_command_entry mr_commands[MR_COMMAND_COUNT] = {
                           0, 0},
     [MR_COMMAND_TOKENIZE] = {"tokenize", "[TEXT...]", "Print the token ids of a text", 0, MANY},
     [MR_COMMAND_REPLAY] = {"replay", "FILE", "Send recorded requests again", 1, 1},
+    [MR_COMMAND_TOPICS] = {"topics", "create|check",
+                           "Create the topics with settings that millrace needs, or check them", 1,
+                           1},
     [MR_COMMAND_MAN] = {"man", "", "Print the manual page", 0, 0},
     [MR_COMMAND_COMPLETION] = {"completion", "", "Print the completion script for bash", 0, 0},
 };

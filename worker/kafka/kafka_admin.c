@@ -169,35 +169,57 @@ static enum mr_status creation_status(rd_kafka_event_t *event, const char *topic
                    reason ? reason : rd_kafka_err2str(code));
 }
 
-static enum mr_status create_by_request(struct mr_kafka_admin *admin, const char *topic,
-                                        uint32_t timeout_ms, struct mr_error *err)
+/* A request to the broker about topics and the queue of its answer. */
+struct asking {
+    rd_kafka_AdminOptions_t *options;
+    rd_kafka_queue_t *queue;
+};
+
+static struct asking begin_asking(struct mr_kafka_admin *admin, rd_kafka_admin_op_t operation,
+                                  uint32_t timeout_ms)
 {
     char reason[128];
-    rd_kafka_NewTopic_t *topic_spec = rd_kafka_NewTopic_new(topic, -1, -1, reason, sizeof reason);
-    if (!topic_spec) return mr_fail(err, MR_BAD_CONFIG, "topic %s: %s", topic, reason);
-    rd_kafka_AdminOptions_t *options =
-        rd_kafka_AdminOptions_new(admin->rk, RD_KAFKA_ADMIN_OP_CREATETOPICS);
-    rd_kafka_AdminOptions_set_request_timeout(options, (int)timeout_ms, reason, sizeof reason);
-    rd_kafka_queue_t *queue = rd_kafka_queue_new(admin->rk);
-    rd_kafka_CreateTopics(admin->rk, &topic_spec, 1, options, queue);
-    rd_kafka_event_t *event = rd_kafka_queue_poll(queue, (int)timeout_ms);
-    enum mr_status status = creation_status(event, topic, err);
+    struct asking asking = {.options = rd_kafka_AdminOptions_new(admin->rk, operation),
+                            .queue = rd_kafka_queue_new(admin->rk)};
+    rd_kafka_AdminOptions_set_request_timeout(asking.options, (int)timeout_ms, reason,
+                                              sizeof reason);
+    return asking;
+}
+
+/* event: the answer; may be NULL. */
+static void end_asking(struct asking *asking, rd_kafka_event_t *event)
+{
     if (event) rd_kafka_event_destroy(event);
-    rd_kafka_queue_destroy(queue);
-    rd_kafka_AdminOptions_destroy(options);
-    rd_kafka_NewTopic_destroy(topic_spec);
+    rd_kafka_queue_destroy(asking->queue);
+    rd_kafka_AdminOptions_destroy(asking->options);
+}
+
+static enum mr_status create_by_request(struct mr_kafka_admin *admin, const char *topic,
+                                        const struct mr_kafka_topic_plan *plan, uint32_t timeout_ms,
+                                        struct mr_error *err)
+{
+    char reason[128];
+    rd_kafka_NewTopic_t *spec =
+        rd_kafka_NewTopic_new(topic, plan->partitions > 0 ? (int)plan->partitions : -1,
+                              plan->replicas > 0 ? (int)plan->replicas : -1, reason, sizeof reason);
+    if (!spec) return mr_fail(err, MR_BAD_CONFIG, "topic %s: %s", topic, reason);
+    for (size_t i = 0; i < plan->setting_count; i++)
+        rd_kafka_NewTopic_set_config(spec, plan->settings[i].name, plan->settings[i].value);
+    struct asking asking = begin_asking(admin, RD_KAFKA_ADMIN_OP_CREATETOPICS, timeout_ms);
+    rd_kafka_CreateTopics(admin->rk, &spec, 1, asking.options, asking.queue);
+    rd_kafka_event_t *event = rd_kafka_queue_poll(asking.queue, (int)timeout_ms);
+    enum mr_status status = creation_status(event, topic, err);
+    end_asking(&asking, event);
+    rd_kafka_NewTopic_destroy(spec);
     return status;
 }
 
-enum mr_status mr_kafka_admin_ensure(struct mr_kafka_admin *admin, const char *topic,
-                                     uint32_t timeout_ms, uint32_t *count, struct mr_error *err)
+/* Waits until the topic is in the broker's metadata, which is some time after the broker has
+ * acknowledged its creation. */
+static enum mr_status wait_until_visible(struct mr_kafka_admin *admin, const char *topic,
+                                         uint32_t timeout_ms, uint32_t *count, struct mr_error *err)
 {
-    enum mr_status status = mr_kafka_admin_partitions(admin, topic, timeout_ms, count, err);
-    if (status != MR_OK || *count > 0) return status;
-    status = admin->embedded ? create_by_metadata(admin, topic, timeout_ms, err)
-                             : create_by_request(admin, topic, timeout_ms, err);
-    /* wait: a new topic appears in the broker's metadata some time after the broker has
-     * acknowledged its creation */
+    enum mr_status status = MR_OK;
     for (uint32_t waited = 0; status == MR_OK && *count == 0; waited += TOPIC_POLL_MS) {
         struct timespec pause = {.tv_nsec = TOPIC_POLL_MS * 1000000L};
         if (waited >= timeout_ms)
@@ -205,5 +227,80 @@ enum mr_status mr_kafka_admin_ensure(struct mr_kafka_admin *admin, const char *t
         if (waited > 0) nanosleep(&pause, NULL);
         status = mr_kafka_admin_partitions(admin, topic, timeout_ms, count, err);
     }
+    return status;
+}
+
+static enum mr_status create(struct mr_kafka_admin *admin, const char *topic,
+                             const struct mr_kafka_topic_plan *plan, uint32_t timeout_ms,
+                             uint32_t *count, struct mr_error *err)
+{
+    enum mr_status status = admin->embedded
+                                ? create_by_metadata(admin, topic, timeout_ms, err)
+                                : create_by_request(admin, topic, plan, timeout_ms, err);
+    return status == MR_OK ? wait_until_visible(admin, topic, timeout_ms, count, err) : status;
+}
+
+enum mr_status mr_kafka_admin_ensure(struct mr_kafka_admin *admin, const char *topic,
+                                     uint32_t timeout_ms, uint32_t *count, struct mr_error *err)
+{
+    static const struct mr_kafka_topic_plan defaults = {0};
+    enum mr_status status = mr_kafka_admin_partitions(admin, topic, timeout_ms, count, err);
+    if (status != MR_OK || *count > 0) return status;
+    return create(admin, topic, &defaults, timeout_ms, count, err);
+}
+
+enum mr_status mr_kafka_admin_create(struct mr_kafka_admin *admin, const char *topic,
+                                     const struct mr_kafka_topic_plan *plan, uint32_t timeout_ms,
+                                     bool *created, struct mr_error *err)
+{
+    uint32_t count = 0;
+    enum mr_status status = mr_kafka_admin_partitions(admin, topic, timeout_ms, &count, err);
+    *created = status == MR_OK && count == 0;
+    return *created ? create(admin, topic, plan, timeout_ms, &count, err) : status;
+}
+
+/* ---- settings ---- */
+
+static void copy_settings(const rd_kafka_ConfigResource_t *resource,
+                          const struct mr_kafka_settings *settings)
+{
+    size_t entry_count = 0;
+    const rd_kafka_ConfigEntry_t **entries =
+        rd_kafka_ConfigResource_configs(resource, &entry_count);
+    for (size_t i = 0; i < entry_count; i++)
+        for (size_t k = 0; k < settings->count; k++) {
+            const char *value = rd_kafka_ConfigEntry_value(entries[i]);
+            if (value && strcmp(rd_kafka_ConfigEntry_name(entries[i]), settings->names[k]) == 0)
+                snprintf(settings->values[k], MR_KAFKA_SETTING_BYTES, "%s", value);
+        }
+}
+
+enum mr_status mr_kafka_admin_settings(struct mr_kafka_admin *admin, const char *topic,
+                                       const struct mr_kafka_settings *settings,
+                                       uint32_t timeout_ms, struct mr_error *err)
+{
+    memset(settings->values, 0, settings->count * sizeof *settings->values);
+    if (admin->embedded) return MR_OK;
+    size_t answers = 0;
+    rd_kafka_ConfigResource_t *resource =
+        rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, topic);
+    struct asking asking = begin_asking(admin, RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS, timeout_ms);
+    rd_kafka_DescribeConfigs(admin->rk, &resource, 1, asking.options, asking.queue);
+    rd_kafka_event_t *event = rd_kafka_queue_poll(asking.queue, (int)timeout_ms);
+    const rd_kafka_DescribeConfigs_result_t *result =
+        event ? rd_kafka_event_DescribeConfigs_result(event) : NULL;
+    const rd_kafka_ConfigResource_t **resources =
+        result ? rd_kafka_DescribeConfigs_result_resources(result, &answers) : NULL;
+    enum mr_status status = MR_OK;
+    if (answers != 1)
+        status = mr_fail(err, MR_UNREACHABLE, "topic %s: the broker did not tell its settings%s%s",
+                         topic, event ? ": " : "", event ? rd_kafka_event_error_string(event) : "");
+    else if (rd_kafka_ConfigResource_error(resources[0]))
+        status = mr_fail(err, MR_BAD_CONFIG, "topic %s: settings: %s", topic,
+                         rd_kafka_ConfigResource_error_string(resources[0]));
+    else
+        copy_settings(resources[0], settings);
+    end_asking(&asking, event);
+    rd_kafka_ConfigResource_destroy(resource);
     return status;
 }

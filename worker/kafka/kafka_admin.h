@@ -1,5 +1,5 @@
-/* kafka_admin - prepares the Kafka cluster when the worker starts: connects to the cluster, looks
- * up topics and creates missing ones.
+/* kafka_admin - prepares and inspects the Kafka cluster: connects to it, looks up topics and their
+ * settings, creates missing ones. For the start of a worker, and the commands topics and check.
  *
  * Owner: the thread that opened it. Memory: one librdkafka client. Every call blocks for at most
  * its timeout. Errors: MR_UNREACHABLE, MR_BAD_CONFIG. */
@@ -34,5 +34,39 @@ enum mr_status mr_kafka_admin_partitions(struct mr_kafka_admin *admin, const cha
  * partitions. MR_BAD_CONFIG: the broker refused to create the topic. */
 enum mr_status mr_kafka_admin_ensure(struct mr_kafka_admin *admin, const char *topic,
                                      uint32_t timeout_ms, uint32_t *count, struct mr_error *err);
+
+/* One setting of a topic, such as retention.ms. */
+struct mr_kafka_setting {
+    const char *name, *value;
+};
+
+/* How a topic is created. */
+struct mr_kafka_topic_plan {
+    uint32_t partitions, replicas; /* 0: the broker's default */
+    const struct mr_kafka_setting *settings;
+    size_t setting_count;
+};
+
+/* Creates the topic and waits until it is visible. The embedded test broker has no settings and
+ * gives every topic the same number of partitions. *created: false if the topic existed, which is
+ * then left as it is. MR_BAD_CONFIG: the broker refused to create it. */
+enum mr_status mr_kafka_admin_create(struct mr_kafka_admin *admin, const char *topic,
+                                     const struct mr_kafka_topic_plan *plan, uint32_t timeout_ms,
+                                     bool *created, struct mr_error *err);
+
+#define MR_KAFKA_SETTING_BYTES ((size_t)64)
+
+/* Settings to read. values[i] becomes that of names[i], cut at its size; "" if the broker does not
+ * name it, as the embedded test broker. Borrowed. */
+struct mr_kafka_settings {
+    const char *const *names;
+    char (*values)[MR_KAFKA_SETTING_BYTES];
+    size_t count;
+};
+
+/* Reads settings of a topic that exists. */
+enum mr_status mr_kafka_admin_settings(struct mr_kafka_admin *admin, const char *topic,
+                                       const struct mr_kafka_settings *settings,
+                                       uint32_t timeout_ms, struct mr_error *err);
 
 #endif

@@ -60,7 +60,7 @@ static uint32_t partitions_of(const struct broker *broker, const char *topic)
     return count;
 }
 
-static void reading_and_cancelling_create_no_topics(void **state)
+static void clients_create_no_topics(void **state)
 {
     (void)state;
     struct broker broker;
@@ -68,6 +68,9 @@ static void reading_and_cancelling_create_no_topics(void **state)
     static const char *const commands[][16] = {
         {"millrace", "tail", "--brokers", "BROKERS", "--prefix", "typo", "--timeout", "1s", NULL},
         {"millrace", "cancel", "--brokers", "BROKERS", "--prefix", "typo", "id", NULL},
+        {"millrace", "send", "--brokers", "BROKERS", "--prefix", "typo", "hello", NULL},
+        {"millrace", "send", "--brokers", "BROKERS", "--prefix", "typo", "--no-wait", "hello",
+         NULL},
         {"millrace", "cancel", "--brokers", "BROKERS", "--cancel-topic", "typo.none", "id", NULL},
     };
     static const char *const topics[] = {"typo.requests", "typo.tokens", "typo.results",
@@ -250,12 +253,35 @@ static void check_prints_json(void **state)
     close_broker(&broker);
 }
 
+static void topics_are_created_and_checked(void **state)
+{
+    (void)state;
+    struct broker broker;
+    open_broker(&broker);
+    static const char *const commands[][16] = {
+        {"millrace", "topics", "check", "--brokers", "BROKERS", NULL},
+        {"millrace", "topics", "create", "--brokers", "BROKERS", "--reply-topic", "answers", NULL},
+        {"millrace", "topics", "create", "--brokers", "BROKERS", "--json", NULL},
+        {"millrace", "topics", "mend", "--brokers", "BROKERS", NULL}};
+    assert_int_equal(run_with(&broker, commands[0]), MR_EXIT_DONE);
+    assert_int_equal(partitions_of(&broker, "millrace.requests"), 0);
+    assert_int_equal(run_with(&broker, commands[1]), MR_EXIT_DONE);
+    static const char *const topics[] = {"millrace.requests", "millrace.tokens", "millrace.results",
+                                         "millrace.cancel",   "millrace.dlq",    "answers"};
+    for (size_t i = 0; i < sizeof topics / sizeof *topics; i++)
+        assert_true(partitions_of(&broker, topics[i]) > 0);
+    assert_int_equal(run_with(&broker, commands[2]), MR_EXIT_DONE);
+    assert_int_equal(run_with(&broker, commands[3]), MR_EXIT_USAGE);
+    close_broker(&broker);
+}
+
 static void a_client_command_talks_to_the_broker_it_is_given(void **state)
 {
     (void)state;
     struct broker broker;
     open_broker(&broker);
     add_topic(&broker, "millrace.cancel", 1);
+    add_topic(&broker, "millrace.requests", 1);
     const char *const cancel[] = {"millrace",           "cancel", "--brokers",
                                   broker.kafka.brokers, "id",     NULL};
     const char *const send[] = {"millrace",     "send",  "--brokers", broker.kafka.brokers,
@@ -270,7 +296,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(commands_end_with_the_code_of_what_happened),
         cmocka_unit_test(a_client_command_talks_to_the_broker_it_is_given),
-        cmocka_unit_test(reading_and_cancelling_create_no_topics),
+        cmocka_unit_test(clients_create_no_topics),
+        cmocka_unit_test(topics_are_created_and_checked),
         cmocka_unit_test(all_bytes_of_stdin_are_tokenized),
         cmocka_unit_test(a_chat_is_rendered_and_tokenized),
         cmocka_unit_test(the_demo_prints_records_as_json),

@@ -19,8 +19,11 @@ static struct mr_client *open_client(const struct mr_config *config, bool from_b
 {
     struct mr_client *client = NULL;
     struct mr_error err = {0};
-    const struct mr_client_options options = {
-        .config = config, .reads = true, .from_beginning = from_beginning, .timeout_ms = 5000};
+    const struct mr_client_options options = {.config = config,
+                                              .reads = true,
+                                              .creates = true,
+                                              .from_beginning = from_beginning,
+                                              .timeout_ms = 5000};
     if (mr_client_open(&client, &options, &err) != MR_OK) fail_msg("%s", err.detail);
     return client;
 }
