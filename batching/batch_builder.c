@@ -18,13 +18,15 @@ enum mr_status mr_batch_builder_create(struct mr_batch_builder **out, uint32_t r
     made->rules = rules;
     if (rules->masks != NULL) made->mask_words = mr_token_mask_words(rules->masks);
     made->token_ids = calloc(rows_max, sizeof *made->token_ids);
+    made->fed_by = calloc(rows_max, sizeof *made->fed_by);
     made->sequences = calloc(sequences_max, sizeof *made->sequences);
     made->sample_rows = calloc(samples, sizeof *made->sample_rows);
     made->sampled = calloc(samples, sizeof *made->sampled);
     made->logit_rows = calloc(sequences_max, sizeof *made->logit_rows);
     made->masks = calloc(samples * made->mask_words + 1, sizeof *made->masks);
-    if (made->masks == NULL || made->token_ids == NULL || made->sequences == NULL ||
-        made->sample_rows == NULL || made->sampled == NULL || made->logit_rows == NULL) {
+    if (made->masks == NULL || made->token_ids == NULL || made->fed_by == NULL ||
+        made->sequences == NULL || made->sample_rows == NULL || made->sampled == NULL ||
+        made->logit_rows == NULL) {
         mr_batch_builder_destroy(made);
         return mr_fail(err, MR_NOMEM, "no memory for a step of %u rows", rows_max);
     }
@@ -40,6 +42,7 @@ void mr_batch_builder_destroy(struct mr_batch_builder *builder)
     free(builder->sampled);
     free(builder->sample_rows);
     free(builder->sequences);
+    free(builder->fed_by);
     free(builder->token_ids);
     free(builder);
 }
@@ -52,6 +55,13 @@ static void add_sequence(struct mr_batch_builder *builder, const struct mr_plan_
     MR_ASSERT(batch->sequence_count < builder->sequences_max);
     memcpy(builder->token_ids + batch->row_count, sequence->tokens + sequence->num_computed,
            row->token_count * sizeof *builder->token_ids);
+    for (uint32_t i = 0; i < row->token_count; i++)
+        builder->fed_by[batch->row_count + i] = MR_ROW_KNOWN;
+    if (sequence->unknown > 0) {
+        builder->fed_by[batch->row_count + row->token_count - 1] = sequence->fed_row;
+        builder->token_ids[batch->row_count + row->token_count - 1] = 0;
+        builder->feeds = true;
+    }
     builder->sequences[batch->sequence_count++] = (struct mr_batch_sequence){
         .row_begin = batch->row_count,
         .row_count = row->token_count,
@@ -99,6 +109,7 @@ void mr_batch_builder_build(struct mr_batch_builder *builder, const struct mr_pl
     builder->batch =
         (struct mr_batch){.token_ids = builder->token_ids, .sequences = builder->sequences};
     builder->sample_count = 0;
+    builder->feeds = false;
     uint32_t logit_row = 0;
     for (uint32_t i = 0; i < plan->row_count; i++) {
         const struct mr_plan_row *row = &plan->rows[i];

@@ -12,12 +12,15 @@
 #ifndef MR_BATCHING_BATCH_BUILDER_H
 #define MR_BATCHING_BATCH_BUILDER_H
 
+#include "batching/base/model_port.h"
 #include "batching/scheduler/plan.h"
 
 struct mr_batch_builder {
     uint32_t rows_max, sequences_max;
     const struct mr_job_rules *rules;    /* borrowed */
     uint32_t *token_ids;                 /* [rows_max] token ids of all rows of the step */
+    uint32_t *fed_by;                    /* [rows_max] as in struct mr_model_step */
+    bool feeds;                          /* a row of the batch is fed by the step before */
     struct mr_batch_sequence *sequences; /* [sequences_max] sequences that have rows in the step */
     /* [sequences_max * MR_CHOICES_MAX] one row for each token to sample */
     struct mr_sample_row *sample_rows;

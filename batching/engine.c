@@ -23,6 +23,9 @@ static enum mr_status check_options(const struct mr_engine_options *options, str
         return mr_fail(err, MR_BAD_CONFIG,
                        "a model with %u steps in flight, at most %u are supported",
                        options->model.steps_ahead, MR_STEPS_AHEAD_MAX);
+    if (options->model.steps_ahead > 1 && options->model.kv_bytes_of != NULL)
+        return mr_fail(err, MR_BAD_CONFIG,
+                       "other threads cannot use the KV pool of a model that runs ahead");
     return MR_OK;
 }
 
@@ -137,14 +140,11 @@ static enum mr_status create_scheduler(struct mr_engine *engine, struct mr_error
         .sink_context = engine->sink.context,
     };
     enum mr_status status = mr_scheduler_create(&engine->scheduler, &scheduler, err);
-    if (status == MR_OK)
-        status = mr_batch_builder_create(&engine->builder, options->rows_max,
-                                         options->sequences_max, &engine->rules, err);
+    if (status == MR_OK) status = mr_engine_create_flights(engine, err);
     if (status != MR_OK) return status;
-    engine->samples = calloc(sequences * MR_CHOICES_MAX, sizeof *engine->samples);
     engine->due = calloc(sequences * MR_CHOICES_MAX, sizeof *engine->due);
     engine->jobs = calloc(2 * sequences, sizeof(struct mr_job *));
-    if (engine->samples == NULL || engine->due == NULL || engine->jobs == NULL)
+    if (engine->due == NULL || engine->jobs == NULL)
         return mr_fail(err, MR_NOMEM, "no memory for %zu sequences", sequences);
     return MR_OK;
 }
@@ -210,9 +210,7 @@ static void destroy_jobs(struct mr_engine *engine)
 void mr_engine_destroy(struct mr_engine *engine)
 {
     if (engine == NULL) return;
-    const struct mr_model_port *model = &engine->options.model;
-    /* A step in flight writes its samples until it is collected. */
-    if (engine->in_flight != NULL && engine->launched) (void)model->collect(model->context, NULL);
+    mr_engine_destroy_flights(engine);
     mr_engine_drop_due(engine);
     /* The registry's entries are fields of the jobs, so the registry is destroyed first. */
     destroy_queue(engine->registry);
@@ -220,10 +218,8 @@ void mr_engine_destroy(struct mr_engine *engine)
     mr_shared_cache_destroy(engine->shared);
     destroy_queue(engine->queue);
     destroy_queue(engine->cancels);
-    mr_batch_builder_destroy(engine->builder);
     free(engine->jobs);
     free(engine->due);
-    free(engine->samples);
     mr_prompt_cache_destroy(engine->prompts);
     mr_kv_cache_destroy(engine->cache);
     mr_token_mask_destroy(engine->rules.masks);

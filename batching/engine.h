@@ -7,9 +7,9 @@
  * chunk sizes and preemption (batching/scheduler/scheduler.h).
  *
  * A call of mr_engine_step() launches a step. It collects that step too if the model computes in
- * `launch`; otherwise the next call does, which passes the tokens on after its own launch. See
- * batching/engine_step.c; batching/engine_results.c is what a step's results change,
- * batching/engine_output.c what the sink receives.
+ * `launch`; otherwise a later call does (batching/engine_step.c, batching/engine_flights.c), which
+ * passes the tokens on after its own launch. batching/engine_results.c is what a step's results
+ * change, batching/engine_output.c what the sink receives.
  *
  * Threads: _submit, _cancel, _close, _stats, _room any; everything else the engine thread.
  * Memory:  all in _create, and two memory blocks or more for each request in _submit; _step

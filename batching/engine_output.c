@@ -133,6 +133,7 @@ static void end_choice(struct mr_engine *engine, struct mr_sequence *sequence,
     mr_completion_finish(sequence->completion, reason, &delta);
     emit(engine, sequence, &delta, true);
     mr_scheduler_remove(engine->scheduler, sequence, now_ns);
+    mr_engine_drop_rows(engine, sequence);
 }
 
 void mr_engine_end_sequence(struct mr_engine *engine, struct mr_sequence *sequence,

@@ -1,6 +1,5 @@
 /* What a collected step does to the sequences: counts tokens, inserts computed blocks into the
  * prefix index, appends sampled tokens and ends choices. */
-#include "batching/cache/shared_load.h"
 #include "batching/engine_state.h"
 #include "codec/check.h"
 
@@ -9,7 +8,7 @@
 static void publish(const struct mr_sequence *sequence)
 {
     if (!sequence->job->writes_cache || sequence->job->broken) return;
-    uint32_t computed = sequence->num_computed;
+    uint32_t computed = sequence->num_settled;
     bool prompt_end = computed == sequence->prompt_tokens;
     bool block_end =
         computed / MR_BLOCK_TOKENS > sequence->table->published_tokens / MR_BLOCK_TOKENS;
@@ -17,24 +16,16 @@ static void publish(const struct mr_sequence *sequence)
         mr_kv_cache_publish(sequence->table, sequence->tokens, computed, prompt_end);
 }
 
-static void apply_rows(struct mr_engine *engine, const struct mr_plan *plan)
+/* Settles what the step computed, unless the sequence was preempted meanwhile. */
+static void settle_rows(const struct mr_flight *flight)
 {
-    for (uint32_t i = 0; i < plan->row_count; i++) {
-        const struct mr_plan_row *row = &plan->rows[i];
-        struct mr_job *job = row->sequence->job;
-        if (row->logits != NULL) engine->stats.prompt_cache_hits++;
-        if (engine->shared != NULL && row->sequence->logits != NULL)
-            mr_shared_load_end(engine->shared, row->sequence);
-        if (row->token_count == 0) continue;
-        uint32_t again = mr_sequence_advance(row->sequence, row->token_count);
-        job->recomputed_tokens += again;
-        engine->stats.recomputed_tokens += again;
-        if (!row->decode) {
-            job->prefill_chunks++;
-            engine->stats.prompt_tokens += row->token_count;
-        }
-        publish(row->sequence);
-        if (engine->shared != NULL) mr_shared_load_join(engine->shared, row->sequence);
+    for (uint32_t i = 0; i < flight->row_count; i++) {
+        const struct mr_flight_row *row = &flight->rows[i];
+        struct mr_sequence *sequence = row->sequence;
+        if (sequence == NULL || row->token_count == 0) continue;
+        if (sequence->preemptions != row->preemptions) continue;
+        mr_sequence_settle(sequence, row->end);
+        publish(sequence);
     }
 }
 
@@ -65,7 +56,7 @@ static void apply_sample(struct mr_engine *engine, struct mr_sequence *sequence,
     record_time(sequence, now_ns);
     struct mr_due due = {.sequence = sequence,
                          .sample = *sample,
-                         .index = mr_sequence_generated(sequence) - 1,
+                         .index = mr_sequence_generated(sequence) - sequence->unknown - 1,
                          .now_ns = now_ns};
     enum mr_finish finish =
         mr_completion_push(sequence->completion, sample, MR_FINISH_NONE, &due.delta);
@@ -74,25 +65,27 @@ static void apply_sample(struct mr_engine *engine, struct mr_sequence *sequence,
         mr_scheduler_remove(engine->scheduler, sequence, now_ns);
     else if (sequence->state == MR_SEQUENCE_WAITING)
         mr_scheduler_park(engine->scheduler, sequence);
+    if (due.choice_ended) mr_engine_drop_rows(engine, sequence);
     due.job_ended = job->finished_count == job->choice_count;
     if (due.job_ended) mr_engine_detach_job(engine, job);
     mr_engine_add_due(engine, &due);
 }
 
 /* Puts the logits of a prompt that this step computed for the first time into the prompt cache. */
-static void cache_logits(struct mr_engine *engine, struct mr_sequence *sequence, uint32_t logit_row,
+static void cache_logits(struct mr_engine *engine, const struct mr_flight_row *computed,
                          uint64_t now_ns)
 {
+    struct mr_sequence *sequence = computed->sequence;
+    if (engine->prompts == NULL || computed->logit_row == UINT32_MAX || sequence == NULL) return;
     const struct mr_model_port *model = &engine->options.model;
     const struct mr_job *job = sequence->job;
-    if (engine->prompts == NULL || logit_row == UINT32_MAX || !job->writes_cache || job->broken ||
-        sequence->choice != 0 || mr_sequence_generated(sequence) > 0)
-        return;
+    if (!job->writes_cache || job->broken) return;
     unsigned char key[MR_HASH_BYTES];
-    mr_kv_cache_prompt_key(engine->cache, job->root, sequence->tokens, sequence->num_tokens, key);
+    mr_kv_cache_prompt_key(engine->cache, job->root, sequence->tokens, sequence->prompt_tokens,
+                           key);
     float *row = mr_prompt_cache_put(engine->prompts, key, now_ns);
     if (row == NULL) return;
-    if (model->logits(model->context, logit_row, row, NULL) != MR_OK)
+    if (model->logits(model->context, computed->logit_row, row, NULL) != MR_OK)
         mr_prompt_cache_drop(engine->prompts, key);
     else
         sequence->entry_due = engine->shared != NULL;
@@ -100,12 +93,12 @@ static void cache_logits(struct mr_engine *engine, struct mr_sequence *sequence,
 
 /* Marks the jobs for which no token could be drawn, before anything that they computed is kept, and
  * drops their prompts' cached logits: they may be those that were not finite. */
-static void mark_broken(struct mr_engine *engine)
+static void mark_broken(struct mr_engine *engine, const struct mr_flight *flight)
 {
-    for (uint32_t i = 0; i < engine->builder->sample_count; i++) {
-        const struct mr_sequence *sequence = engine->builder->sampled[i];
+    for (uint32_t i = 0; i < flight->builder->sample_count; i++) {
+        const struct mr_sequence *sequence = flight->builder->sampled[i];
         unsigned char key[MR_HASH_BYTES];
-        if (!engine->samples[i].failed) continue;
+        if (sequence == NULL || !flight->samples[i].failed) continue;
         sequence->job->broken = true;
         if (engine->prompts == NULL) continue;
         mr_kv_cache_prompt_key(engine->cache, sequence->job->root, sequence->tokens,
@@ -114,12 +107,14 @@ static void mark_broken(struct mr_engine *engine)
     }
 }
 
-void mr_engine_apply_results(struct mr_engine *engine, const struct mr_plan *plan, uint64_t now_ns)
+void mr_engine_apply_results(struct mr_engine *engine, struct mr_flight *flight, uint64_t now_ns)
 {
-    mark_broken(engine);
-    apply_rows(engine, plan);
-    for (uint32_t i = 0; i < plan->row_count; i++)
-        cache_logits(engine, plan->rows[i].sequence, engine->builder->logit_rows[i], now_ns);
-    for (uint32_t i = 0; i < engine->builder->sample_count; i++)
-        apply_sample(engine, engine->builder->sampled[i], &engine->samples[i], now_ns);
+    const struct mr_batch_builder *builder = flight->builder;
+    mark_broken(engine, flight);
+    settle_rows(flight);
+    for (uint32_t i = 0; i < flight->row_count; i++)
+        cache_logits(engine, &flight->rows[i], now_ns);
+    for (uint32_t i = 0; i < builder->sample_count; i++)
+        if (builder->sampled[i] != NULL)
+            apply_sample(engine, builder->sampled[i], &flight->samples[i], now_ns);
 }

@@ -19,6 +19,25 @@ struct mr_stats_snapshot {
     _Atomic uint64_t words[MR_STATS_WORDS];
 };
 
+/* A row of the plan of a step in flight. */
+struct mr_flight_row {
+    struct mr_sequence *sequence; /* NULL: the sequence has ended, the row is surplus */
+    uint32_t token_count;
+    uint32_t end;         /* the sequence's num_computed after these tokens */
+    uint32_t preemptions; /* of the sequence at the launch: a preemption drops what was computed */
+    uint32_t logit_row;   /* to put into the prompt cache; UINT32_MAX: none */
+};
+
+/* A step that was planned and launched, until its results are applied. */
+struct mr_flight {
+    struct mr_batch_builder *builder; /* its `sampled` has NULL for a sequence that has ended */
+    struct mr_sample *samples;        /* [sequences_max * MR_CHOICES_MAX] of the builder's rows */
+    struct mr_flight_row *rows;       /* [sequences_max] */
+    uint32_t row_count;
+    struct mr_step_work work;
+    uint64_t launched_ns;
+};
+
 /* What the sink is still to receive of one sampled token of a collected step. */
 struct mr_due {
     struct mr_sequence *sequence;
@@ -43,12 +62,11 @@ struct mr_engine {
     struct mr_shared_cache *shared; /* NULL without a shared KV cache in Redis */
     struct mr_cost_model cost;
     struct mr_scheduler *scheduler;
-    struct mr_batch_builder *builder;
-    struct mr_sample *samples; /* [sequences_max * MR_CHOICES_MAX] tokens sampled in a step */
-    /* The plan of the step in flight, NULL: none; whether it has anything to compute or sample. */
-    const struct mr_plan *in_flight;
-    bool launched;
-    uint64_t launched_ns, collected_ns; /* when the last step was launched; collected */
+    /* Steps in flight, a ring: the oldest is flights[flight_first]. flight_room: at most so many.
+     */
+    struct mr_flight flights[MR_STEPS_AHEAD_MAX];
+    uint32_t flight_first, flight_count, flight_room;
+    uint64_t collected_ns; /* when the last step was collected */
     /* [sequences_max * MR_CHOICES_MAX] what the sink is still to receive, in order */
     struct mr_due *due;
     uint32_t due_count;
@@ -66,9 +84,21 @@ struct mr_cancel {
 };
 
 uint64_t mr_engine_clock(const struct mr_engine *engine, uint64_t now_ns);
-/* Call when a step was collected: counts tokens, inserts computed blocks into the prefix index,
- * appends sampled tokens, ends choices, and adds to `due` what the sink is to receive. */
-void mr_engine_apply_results(struct mr_engine *engine, const struct mr_plan *plan, uint64_t now_ns);
+/* Makes the buffers of the steps in flight. MR_NOMEM. */
+enum mr_status mr_engine_create_flights(struct mr_engine *engine, struct mr_error *err);
+/* Collects all steps in flight, without their results, and frees the buffers. */
+void mr_engine_destroy_flights(struct mr_engine *engine);
+/* The step in flight number `index`, the oldest first. */
+struct mr_flight *mr_engine_flight(struct mr_engine *engine, uint32_t index);
+/* Call when the step was launched: counts its tokens as computed, and appends an unknown token to
+ * each sequence that it samples. */
+void mr_engine_note_launch(struct mr_engine *engine, struct mr_flight *flight,
+                           const struct mr_plan *plan);
+/* Call when a choice has ended: its rows in steps in flight become surplus. */
+void mr_engine_drop_rows(struct mr_engine *engine, const struct mr_sequence *sequence);
+/* Call when a step was collected: inserts computed blocks into the prefix index, fills in sampled
+ * tokens, ends choices, and adds to `due` what the sink is to receive. */
+void mr_engine_apply_results(struct mr_engine *engine, struct mr_flight *flight, uint64_t now_ns);
 /* Call when a token was sampled: adds it to `due`. delta: the completion's output with this token.
  */
 void mr_engine_add_due(struct mr_engine *engine, const struct mr_due *due);

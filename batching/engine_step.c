@@ -101,38 +101,44 @@ static enum mr_status launch(struct mr_engine *engine, const struct mr_plan *pla
                              struct mr_error *err)
 {
     const struct mr_model_port *model = &engine->options.model;
-    struct mr_batch_builder *builder = engine->builder;
-    engine->launched_ns = mr_engine_clock(engine, now_ns);
+    struct mr_flight *flight = mr_engine_flight(engine, engine->flight_count);
+    struct mr_batch_builder *builder = flight->builder;
+    flight->launched_ns = mr_engine_clock(engine, now_ns);
     run_copies(engine, plan);
     mr_batch_builder_build(builder, plan);
     struct mr_model_step step = {.batch = &builder->batch,
+                                 .fed_by = builder->feeds ? builder->fed_by : NULL,
                                  .rows = builder->sample_rows,
                                  .sample_count = builder->sample_count,
-                                 .samples = engine->samples};
-    engine->launched = step.batch->row_count > 0 || step.sample_count > 0;
-    enum mr_status status = engine->launched ? model->launch(model->context, &step, err) : MR_OK;
-    engine->stats.model_ns += mr_engine_clock(engine, now_ns) - engine->launched_ns;
-    if (status == MR_OK) engine->in_flight = plan;
-    return status;
+                                 .samples = flight->samples};
+    /* every row may be a sequence that waits for loaded blocks */
+    if (step.batch->row_count == 0 && step.sample_count == 0) return MR_OK;
+    enum mr_status status = model->launch(model->context, &step, err);
+    engine->stats.model_ns += mr_engine_clock(engine, now_ns) - flight->launched_ns;
+    if (status != MR_OK) return status;
+    engine->flight_count++;
+    mr_engine_note_launch(engine, flight, plan);
+    return MR_OK;
 }
 
-/* Waits for the step in flight and applies its results. Its time, for the cost model, begins when
- * the device was free for it. */
+/* Waits for the oldest step in flight and applies its results. Its time, for the cost model, begins
+ * when the device was free for it. */
 static enum mr_status collect(struct mr_engine *engine, uint64_t now_ns, struct mr_error *err)
 {
     const struct mr_model_port *model = &engine->options.model;
-    const struct mr_plan *plan = engine->in_flight;
+    struct mr_flight *flight = mr_engine_flight(engine, 0);
     uint64_t begin_ns = mr_engine_clock(engine, now_ns);
-    engine->in_flight = NULL;
-    enum mr_status status = engine->launched ? model->collect(model->context, err) : MR_OK;
+    engine->flight_first = (engine->flight_first + 1) % engine->flight_room;
+    engine->flight_count--;
+    enum mr_status status = model->collect(model->context, err);
     uint64_t end_ns = mr_engine_clock(engine, now_ns), free_ns = engine->collected_ns;
     engine->stats.model_ns += end_ns - begin_ns;
     if (status != MR_OK) return status;
     engine->collected_ns = end_ns;
-    if (free_ns < engine->launched_ns) free_ns = engine->launched_ns;
-    if (engine->builder->batch.row_count > 0)
-        mr_cost_model_observe(&engine->cost, &plan->work, (double)(end_ns - free_ns) / 1e6);
-    mr_engine_apply_results(engine, plan, end_ns);
+    if (free_ns < flight->launched_ns) free_ns = flight->launched_ns;
+    if (flight->builder->batch.row_count > 0)
+        mr_cost_model_observe(&engine->cost, &flight->work, (double)(end_ns - free_ns) / 1e6);
+    mr_engine_apply_results(engine, flight, end_ns);
     return MR_OK;
 }
 
@@ -142,6 +148,7 @@ static enum mr_status collect(struct mr_engine *engine, uint64_t now_ns, struct 
 static uint64_t next_wake(const struct mr_engine *engine, const struct mr_plan *plan,
                           uint64_t now_ns)
 {
+    if (engine->flight_count > 0) return now_ns;
     if (engine->stats.running + engine->stats.waiting == 0) return UINT64_MAX;
     if (plan->row_count > 0 || plan->exhausted_count > 0 || plan->late_count > 0) return now_ns;
     uint64_t latest_ns = now_ns + WAIT_MAX_NS;
@@ -188,12 +195,13 @@ static void prepare(struct mr_engine *engine, bool stores, uint64_t now_ns)
     if (stores) store_blocks(engine);
 }
 
-/* The work of a step up to the output. *now_ns: becomes the time after the wait for the device. */
+/* The work of a step up to the output. *plan: NULL when a step was collected after planning, so
+ * that the plan is outdated. *now_ns: becomes the time after the wait for the device. */
 static enum mr_status run(struct mr_engine *engine, const struct mr_plan **plan, uint64_t *now_ns,
                           struct mr_error *err)
 {
     enum mr_status status = MR_OK;
-    bool waits = engine->in_flight != NULL;
+    bool waits = engine->flight_count == engine->flight_room;
     if (waits) {
         if (engine->shared != NULL) store_blocks(engine); /* while the device computes */
         status = collect(engine, *now_ns, err);
@@ -202,9 +210,14 @@ static enum mr_status run(struct mr_engine *engine, const struct mr_plan **plan,
     if (status != MR_OK) return status;
     prepare(engine, !waits, *now_ns);
     status = plan_and_launch(engine, plan, *now_ns, err);
-    if (status != MR_OK || engine->in_flight == NULL || engine->options.model.steps_ahead > 0)
-        return status;
-    return collect(engine, *now_ns, err);
+    if (status != MR_OK || engine->flight_count == 0) return status;
+    if (engine->options.model.steps_ahead == 0) return collect(engine, *now_ns, err);
+    /* Everything that runs waits for the step in flight, and no output waits for this function. */
+    if ((*plan)->row_count == 0 && !waits) {
+        *plan = NULL;
+        return collect(engine, *now_ns, err);
+    }
+    return MR_OK;
 }
 
 enum mr_status mr_engine_step(struct mr_engine *engine, uint64_t now_ns, uint64_t *wake_ns,
@@ -219,12 +232,12 @@ enum mr_status mr_engine_step(struct mr_engine *engine, uint64_t now_ns, uint64_
     engine->stats.step_ns_total += mr_engine_clock(engine, now_ns) - begin_ns;
     mr_engine_publish_stats(engine);
     *wake_ns = now_ns;
-    if (status != MR_OK) return status;
+    if (status != MR_OK || plan == NULL) return status;
     uint64_t next_ns = next_wake(engine, plan, time_ns);
     if (next_ns > time_ns) *wake_ns = next_ns;
     /* Each request makes progress or waits until a known time; otherwise the engine would stall. */
-    MR_ASSERT(plan->row_count > 0 || plan->exhausted_count > 0 || engine->stats.running == 0 ||
-              (engine->shared != NULL && *wake_ns != now_ns));
+    MR_ASSERT(plan->row_count > 0 || plan->exhausted_count > 0 || engine->flight_count > 0 ||
+              engine->stats.running == 0 || (engine->shared != NULL && *wake_ns != now_ns));
     if (*wake_ns == UINT64_MAX) check_idle(engine, now_ns);
     return MR_OK;
 }

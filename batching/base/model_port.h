@@ -5,10 +5,14 @@
  * While a device computes a launched step, the engine passes on the results of the step before
  * (batching/engine.h). Steps are collected in the order of their launches.
  *
- * Order of effects: a device runs launched steps and copies of KV one after the other, in the order
- * of the calls. So kv_copy sees what the steps launched before it write, and the steps launched
- * after it see the copy. kv_export reads only what collected steps wrote, and kv_import writes only
- * what no step in flight reads; both may be called while a step is in flight.
+ * With steps_ahead 2 a step is planned and launched before the tokens of the step before are known:
+ * its rows refer to sampling rows of that step, and the device takes the tokens from there. A
+ * sequence that turns out to have ended has a surplus row in the step that follows; its sample is
+ * dropped.
+ *
+ * Order of effects: a device runs steps, kv_copy, kv_import and kv_export one after the other, in
+ * the order of the calls, as on one stream. So blocks may be reused while steps in flight still use
+ * them: a surplus row cannot write over anything that a later call has put in its place.
  *
  * Owner: engine thread. Errors: launch and collect return MR_BACKEND, collect for any step in
  * flight; no further step may be launched then. */
@@ -17,12 +21,19 @@
 
 #include "ops/model.h"
 
-#define MR_STEPS_AHEAD_MAX 1u
+#define MR_STEPS_AHEAD_MAX 2u
+#define MR_ROW_KNOWN       UINT32_MAX
 
 /* A step to launch. All pointers are borrowed for the call of `launch`, except `samples`. */
 struct mr_model_step {
-    const struct mr_batch *batch;     /* row_count 0: there is nothing to compute, only to sample */
-    const struct mr_sample_row *rows; /* [sample_count] */
+    const struct mr_batch *batch; /* row_count 0: there is nothing to compute, only to sample */
+    /* [batch->row_count] the sampling row of the step launched before whose token is the input of
+     * this row of the batch; MR_ROW_KNOWN: the input is in batch->token_ids. NULL: all are known.
+     */
+    const uint32_t *fed_by;
+    /* [sample_count] In a row whose sequence has a fed token, the last id of `history` is not known
+     * yet; such a row has no penalties, bad words, mask or suppressed ids. */
+    const struct mr_sample_row *rows;
     uint32_t sample_count;
     /* [sample_count] the caller's: the results of `rows`, complete when `collect` has returned */
     struct mr_sample *samples;
@@ -32,15 +43,17 @@ struct mr_model_port {
     void *context;
     uint32_t vocab_size;
     /* Steps that may be in flight while the engine does other work, at most MR_STEPS_AHEAD_MAX. 0:
-     * `launch` computes the whole step itself, so the engine collects the step at once. */
+     * `launch` computes the whole step itself, so the engine collects the step at once. 1: the next
+     * step is launched when this one was collected. 2: before this one is collected; kv_bytes_of
+     * must be NULL then. */
     uint32_t steps_ahead;
     /* Starts a step: computes the rows of the batch, writes their KV, and samples. */
     enum mr_status (*launch)(void *context, const struct mr_model_step *step, struct mr_error *err);
     /* Waits until the oldest step in flight has ended. Also called for steps in flight when the
      * engine is destroyed. */
     enum mr_status (*collect)(void *context, struct mr_error *err);
-    /* Copies one row of logits of the step collected last to host memory. Call it before the next
-     * launch. */
+    /* Copies one row of logits of the step collected last to host memory. Called before the next
+     * launch; with steps_ahead 2 the step after it is in flight already. */
     enum mr_status (*logits)(void *context, uint32_t row, float *out, struct mr_error *err);
     /* kv_bytes: bytes of the stored form of the KV of token_count tokens of one block. kv_export
      * copies the KV of token_count tokens of a block, from token place.first on, into this form at

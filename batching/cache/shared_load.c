@@ -299,7 +299,7 @@ static void advance_over_items(struct mr_shared_cache *shared, struct mr_load_sl
             advance_to(shared, sequence, span.end);
     }
     if (can_use_entry(load)) use_entry(shared, load);
-    if (sequence->num_computed > before && sequence->job->writes_cache)
+    if (sequence->num_computed > before && sequence->in_flight == 0 && sequence->job->writes_cache)
         mr_kv_cache_publish(sequence->table, sequence->tokens, sequence->num_computed,
                             sequence->num_computed == sequence->prompt_tokens);
 }

@@ -143,7 +143,8 @@ static bool waits_for_prefix(const struct mr_schedule *schedule, const struct mr
     uint32_t shared = 0;
     for (uint32_t i = 0; i < schedule->running_count; i++) {
         const struct mr_sequence *leader = schedule->running[i];
-        if (mr_sequence_pending(leader) <= 1 || !leader->job->writes_cache ||
+        if (leader->num_tokens - leader->num_settled <= 1 + leader->unknown ||
+            !leader->job->writes_cache ||
             memcmp(leader->job->root, job->root, sizeof job->root) != 0)
             continue;
         uint32_t common = common_tokens(sequence, leader);
@@ -167,7 +168,7 @@ static void withdraw(struct mr_schedule *schedule, struct mr_sequence *sequence)
     sequence->match = (struct mr_kv_match){0};
     mr_block_table_destroy(sequence->table, schedule->round.now_ns);
     sequence->table = NULL;
-    sequence->num_computed = 0;
+    mr_sequence_restart(sequence, 0);
 }
 
 /* Returns the cached logits of the complete prompt if all its KV is cached too; the sequence's
@@ -198,7 +199,7 @@ static const float *match_prefix(struct mr_schedule *schedule, struct mr_sequenc
     if (sibling != NULL && sequence->match.token_count < sequence->prompt_tokens)
         (void)mr_kv_cache_share(sequence->table, sibling->table, sequence->prompt_tokens,
                                 &sequence->match);
-    sequence->num_computed = sequence->match.token_count;
+    mr_sequence_restart(sequence, sequence->match.token_count);
     return logits;
 }
 
@@ -213,7 +214,7 @@ static bool can_drop_copy(const struct mr_sequence *sequence)
  * lack just that one block. */
 static void drop_copy(struct mr_sequence *sequence)
 {
-    sequence->num_computed -= sequence->match.copy_tokens;
+    mr_sequence_restart(sequence, sequence->num_computed - sequence->match.copy_tokens);
     mr_kv_cache_copied(sequence->table, &sequence->match);
     sequence->match.copy_tokens = 0;
 }
@@ -349,6 +350,10 @@ static enum verdict consider(struct mr_schedule *schedule, struct mr_sequence *s
 {
     if (schedule->round.shorts_only && !mr_schedule_may_start_beside(schedule, sequence))
         return PASSED_OVER;
+    if (sequence->unknown > 0) { /* preempted while a step in flight samples its next token */
+        schedule->round.tier_waits++;
+        return PASSED_OVER;
+    }
     if (mr_schedule_exhaust_oversize(schedule, sequence)) return EXHAUSTED;
     bool waits = waits_for_tier(schedule, sequence);
     if (waits || waits_for_prefix(schedule, sequence)) return PASSED_OVER;

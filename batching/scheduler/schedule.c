@@ -70,7 +70,7 @@ const struct mr_sequence *mr_schedule_sibling(const struct mr_sequence *candidat
     for (uint32_t i = 0; i < job->choice_count; i++) {
         const struct mr_sequence *sequence = &job->sequences[i];
         if (sequence != candidate && sequence->state == MR_SEQUENCE_RUNNING &&
-            !mr_sequence_needs_prefill(sequence) && sequence->match.copy_tokens == 0)
+            sequence->num_settled >= sequence->prompt_tokens && sequence->match.copy_tokens == 0)
             return sequence;
     }
     return NULL;
@@ -158,7 +158,7 @@ static void release_blocks(struct mr_schedule *schedule, struct mr_sequence *seq
     if (shared != NULL) mr_shared_load_end(shared, sequence);
     const struct mr_job *job = sequence->job;
     if (job->writes_cache && !job->broken && sequence->match.copy_tokens == 0) {
-        mr_kv_cache_publish(sequence->table, sequence->tokens, sequence->num_computed, true);
+        mr_kv_cache_publish(sequence->table, sequence->tokens, sequence->num_settled, true);
         if (shared != NULL) mr_shared_store_sequence(shared, sequence, true);
         if (job->request->session.length > 0)
             mr_kv_cache_keep(sequence->table, now_ns + schedule->options.session_keep_ns);
@@ -196,7 +196,7 @@ void mr_schedule_hand_over(struct mr_schedule *schedule, struct mr_sequence *seq
     MR_ASSERT(remove_from(schedule->parked, &schedule->parked_count, heir));
     mr_sequence_move(heir, MR_SEQUENCE_RUNNING);
     heir->table = sequence->table;
-    heir->num_computed = heir->prompt_tokens;
+    mr_sequence_restart(heir, heir->prompt_tokens);
     sequence->table = NULL;
     for (uint32_t i = 0; i < schedule->running_count; i++)
         if (schedule->running[i] == sequence) schedule->running[i] = heir;
@@ -233,7 +233,7 @@ void mr_schedule_preempt(struct mr_schedule *schedule, struct mr_sequence *victi
 {
     MR_ASSERT(victim->state == MR_SEQUENCE_RUNNING);
     mr_schedule_remove(schedule, victim, schedule->round.now_ns);
-    victim->num_computed = 0;
+    mr_sequence_restart(victim, 0);
     victim->preemptions++;
     victim->tokens_at_preemption = victim->num_tokens;
     victim->job->preemptions++;

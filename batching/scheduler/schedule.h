@@ -32,7 +32,8 @@ struct mr_round {
     uint32_t short_left;
     bool short_partial; /* one of these sequences is still unfinished after this step */
     uint32_t tries_left;
-    /* candidates that wait for a lookup or for KV blocks in use by the Redis cache */
+    /* candidates that wait for a lookup, for KV blocks in use by the Redis cache, or for a step in
+     * flight */
     uint32_t tier_waits;
     double target_ms; /* limits the prefill of this step; 0: not limited */
     /* the next prefill gets some tokens even if the step then misses its target time */
@@ -71,7 +72,7 @@ uint32_t mr_schedule_chunk(struct mr_schedule *schedule, const struct mr_sequenc
                            uint32_t share_tokens);
 void mr_schedule_add_row(struct mr_schedule *schedule, struct mr_plan_row row);
 /* The running choice of the candidate's request from which the candidate takes the KV of the
- * prompt; NULL: none has computed it. */
+ * prompt; NULL: none has it from collected steps. */
 const struct mr_sequence *mr_schedule_sibling(const struct mr_sequence *candidate);
 /* True when the candidate may read the prefix cache: its request may, or it wrote there what it
  * would find. */

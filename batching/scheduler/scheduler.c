@@ -150,23 +150,37 @@ static bool has_blocks(const struct mr_sequence *sequence)
     return (uint64_t)sequence->table->block_count * MR_BLOCK_TOKENS >= sequence->num_tokens;
 }
 
+/* True when the sequence's next token cannot be computed and sampled before the token that a step
+ * in flight samples is known, which may also end it. */
+static bool waits_for_token(const struct mr_sequence *sequence)
+{
+    return sequence->unknown > 0 && (sequence->num_tokens == sequence->capacity ||
+                                     !mr_job_samples_ahead(sequence->job, sequence));
+}
+
+/* A sequence whose last token is not known may end with that token, without needing a block. */
+static bool exhaust(struct mr_schedule *schedule, struct mr_sequence *sequence)
+{
+    if (sequence->unknown == 0) mr_schedule_exhaust(schedule, sequence);
+    schedule->round.blocks_short |= sequence->unknown > 0;
+    return false;
+}
+
 /* Reserves KV blocks for the next token of running[index], preempting the last sequence in rank if
  * necessary. False: this sequence was preempted, or can never get a block (exhausted), or waits
  * until the Redis cache releases blocks. */
 static bool reserve_blocks(struct mr_schedule *schedule, uint32_t index)
 {
     struct mr_sequence *sequence = schedule->running[index];
-    if (mr_schedule_exhaust_oversize(schedule, sequence)) return false;
+    if (mr_blocks_for(sequence->num_tokens) > schedule->options.block_count)
+        return exhaust(schedule, sequence);
     while (!has_blocks(sequence) &&
            mr_kv_cache_reserve(sequence->table, sequence->num_tokens) != MR_OK) {
         if (reclaims_blocks(schedule)) {
             schedule->round.blocks_short = true;
             return false;
         }
-        if (schedule->running_count == 1) {
-            mr_schedule_exhaust(schedule, sequence);
-            return false;
-        }
+        if (schedule->running_count == 1) return exhaust(schedule, sequence);
         bool is_last = index == schedule->running_count - 1;
         preempt_last(schedule);
         schedule->round.blocks_short = true;
@@ -183,7 +197,9 @@ static void plan_decodes(struct mr_schedule *schedule)
 {
     for (uint32_t i = 0; i < schedule->running_count; i++) {
         struct mr_sequence *sequence = schedule->running[i];
-        if (!mr_sequence_is_decoding(sequence) || !reserve_blocks(schedule, i)) continue;
+        if (!mr_sequence_is_decoding(sequence) || waits_for_token(sequence) ||
+            !reserve_blocks(schedule, i))
+            continue;
         mr_schedule_add_row(
             schedule, (struct mr_plan_row){.sequence = sequence, .token_count = 1, .decode = true});
     }
@@ -243,9 +259,22 @@ static uint32_t chunk_share(const struct mr_schedule *schedule, uint32_t count)
     return share > 0 ? share : 1;
 }
 
+/* True when the chunk in flight must be collected before the next one is planned: until then its
+ * blocks are not in the prefix index, and would lose the KV of sliding-window layers when the
+ * window passes them. */
+static bool waits_for_chunk(const struct mr_sequence *sequence)
+{
+    return sequence->in_flight > 0 && sequence->table->window != NULL;
+}
+
 static void plan_prefill(struct mr_schedule *schedule, struct mr_sequence *sequence, uint32_t share)
 {
     struct mr_round *round = &schedule->round;
+    if (waits_for_chunk(sequence)) {
+        round->partial_count++;
+        round->short_partial |= round->shorts_only;
+        return;
+    }
     if (sequence->logits != NULL) {
         mr_schedule_add_row(schedule,
                             (struct mr_plan_row){.sequence = sequence, .logits = sequence->logits});
@@ -378,6 +407,7 @@ void mr_scheduler_remove(struct mr_scheduler *scheduler, struct mr_sequence *seq
 {
     struct mr_schedule *schedule = &scheduler->schedule;
     struct mr_job *job = sequence->job;
+    mr_sequence_drop_unknown(sequence);
     if (sequence->state == MR_SEQUENCE_RUNNING) {
         learn_output_share(schedule, sequence);
         mr_schedule_hand_over(schedule, sequence);

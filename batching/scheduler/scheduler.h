@@ -35,6 +35,11 @@
  * While it has nothing to compute before these blocks it has no rows and does not count as a
  * prefill.
  *
+ * Steps in flight. A plan may be made while a step computes (batching/base/model_port.h). A
+ * sequence whose next token that step samples is planned like any other, unless the next row
+ * depends on this token's id or the sequence may end with it for want of tokens or blocks; then it
+ * waits.
+ *
  * Preemption, when a decode needs a KV block and none is free or evictable: the running sequence of
  * the lowest priority with the least computed releases all its blocks and waits to run again; its
  * tokens are kept and recomputed later. A sequence that needs more than the whole pool is exhausted

@@ -351,6 +351,17 @@ void mr_job_destroy(struct mr_job *job)
     free(job);
 }
 
+bool mr_job_samples_ahead(const struct mr_job *job, const struct mr_sequence *sequence)
+{
+    const struct mr_sampling *sampling = &job->sampling;
+    bool penalties = sampling->presence_penalty < 0 || sampling->presence_penalty > 0 ||
+                     sampling->frequency_penalty < 0 || sampling->frequency_penalty > 0 ||
+                     sampling->repetition_penalty < 1 || sampling->repetition_penalty > 1;
+    uint32_t suppressed;
+    (void)mr_completion_suppressed(sequence->completion, &suppressed);
+    return !penalties && job->guidance == NULL && job->bad_word_count == 0 && suppressed == 0;
+}
+
 struct mr_sample_row mr_job_sample_row(const struct mr_job *job, const struct mr_sequence *sequence)
 {
     struct mr_sample_row row = {

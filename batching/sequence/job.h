@@ -98,6 +98,9 @@ struct mr_job *mr_job_of_waiting(struct mr_queue_entry *entry);
 /* Sampling seed of a choice: the request's seed, or a hash of the request's id, plus a multiple of
  * the choice's index. */
 uint64_t mr_job_seed(const struct mr_job *job, uint32_t choice);
+/* True when the next token of the sequence can be sampled before the last one is known: nothing in
+ * its sampling row depends on the ids of its output. */
+bool mr_job_samples_ahead(const struct mr_job *job, const struct mr_sequence *sequence);
 /* Everything needed to sample the next token of one choice, except the logits, which the caller
  * adds. */
 struct mr_sample_row mr_job_sample_row(const struct mr_job *job,

@@ -17,9 +17,30 @@ void mr_sequence_move(struct mr_sequence *sequence, enum mr_sequence_state state
 
 void mr_sequence_append(struct mr_sequence *sequence, uint32_t token_id)
 {
-    MR_ASSERT(sequence->num_tokens < sequence->capacity);
     MR_ASSERT(sequence->state != MR_SEQUENCE_FINISHED);
+    if (sequence->unknown > 0) {
+        sequence->tokens[sequence->num_tokens - sequence->unknown--] = token_id;
+        return;
+    }
+    MR_ASSERT(sequence->num_tokens < sequence->capacity);
     sequence->tokens[sequence->num_tokens++] = token_id;
+}
+
+void mr_sequence_append_unknown(struct mr_sequence *sequence, uint32_t row)
+{
+    MR_ASSERT(sequence->num_tokens < sequence->capacity);
+    MR_ASSERT(sequence->state == MR_SEQUENCE_RUNNING);
+    sequence->tokens[sequence->num_tokens++] = MR_TOKEN_UNKNOWN;
+    sequence->unknown++;
+    sequence->fed_row = row;
+}
+
+void mr_sequence_drop_unknown(struct mr_sequence *sequence)
+{
+    sequence->num_tokens -= sequence->unknown;
+    sequence->unknown = sequence->in_flight = 0;
+    if (sequence->num_computed > sequence->num_tokens)
+        sequence->num_computed = sequence->num_tokens;
 }
 
 uint32_t mr_sequence_advance(struct mr_sequence *sequence, uint32_t count)
@@ -34,7 +55,21 @@ uint32_t mr_sequence_advance(struct mr_sequence *sequence, uint32_t count)
     sequence->num_computed += count;
     if (sequence->num_computed > sequence->computed_before)
         sequence->computed_before = sequence->num_computed;
+    sequence->in_flight++;
     return again;
+}
+
+void mr_sequence_settle(struct mr_sequence *sequence, uint32_t end)
+{
+    MR_ASSERT(sequence->in_flight > 0 && end <= sequence->num_computed);
+    bool last = --sequence->in_flight == 0;
+    sequence->num_settled = last ? sequence->num_computed : end;
+}
+
+void mr_sequence_restart(struct mr_sequence *sequence, uint32_t num_computed)
+{
+    sequence->num_computed = sequence->num_settled = num_computed;
+    sequence->in_flight = 0;
 }
 
 void mr_sequence_jump(struct mr_sequence *sequence, uint32_t end)
@@ -42,12 +77,16 @@ void mr_sequence_jump(struct mr_sequence *sequence, uint32_t end)
     MR_ASSERT(sequence->state == MR_SEQUENCE_RUNNING);
     MR_ASSERT(end >= sequence->num_computed && end <= sequence->num_tokens);
     sequence->num_computed = end;
+    if (sequence->in_flight == 0) sequence->num_settled = end;
     if (end > sequence->computed_before) sequence->computed_before = end;
 }
 
 void mr_sequence_check(const struct mr_sequence *sequence)
 {
+    MR_ASSERT(sequence->num_settled <= sequence->num_computed);
     MR_ASSERT(sequence->num_computed <= sequence->num_tokens);
+    MR_ASSERT(sequence->unknown <= mr_sequence_generated(sequence));
+    MR_ASSERT(sequence->state == MR_SEQUENCE_RUNNING || sequence->in_flight == 0);
     MR_ASSERT(sequence->num_tokens <= sequence->capacity);
     MR_ASSERT(sequence->prompt_tokens <= sequence->num_tokens);
     MR_ASSERT((sequence->table != NULL) == (sequence->state == MR_SEQUENCE_RUNNING));

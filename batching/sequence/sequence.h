@@ -20,6 +20,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define MR_TOKEN_UNKNOWN UINT32_MAX
+
 struct mr_job;
 struct mr_completion;
 struct mr_load_slot;
@@ -38,6 +40,12 @@ struct mr_sequence {
     uint32_t *tokens;                 /* [capacity] token ids: prompt, then output */
     uint32_t capacity;                /* prompt tokens plus the most tokens that may be generated */
     uint32_t prompt_tokens, num_tokens, num_computed;
+    /* The last `unknown` of num_tokens are being sampled by steps in flight: their ids are
+     * MR_TOKEN_UNKNOWN. fed_row: the sampling row of the last of them. */
+    uint32_t unknown, fed_row;
+    /* steps in flight that compute tokens of this sequence; tokens whose KV collected steps, loads
+     * and cached blocks have; num_computed counts the KV of steps in flight too */
+    uint32_t in_flight, num_settled;
     /* most tokens that ever had KV: computing a token below is recomputation */
     uint32_t computed_before;
     uint32_t choice;
@@ -62,7 +70,7 @@ struct mr_sequence {
 /* Changes the state. Asserts that the table of state changes in sequence.c allows this change. */
 void mr_sequence_move(struct mr_sequence *sequence, enum mr_sequence_state state);
 
-/* Number of tokens that have no KV yet. */
+/* Number of tokens that have no KV yet and get none from a step in flight. */
 static inline uint32_t mr_sequence_pending(const struct mr_sequence *sequence)
 {
     return sequence->num_tokens - sequence->num_computed;
@@ -91,11 +99,20 @@ static inline bool mr_sequence_is_held(const struct mr_sequence *sequence)
     return sequence->halts && sequence->num_computed >= sequence->held_at;
 }
 
-/* Appends a sampled token. num_tokens must be below capacity. */
+/* Appends a sampled token, or fills in the first unknown one. num_tokens must be below capacity. */
 void mr_sequence_append(struct mr_sequence *sequence, uint32_t token_id);
-/* Call when `count` pending tokens were computed: adds them to num_computed. Returns how many of
- * them had already been computed before a preemption. */
+/* Call when sampling row `row` of a launched step samples the sequence's next token: appends an
+ * unknown token. */
+void mr_sequence_append_unknown(struct mr_sequence *sequence, uint32_t row);
+/* Call when the sequence ends: removes its unknown tokens; steps in flight no longer count. */
+void mr_sequence_drop_unknown(struct mr_sequence *sequence);
+/* Call when a step that computes `count` pending tokens was launched: adds them to num_computed.
+ * Returns how many of them had already been computed before a preemption. */
 uint32_t mr_sequence_advance(struct mr_sequence *sequence, uint32_t count);
+/* Call when that step was collected. end: num_computed after the step's tokens. */
+void mr_sequence_settle(struct mr_sequence *sequence, uint32_t end);
+/* Sets num_computed and num_settled: no step in flight computes tokens of the sequence. */
+void mr_sequence_restart(struct mr_sequence *sequence, uint32_t num_computed);
 /* Sets num_computed to `end`: the KV of tokens [num_computed, end) was loaded from Redis. */
 void mr_sequence_jump(struct mr_sequence *sequence, uint32_t end);
 void mr_sequence_check(const struct mr_sequence *sequence);

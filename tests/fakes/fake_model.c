@@ -108,8 +108,24 @@ static struct mr_fake_flight *flight_of(struct mr_fake_model *fake, uint64_t ste
     return &fake->flights[step % (sizeof fake->flights / sizeof *fake->flights)];
 }
 
-static void forward(struct mr_fake_model *fake, const struct mr_batch *batch, uint64_t *hashes)
+/* The input of a row of the batch: given, or sampled by the step launched before. */
+static uint32_t input_of(struct mr_fake_model *fake, const struct mr_model_step *step, uint32_t row)
 {
+    uint32_t token = step->batch->token_ids[row];
+    if (step->fed_by != NULL && step->fed_by[row] != MR_ROW_KNOWN) {
+        MR_ASSERT(fake->options.steps_ahead > 1 && fake->launched > fake->collected);
+        const struct mr_fake_flight *before = flight_of(fake, fake->launched - 1);
+        MR_ASSERT(step->fed_by[row] < before->sample_count);
+        token = before->samples[step->fed_by[row]].token_id;
+        fake->fed_count++;
+    }
+    MR_ASSERT(token < fake->options.vocab_size);
+    return token;
+}
+
+static void forward(struct mr_fake_model *fake, const struct mr_model_step *step, uint64_t *hashes)
+{
+    const struct mr_batch *batch = step->batch;
     fake->step++;
     fake->forward_count++;
     fake->row_count += batch->row_count;
@@ -120,7 +136,7 @@ static void forward(struct mr_fake_model *fake, const struct mr_batch *batch, ui
         rows_seen += sequence->row_count;
         uint64_t hash = read_context(fake, sequence);
         for (uint32_t row = 0; row < sequence->row_count; row++) {
-            uint32_t token = batch->token_ids[sequence->row_begin + row];
+            uint32_t token = input_of(fake, step, sequence->row_begin + row);
             hash = mix(hash, token);
             write_slot(fake, sequence, sequence->context_tokens + row, token);
         }
@@ -166,6 +182,8 @@ static struct mr_sample sample(const struct mr_fake_model *fake, const struct mr
     uint64_t hash = row->logits != NULL ? hash_of(row->logits) : hashes[row->logit_row];
     uint32_t token =
         draw(hash, fake->options.vocab_size, row->sampling->temperature, row->seed, row->position);
+    bool fed = row->history_count > 0 && row->history[row->history_count - 1] == UINT32_MAX;
+    MR_ASSERT(!fed || row->suppressed_count == 0);
     while (is_suppressed(row, token))
         token = (token + 1) % fake->options.vocab_size;
     return (struct mr_sample){.token_id = token, .probability = 0.5f, .logprob = -0.6931472f};
@@ -185,11 +203,11 @@ static enum mr_status launch(void *context, const struct mr_model_step *step, st
     bool fails = fake->fail_after > 0 && --fake->fail_after == 0;
     if (fails && !fake->options.fails_late)
         return mr_fail(err, MR_BACKEND, "the fake was told to fail");
-    MR_ASSERT(fake->launched - fake->collected <= fake->options.steps_ahead);
+    MR_ASSERT(fake->launched - fake->collected < 1 + (fake->options.steps_ahead > 1));
     MR_ASSERT(step->batch->row_count > 0 || step->sample_count > 0);
-    fake->launched++;
     fake->logits_valid = false;
-    if (step->batch->row_count > 0) forward(fake, step->batch, flight->hashes);
+    if (step->batch->row_count > 0) forward(fake, step, flight->hashes);
+    fake->launched++;
     flight->failed = fails;
     flight->out = step->samples;
     flight->sample_count = step->sample_count;
@@ -334,7 +352,7 @@ struct mr_model_port mr_fake_model_port(struct mr_fake_model *fake)
                                   .kv_bytes = kv_bytes,
                                   .kv_export = kv_export,
                                   .kv_import = kv_import,
-                                  .kv_bytes_of = kv_bytes_of,
+                                  .kv_bytes_of = fake->options.steps_ahead > 1 ? NULL : kv_bytes_of,
                                   .layer_count = 2,
                                   .kv_copy = kv_copy,
                                   .clock_ns = clock_ns};

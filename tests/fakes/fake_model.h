@@ -52,6 +52,7 @@ struct mr_fake_model {
     uint64_t free_ns;             /* when the device has computed all launched steps */
     uint64_t now_ns, step;
     uint64_t wrong_reads, double_writes; /* must stay 0 */
+    uint64_t fed_count;                  /* rows whose input the step before has sampled */
     uint64_t forward_count, row_count, copy_count, export_count, import_count;
     uint32_t decode_rows, chunk_rows; /* of the last forward */
     uint32_t fail_after;              /* steps until one fails; 0 never */

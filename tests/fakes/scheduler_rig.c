@@ -70,6 +70,7 @@ const struct mr_plan *scheduler_rig_step(struct scheduler_rig *rig)
         struct mr_sequence *sequence = row->sequence;
         if (sequence->match.copy_tokens > 0) mr_kv_cache_copied(sequence->table, &sequence->match);
         mr_sequence_advance(sequence, row->token_count);
+        mr_sequence_settle(sequence, sequence->num_computed);
         mr_kv_cache_publish(sequence->table, sequence->tokens, sequence->num_computed,
                             row->samples);
         if (row->samples && sequence->num_tokens < sequence->capacity)

@@ -120,6 +120,24 @@ static void logit_rows_count_only_those_that_sample(void **state)
     second->num_computed = 0;
 }
 
+static void an_unknown_token_is_fed_by_its_sampling_row(void **state)
+{
+    (void)state;
+    struct mr_sequence *sequence = &job->sequences[0];
+    struct mr_plan_row row = {
+        .sequence = sequence, .token_count = 1, .decode = true, .samples = true};
+    struct mr_plan plan = {.rows = &row, .row_count = 1};
+    mr_batch_builder_build(builder, &plan);
+    assert_false(builder->feeds);
+    assert_true(builder->fed_by[0] == MR_ROW_KNOWN);
+    sequence->unknown = 1;
+    sequence->fed_row = 3;
+    mr_batch_builder_build(builder, &plan);
+    assert_true(builder->feeds);
+    assert_int_equal(builder->fed_by[0], 3);
+    sequence->unknown = 0;
+}
+
 static void more_rows_than_there_is_room_for_are_a_bug(void **state)
 {
     (void)state;
@@ -135,6 +153,7 @@ int main(void)
         cmocka_unit_test(the_end_of_a_prompt_samples_every_choice_from_one_row),
         cmocka_unit_test(known_logits_need_no_rows),
         cmocka_unit_test(logit_rows_count_only_those_that_sample),
+        cmocka_unit_test(an_unknown_token_is_fed_by_its_sampling_row),
         cmocka_unit_test(more_rows_than_there_is_room_for_are_a_bug),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

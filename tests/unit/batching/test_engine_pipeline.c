@@ -106,6 +106,16 @@ static void the_next_step_is_launched_before_the_tokens_are_passed_on(void **sta
     assert_string_equal(events, "LCLTCLTCTR");
 }
 
+static void two_steps_are_in_flight_before_the_first_token_is_known(void **state)
+{
+    (void)state;
+    struct engine_rig rig;
+    struct mr_engine *engine = open_noting(&rig, 2);
+    run_noting(&rig, engine);
+    /* the last token ends the request: no step is launched for a fourth one */
+    assert_string_equal(events, "LLCLTCTCTR");
+}
+
 /* Starts a request of OUTPUT tokens and runs `steps` steps. */
 static void run_steps(struct engine_rig *rig, uint32_t steps)
 {
@@ -119,23 +129,26 @@ static void run_steps(struct engine_rig *rig, uint32_t steps)
         assert_true(rig_step(rig));
 }
 
-static void fails(bool late)
+/* known: tokens streamed after three steps. */
+static void fails(uint32_t steps_ahead, bool late, uint32_t known)
 {
     struct engine_rig rig;
     struct mr_error err = {0};
     uint64_t wake_ns = 0;
     rig_init(&rig);
-    rig.fake_options.steps_ahead = 1;
+    rig.fake_options.steps_ahead = steps_ahead;
     rig.fake_options.fails_late = late;
     rig_start(&rig);
     run_steps(&rig, 3);
-    assert_int_equal(rig.seen[0].choices[0].streamed_count, 2);
+    assert_int_equal(rig.seen[0].choices[0].streamed_count, known);
     rig.fake->fail_after = 1;
-    if (late) assert_true(rig_step(&rig));
+    for (uint32_t i = 0; late && i < steps_ahead; i++, known++)
+        assert_true(rig_step(&rig));
+    if (!late) known++;
     assert_int_equal(mr_engine_step(rig.engine, rig.fake->now_ns, &wake_ns, &err), MR_BACKEND);
     assert_int_equal(err.status, MR_BACKEND);
-    /* the token of the step before was passed on, none after it, and no result */
-    assert_int_equal(rig.seen[0].choices[0].streamed_count, 3);
+    /* the tokens of the steps before were passed on, none after them, and no result */
+    assert_int_equal(rig.seen[0].choices[0].streamed_count, known);
     assert_int_equal(rig.result_count, 0);
     rig_end(&rig);
 }
@@ -143,13 +156,15 @@ static void fails(bool late)
 static void a_step_may_fail_when_it_is_launched(void **state)
 {
     (void)state;
-    fails(false);
+    fails(1, false, 2);
+    fails(2, false, 1);
 }
 
 static void a_step_may_fail_when_it_is_collected(void **state)
 {
     (void)state;
-    fails(true);
+    fails(1, true, 2);
+    fails(2, true, 1);
 }
 
 static void the_end_of_the_engine_collects_the_steps_in_flight(void **state)
@@ -157,14 +172,63 @@ static void the_end_of_the_engine_collects_the_steps_in_flight(void **state)
     (void)state;
     struct engine_rig rig;
     rig_init(&rig);
-    rig.fake_options.steps_ahead = 1;
+    rig.fake_options.steps_ahead = 2;
     rig_start(&rig);
-    run_steps(&rig, 2);
+    run_steps(&rig, 3);
     struct mr_fake_model *fake = rig.fake;
-    assert_true(fake->collected < fake->launched);
+    assert_int_equal(fake->launched - fake->collected, 2);
     mr_engine_destroy(rig.engine);
     rig.engine = NULL;
     assert_true(fake->collected == fake->launched);
+    rig_end(&rig);
+}
+
+/* The step after an end token computes it before it is known: its sample is dropped. */
+static void a_surplus_row_changes_nothing(void **state)
+{
+    (void)state;
+    struct engine_rig rig;
+    uint32_t prompt[PROMPT], expected[OUTPUT];
+    rig_init(&rig);
+    rig.fake_options.steps_ahead = 2;
+    rig_start(&rig);
+    rig_tokens(&rig, 3, prompt, PROMPT);
+    rig_expect(&rig, prompt, PROMPT, expected, OUTPUT);
+    struct mr_request *request = mr_fake_request("a", prompt, PROMPT);
+    request->max_tokens = 100;
+    uint32_t *stop = mr_arena_take_array(request->arena, 1, sizeof *stop);
+    assert_non_null(stop);
+    *stop = expected[3];
+    request->stop_token_ids = stop;
+    request->stop_token_count = 1;
+    assert_int_equal(rig_submit(&rig, 0, request), MR_OK);
+    rig_run(&rig);
+    const struct rig_choice *choice = &rig.seen[0].choices[0];
+    assert_int_equal(choice->finish, MR_FINISH_STOP_TOKEN);
+    assert_int_equal(choice->token_count, 3);
+    assert_memory_equal(choice->tokens, expected, 3 * sizeof *expected);
+    assert_int_equal(rig.fake->forward_count, 5); /* one row was surplus */
+    assert_int_equal(rig.fake->fed_count, 4);
+    rig_end(&rig);
+}
+
+static void answers_with_penalties_wait_for_each_token(void **state)
+{
+    (void)state;
+    struct engine_rig rig;
+    uint32_t prompt[PROMPT];
+    rig_init(&rig);
+    rig.fake_options.steps_ahead = 2;
+    rig_start(&rig);
+    rig_tokens(&rig, 3, prompt, PROMPT);
+    struct mr_request *request = mr_fake_request("a", prompt, PROMPT);
+    request->max_tokens = OUTPUT;
+    request->ignore_eos = true;
+    request->sampling.presence_penalty = 0.5f;
+    assert_int_equal(rig_submit(&rig, 0, request), MR_OK);
+    rig_run(&rig);
+    assert_int_equal(rig.seen[0].choices[0].token_count, OUTPUT);
+    assert_int_equal(rig.fake->fed_count, 0);
     rig_end(&rig);
 }
 
@@ -173,7 +237,7 @@ static void a_cancel_between_launch_and_collect_keeps_the_order_of_the_output(vo
     (void)state;
     struct engine_rig rig;
     rig_init(&rig);
-    rig.fake_options.steps_ahead = 1;
+    rig.fake_options.steps_ahead = 2;
     rig_start(&rig);
     run_steps(&rig, 3);
     assert_true(mr_engine_cancel(rig.engine, 0, (struct mr_text){"a", 1}));
@@ -197,6 +261,9 @@ static void too_many_steps_ahead_are_refused(void **state)
     options.model.steps_ahead = MR_STEPS_AHEAD_MAX + 1;
     assert_int_equal(mr_engine_create(&engine, &options, &sink, &err), MR_BAD_CONFIG);
     assert_null(engine);
+    options.model.steps_ahead = 2; /* and other threads may use the KV pool */
+    assert_int_equal(mr_engine_create(&engine, &options, &sink, &err), MR_BAD_CONFIG);
+    assert_null(engine);
     rig_end(&rig);
 }
 
@@ -205,6 +272,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_model_that_computes_in_launch_is_collected_at_once),
         cmocka_unit_test(the_next_step_is_launched_before_the_tokens_are_passed_on),
+        cmocka_unit_test(two_steps_are_in_flight_before_the_first_token_is_known),
+        cmocka_unit_test(a_surplus_row_changes_nothing),
+        cmocka_unit_test(answers_with_penalties_wait_for_each_token),
         cmocka_unit_test(a_step_may_fail_when_it_is_launched),
         cmocka_unit_test(a_step_may_fail_when_it_is_collected),
         cmocka_unit_test(the_end_of_the_engine_collects_the_steps_in_flight),

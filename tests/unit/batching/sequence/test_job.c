@@ -192,6 +192,38 @@ static void a_sample_row_says_where_it_stands(void **state)
     drop(job);
 }
 
+static bool samples_ahead(struct mr_request *request)
+{
+    struct mr_job *job = make(request);
+    bool ahead = mr_job_samples_ahead(job, &job->sequences[0]);
+    drop(job);
+    return ahead;
+}
+
+static void a_row_that_depends_on_the_output_is_not_sampled_ahead(void **state)
+{
+    (void)state;
+    struct mr_text word = {"ab", 2};
+    struct mr_request *request = mr_fake_request("a", prompt, 4);
+    assert_true(samples_ahead(request));
+    request = mr_fake_request("a", prompt, 4);
+    request->sampling.repetition_penalty = 1.1f;
+    assert_false(samples_ahead(request));
+    request = mr_fake_request("a", prompt, 4);
+    request->sampling.presence_penalty = -0.5f;
+    assert_false(samples_ahead(request));
+    request = mr_fake_request("a", prompt, 4);
+    request->sampling.frequency_penalty = 0.5f;
+    assert_false(samples_ahead(request));
+    request = mr_fake_request("a", prompt, 4);
+    request->min_tokens = 1;
+    assert_false(samples_ahead(request));
+    request = mr_fake_request("a", prompt, 4);
+    request->sampling.bad_words = &word;
+    request->sampling.bad_word_count = 1;
+    assert_false(samples_ahead(request));
+}
+
 /* In the fake vocabulary byte b is id b + 1. */
 static void bad_words_are_banned_with_and_without_a_space(void **state)
 {
@@ -245,6 +277,7 @@ int main(void)
         cmocka_unit_test(tenants_have_different_roots),
         cmocka_unit_test(a_request_without_temperature_gets_the_models_defaults),
         cmocka_unit_test(a_sample_row_says_where_it_stands),
+        cmocka_unit_test(a_row_that_depends_on_the_output_is_not_sampled_ahead),
         cmocka_unit_test(bad_words_are_banned_with_and_without_a_space),
         cmocka_unit_test(what_can_never_run_is_refused),
     };

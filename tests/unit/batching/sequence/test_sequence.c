@@ -70,10 +70,63 @@ static void recomputed_tokens_are_counted_once_each(void **state)
     struct mr_sequence sequence = make(8);
     mr_sequence_move(&sequence, MR_SEQUENCE_RUNNING);
     assert_int_equal(mr_sequence_advance(&sequence, 5), 0);
-    sequence.num_computed = 2; /* preempted, two tokens found in the cache */
+    mr_sequence_restart(&sequence, 2); /* preempted, two tokens found in the cache */
     assert_int_equal(mr_sequence_advance(&sequence, 2), 2);
     assert_int_equal(mr_sequence_advance(&sequence, 4), 1);
     assert_int_equal(sequence.num_computed, 8);
+}
+
+static void tokens_of_steps_in_flight_are_computed_and_not_settled(void **state)
+{
+    (void)state;
+    struct mr_sequence sequence = make(8);
+    mr_sequence_move(&sequence, MR_SEQUENCE_RUNNING);
+    mr_sequence_restart(&sequence, 2);
+    mr_sequence_advance(&sequence, 3);
+    mr_sequence_advance(&sequence, 3);
+    assert_int_equal(mr_sequence_pending(&sequence), 0);
+    assert_int_equal(sequence.num_settled, 2);
+    mr_sequence_settle(&sequence, 5);
+    assert_int_equal(sequence.num_settled, 5);
+    mr_sequence_settle(&sequence, 8);
+    assert_int_equal(sequence.num_settled, 8);
+    expect_assert_failure(mr_sequence_settle(&sequence, 8));
+}
+
+/* What a load puts ahead of the tokens in flight counts as settled only with them. */
+static void a_jump_ahead_of_a_step_in_flight_settles_with_it(void **state)
+{
+    (void)state;
+    struct mr_sequence sequence = make(8);
+    mr_sequence_move(&sequence, MR_SEQUENCE_RUNNING);
+    mr_sequence_advance(&sequence, 3);
+    mr_sequence_jump(&sequence, 6);
+    assert_int_equal(sequence.num_settled, 0);
+    mr_sequence_settle(&sequence, 3);
+    assert_int_equal(sequence.num_settled, 6);
+    mr_sequence_jump(&sequence, 7);
+    assert_int_equal(sequence.num_settled, 7);
+}
+
+static void unknown_tokens_are_filled_in_order(void **state)
+{
+    (void)state;
+    struct mr_sequence sequence = make(2);
+    mr_sequence_move(&sequence, MR_SEQUENCE_RUNNING);
+    mr_sequence_advance(&sequence, 2);
+    mr_sequence_append_unknown(&sequence, 5);
+    assert_true(mr_sequence_is_decoding(&sequence));
+    mr_sequence_advance(&sequence, 1);
+    mr_sequence_append_unknown(&sequence, 6);
+    assert_int_equal(sequence.num_tokens, 4);
+    assert_int_equal(sequence.fed_row, 6);
+    assert_true(tokens[2] == MR_TOKEN_UNKNOWN && tokens[3] == MR_TOKEN_UNKNOWN);
+    mr_sequence_append(&sequence, 17);
+    assert_true(tokens[2] == 17 && tokens[3] == MR_TOKEN_UNKNOWN);
+    assert_int_equal(sequence.num_tokens, 4);
+    mr_sequence_drop_unknown(&sequence);
+    assert_int_equal(sequence.num_tokens, 3);
+    assert_int_equal(sequence.unknown + sequence.in_flight, 0);
 }
 
 static void misuse_is_caught(void **state)
@@ -94,6 +147,9 @@ int main(void)
         cmocka_unit_test(prefill_ends_when_the_prompt_is_computed),
         cmocka_unit_test(an_empty_prompt_needs_no_prefill),
         cmocka_unit_test(recomputed_tokens_are_counted_once_each),
+        cmocka_unit_test(tokens_of_steps_in_flight_are_computed_and_not_settled),
+        cmocka_unit_test(a_jump_ahead_of_a_step_in_flight_settles_with_it),
+        cmocka_unit_test(unknown_tokens_are_filled_in_order),
         cmocka_unit_test(misuse_is_caught),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
