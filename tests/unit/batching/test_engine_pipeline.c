@@ -212,6 +212,33 @@ static void a_surplus_row_changes_nothing(void **state)
     rig_end(&rig);
 }
 
+/* The pool has no room for the KV of the second token, which ends the answer. */
+static void an_answer_that_just_fits_the_pool_ends_by_its_last_token(void **state)
+{
+    (void)state;
+    struct engine_rig rig;
+    uint32_t prompt[MR_BLOCK_TOKENS - 1], expected[2];
+    rig_init(&rig);
+    rig.fake_options.steps_ahead = 2;
+    rig.options.block_count = 1;
+    rig_start(&rig);
+    rig_tokens(&rig, 4, prompt, MR_BLOCK_TOKENS - 1);
+    rig_expect(&rig, prompt, MR_BLOCK_TOKENS - 1, expected, 2);
+    assert_true(expected[0] != expected[1]);
+    struct mr_request *request = mr_fake_request("a", prompt, MR_BLOCK_TOKENS - 1);
+    request->max_tokens = 100;
+    uint32_t *stop = mr_arena_take_array(request->arena, 1, sizeof *stop);
+    assert_non_null(stop);
+    *stop = expected[1];
+    request->stop_token_ids = stop;
+    request->stop_token_count = 1;
+    assert_int_equal(rig_submit(&rig, 0, request), MR_OK);
+    rig_run(&rig);
+    assert_int_equal(rig.seen[0].choices[0].finish, MR_FINISH_STOP_TOKEN);
+    assert_int_equal(rig.seen[0].choices[0].token_count, 1);
+    rig_end(&rig);
+}
+
 static void answers_with_penalties_wait_for_each_token(void **state)
 {
     (void)state;
@@ -274,6 +301,7 @@ int main(void)
         cmocka_unit_test(the_next_step_is_launched_before_the_tokens_are_passed_on),
         cmocka_unit_test(two_steps_are_in_flight_before_the_first_token_is_known),
         cmocka_unit_test(a_surplus_row_changes_nothing),
+        cmocka_unit_test(an_answer_that_just_fits_the_pool_ends_by_its_last_token),
         cmocka_unit_test(answers_with_penalties_wait_for_each_token),
         cmocka_unit_test(a_step_may_fail_when_it_is_launched),
         cmocka_unit_test(a_step_may_fail_when_it_is_collected),

@@ -42,9 +42,9 @@ static void assert_answers(const struct engine_rig *rig, uint32_t ticket, uint64
 
 static void logits_that_are_not_finite_end_the_request_and_no_other(void **state)
 {
-    (void)state;
     struct engine_rig rig;
     rig_init(&rig);
+    rig.fake_options.steps_ahead = *(const uint32_t *)*state;
     rig_start(&rig);
     rig.fake->broken_position = PROMPT + 5;
     uint32_t shorter[100], wanted[16];
@@ -64,9 +64,9 @@ static void logits_that_are_not_finite_end_the_request_and_no_other(void **state
 
 static void every_choice_of_the_request_ends(void **state)
 {
-    (void)state;
     struct engine_rig rig;
     rig_init(&rig);
+    rig.fake_options.steps_ahead = *(const uint32_t *)*state;
     rig_start(&rig);
     for (uint32_t position = PROMPT; position < PROMPT + 4; position += 3) {
         rig.fake->broken_position = position;
@@ -82,9 +82,9 @@ static void every_choice_of_the_request_ends(void **state)
 /* The step that draws the first token must not leave logits or the last block of the prompt. */
 static void nothing_that_the_last_step_computed_is_used_again(void **state)
 {
-    (void)state;
     struct engine_rig rig;
     rig_init(&rig);
+    rig.fake_options.steps_ahead = *(const uint32_t *)*state;
     rig.options.prompt_cache_entries = 4;
     rig.options.chunk_tokens = 0;
     rig_start(&rig);
@@ -111,12 +111,47 @@ static void nothing_that_the_last_step_computed_is_used_again(void **state)
     rig_end(&rig);
 }
 
+/* A step in flight may find that its logits are not finite: its KV is not in the prefix index when
+ * the step before is collected. */
+static void only_chunks_of_collected_steps_are_used_again(void **state)
+{
+    struct engine_rig rig;
+    uint32_t prompt[2 * MR_BLOCK_TOKENS];
+    rig_init(&rig);
+    rig.fake_options.steps_ahead = *(const uint32_t *)*state;
+    rig.options.chunk_tokens = MR_BLOCK_TOKENS;
+    rig.options.rows_max = 2 * MR_BLOCK_TOKENS;
+    rig_start(&rig);
+    rig_tokens(&rig, 1, prompt, 2 * MR_BLOCK_TOKENS);
+    rig.fake->broken_position = 2 * MR_BLOCK_TOKENS;
+    rig_submit(&rig, 0, mr_fake_request("broken", prompt, 2 * MR_BLOCK_TOKENS));
+    rig_run(&rig);
+    assert_internal_error(&rig, 0, 1);
+    rig.fake->broken_position = 0;
+    rig_submit(&rig, 1, mr_fake_request("again", prompt, 2 * MR_BLOCK_TOKENS));
+    rig_run(&rig);
+    assert_int_equal(rig.seen[1].result.cached_tokens, MR_BLOCK_TOKENS);
+    rig_end(&rig);
+}
+
+#define AT(test, ahead) cmocka_unit_test_prestate(test, &steps_ahead[ahead])
+
 int main(void)
 {
+    static uint32_t steps_ahead[] = {0, 1, 2}; /* of the model */
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(logits_that_are_not_finite_end_the_request_and_no_other),
-        cmocka_unit_test(every_choice_of_the_request_ends),
-        cmocka_unit_test(nothing_that_the_last_step_computed_is_used_again),
+        AT(logits_that_are_not_finite_end_the_request_and_no_other, 0),
+        AT(logits_that_are_not_finite_end_the_request_and_no_other, 1),
+        AT(logits_that_are_not_finite_end_the_request_and_no_other, 2),
+        AT(every_choice_of_the_request_ends, 0),
+        AT(every_choice_of_the_request_ends, 1),
+        AT(every_choice_of_the_request_ends, 2),
+        AT(nothing_that_the_last_step_computed_is_used_again, 0),
+        AT(nothing_that_the_last_step_computed_is_used_again, 1),
+        AT(nothing_that_the_last_step_computed_is_used_again, 2),
+        AT(only_chunks_of_collected_steps_are_used_again, 0),
+        AT(only_chunks_of_collected_steps_are_used_again, 1),
+        AT(only_chunks_of_collected_steps_are_used_again, 2),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
