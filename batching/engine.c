@@ -1,6 +1,5 @@
 #include "batching/engine.h"
 
-#include "batching/cache/shared_lookup.h"
 #include "batching/engine_state.h"
 #include "codec/check.h"
 
@@ -274,12 +273,6 @@ bool mr_engine_cancel(struct mr_engine *engine, uint32_t tenant_index, struct mr
     wake(engine);
     return status == MR_OK ||
            status == MR_INVALID_REQUEST; /* a cancel of this request is already queued */
-}
-
-void mr_engine_unregister(struct mr_engine *engine, struct mr_job *job)
-{
-    mr_request_queue_remove(engine->registry, job->registration.id);
-    if (engine->shared != NULL) mr_shared_lookup_abandon(engine->shared, job);
 }
 
 void mr_engine_return_waiting(struct mr_engine *engine,

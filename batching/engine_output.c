@@ -1,4 +1,5 @@
-/* What the engine passes to its sink: token records and results of requests. */
+/* What the engine passes to its sink: token records and results of requests that are over. */
+#include "batching/cache/shared_lookup.h"
 #include "batching/engine_state.h"
 #include "codec/check.h"
 
@@ -85,6 +86,12 @@ static void fill_error(const struct mr_job *job, enum mr_finish finish, uint64_t
         result->error_message = "the model computed logits that are not finite numbers";
     }
     result->error_retryable = mr_status_class(result->error) == MR_CLASS_RETRY;
+}
+
+void mr_engine_unregister(struct mr_engine *engine, struct mr_job *job)
+{
+    mr_request_queue_remove(engine->registry, job->registration.id);
+    if (engine->shared != NULL) mr_shared_lookup_abandon(engine->shared, job);
 }
 
 void mr_engine_detach_job(struct mr_engine *engine, struct mr_job *job)
