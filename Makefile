@@ -10,6 +10,7 @@
 #   make sweep    lives of a worker in which every allocation, system call and tensor call fails once
 #   make simulate simulate fleets of whole workers under faults; SEEDS=… says how many, BASE=… the first seed
 #   make chaos    kill, stop and restart workers and Apache Kafka under load: a table, and JSON in build
+#   make cuda-check  2,000 random cases of every CUDA kernel without a card, and nvcc for three architectures
 #   make fuzz     fuzz every parser for TIME seconds each; TARGET=name for one       make fuzz-min: see tests/fuzz
 #   make format   format the sources        make tidy   the rules of the source tree
 #   make asan tsan coverage                 make install PREFIX=…     make clean
@@ -25,7 +26,7 @@ BASE   ?= 1
 TIME ?= 60
 TARGET ?=
 
-.PHONY: build demo test check bench simulate chaos soak mutants fuzz fuzz-min format tidy asan sweep tsan coverage \
+.PHONY: build demo test check bench simulate chaos soak mutants cuda-check fuzz fuzz-min format tidy asan sweep tsan coverage \
 	install clean deps check_tools
 
 build: $(BUILD)/build.ninja
@@ -84,13 +85,18 @@ soak: $(BUILD)/build.ninja
 mutants: check_tools
 	@tests/mutants/mutants.py run $(NAME)
 
+# The registers of each kernel go into ops/cuda/occupancy.md, which tests/cuda/occupancy.py writes.
+cuda-check:
+	@docker/deps.sh cuda
+	@BUILD=$(BUILD) JOBS=$(JOBS) tests/run.sh cuda
+
 fuzz fuzz-min:
 	@docker/deps.sh fuzz
 	@BUILD=$(abspath $(BUILD)) JOBS=$(JOBS) tests/run.sh fuzz
 	@BUILD=$(abspath $(BUILD)) tests/fuzz/fuzz.py $(if $(filter fuzz,$@),run --time $(TIME),min) $(TARGET)
 
 format: check_tools
-	@find worker batching kvcache codec ops tests -name '*.[ch]' -o -name '*.cpp' | xargs .deps/clang-format/clang-format -i
+	@find worker batching kvcache codec ops tests -name '*.[ch]' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' | xargs .deps/clang-format/clang-format -i
 
 install: build
 	@cmake --install $(BUILD) --prefix $(PREFIX)

@@ -4,8 +4,9 @@
 #   docker/deps.sh model    only the small model
 #   docker/deps.sh build    everything for a build and the demo: tools, libraries, LibTorch, the small model
 #   docker/deps.sh check    the same, and the clang-format version that formats the sources
-#   docker/deps.sh test     the same, and everything for the tests: Redis, kcat, Java, Apache Kafka, a JSON schema
-#                           validator, a Kafka client for Python
+#   docker/deps.sh cuda     everything for a build, and the CUDA compiler, which needs no card: 103 MB
+#   docker/deps.sh test     everything for check and cuda, and for the tests: Redis, kcat, Java, Apache Kafka, a JSON
+#                           schema validator, a Kafka client for Python
 #   docker/deps.sh fuzz     everything for a build, and clang with libFuzzer
 #
 # Debian packages are installed with apt-get when the user is root or may use sudo without a password;
@@ -16,8 +17,8 @@ set -eu
 
 mode=${1:-build}
 case $mode in
-model | build | check | test | fuzz) ;;
-*) echo "usage: docker/deps.sh model|build|check|test|fuzz" >&2 && exit 2 ;;
+model | build | check | cuda | test | fuzz) ;;
+*) echo "usage: docker/deps.sh model|build|check|cuda|test|fuzz" >&2 && exit 2 ;;
 esac
 tree=$(cd "$(dirname "$0")/.." && pwd)
 lock=$tree/docker/deps.lock
@@ -178,7 +179,7 @@ unpack() { # unpack WORD FOLDER PATTERNS...: unpacks matching files of the wheel
 }
 
 get_libtorch() {
-    stamp=$(locked wheel torch== && locked wheel nvidia-)
+    stamp=$(for name in torch nvidia-cuda-runtime nvidia-cuda-cupti; do locked wheel "$name=="; done)
     is_current libtorch "$stamp" && return
     install "$wheel_needs"
     # Only the CPU libraries: the unused CUDA and Python libraries are most of the wheel.
@@ -208,6 +209,22 @@ get_clang_format() {
     find "$scratch/tool" -type f -name clang-format -exec mv {} "$scratch/clang-format/" \;
     chmod +x "$scratch/clang-format/clang-format"
     publish clang-format "$stamp"
+}
+
+# nvcc with what it calls and the headers that kernels include, as .deps/cuda/nvidia/cu13.
+get_cuda() {
+    parts='nvidia-cuda-nvcc nvidia-nvvm nvidia-cuda-crt nvidia-cuda-cccl nvidia-cuda-runtime'
+    stamp=$(for name in $parts; do locked wheel "$name=="; done)
+    is_current cuda "$stamp" && return
+    install "$wheel_needs"
+    kit=nvidia/cu13
+    unpack nvidia-cuda-nvcc "$scratch/cuda" "$kit/bin/*" "$kit/include/*" '*/License.txt'
+    unpack nvidia-nvvm "$scratch/cuda" "$kit/nvvm/bin/*" "$kit/nvvm/libdevice/*" '*/License.txt'
+    for name in nvidia-cuda-crt nvidia-cuda-cccl nvidia-cuda-runtime; do
+        unpack "$name" "$scratch/cuda" "$kit/include/*" '*/License.txt'
+    done
+    find "$scratch/cuda/$kit/bin" "$scratch/cuda/$kit/nvvm/bin" -type f -exec chmod +x {} +
+    publish cuda "$stamp"
 }
 
 # The Python modules of the tests of docker/asyncapi.yaml and README.md, imported from .deps/python. confluent-kafka is
@@ -258,6 +275,7 @@ trap 'exit 1' HUP INT TERM
 case $mode in model) ;; *) install "$build_needs" && get_libtorch ;; esac
 get_model
 case $mode in check | test) get_clang_format ;; esac
+case $mode in cuda | test) get_cuda ;; esac
 [ "$mode" != fuzz ] || install "$fuzz_needs"
 if [ "$mode" = test ]; then
     install "$test_needs"

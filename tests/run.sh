@@ -7,6 +7,7 @@
 #                           blocks of 16 tokens
 #   tests/run.sh sweep      the slow sweeps too: a whole worker with its threads, five minutes
 #   tests/run.sh tsan       the threaded tests under ThreadSanitizer
+#   tests/run.sh cuda       the CUDA kernels on the host, 2,000 random cases each, and what nvcc reports of them
 #   tests/run.sh fuzz       builds the fuzz targets with clang, for tests/fuzz/fuzz.py
 #   tests/run.sh coverage   unit tests and simulation built for gcov, with a line count a folder
 #
@@ -115,6 +116,10 @@ fuzz)
     exit
     ;;
 quick) release quick -j $((2 * jobs)) -LE 'integration|slow' ;; # tests wait more than they compute
+cuda)
+    configure "$build" || exit 1
+    suite cuda "$build" cuda_programs -L cuda
+    ;;
 all)
     docker/deps.sh test || exit 1
     release release -LE integration
@@ -128,7 +133,7 @@ asan | sweep | tsan | coverage)
     docker/deps.sh build || exit 1
     "$1"
     ;;
-*) echo "usage: tests/run.sh quick|all|asan|sweep|tsan|coverage|fuzz" >&2 && exit 2 ;;
+*) echo "usage: tests/run.sh quick|all|asan|sweep|tsan|coverage|cuda|fuzz" >&2 && exit 2 ;;
 esac
 
 echo "$passed passed, $failed failed"

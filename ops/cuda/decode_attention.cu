@@ -225,7 +225,7 @@ store_split(const struct mr_cuda_decode &decode, const struct split_work<T> &wor
 
 /* Grid: rows, kv heads times tiles of HEADS query heads, splits. */
 template <typename T, unsigned HEADS>
-__global__ __launch_bounds__(SPLIT_THREADS) void decode_split(struct mr_cuda_decode decode)
+__global__ __launch_bounds__(SPLIT_THREADS, 4) void decode_split(struct mr_cuda_decode decode)
 {
     struct split_memory<HEADS> *memory =
         reinterpret_cast<struct split_memory<HEADS> *>(mr_cuda_shared);
