@@ -30,6 +30,18 @@ struct mr_request *mr_request_create(enum mr_encoding encoding, uint32_t default
     return request;
 }
 
+bool mr_request_add_warning(struct mr_request *request, struct mr_text sentence)
+{
+    struct mr_arena *arena = request->arena;
+    if (request->warning_count == MR_WARNINGS_MAX) return true;
+    if (!request->warnings)
+        request->warnings = mr_arena_take_array(arena, MR_WARNINGS_MAX, sizeof *request->warnings);
+    char *copy = mr_arena_copy_text(arena, sentence.bytes, sentence.length);
+    if (!request->warnings || !copy) return false;
+    request->warnings[request->warning_count++] = (struct mr_text){copy, sentence.length};
+    return true;
+}
+
 void mr_request_destroy(struct mr_request *request)
 {
     if (!request) return;

@@ -12,6 +12,7 @@
 #include "codec/constraint/constraint.h"
 #include "codec/records/data.h"
 #include "codec/text.h"
+#include "codec/tools/tool_format.h"
 #include "codec/wire/encoding.h"
 
 #include <stdbool.h>
@@ -35,6 +36,24 @@ struct mr_chat {
     bool add_generation_prompt;
     bool generation_prompt_given; /* the record has add_generation_prompt */
     bool continue_final_message;  /* the answer continues the last message */
+};
+
+/* In the order of the names in codec/records/request_tools.c. */
+enum mr_tool_choice {
+    MR_TOOL_CHOICE_AUTO,
+    MR_TOOL_CHOICE_NONE, /* also without tools */
+    MR_TOOL_CHOICE_REQUIRED,
+    MR_TOOL_CHOICE_NAMED
+};
+
+/* How tools are called. */
+struct mr_tool_use {
+    enum mr_tool_choice choice;
+    struct mr_text name; /* of the tool that is to be called; choice NAMED */
+    bool single;         /* parallel_tool_calls is false: at most one call */
+    /* how calls are written in the text; NONE: none are looked for. Set by intake. */
+    enum mr_tool_format format;
+    bool separate_reasoning; /* the result has the reasoning apart from the rest of the text */
 };
 
 /* How to sample tokens. temperature NaN: not given, so the model's generation_config decides, or
@@ -72,6 +91,7 @@ struct mr_request {
     struct mr_text model;
     struct mr_text prompt; /* bytes NULL: the record has no prompt */
     struct mr_chat chat;
+    struct mr_tool_use tool_use;
     /* from the record, or set by intake when it has tokenized the prompt */
     const uint32_t *token_ids;
     size_t token_count;
@@ -107,6 +127,8 @@ struct mr_request {
 
 /* Makes a request without prompt in which every optional field has its default value. */
 struct mr_request *mr_request_create(enum mr_encoding encoding, uint32_t default_max_tokens);
+/* Adds a sentence to the request's warnings, at most MR_WARNINGS_MAX. False: no memory. */
+bool mr_request_add_warning(struct mr_request *request, struct mr_text sentence);
 /* request may be NULL. */
 void mr_request_destroy(struct mr_request *request);
 

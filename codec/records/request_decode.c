@@ -3,6 +3,7 @@
 #include "codec/check.h"
 #include "codec/records/request_chat.h"
 #include "codec/records/request_fields.h"
+#include "codec/records/request_tools.h"
 #include "codec/wire/scan.h"
 
 #include <string.h>
@@ -138,6 +139,7 @@ static enum mr_status check_fields(struct mr_request_reader *reader)
         return mr_fail(reader->err, MR_INVALID_REQUEST,
                        "echo needs continue_final_message, prompt or prompt_token_ids");
     enum mr_status status = set_top_logprobs(reader);
+    if (status == MR_OK) status = mr_request_check_tools(reader);
     if (status != MR_OK) return status;
     if (request->min_tokens > request->max_tokens)
         return mr_fail(reader->err, MR_INVALID_REQUEST, "min_tokens is above max_tokens");

@@ -5,6 +5,7 @@
 #include "codec/records/request_chat.h"
 #include "codec/records/request_format.h"
 #include "codec/records/request_lists.h"
+#include "codec/records/request_tools.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -56,6 +57,9 @@ static const struct field fields[] = {
     READ(prompt_token_ids, GROUP_PROMPT, mr_request_read_prompt_ids),
     READ(messages, GROUP_PROMPT, mr_request_read_messages),
     READ(tools, GROUP_NONE, mr_request_read_tools),
+    READ(tool_choice, GROUP_NONE, mr_request_read_tool_choice),
+    READ(parallel_tool_calls, GROUP_NONE, mr_request_read_parallel_calls),
+    BOOL(separate_reasoning, tool_use.separate_reasoning),
     READ(documents, GROUP_NONE, mr_request_read_documents),
     READ(chat_template_kwargs, GROUP_NONE, mr_request_read_kwargs),
     READ(add_generation_prompt, GROUP_NONE, mr_request_read_generation_prompt),

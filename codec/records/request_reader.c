@@ -49,24 +49,16 @@ static bool is_plain_name(struct mr_text name)
 
 enum mr_status mr_request_warn(struct mr_request_reader *reader, const char *format, ...)
 {
-    struct mr_request *request = reader->request;
     char sentence[MR_ERROR_DETAIL_BYTES];
-    void *memory = NULL;
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(sentence, sizeof sentence, format, arguments);
     va_end(arguments);
     if (reader->strict)
         return mr_fail(reader->err, MR_UNSUPPORTED, "%s, and the topic is strict", sentence);
-    if (request->warning_count == MR_WARNINGS_MAX) return MR_OK;
-    if (!request->warnings) {
-        enum mr_status status =
-            mr_request_take(reader, MR_WARNINGS_MAX, sizeof *request->warnings, &memory);
-        if (status != MR_OK) return status;
-        request->warnings = memory;
-    }
-    return mr_request_copy_text(reader, (struct mr_text){sentence, strlen(sentence)},
-                                &request->warnings[request->warning_count++]);
+    if (mr_request_add_warning(reader->request, (struct mr_text){sentence, strlen(sentence)}))
+        return MR_OK;
+    return mr_fail(reader->err, MR_NOMEM, "no memory for a request");
 }
 
 enum mr_status mr_request_unknown(struct mr_request_reader *reader, struct mr_text name)

@@ -18,6 +18,7 @@ struct mr_request_reader {
     /* bit set of those values of enum group (request_fields.c) whose field was read */
     uint32_t groups_seen;
     int64_t deadline_ms, timeout_ms; /* 0: the record does not have the field */
+    bool tool_choice_given;          /* the record has tool_choice */
     bool logprobs_counted;           /* logprobs is a number, not true or false */
     int64_t top_logprobs, best_of;   /* -1, 0: the record does not have the field */
     struct mr_text reasoning_effort; /* bytes NULL: the record does not have the field */

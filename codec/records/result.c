@@ -1,6 +1,7 @@
 #include "codec/records/result.h"
 
 #include "codec/check.h"
+#include "codec/hash.h"
 #include "codec/limits.h"
 #include "codec/wire/writer.h"
 
@@ -102,6 +103,8 @@ static void put_stop_reason(struct mr_writer *writer, const struct mr_choice *ch
     mr_writer_name(writer, "stop_reason");
     if (choice->stop_text.bytes)
         mr_writer_text(writer, choice->stop_text);
+    else if (choice->tool_call_count > 0)
+        mr_writer_string(writer, "tool_calls");
     else if (choice->stop_token != MR_TOKEN_NONE)
         mr_writer_uint(writer, choice->stop_token);
     else
@@ -125,10 +128,57 @@ static void put_warnings(struct mr_writer *writer, const struct mr_result *resul
         mr_writer_text(writer, result->warnings[i]);
 }
 
-/* Writes finish_reason, stopped_by, stop_reason, text, token_ids, and logprobs when the request
- * asked for them. */
-static void put_answer(struct mr_writer *writer, const struct mr_choice *choice)
+/* ---- tool calls ---- */
+
+#define CALL_ID_BYTES 10
+
+/* The id of a call: nine letters and digits, which every template accepts; the same in every
+ * attempt at the request. */
+static void make_call_id(char id[CALL_ID_BYTES], struct mr_text request_id, uint32_t choice,
+                         uint32_t index)
 {
+    static const char letters[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    uint32_t place[2] = {choice, index};
+    uint64_t value = mr_hash_bytes(MR_HASH_START, request_id.bytes, request_id.length);
+    value = mr_hash_bytes(value, place, sizeof place);
+    for (size_t i = 0; i + 1 < CALL_ID_BYTES; i++, value /= sizeof letters - 1)
+        id[i] = letters[value % (sizeof letters - 1)];
+    id[CALL_ID_BYTES - 1] = '\0';
+}
+
+static void put_tool_calls(struct mr_writer *writer, struct mr_text id, uint32_t choice_index,
+                           const struct mr_tool_call *calls, size_t count)
+{
+    mr_writer_name(writer, "tool_calls");
+    mr_writer_array(writer, count);
+    for (uint32_t i = 0; i < count; i++) {
+        char call_id[CALL_ID_BYTES];
+        make_call_id(call_id, id, choice_index, i);
+        mr_writer_map(writer, 4);
+        put_uint(writer, "index", i);
+        mr_writer_name(writer, "id");
+        mr_writer_string(writer, call_id);
+        mr_writer_name(writer, "type");
+        mr_writer_string(writer, "function");
+        mr_writer_name(writer, "function");
+        mr_writer_map(writer, 2);
+        put_text(writer, "name", calls[i].name);
+        put_text(writer, "arguments", calls[i].arguments);
+    }
+}
+
+/* Number of members that put_answer writes. */
+static uint32_t answer_members(const struct mr_choice *choice)
+{
+    return 5u + (choice->logprobs != NULL) + choice->parsed + (choice->reasoning.bytes != NULL) +
+           (choice->tool_call_count > 0);
+}
+
+/* Writes finish_reason, stopped_by, stop_reason, text, token_ids, and what the request asked for:
+ * logprobs, content, reasoning, tool_calls. */
+static void put_answer(struct mr_writer *writer, const struct mr_result *result, uint32_t index)
+{
+    const struct mr_choice *choice = &result->choices[index];
     mr_writer_name(writer, "finish_reason");
     mr_writer_string(writer, mr_finish_text(choice->finish));
     put_stopped_by(writer, choice);
@@ -136,17 +186,21 @@ static void put_answer(struct mr_writer *writer, const struct mr_choice *choice)
     put_text(writer, "text", choice->text);
     put_ids(writer, choice->token_ids, choice->token_count);
     if (choice->logprobs) put_logprobs(writer, choice->logprobs, choice->token_count);
+    if (choice->parsed) put_text(writer, "content", choice->content);
+    if (choice->reasoning.bytes) put_text(writer, "reasoning", choice->reasoning);
+    if (choice->tool_call_count > 0)
+        put_tool_calls(writer, result->id, index, choice->tool_calls, choice->tool_call_count);
 }
 
 static void put_choices(struct mr_writer *writer, const struct mr_result *result)
 {
     mr_writer_name(writer, "choices");
     mr_writer_array(writer, result->choice_count);
-    for (size_t i = 0; i < result->choice_count; i++) {
+    for (uint32_t i = 0; i < result->choice_count; i++) {
         const struct mr_choice *choice = &result->choices[i];
-        mr_writer_map(writer, 7u + (choice->logprobs != NULL));
+        mr_writer_map(writer, 2u + answer_members(choice));
         put_uint(writer, "choice", i);
-        put_answer(writer, choice);
+        put_answer(writer, result, i);
         put_uint(writer, "completion_tokens", choice->completion_tokens);
     }
 }
@@ -210,12 +264,12 @@ enum mr_status mr_result_encode(const struct mr_result *result, enum mr_encoding
     bool metadata = result->metadata.length > 0;
     bool warnings = result->warning_count > 0;
     mr_writer_init(&writer, encoding, MR_RESULT_BYTES_MAX);
-    mr_writer_map(&writer, 15u + choices + error + metadata + warnings +
-                               (result->choices[0].logprobs != NULL));
+    mr_writer_map(&writer, 10u + choices + error + metadata + warnings +
+                               answer_members(&result->choices[0]));
     put_text(&writer, "id", result->id);
     put_uint(&writer, "attempt", result->attempt);
     put_text(&writer, "model", result->model);
-    put_answer(&writer, &result->choices[0]);
+    put_answer(&writer, result, 0);
     if (choices) put_choices(&writer, result);
     put_usage(&writer, result);
     put_timings(&writer, result);

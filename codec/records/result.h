@@ -8,6 +8,7 @@
 
 #include "codec/status.h"
 #include "codec/tokenizer/token_ids.h"
+#include "codec/tools/tool_list.h"
 #include "codec/wire/encoding.h"
 
 /* clang-format off */
@@ -70,6 +71,12 @@ struct mr_choice {
     const uint32_t *token_ids;
     size_t token_count;
     uint32_t completion_tokens; /* generated tokens, including an end token */
+    /* What the text says apart from calls and reasoning, if `parsed` (codec/records/message.h).
+     * reasoning: bytes NULL: it was not asked for. */
+    bool parsed;
+    struct mr_text content, reasoning;
+    const struct mr_tool_call *tool_calls; /* [tool_call_count] */
+    size_t tool_call_count;
     const struct mr_logprobs *logprobs;
 };
 

@@ -59,7 +59,7 @@ REQUESTS = {
                  "max_new_tokens": 1},
     "nulls": {"id": None, "prompt": "x", "messages": None, "stop": None, "max_tokens": None,
               "temperature": None, "metadata": None, "unknown": None},
-    "unknown": {"id": "g-10", "prompt": "x", "user": "u", "tool_choice": [{"a": {"b": []}}]},
+    "unknown": {"id": "g-10", "prompt": "x", "user": "u", "tool_selection": [{"a": {"b": []}}]},
     "long_prompt": {"id": "g-11", "prompt": "word " * 2000},
     "many_ids": {"id": "g-12", "prompt_token_ids": list(range(5000))},
 }

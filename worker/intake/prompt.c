@@ -13,7 +13,8 @@ struct mr_prompt {
     struct mr_chat_template *chat;
     struct mr_tokenizer_scratch *scratch;
     struct mr_grammars *grammars;
-    uint32_t *ids; /* [prompt_tokens_max] */
+    enum mr_tool_format tool_format; /* in which the model writes tool calls */
+    uint32_t *ids;                   /* [prompt_tokens_max] */
 };
 
 enum mr_status mr_prompt_create(struct mr_prompt **out, const struct mr_prompt_options *options,
@@ -24,6 +25,7 @@ enum mr_status mr_prompt_create(struct mr_prompt **out, const struct mr_prompt_o
     struct mr_prompt *prompt = calloc(1, sizeof *prompt);
     if (!prompt) return mr_fail(err, MR_NOMEM, "no memory for prompts");
     prompt->options = *options;
+    prompt->tool_format = mr_tool_format_find(options->chat_template);
     prompt->ids = calloc(options->prompt_tokens_max + 1u, sizeof *prompt->ids);
     prompt->scratch = mr_tokenizer_scratch_create(options->tokenizer);
     if (mr_grammars_create(&prompt->grammars, options->tokenizer, err) != MR_OK) goto fail;
@@ -200,10 +202,25 @@ static enum mr_status set_echoed(const struct mr_prompt *prompt, struct mr_reque
     return copy ? MR_OK : mr_fail(err, MR_RECORD_TOO_LARGE, "no room for the text of echo");
 }
 
+/* Sets how the tool calls in the answer are to be found. */
+static void set_tool_format(const struct mr_prompt *prompt, struct mr_request *request)
+{
+    static const char unknown[] =
+        "tools: the format in which this model writes calls is not known; "
+        "they stay in the text unless tool_choice is required";
+    struct mr_tool_use *use = &request->tool_use;
+    if (use->choice == MR_TOOL_CHOICE_NONE) return;
+    use->format = use->choice == MR_TOOL_CHOICE_AUTO ? prompt->tool_format : MR_TOOLS_ARRAY;
+    if (mr_tool_format_has_control(use->format)) request->keep_special = true;
+    if (use->format == MR_TOOLS_NONE)
+        mr_request_add_warning(request, (struct mr_text){unknown, sizeof unknown - 1});
+}
+
 enum mr_status mr_prompt_encode(struct mr_prompt *prompt, struct mr_request *request,
                                 uint64_t unix_seconds, struct mr_error *err)
 {
     enum mr_status status = MR_OK;
+    set_tool_format(prompt, request);
     if (request->constraint.kind != MR_CONSTRAINT_NONE && !request->grammar)
         status = mr_grammars_get(prompt->grammars, &request->constraint, &request->grammar, err);
     if (status == MR_OK) status = encode_prompt(prompt, request, unix_seconds, err);

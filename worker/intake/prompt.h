@@ -9,6 +9,8 @@
  * truncate_prompt_tokens cuts the tokens of the rendered prompt; with it no prompt is too long.
  * With echo the text that the answer continues is kept (request->echoed).
  *
+ * Tools: the chat template says how the model writes calls (codec/tools).
+ *
  * A request with a response_format also gets its grammar, compiled here or found in the cache of
  * grammars (worker/ticket/grammars.h).
  *

@@ -1,6 +1,8 @@
 #include "worker/publish/output.h"
 
 #include "codec/check.h"
+#include "codec/limits.h"
+#include "codec/records/message.h"
 #include "worker/kafka/header_names.h"
 
 #include <inttypes.h>
@@ -11,6 +13,8 @@
 /* Header places kept free for the headers that a dead letter adds, when the own headers of the
  * consumed record are copied. */
 #define DEAD_LETTER_HEADERS 24u
+/* memory for the content, reasoning and tool calls of a result */
+#define SPLIT_BYTES_MAX (2 * MR_RESULT_BYTES_MAX)
 /* added to the error message of a result whose dead letter is lost */
 #define LOST_TEXT "; the record could not be written to the dead-letter topic"
 
@@ -204,8 +208,21 @@ enum mr_status mr_output_result(struct mr_output *output, const struct mr_output
         result.warnings = mail->request->warnings;
         result.warning_count = mail->request->warning_count;
     }
-    if (shrunk) shrink(&result, choices);
-    return encode_result(output, options, mail->ticket, &result, err);
+    if (shrunk) {
+        shrink(&result, choices);
+        return encode_result(output, options, mail->ticket, &result, err);
+    }
+    struct mr_arena *arena = mr_arena_create(SPLIT_BYTES_MAX);
+    if (!arena) return mr_fail(err, MR_NOMEM, "no memory for a result");
+    enum mr_status status = MR_OK;
+    for (size_t i = 0; i < result.choice_count && status == MR_OK; i++) {
+        choices[i] = result.choices[i];
+        if (mail->request) status = mr_message_split(&choices[i], mail->request, arena, err);
+    }
+    result.choices = choices;
+    if (status == MR_OK) status = encode_result(output, options, mail->ticket, &result, err);
+    mr_arena_destroy(arena);
+    return status;
 }
 
 /* ---- dead letters ---- */

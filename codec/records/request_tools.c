@@ -1,0 +1,253 @@
+#include "codec/records/request_tools.h"
+
+#include "codec/wire/json_writer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FORCED_CALLS_MAX    16 /* calls in an answer that must call tools */
+#define TOOL_NAME_BYTES_MAX 128u
+
+/* ---- fields ---- */
+
+enum mr_status mr_request_read_tool_choice(struct mr_request_reader *reader, const char *field,
+                                           struct mr_value value)
+{
+    static const char *const names[] = {"auto", "none", "required"};
+    struct mr_tool_use *use = &reader->request->tool_use;
+    struct mr_value function, name;
+    reader->tool_choice_given = true;
+    for (size_t i = 0; mr_value_kind(value) == MR_VALUE_TEXT && i < 3; i++) {
+        if (!mr_text_is(mr_value_text(value), names[i])) continue;
+        use->choice = (enum mr_tool_choice)i;
+        return MR_OK;
+    }
+    if (mr_value_kind(value) != MR_VALUE_MAP || !mr_value_get(value, "function", &function) ||
+        mr_value_kind(function) != MR_VALUE_MAP || !mr_value_get(function, "name", &name) ||
+        mr_value_kind(name) != MR_VALUE_TEXT)
+        return mr_fail(reader->err, MR_INVALID_REQUEST,
+                       "%s must be none, auto, required or a map with function.name", field);
+    use->choice = MR_TOOL_CHOICE_NAMED;
+    return mr_request_copy_text(reader, mr_value_text(name), &use->name);
+}
+
+enum mr_status mr_request_read_parallel_calls(struct mr_request_reader *reader, const char *field,
+                                              struct mr_value value)
+{
+    if (mr_value_kind(value) != MR_VALUE_BOOL)
+        return mr_request_wrong_type(reader, field, "true or false", value);
+    reader->request->tool_use.single = !mr_value_bool(value);
+    return MR_OK;
+}
+
+/* ---- the schema of the calls ---- */
+
+/* Writes a JSON schema of a tool. Its references start at the schema, so they get the prefix that
+ * leads there; in values that are data (enum, const) nothing is a reference. Recursive; the
+ * document has limited the depth. */
+static void put_schema(struct mr_json_writer *writer, const struct mr_data *data,
+                       const char *prefix)
+{
+    switch (data->kind) {
+    case MR_DATA_NULL:
+        mr_json_put_null(writer);
+        break;
+    case MR_DATA_BOOL:
+        mr_json_put_bool(writer, data->integer != 0);
+        break;
+    case MR_DATA_INT:
+        mr_json_put_int(writer, data->integer);
+        break;
+    case MR_DATA_FLOAT:
+        mr_json_put_double(writer, data->number);
+        break;
+    case MR_DATA_TEXT:
+        mr_json_put_text(writer, data->text);
+        break;
+    case MR_DATA_LIST:
+        mr_json_begin_array(writer);
+        for (size_t i = 0; i < data->list.count; i++)
+            put_schema(writer, &data->list.items[i], prefix);
+        mr_json_end(writer);
+        break;
+    case MR_DATA_MAP:
+        mr_json_begin_object(writer);
+        for (size_t i = 0; i < data->map.count; i++) {
+            const struct mr_data_member *member = &data->map.members[i];
+            char reference[512];
+            bool is_data = mr_text_is(member->name, "enum") || mr_text_is(member->name, "const");
+            bool moves = prefix && mr_text_is(member->name, "$ref") &&
+                         member->value.kind == MR_DATA_TEXT && member->value.text.length > 0 &&
+                         member->value.text.length < 256 && member->value.text.bytes[0] == '#';
+            mr_json_name_text(writer, member->name);
+            if (moves) {
+                snprintf(reference, sizeof reference, "%s%.*s", prefix,
+                         (int)member->value.text.length - 1, member->value.text.bytes + 1);
+                mr_json_put_string(writer, reference);
+            } else {
+                put_schema(writer, &member->value, is_data ? NULL : prefix);
+            }
+        }
+        mr_json_end(writer);
+        break;
+    }
+}
+
+static void put_parameters(struct mr_json_writer *writer, const struct mr_data *parameters,
+                           const char *prefix)
+{
+    bool none = !parameters || parameters->kind == MR_DATA_NULL;
+    mr_json_name(writer, "parameters");
+    if (!none && parameters->map.count > 0) {
+        put_schema(writer, parameters, prefix);
+        return;
+    }
+    mr_json_begin_object(writer);
+    mr_json_name(writer, "type");
+    mr_json_put_string(writer, "object");
+    if (none) mr_json_name(writer, "additionalProperties");
+    if (none) mr_json_put_bool(writer, false);
+    mr_json_end(writer);
+}
+
+/* The schema of one call: its name and parameters, both required, nothing else. */
+static void put_call(struct mr_json_writer *writer, struct mr_text name,
+                     const struct mr_data *parameters, const char *prefix)
+{
+    mr_json_begin_object(writer);
+    mr_json_name(writer, "type");
+    mr_json_put_string(writer, "object");
+    mr_json_name(writer, "additionalProperties");
+    mr_json_put_bool(writer, false);
+    mr_json_name(writer, "required");
+    mr_json_begin_array(writer);
+    mr_json_put_string(writer, "name");
+    mr_json_put_string(writer, "parameters");
+    mr_json_end(writer);
+    mr_json_name(writer, "properties");
+    mr_json_begin_object(writer);
+    mr_json_name(writer, "name");
+    mr_json_begin_object(writer);
+    mr_json_name(writer, "const");
+    mr_json_put_text(writer, name);
+    mr_json_end(writer);
+    put_parameters(writer, parameters, prefix);
+    mr_json_end(writer);
+    mr_json_end(writer);
+}
+
+/* The name and the parameters of a tool; parameters NULL: it takes none. */
+static enum mr_status read_tool(struct mr_request_reader *reader, size_t index,
+                                struct mr_text *name, const struct mr_data **parameters)
+{
+    const struct mr_data *tool = &reader->request->chat.tools.list.items[index];
+    const struct mr_data *function = mr_data_get(tool, "function");
+    const struct mr_data *named = function ? mr_data_get(function, "name") : NULL;
+    *parameters = function ? mr_data_get(function, "parameters") : NULL;
+    if (!named || named->kind != MR_DATA_TEXT || named->text.length == 0 ||
+        named->text.length > TOOL_NAME_BYTES_MAX)
+        return mr_fail(reader->err, MR_INVALID_REQUEST,
+                       "tools[%zu].function.name must be a text of 1 to %u bytes", index,
+                       TOOL_NAME_BYTES_MAX);
+    if (*parameters && (*parameters)->kind != MR_DATA_MAP && (*parameters)->kind != MR_DATA_NULL)
+        return mr_fail(reader->err, MR_INVALID_REQUEST,
+                       "tools[%zu].function.parameters must be a JSON schema", index);
+    *name = named->text;
+    return MR_OK;
+}
+
+/* Writes the alternatives of a call: the tools, or the one that tool_choice names. */
+static enum mr_status put_calls(struct mr_request_reader *reader, struct mr_json_writer *writer)
+{
+    const struct mr_request *request = reader->request;
+    enum mr_status status = MR_OK;
+    size_t count = 0;
+    mr_json_begin_array(writer);
+    for (size_t i = 0; i < request->chat.tools.list.count && status == MR_OK; i++) {
+        struct mr_text name;
+        const struct mr_data *parameters;
+        char prefix[96];
+        status = read_tool(reader, i, &name, &parameters);
+        if (status != MR_OK) break;
+        if (request->tool_use.choice == MR_TOOL_CHOICE_NAMED &&
+            !mr_text_equal(name, request->tool_use.name))
+            continue;
+        snprintf(prefix, sizeof prefix, "#/items/anyOf/%zu/properties/parameters", count++);
+        put_call(writer, name, parameters, prefix);
+    }
+    mr_json_end(writer);
+    if (status == MR_OK && count == 0)
+        return mr_fail(reader->err, MR_INVALID_REQUEST, "tool_choice names no tool of tools");
+    return status;
+}
+
+static enum mr_status constrain(struct mr_request_reader *reader)
+{
+    struct mr_request *request = reader->request;
+    struct mr_json_writer writer;
+    struct mr_error why = {0};
+    char *bytes;
+    size_t length;
+    bool single = request->tool_use.single || request->tool_use.choice == MR_TOOL_CHOICE_NAMED;
+    if (request->constraint.kind != MR_CONSTRAINT_NONE)
+        return mr_fail(reader->err, MR_INVALID_REQUEST,
+                       "tool_choice required or a tool excludes response_format");
+    mr_json_writer_init(&writer, MR_CONSTRAINT_BYTES_MAX);
+    mr_json_begin_object(&writer);
+    mr_json_name(&writer, "type");
+    mr_json_put_string(&writer, "array");
+    mr_json_name(&writer, "minItems");
+    mr_json_put_int(&writer, 1);
+    mr_json_name(&writer, "maxItems");
+    mr_json_put_int(&writer, single ? 1 : FORCED_CALLS_MAX);
+    mr_json_name(&writer, "items");
+    mr_json_begin_object(&writer);
+    mr_json_name(&writer, "anyOf");
+    enum mr_status status = put_calls(reader, &writer);
+    if (status != MR_OK) {
+        mr_json_writer_drop(&writer);
+        return status;
+    }
+    mr_json_end(&writer);
+    mr_json_end(&writer);
+    status = mr_json_writer_take(&writer, &bytes, &length, &why);
+    if (status == MR_RECORD_TOO_LARGE)
+        return mr_fail(reader->err, MR_INVALID_REQUEST, "the schemas of tools are above %zu bytes",
+                       MR_CONSTRAINT_BYTES_MAX);
+    if (status != MR_OK) return mr_fail(reader->err, status, "%s", why.detail);
+    request->constraint.kind = MR_CONSTRAINT_JSON_SCHEMA;
+    status =
+        mr_request_copy_text(reader, (struct mr_text){bytes, length}, &request->constraint.text);
+    free(bytes);
+    return status;
+}
+
+/* Strict parameters are obeyed where the answer is constrained. */
+static enum mr_status warn_strict(struct mr_request_reader *reader)
+{
+    const struct mr_data *tools = &reader->request->chat.tools;
+    for (size_t i = 0; i < tools->list.count; i++) {
+        const struct mr_data *function = mr_data_get(&tools->list.items[i], "function");
+        const struct mr_data *strict = function ? mr_data_get(function, "strict") : NULL;
+        if (strict && strict->kind == MR_DATA_BOOL && strict->integer)
+            return mr_request_warn(reader,
+                                   "tools[%zu].function.strict has an effect with "
+                                   "tool_choice required or a named tool only",
+                                   i);
+    }
+    return MR_OK;
+}
+
+enum mr_status mr_request_check_tools(struct mr_request_reader *reader)
+{
+    struct mr_request *request = reader->request;
+    struct mr_tool_use *use = &request->tool_use;
+    bool tools = request->chat.tools.kind == MR_DATA_LIST && request->chat.tools.list.count > 0;
+    bool forced = use->choice == MR_TOOL_CHOICE_REQUIRED || use->choice == MR_TOOL_CHOICE_NAMED;
+    if (!tools && forced)
+        return mr_fail(reader->err, MR_INVALID_REQUEST, "tool_choice needs tools");
+    if (!tools) use->choice = MR_TOOL_CHOICE_NONE;
+    if (forced) return constrain(reader);
+    return use->choice == MR_TOOL_CHOICE_AUTO ? warn_strict(reader) : MR_OK;
+}

@@ -1,0 +1,19 @@
+/* request_tools - the fields of a request that say how tools may be called: tool_choice and
+ * parallel_tool_calls as OpenAI writes them. The tools themselves are in request->chat.
+ *
+ * With tool_choice `required`, or a named tool, the answer is constrained to a JSON array of calls,
+ * [{"name": …, "parameters": …}, …], whose parameters obey the schemas of the tools; vLLM does the
+ * same. With `auto` the model is free, and its calls are found in its text (codec/tools).
+ *
+ * Memory: the request's arena. Errors: MR_INVALID_REQUEST with the place in the request. */
+#ifndef MR_CODEC_RECORDS_REQUEST_TOOLS_H
+#define MR_CODEC_RECORDS_REQUEST_TOOLS_H
+
+#include "codec/records/request_lists.h"
+
+mr_request_read mr_request_read_tool_choice, mr_request_read_parallel_calls;
+
+/* Called when all fields are read: checks the tools and sets request->constraint. */
+enum mr_status mr_request_check_tools(struct mr_request_reader *reader);
+
+#endif

@@ -1,0 +1,35 @@
+/* tool_list - the calls found in an answer so far, and the state of the search for more
+ * (codec/tools/tool_calls.h). Types only.
+ *
+ * Memory: texts of calls are in the arena or in the answer's text. */
+#ifndef MR_CODEC_TOOLS_TOOL_LIST_H
+#define MR_CODEC_TOOLS_TOOL_LIST_H
+
+#include "codec/arena.h"
+#include "codec/tools/tool_format.h"
+
+#define MR_TOOL_CALLS_MAX 64u /* calls found in one answer; further ones stay text */
+#define MR_TOOL_WORK_MAX  ((size_t)64 << 20)
+
+struct mr_tool_call {
+    struct mr_text name;
+    struct mr_text arguments; /* a JSON object */
+};
+
+struct mr_tool_calls {
+    /* set by the caller, the rest zero */
+    enum mr_tool_format format;
+    size_t count_max; /* most calls to look for, at most MR_TOOL_CALLS_MAX */
+    struct mr_arena *arena;
+    /* the calls found so far */
+    struct mr_tool_call calls[MR_TOOL_CALLS_MAX];
+    size_t count;
+    /* [place_count] the parts of the text that are calls, markers included, in ascending order */
+    struct mr_text_range places[MR_TOOL_CALLS_MAX];
+    size_t place_count;
+    size_t from;        /* the text before is decided */
+    size_t retry_bytes; /* a call is not complete: no new search before the text has this length */
+    size_t work;        /* bytes read in objects; at MR_TOOL_WORK_MAX the rest stays text */
+};
+
+#endif

@@ -1,0 +1,101 @@
+#include "answers.h"
+
+#include "codec/records/message.h"
+
+struct rig {
+    struct mr_request request;
+    struct mr_choice choice;
+    struct mr_arena *arena;
+};
+
+static void split(struct rig *rig, const char *text)
+{
+    struct mr_error err;
+    rig->arena = mr_arena_create(1 << 20);
+    rig->choice = answer_choice();
+    rig->choice.text = text_of(text);
+    assert_int_equal(mr_message_split(&rig->choice, &rig->request, rig->arena, &err), MR_OK);
+}
+
+static void an_answer_without_tools_stays_as_it_is(void **state)
+{
+    (void)state;
+    struct rig rig = {0};
+    split(&rig, "<think>a</think><tool_call>");
+    assert_false(rig.choice.parsed);
+    assert_int_equal(rig.choice.tool_call_count, 0);
+    mr_arena_destroy(rig.arena);
+}
+
+static void calls_are_taken_out_of_the_content(void **state)
+{
+    (void)state;
+    struct rig rig = {.request.tool_use.format = MR_TOOLS_HERMES};
+    split(&rig, "Wait. <tool_call>{\"name\":\"f\",\"arguments\":{\"a\":1}}</tool_call>\n"
+                "<tool_call>{\"name\":\"g\",\"arguments\":{}}</tool_call>");
+    assert_true(rig.choice.parsed);
+    assert_int_equal(rig.choice.tool_call_count, 2);
+    assert_true(mr_text_is(rig.choice.content, "Wait."));
+    assert_true(mr_text_is(rig.choice.tool_calls[1].name, "g"));
+    assert_null(rig.choice.reasoning.bytes);
+    mr_arena_destroy(rig.arena);
+    rig.request.tool_use.single = true;
+    split(&rig, "<tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call>"
+                "<tool_call>{\"name\":\"g\",\"arguments\":{}}</tool_call>");
+    assert_int_equal(rig.choice.tool_call_count, 1);
+    mr_arena_destroy(rig.arena);
+}
+
+static void reasoning_is_split_off_on_request(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *reasoning, *content;
+    } cases[] = {
+        {"<think>\nwhy\n</think>\n\nso", "why", "so"},
+        {"why</think>so", "why", "so"}, /* the template has opened the tag */
+        {"<think>why", "why", ""},
+        {"<think>", "", ""},
+        {"so", "", "so"},
+        {"so <think>", "", "so <think>"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct rig rig = {.request.tool_use.separate_reasoning = true};
+        split(&rig, cases[i].text);
+        assert_true(mr_text_is(rig.choice.reasoning, cases[i].reasoning));
+        assert_true(mr_text_is(rig.choice.content, cases[i].content));
+        mr_arena_destroy(rig.arena);
+    }
+}
+
+static void a_call_in_the_reasoning_is_none(void **state)
+{
+    (void)state;
+    struct rig rig = {.request.tool_use.format = MR_TOOLS_HERMES};
+    split(&rig, "<think><tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call></think>no");
+    assert_int_equal(rig.choice.tool_call_count, 0);
+    assert_true(mr_text_is(rig.choice.content, "no"));
+    mr_arena_destroy(rig.arena);
+}
+
+static void the_echoed_prompt_is_not_searched(void **state)
+{
+    (void)state;
+    struct rig rig = {.request.tool_use.format = MR_TOOLS_ARRAY,
+                      .request.echoed = text_of("Call: ")};
+    split(&rig, "Call: [{\"name\":\"f\",\"parameters\":{}}]");
+    assert_int_equal(rig.choice.tool_call_count, 1);
+    mr_arena_destroy(rig.arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_answer_without_tools_stays_as_it_is),
+        cmocka_unit_test(calls_are_taken_out_of_the_content),
+        cmocka_unit_test(reasoning_is_split_off_on_request),
+        cmocka_unit_test(a_call_in_the_reasoning_is_none),
+        cmocka_unit_test(the_echoed_prompt_is_not_searched),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,183 @@
+#include "tool_texts.h"
+
+#include <stdio.h>
+
+/* Calls found in the text, fed whole or in prefixes that grow by `step` bytes. */
+static struct mr_tool_calls *find(struct mr_arena *arena, enum mr_tool_format format,
+                                  struct mr_text text, size_t step)
+{
+    struct mr_tool_calls *found = mr_arena_take(arena, sizeof *found);
+    struct mr_error err;
+    assert_non_null(found);
+    found->format = format;
+    found->count_max = MR_TOOL_CALLS_MAX;
+    found->arena = arena;
+    for (size_t length = step; step > 0 && length < text.length; length += step) {
+        size_t before = found->count;
+        struct mr_text part = {text.bytes, length};
+        assert_int_equal(mr_tool_calls_find(found, part, false, &err), MR_OK);
+        assert_true(found->count >= before);
+    }
+    assert_int_equal(mr_tool_calls_find(found, text, true, &err), MR_OK);
+    return found;
+}
+
+static void assert_same(const struct mr_tool_calls *found, const struct tool_text *wanted,
+                        size_t count)
+{
+    if (found->count != count)
+        fail_msg("%s: %zu calls, not %zu in:\n%.*s", mr_tool_format_name(found->format),
+                 found->count, count, (int)wanted->length, wanted->bytes);
+    for (size_t i = 0; i < count; i++) {
+        assert_true(mr_text_is(found->calls[i].name, wanted->names[i]));
+        if (!mr_text_is(found->calls[i].arguments, wanted->arguments[i]))
+            fail_msg("%.*s, not %s", (int)found->calls[i].arguments.length,
+                     found->calls[i].arguments.bytes, wanted->arguments[i]);
+    }
+}
+
+static const enum mr_tool_format formats[] = {MR_TOOLS_HERMES,   MR_TOOLS_GRANITE, MR_TOOLS_LLAMA,
+                                              MR_TOOLS_PYTHONIC, MR_TOOLS_MISTRAL, MR_TOOLS_HARMONY,
+                                              MR_TOOLS_DEEPSEEK, MR_TOOLS_ARRAY};
+#define FORMATS (sizeof formats / sizeof formats[0])
+
+static void calls_are_the_same_whole_and_cut_at_every_byte(void **state)
+{
+    (void)state;
+    size_t calls = 0;
+    for (uint32_t i = 0; i < FORMATS * 500; i++) {
+        struct mr_arena *arena = mr_arena_create(16 << 20);
+        struct tool_text text = tool_text_make(formats[i % FORMATS], i + 1);
+        struct mr_text whole = {text.bytes, text.length};
+        const struct mr_tool_calls *found = find(arena, formats[i % FORMATS], whole, 0);
+        assert_same(found, &text, text.count);
+        assert_same(find(arena, formats[i % FORMATS], whole, 1), &text, text.count);
+        struct mr_text rest = mr_tool_calls_rest(found, whole);
+        if (!mr_text_is(rest, text.prose))
+            fail_msg("%.*s is left, not %s", (int)rest.length, rest.bytes, text.prose);
+        calls += text.count;
+        mr_arena_destroy(arena);
+    }
+    assert_true(calls > FORMATS * 500);
+}
+
+/* Every prefix has the calls that are complete in it, and the rest is the text without them. */
+static void an_unfinished_call_stays_text(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < FORMATS * 25; i++) {
+        struct tool_text text = tool_text_make(formats[i % FORMATS], i + 1);
+        for (size_t length = 0; length < text.length; length++) {
+            struct mr_arena *arena = mr_arena_create(1 << 20);
+            struct mr_text part = {text.bytes, length};
+            const struct mr_tool_calls *found = find(arena, formats[i % FORMATS], part, 0);
+            assert_true(found->count <= text.count);
+            assert_same(found, &text, found->count);
+            size_t kept = length;
+            for (size_t k = 0; k < found->place_count; k++)
+                kept -= found->places[k].end - found->places[k].start;
+            assert_true(mr_tool_calls_rest(found, part).length <= kept);
+            mr_arena_destroy(arena);
+        }
+    }
+}
+
+static void a_damaged_call_stays_text(void **state)
+{
+    (void)state;
+    static const struct {
+        enum mr_tool_format format;
+        const char *text;
+    } cases[] = {
+        {MR_TOOLS_HERMES, "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": }}</tool_call>"},
+        {MR_TOOLS_HERMES, "<tool_call>{\"name\": \"f\"}</tool_call>"},
+        {MR_TOOLS_HERMES, "<tool_call>{\"name\": 7, \"arguments\": {}}</tool_call>"},
+        {MR_TOOLS_HERMES, "<tool_call>{\"name\": \"f\", \"arguments\": [1]}</tool_call>"},
+        {MR_TOOLS_HERMES, "<tool_call>{\"name\": \"f\", \"arguments\": {}} and </tool_call>"},
+        {MR_TOOLS_HERMES, "{\"name\": \"f\", \"arguments\": {}}"},
+        {MR_TOOLS_GRANITE, "<|tool_call|>[]"},
+        {MR_TOOLS_GRANITE, "<|tool_call|>{\"name\": \"f\", \"arguments\": {}}"},
+        {MR_TOOLS_LLAMA, "{\"name\": \"f\", \"parameters\": {}} is a call"},
+        {MR_TOOLS_LLAMA, "I call {\"name\": \"f\", \"parameters\": {}}"},
+        {MR_TOOLS_PYTHONIC, "[f(a=)]"},
+        {MR_TOOLS_PYTHONIC, "[f(a=1), 7]"},
+        {MR_TOOLS_PYTHONIC, "[f(1)]"},
+        {MR_TOOLS_PYTHONIC, "[f(a=b)]"},
+        {MR_TOOLS_PYTHONIC, "[f(a='b)]"},
+        {MR_TOOLS_PYTHONIC, "[f(a=1)] is a call"},
+        {MR_TOOLS_PYTHONIC, "[f(a='\\"},
+        {MR_TOOLS_MISTRAL, "[TOOL_CALLS]f[1]"},
+        {MR_TOOLS_MISTRAL, "[TOOL_CALLS]{\"name\": \"f\"}"},
+        {MR_TOOLS_HARMONY, "to=functions.f {\"a\": 1}<|call|>"},
+        {MR_TOOLS_HARMONY, "to=functions.f<|message|>7<|call|>"},
+        {MR_TOOLS_DEEPSEEK, "<\xef\xbd\x9ctool\xe2\x96\x81"
+                            "call\xe2\x96\x81"
+                            "begin\xef\xbd\x9c>f"},
+        {MR_TOOLS_ARRAY, "[{\"name\": \"f\", \"parameters\": {}}"},
+        {MR_TOOLS_NONE, "<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct mr_arena *arena = mr_arena_create(1 << 20);
+        struct mr_text text = {cases[i].text, strlen(cases[i].text)};
+        const struct mr_tool_calls *found = find(arena, cases[i].format, text, 1);
+        if (found->count > 0) fail_msg("a call in %s", cases[i].text);
+        assert_true(mr_text_equal(mr_tool_calls_rest(found, text), text));
+        mr_arena_destroy(arena);
+    }
+}
+
+static void arguments_may_be_a_text_that_contains_the_object(void **state)
+{
+    (void)state;
+    struct mr_arena *arena = mr_arena_create(1 << 20);
+    const char *text = "<tool_call>{\"arguments\": \"{\\\"a\\\": 1}\", \"name\": \"f\"}";
+    const struct mr_tool_calls *found =
+        find(arena, MR_TOOLS_HERMES, (struct mr_text){text, strlen(text)}, 0);
+    assert_int_equal(found->count, 1);
+    assert_true(mr_text_is(found->calls[0].arguments, "{\"a\": 1}"));
+    mr_arena_destroy(arena);
+}
+
+static void only_so_many_calls_are_looked_for(void **state)
+{
+    (void)state;
+    struct mr_arena *arena = mr_arena_create(1 << 20);
+    struct mr_error err;
+    const char *text = "<tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call>"
+                       "<tool_call>{\"name\":\"g\",\"arguments\":{}}</tool_call>";
+    struct mr_tool_calls found = {.format = MR_TOOLS_HERMES, .count_max = 1, .arena = arena};
+    assert_int_equal(mr_tool_calls_find(&found, (struct mr_text){text, strlen(text)}, true, &err),
+                     MR_OK);
+    assert_int_equal(found.count, 1);
+    assert_true(mr_text_is(found.calls[0].name, "f"));
+    mr_arena_destroy(arena);
+}
+
+/* Half a megabyte of openers, each of which could begin an object that never ends. */
+static void hostile_text_costs_bounded_work(void **state)
+{
+    (void)state;
+    static char text[1 << 19];
+    static const char unit[] = "<tool_call>{\"";
+    struct mr_arena *arena = mr_arena_create(1 << 20);
+    for (size_t at = 0; at < sizeof text; at++)
+        text[at] = unit[at % (sizeof unit - 1)];
+    const struct mr_tool_calls *found =
+        find(arena, MR_TOOLS_HERMES, (struct mr_text){text, sizeof text}, 64);
+    assert_int_equal(found->count, 0);
+    assert_true(found->work <= MR_TOOL_WORK_MAX + sizeof text);
+    mr_arena_destroy(arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(calls_are_the_same_whole_and_cut_at_every_byte),
+        cmocka_unit_test(an_unfinished_call_stays_text),
+        cmocka_unit_test(a_damaged_call_stays_text),
+        cmocka_unit_test(arguments_may_be_a_text_that_contains_the_object),
+        cmocka_unit_test(only_so_many_calls_are_looked_for),
+        cmocka_unit_test(hostile_text_costs_bounded_work),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
