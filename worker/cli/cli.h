@@ -26,6 +26,8 @@ int mr_cli_tail(const struct mr_config *config, struct mr_log *log);
 int mr_cli_cancel(const struct mr_config *config, struct mr_log *log);
 int mr_cli_check(const struct mr_config *config, struct mr_log *log);
 int mr_cli_tokenize(const struct mr_config *config, struct mr_log *log);
+int mr_cli_replay(const struct mr_config *config, struct mr_log *log);
+int mr_cli_top(const struct mr_config *config, struct mr_log *log);
 int mr_cli_topics(const struct mr_config *config, struct mr_log *log);
 int mr_cli_bench(const struct mr_config *config, struct mr_log *log);
 

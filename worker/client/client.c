@@ -68,7 +68,8 @@ static enum mr_status need_topics(struct mr_client *client, struct mr_kafka_admi
     if (status == MR_OK && options->reads)
         status = need_topic(admin, config->results_topic, options->timeout_ms, err);
     if (!options->requests && !options->reads)
-        status = need_topic(admin, config->cancel_topic, options->timeout_ms, err);
+        status = need_topic(admin, options->needs ? options->needs : config->cancel_topic,
+                            options->timeout_ms, err);
     return status;
 }
 

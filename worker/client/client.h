@@ -18,6 +18,7 @@ struct mr_client_options {
     const char *brokers; /* replaces config->brokers; NULL: use config->brokers */
     bool reads;          /* true: read token and result records, from the end of the topics on */
     bool from_beginning; /* with reads: start with the oldest record instead of the end */
+    const char *needs;   /* a topic that must exist, instead of the cancel topic; NULL: none */
     /* false: no topic is created: a mistyped name must not become a topic with the broker's
      * defaults. Those that the client uses must exist, else MR_BACKEND: the ones that it reads; the
      * first requests topic if `requests`; the cancel topic if it does neither. true: missing topics

@@ -121,7 +121,11 @@ struct mr_config {
     bool cache, engine, mix;                /* bench: --cache, --engine, --mix */
     const char *output, *chat;      /* bench: file for the results; tokenize: with a record */
     uint32_t requests, concurrency; /* bench: number of requests; most in flight */
-    double rate;                    /* bench: requests per second; 0: all at once */
+    const char *replay_to;          /* replay: topic; "": where a record came from */
+    uint64_t replay_since_ns, replay_until_ns; /* replay: age of the records; 0: no limit */
+    double replay_speed;                       /* replay: 1: original pace; 0: all at once */
+    bool dry_run, once;                        /* replay; top */
+    double rate;                               /* bench: requests per second; 0: all at once */
     uint32_t prompt_tokens, output_tokens, warmup, repetitions;
     uint64_t seed;
     bool decode, add_special, parse_special; /* the flags of tokenize */

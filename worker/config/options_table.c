@@ -13,8 +13,8 @@
 #define WORKER     (BIT(SERVE) | BIT(DEMO))
 #define ENGINE     (WORKER | BIT(BENCH))
 #define MODEL      (ENGINE | BIT(TOKENIZE))
-#define ASKING     (BIT(SEND) | BIT(BENCH) | BIT(REPLAY)) /* publish requests, read answers */
-#define KAFKA      (BIT(SERVE) | ASKING | BIT(TAIL) | BIT(CANCEL) | BIT(TOPICS))
+#define ASKING     (BIT(SEND) | BIT(BENCH)) /* publish requests, read answers */
+#define KAFKA      (BIT(SERVE) | ASKING | BIT(TAIL) | BIT(CANCEL) | BIT(TOPICS) | BIT(REPLAY))
 #define U32_MAX    4294967295.0
 
 #define AT(field) offsetof(struct mr_config, field)
@@ -109,20 +109,26 @@ const struct mr_option mr_options[] = {
     {"json", MR_OPTION_BOOL, AT(json), "false", BIT(SEND) | BIT(TAIL) | BIT(TOP) | BIT(CHECK) | BIT(TOKENIZE) | BIT(DEMO) | BIT(TOPICS), 0, 0, NULL, NULL, "Print JSON instead of text", false},
     {"wait", MR_OPTION_BOOL, AT(wait), "true", BIT(SEND), 0, 0, NULL, NULL, "Wait for the result and print it; --no-wait prints the request id", false},
     {"stream", MR_OPTION_BOOL, AT(stream), "true", BIT(SEND) | BIT(BENCH), 0, 0, NULL, NULL, "Request token records, so that the answer streams", false},
-    {"timeout", MR_OPTION_DURATION, AT(timeout_ns), "0", ASKING | BIT(TAIL) | BIT(CHECK) | BIT(CANCEL) | BIT(TOPICS), 0, 8.64e13, NULL, "TIME", "Give up after this long; 0 never does", false},
+    {"timeout", MR_OPTION_DURATION, AT(timeout_ns), "0", ASKING | BIT(TAIL) | BIT(CHECK) | BIT(CANCEL) | BIT(TOPICS) | BIT(REPLAY), 0, 8.64e13, NULL, "TIME", "Give up after this long; 0 never does", false},
     {"from-beginning", MR_OPTION_BOOL, AT(from_beginning), "false", BIT(TAIL), 0, 0, NULL, NULL, "Start at the oldest record of each partition instead of the end", false},
     {"partitions", MR_OPTION_U32, AT(partitions), "4", BIT(BROKER) | BIT(DEMO), 1, 1024, NULL, "N", "Partitions of each topic of the embedded broker", false},
     {"requests-partitions", MR_OPTION_U32, AT(requests_partitions), "24", BIT(TOPICS), 1, 100000, NULL, "N", "Partitions of a requests topic that is created: at most so many workers share it, twice as many as workers is better", false},
     {"replicas", MR_OPTION_U32, AT(replicas), "0", BIT(TOPICS), 0, 100, NULL, "N", "Replicas of a topic that is created; 0 is the broker's default", false},
     {"broker-count", MR_OPTION_U32, AT(broker_count), "1", BIT(BROKER), 1, 16, NULL, "N", "Brokers of the embedded cluster", false},
+    {"to", MR_OPTION_TEXT, AT(replay_to), "", BIT(REPLAY), 0, 0, NULL, "TOPIC", "Topic to send to; by default the one that a dead letter came from, else the topic that is read", false},
+    {"since", MR_OPTION_DURATION, AT(replay_since_ns), "0", BIT(REPLAY), 0, 3.2e16, NULL, "TIME", "Only records of the last TIME, by their timestamps; 0 is all", false},
+    {"until", MR_OPTION_DURATION, AT(replay_until_ns), "0", BIT(REPLAY), 0, 3.2e16, NULL, "TIME", "Not the records of the last TIME; 0 leaves none out", false},
+    {"speed", MR_OPTION_DOUBLE, AT(replay_speed), "0", BIT(REPLAY), 0, 1e6, NULL, "X", "Pace: 1 keeps the distances of the records' timestamps, 2 is twice as fast; 0 sends all at once", false},
+    {"dry-run", MR_OPTION_BOOL, AT(dry_run), "false", BIT(REPLAY), 0, 0, NULL, NULL, "Print what would be sent, and send nothing", false},
+    {"once", MR_OPTION_BOOL, AT(once), "false", BIT(TOP), 0, 0, NULL, NULL, "Print one table, of one interval, and end", false},
     {"interval", MR_OPTION_DURATION, AT(interval_ns), "1s", BIT(TOP), 1e8, 3.6e12, NULL, "TIME", "Time between two refreshes of the screen", false},
     {"engine", MR_OPTION_BOOL, AT(engine), "false", BIT(BENCH), 0, 0, NULL, NULL, "Measure the engine in this process, without Kafka", false},
     {"cache", MR_OPTION_BOOL, AT(cache), "false", BIT(BENCH), 0, 0, NULL, NULL, "Measure the prefix cache in this process, without Kafka: --requests prompts that begin with one of 20 texts, with the cache on and off", true},
     {"mix", MR_OPTION_BOOL, AT(mix), "false", BIT(BENCH), 0, 0, NULL, NULL, "Send --requests prompts of 32 to 512 tokens with answers of 64 tokens, instead of one length", false},
-    {"output", MR_OPTION_TEXT, AT(output), "", BIT(BENCH) | BIT(REPLAY), 0, 0, NULL, "FILE", "File that receives the results as JSON", false},
+    {"output", MR_OPTION_TEXT, AT(output), "", BIT(BENCH), 0, 0, NULL, "FILE", "File that receives the results as JSON", false},
     {"requests", MR_OPTION_U32, AT(requests), "200", BIT(BENCH), 1, 10000000, NULL, "N", "Number of requests", false},
     {"concurrency", MR_OPTION_U32, AT(concurrency), "0", BIT(BENCH), 0, 1048576, NULL, "N", "Most requests in flight; 0 is no limit", false},
-    {"rate", MR_OPTION_DOUBLE, AT(rate), "0", BIT(BENCH) | BIT(REPLAY), 0, 1e6, NULL, "R", "Requests per second with Poisson arrivals; 0 sends all at once", false},
+    {"rate", MR_OPTION_DOUBLE, AT(rate), "0", BIT(BENCH), 0, 1e6, NULL, "R", "Requests per second with Poisson arrivals; 0 sends all at once", false},
     {"prompt-tokens", MR_OPTION_U32, AT(prompt_tokens), "512", BIT(BENCH), 1, 1048576, NULL, "N", "Tokens of each prompt", false},
     {"output-tokens", MR_OPTION_U32, AT(output_tokens), "128", BIT(BENCH), 1, 1048576, NULL, "N", "Tokens of each answer", false},
     {"warmup", MR_OPTION_U32, AT(warmup), "1", BIT(BENCH), 0, 1000, NULL, "N", "Requests sent before the measurement and left out of it", false},
@@ -157,7 +163,9 @@ const struct mr_command_entry mr_commands[MR_COMMAND_COUNT] = {
     [MR_COMMAND_CHECK] = {"check", "", "Check the configuration, the model, the broker and Redis",
                           0, 0},
     [MR_COMMAND_TOKENIZE] = {"tokenize", "[TEXT...]", "Print the token ids of a text", 0, MANY},
-    [MR_COMMAND_REPLAY] = {"replay", "FILE", "Send recorded requests again", 1, 1},
+    [MR_COMMAND_REPLAY] = {"replay", "TOPIC [ID...]",
+                           "Send records of a topic again: all, a time range, or some ids", 1,
+                           MANY},
     [MR_COMMAND_TOPICS] = {"topics", "create|check",
                            "Create the topics with settings that millrace needs, or check them", 1,
                            1},

@@ -275,6 +275,26 @@ static void topics_are_created_and_checked(void **state)
     close_broker(&broker);
 }
 
+static void records_are_replayed_to_existing_topics_only(void **state)
+{
+    (void)state;
+    struct broker broker;
+    open_broker(&broker);
+    add_topic(&broker, "millrace.requests", 1);
+    static const char *const commands[][16] = {
+        {"millrace", "send", "--brokers", "BROKERS", "--no-wait", "hello", NULL},
+        {"millrace", "replay", "--brokers", "BROKERS", "--dry-run", "millrace.requests", NULL},
+        {"millrace", "replay", "--brokers", "BROKERS", "millrace.requests", NULL},
+        {"millrace", "replay", "--brokers", "BROKERS", "--to", "typo", "millrace.requests", NULL},
+        {"millrace", "replay", "--brokers", "BROKERS", "typo", NULL}};
+    static const int codes[] = {MR_EXIT_DONE, MR_EXIT_DONE, MR_EXIT_DONE, MR_EXIT_FAILED,
+                                MR_EXIT_FAILED};
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+        assert_int_equal(run_with(&broker, commands[i]), codes[i]);
+    assert_int_equal(partitions_of(&broker, "typo"), 0);
+    close_broker(&broker);
+}
+
 static void a_client_command_talks_to_the_broker_it_is_given(void **state)
 {
     (void)state;
@@ -297,6 +317,7 @@ int main(void)
         cmocka_unit_test(commands_end_with_the_code_of_what_happened),
         cmocka_unit_test(a_client_command_talks_to_the_broker_it_is_given),
         cmocka_unit_test(clients_create_no_topics),
+        cmocka_unit_test(records_are_replayed_to_existing_topics_only),
         cmocka_unit_test(topics_are_created_and_checked),
         cmocka_unit_test(all_bytes_of_stdin_are_tokenized),
         cmocka_unit_test(a_chat_is_rendered_and_tokenized),

@@ -433,9 +433,12 @@ static const struct {
     {MR_COMMAND_TAIL, " config print-config help brokers prefix tokens-topic results-topic kafka "
                       "json timeout from-beginning "},
     {MR_COMMAND_CANCEL, " config print-config help brokers prefix cancel-topic kafka timeout "},
-    {MR_COMMAND_TOP, " config print-config help json interval "},
-    {MR_COMMAND_REPLAY, " config print-config help brokers prefix requests-topic tokens-topic "
-                        "results-topic kafka msgpack timeout output rate "},
+    {MR_COMMAND_TOP, " config print-config help json interval once "},
+    {MR_COMMAND_REPLAY, " config print-config help brokers prefix kafka timeout to since until "
+                        "speed dry-run "},
+    {MR_COMMAND_TOPICS, " config print-config help brokers prefix requests-topic tokens-topic "
+                        "results-topic cancel-topic dlq-topic reply-topic kafka max-record-bytes "
+                        "json timeout requests-partitions replicas "},
     {MR_COMMAND_TOKENIZE, " config print-config help model json decode add-special "
                           "parse-special chat chat-template "},
 };
