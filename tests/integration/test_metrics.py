@@ -2,7 +2,8 @@
 """Every end of a request is counted once. One request for each finish reason and each error code of the contract goes to
 a worker with two tenants; the whole page /metrics is read before and after. Exactly one series of
 millrace_requests_finished_total must have grown, by one, and it must name reason, code, topic and tenant; a dead letter
-must be counted if and only if one is due. Then twenty tenants: the page keeps its size bound.
+must be counted if and only if one is due. Then twenty tenants: the page keeps its size bound. And every metric that the alerts
+and the dashboard name is exported.
 
 Needs what docker/deps.sh test installs (confluent_kafka in .deps/python)."""
 
@@ -64,6 +65,8 @@ CASES = [
     case("rejected", "prompt_too_long", prompt="word " * 500),
     case("rejected", "invalid_token_id", prompt_token_ids=[10_000_000]),
     case("rejected", "model_not_found", prompt="x", model="another"),
+    case("rejected", "unsupported_content", messages=[{"role": "user", "content": [
+        {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}]}]),
     case("rejected", "unsupported", prompt="x", response_format={"type": "json_schema", "json_schema": {
         "name": "s", "schema": {"type": "object", "patternProperties": {"^a": {"not": {"type": "null"}}}}}}),
 ]
@@ -235,14 +238,30 @@ def check_many_tenants(stack, broker):
     print(f"20 tenants: {len(series)} series, {size} bytes")
 
 
+def check_dashboard_and_rules(worker):
+    """Every metric that the alerts and the dashboard name is exported."""
+    exported = set(re.findall(r"^# TYPE (\S+) ", worker.page(), re.M))
+    for path in ("docker/prometheus/rules.yaml", "docker/grafana/millrace.json"):
+        text = (ROOT / path).read_text()
+        expressions = ([panel["expr"] for each in json.loads(text)["panels"] for panel in each["targets"]]
+                       if path.endswith(".json") else re.findall(r"expr: (?:>-\n)?(.*?)\n +(?:for|labels):", text, re.S))
+        assert len(expressions) >= 10, f"{path}: {len(expressions)} expressions"
+        for expression in expressions:
+            names = re.findall(r"\b(?:millrace|process)_[a-z0-9_]+", expression)
+            names = {re.sub(r"_bucket$", "", name) for name in names}
+            assert names and names <= exported, f"{path}: not exported: {names - exported} in {expression}"
+
+
 def main():
     check_contract()
     options = ["--requests-topic", "millrace.red,tenant=red,strict", "--requests-topic", "millrace.blue,tenant=blue",
                "--requests-topic", "millrace.brief,tenant=blue,run=1ms", "--context-tokens", "96",
-               "--max-record-bytes", "64KiB", "--attempts-max", "1"]
+               "--max-record-bytes", "64KiB", "--attempts-max", "1",
+               "--redis", "redis://127.0.0.1:1/0"]  # nobody answers there; its metrics are on the page all the same
     with contextlib.ExitStack() as stack:
         broker = Broker(stack)
         worker = Worker(stack, broker, *options)
+        check_dashboard_and_rules(worker)
         check_cases(broker, worker)
         check_duplicates(broker, worker)
         check_poison(stack, broker, worker, options)

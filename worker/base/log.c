@@ -60,6 +60,11 @@ void mr_log_destroy(struct mr_log *log)
     free(log);
 }
 
+bool mr_log_is_json(const struct mr_log *log)
+{
+    return log && log->json;
+}
+
 /* ---- suppressing repeated messages ---- */
 
 static struct kind *find_kind(struct mr_log *log, const char *fmt)

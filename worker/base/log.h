@@ -48,6 +48,8 @@ enum mr_status mr_log_create(struct mr_log **out, const struct mr_log_options *o
 /* log may be NULL. */
 void mr_log_destroy(struct mr_log *log);
 
+/* Whether lines are written as JSON. log may be NULL: false. */
+bool mr_log_is_json(const struct mr_log *log);
 /* Writes one line. place may be NULL. fmt must be a string literal, because its address identifies
  * the message when repeated lines are suppressed (MR_LOG_BURST). */
 void mr_log_write(struct mr_log *log, enum mr_log_level level, const struct mr_log_place *place,
