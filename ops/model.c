@@ -18,6 +18,8 @@ struct mr_model {
     /* The model's files; the weight files are closed after loading. */
     struct mr_model_source source;
     struct mr_compute *compute;
+    enum mr_weight_numbers numbers;
+    char numerics[64];
     struct mr_weights weights;
     struct mr_rope_table ropes[MR_ROPES_MAX];
     struct mr_kv_groups kv;
@@ -38,9 +40,10 @@ enum mr_status mr_model_check_options(const struct mr_model_options *options, st
     if (device.kind != MR_DEVICE_CPU)
         return mr_fail(err, MR_BAD_CONFIG, "device \"%.32s\" is not supported yet; cpu is",
                        options->device);
-    if (options->dtype != MR_DTYPE_AUTO && options->dtype != MR_DTYPE_BF16 &&
-        options->dtype != MR_DTYPE_F32)
-        return mr_fail(err, MR_BAD_CONFIG, "this device computes in bf16 or f32 only");
+    if (options->dtype == MR_DTYPE_F16)
+        return mr_fail(err, MR_BAD_CONFIG,
+                       "the CPU does not compute in fp16; bf16, fp32, int8 "
+                       "and int4 are supported");
     if (options->rows_max == 0 || options->sequences_max == 0)
         return mr_fail(err, MR_BAD_CONFIG, "a step must have room for a row and a sequence");
     return MR_OK;
@@ -61,6 +64,10 @@ static enum mr_status set_up(struct mr_model *model, const struct mr_model_optio
     enum mr_status status = mr_model_check_options(options, err);
     if (status == MR_OK) status = mr_device_parse(options->device, &device, err);
     if (status == MR_OK) status = mr_cpu_backend.open(&model->compute, device, number, err);
+    model->numbers = options->dtype == MR_DTYPE_AUTO   ? MR_WEIGHTS_STORED
+                     : options->dtype == MR_DTYPE_INT8 ? MR_WEIGHTS_INT8
+                     : options->dtype == MR_DTYPE_INT4 ? MR_WEIGHTS_INT4
+                                                       : MR_WEIGHTS_FLOAT;
     uint32_t threads = options->thread_count > 0 ? options->thread_count : mr_parallel_core_count();
     return status == MR_OK ? mr_parallel_set_thread_count(threads, err) : status;
 }
@@ -91,6 +98,7 @@ static enum mr_status pack_weights(struct mr_model *model, const struct mr_model
                                    .tensors = model->source.tensors,
                                    .gguf_names = model->source.gguf_names,
                                    .compute = model->compute,
+                                   .numbers = model->numbers,
                                    .digest = digest,
                                    .progress = options->progress,
                                    .progress_context = options->progress_context};
@@ -212,12 +220,22 @@ static void fill_kv_identity(struct mr_model *model)
     struct mr_model_info *info = &model->info;
     describe_ropes(model);
     info->window_tokens = model->source.config.window;
-    info->kv_dtype = info->dtype;
+    info->kv_dtype = mr_number_name(model->compute->number);
     static const char *const int8_of[] = {"int8 of f32", "int8 of bf16", "int8 of f16"};
     if (model->kv.int8) info->kv_dtype = int8_of[model->compute->number];
     const struct mr_backend *backend = model->compute->backend;
     info->kv_layout = model->kv.sliding ? backend->kv_layout_sliding : backend->kv_layout;
-    info->numerics = backend->numerics(model->compute);
+    snprintf(model->numerics, sizeof(model->numerics), "%s%s%s", backend->numerics(model->compute),
+             model->weights.quantized ? " " : "", model->weights.quantized ? info->dtype : "");
+    info->numerics = model->numerics;
+}
+
+static const char *dtype_name(const struct mr_model *model)
+{
+    static const char *const integers[] = {
+        [MR_WEIGHTS_STORED] = "quantized", [MR_WEIGHTS_INT8] = "int8", [MR_WEIGHTS_INT4] = "int4"};
+    return model->weights.quantized ? integers[model->numbers]
+                                    : mr_number_name(model->compute->number);
 }
 
 static void fill_info(struct mr_model *model)
@@ -225,7 +243,7 @@ static void fill_info(struct mr_model *model)
     struct mr_model_info *info = &model->info;
     const struct mr_model_source *source = &model->source;
     fill_sizes(info, &source->config);
-    info->dtype = mr_number_name(model->compute->number);
+    info->dtype = dtype_name(model);
     fill_kv_identity(model);
     snprintf(info->name, sizeof(info->name), "%s", source->name);
     snprintf(info->architecture, sizeof(info->architecture), "%s", source->config.family->name);

@@ -346,6 +346,29 @@ static enum mr_status read_transposed(struct mr_weight_loader *loader,
     return MR_OK;
 }
 
+/* Fills in the bands of a layer that has integer weights. Experts in tensors of their own, which
+ * may be of several storages, are not computed as stored. */
+static void choose_bands(struct mr_weight_loader *loader, const struct mr_linear_plan *plan,
+                         struct mr_weight_rows *rows, struct mr_linear_spec *spec)
+{
+    const enum mr_weight_numbers numbers = loader->spec->numbers;
+    const enum mr_weight_part part = plan->shares[0].part;
+    const bool table = part == MR_WEIGHT_EMBEDDING || part == MR_WEIGHT_HEAD;
+    const bool alone = part == MR_WEIGHT_EXPERT_GATE || part == MR_WEIGHT_EXPERT_DOWN;
+    if (!loader->spec->compute->backend->integer_weights) return;
+    if (numbers == MR_WEIGHTS_FLOAT || part == MR_WEIGHT_ROUTER || part == MR_WEIGHT_SHARED_SWITCH)
+        return;
+    if (numbers == MR_WEIGHTS_STORED) {
+        spec->band_count = alone ? 0 : mr_weight_rows_bands(rows, spec->bands);
+        spec->stored = mr_weight_rows_bytes;
+    } else {
+        spec->band_count = 1;
+        spec->bands[0] = (struct mr_quant_band){
+            spec->out_size, numbers == MR_WEIGHTS_INT4 && !table ? MR_QUANT_Q4_0 : MR_QUANT_INT8};
+    }
+    if (spec->band_count > 0) loader->quantized = true;
+}
+
 static enum mr_status pack(struct mr_weight_loader *loader, const struct mr_linear_plan *plan,
                            struct mr_weight_rows *rows, struct mr_linear **out)
 {
@@ -358,6 +381,7 @@ static enum mr_status pack(struct mr_weight_loader *loader, const struct mr_line
                                   .source_context = rows,
                                   .bias = bias,
                                   .scale = plan->scale};
+    choose_bands(loader, plan, rows, &spec);
     struct mr_compute *compute = loader->spec->compute;
     status = compute->backend->linear_create(compute, out, &spec, loader->err);
     free(bias);

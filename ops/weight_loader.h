@@ -14,11 +14,21 @@
 #include "ops/weight_rows.h"
 #include "ops/weights_digest.h"
 
+/* What the weights of linear layers become, if the backend has integer weights. The router of
+ * experts stays in floats. */
+enum mr_weight_numbers {
+    MR_WEIGHTS_FLOAT,  /* bf16 or f32 */
+    MR_WEIGHTS_STORED, /* the integers of the files where they have a format of ops/cpu/quant */
+    MR_WEIGHTS_INT8,   /* int8, a scale for each output */
+    MR_WEIGHTS_INT4    /* 4 bits in groups of 32; embedding and output layer as INT8 */
+};
+
 struct mr_weights_spec {
     const struct mr_model_config *config;
     const struct mr_tensor_table *tensors;
-    bool gguf_names;                  /* true: tensors have GGUF's names; false: Hugging Face's */
-    struct mr_compute *compute;       /* gets the weights; NULL when only checking */
+    bool gguf_names;            /* true: tensors have GGUF's names; false: Hugging Face's */
+    struct mr_compute *compute; /* gets the weights; NULL when only checking */
+    enum mr_weight_numbers numbers;
     struct mr_weights_digest *digest; /* gets each tensor that is read; NULL: none */
     /* Called after each loaded tensor; may be NULL. */
     void (*progress)(void *context, uint64_t done_bytes, uint64_t total_bytes);
@@ -31,7 +41,8 @@ struct mr_weight_loader {
     struct mr_tensor_naming naming;
     uint64_t done_bytes, total_bytes;
     uint64_t parameter_count, packed_bytes;
-    bool *used; /* [tensors->count]; true: the model uses the tensor */
+    bool quantized; /* a linear layer has integer weights */
+    bool *used;     /* [tensors->count]; true: the model uses the tensor */
     bool checks_only;
 };
 

@@ -82,6 +82,48 @@ void mr_weight_rows_read(void *context, uint32_t row, float *out)
     if (rows->columns.size > 0) pad_columns(rows->columns, rows->width, out);
 }
 
+/* ---- rows as they are stored ---- */
+
+_Static_assert(MR_QUANT_BANDS_MAX >= MR_WEIGHT_SHARES_MAX, "each share may have its own storage");
+
+static uint32_t join_bands(struct mr_quant_band *bands, uint32_t count)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 1; i < count; i++)
+        if (bands[i].format == bands[kept].format)
+            bands[kept].rows += bands[i].rows;
+        else
+            bands[++kept] = bands[i];
+    for (uint32_t i = 0; i < kept; i++)
+        if (bands[i].rows % MR_QUANT_COLUMNS != 0) return 0;
+    return kept + 1;
+}
+
+uint32_t mr_weight_rows_bands(const struct mr_weight_rows *rows,
+                              struct mr_quant_band bands[MR_QUANT_BANDS_MAX])
+{
+    if (rows->columns.size > 0) return 0;
+    for (uint32_t i = 0; i < rows->share_count; i++) {
+        const struct mr_weight_share *share = &rows->shares[i];
+        const enum mr_quant_format format = mr_quant_format_of(share->weight->storage);
+        if (format == MR_QUANT_NONE || share->transposed) return 0;
+        bands[i] = (struct mr_quant_band){share->row_count, format};
+        if (rows->alternate && format != bands[0].format) return 0;
+    }
+    return join_bands(bands, rows->share_count);
+}
+
+const unsigned char *mr_weight_rows_bytes(void *context, uint32_t row)
+{
+    const struct mr_weight_rows *rows = context;
+    const struct place place = locate(rows, row);
+    if (place.row == PADDING) return NULL;
+    const struct mr_stored_tensor *weight = place.share->weight;
+    const size_t row_bytes = rows->width / mr_storage_block_numbers(weight->storage) *
+                             mr_storage_block_bytes(weight->storage);
+    return weight->bytes + (place.share->first_row + place.row) * row_bytes;
+}
+
 /* ---- biases ---- */
 
 /* Fills in the biases of one share. stored: room for a row of the bias tensor, which has the biases

@@ -13,6 +13,7 @@
 #ifndef MR_OPS_WEIGHT_ROWS_H
 #define MR_OPS_WEIGHT_ROWS_H
 
+#include "ops/cpu/quant/quant.h"
 #include "ops/files/tensor_table.h"
 
 #define MR_WEIGHT_SHARES_MAX 3u
@@ -48,6 +49,15 @@ uint32_t mr_weight_rows_count(const struct mr_weight_rows *rows);
 /* Writes row `row` of the layer to out as floats: [width]. Usable as an mr_row_source
  * (ops/backend/step.h); context: the struct mr_weight_rows. */
 void mr_weight_rows_read(void *context, uint32_t row, float *out);
+/* Fills in the bands of a layer that computes with the integers of the files, and returns their
+ * count: neighbouring rows of one storage each. Returns 0 when that is not possible: a storage has
+ * no such format, columns are padded or transposed, or rows of two storages alternate. */
+uint32_t mr_weight_rows_bands(const struct mr_weight_rows *rows,
+                              struct mr_quant_band bands[MR_QUANT_BANDS_MAX]);
+/* Returns the bytes of row `row` in the files, NULL for a row of padding. Usable as an
+ * mr_row_bytes (ops/backend/step.h) for rows that have bands; context: the struct mr_weight_rows.
+ */
+const unsigned char *mr_weight_rows_bytes(void *context, uint32_t row);
 /* Sets *out to a new array of the biases, in the order of the layer's rows, which the caller frees:
  * zeros for a tensor without bias, NULL when no tensor has a bias. Errors: MR_NOMEM. */
 enum mr_status mr_weight_rows_bias(const struct mr_weight_rows *rows, float **out,

@@ -227,6 +227,7 @@ static enum mr_status load(struct mr_weights *out, const struct mr_weights_spec 
     mr_weight_loader_end(&loader);
     weights.parameter_count = loader.parameter_count;
     weights.packed_bytes = loader.packed_bytes;
+    weights.quantized = loader.quantized;
     if (status != MR_OK) {
         mr_weights_destroy(&weights);
         return status;

@@ -39,6 +39,7 @@ struct mr_weights {
     struct mr_linear *head;      /* output layer, [vocab_size, hidden_size] */
     struct mr_linear *embedding; /* the same pointer as head when the model ties them */
     uint64_t parameter_count, packed_bytes;
+    bool quantized; /* some linear layers have integer weights */
 };
 
 enum mr_status mr_weights_load(struct mr_weights *out, const struct mr_weights_spec *spec,

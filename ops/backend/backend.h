@@ -24,7 +24,8 @@ struct mr_compute { /* an opened device; a backend keeps its own fields behind t
 
 struct mr_backend {
     const char *name;
-    bool numbers[3]; /* by enum mr_number: the formats that the backend computes in */
+    bool numbers[3];      /* by enum mr_number: the formats that the backend computes in */
+    bool integer_weights; /* linear_create takes bands */
     /* Layouts of exported blocks of models without and with sliding-window slots. Backends with the
      * same layout and `numerics` may exchange blocks. */
     const char *kv_layout, *kv_layout_sliding;

@@ -6,6 +6,7 @@
 #define MR_OPS_BACKEND_STEP_H
 
 #include "ops/backend/device.h"
+#include "ops/cpu/quant/format.h"
 
 struct mr_vector; /* numbers in fp32, such as the weights of a norm */
 struct mr_rope;   /* the tables of a rotary embedding */
@@ -19,10 +20,19 @@ struct mr_step;   /* the buffers of a step */
  */
 typedef void (*mr_row_source)(void *context, uint32_t row, float *out);
 
+/* Returns row `row` as it is stored, in the format of the row's band; NULL for zeros. */
+typedef const unsigned char *(*mr_row_bytes)(void *context, uint32_t row);
+
 struct mr_linear_spec {
     uint32_t out_size, in_size;
     mr_row_source source;
-    void *source_context;
+    void *source_context; /* of `stored` too */
+    /* For backends with integer_weights: the formats of the rows, made of `stored`'s bytes; INT8,
+     * and Q4_0 without `stored`, of `source`'s floats. No bands: weights are numbers of the
+     * device. */
+    struct mr_quant_band bands[MR_QUANT_BANDS_MAX];
+    uint32_t band_count;
+    mr_row_bytes stored;
     const float *bias; /* [out_size]; NULL: none */
     float scale;       /* 0 counts as 1 */
 };

@@ -100,6 +100,7 @@ struct expert_run {
     uint32_t *rows;
     float *factors;
     unsigned char *gathered, *gated;
+    unsigned char *quantized;  /* gated, when down has integer weights */
     struct expert_part *parts; /* [expert_count + 1]; the last marks the end */
 };
 
@@ -121,8 +122,12 @@ static size_t place(struct expert_run *run, const struct mr_cpu_expert_buffers *
     run->weights = take(memory, &used, slots, sizeof *run->weights);
     run->rows = take(memory, &used, slots, sizeof *run->rows);
     run->factors = take(memory, &used, slots, sizeof *run->factors);
-    run->gathered = take(memory, &used, slots * buffers->hidden_size, number);
+    const size_t hidden_bytes = buffers->hidden_size * number;
+    const size_t quantized_bytes = mr_quant_row_bytes(buffers->hidden_size);
+    run->gathered =
+        take(memory, &used, slots, hidden_bytes > quantized_bytes ? hidden_bytes : quantized_bytes);
     run->gated = take(memory, &used, slots * buffers->ffn_size, number);
+    run->quantized = take(memory, &used, slots, mr_quant_row_bytes(buffers->ffn_size));
     run->parts = take(memory, &used, (size_t)buffers->expert_count + 1, sizeof *run->parts);
     return used;
 }
@@ -143,6 +148,8 @@ static size_t units_of(const struct mr_cpu_expert_layer *layer, uint32_t expert,
     const struct mr_cpu_linear *gate_up = layer->gate_up[expert], *down = layer->down[expert];
     MR_ASSERT(gate_up->in_size == layer->gate_up[0]->in_size);
     MR_ASSERT(gate_up->bf16 == layer->gate_up[0]->bf16 && down->bf16 == gate_up->bf16);
+    MR_ASSERT(!gate_up->band_count == !layer->gate_up[0]->band_count);
+    MR_ASSERT(!down->band_count == !layer->down[0]->band_count);
     MR_ASSERT(gate_up->out_size == 2 * down->in_size && down->out_size == gate_up->in_size);
     MR_ASSERT(down->in_size == layer->down[0]->in_size);
     const struct mr_cpu_linear_cut cut =
@@ -173,9 +180,18 @@ static void sort_slots(struct expert_run *run)
     }
 }
 
+/* The input of each slot: a copy of its row, quantized when gate_up has integer weights. */
 static void gather_slots(void *context, size_t begin, size_t end)
 {
     const struct expert_run *run = context;
+    const struct mr_cpu_linear *gate_up = run->layer->gate_up[0];
+    if (gate_up->band_count > 0) {
+        const size_t bytes = mr_cpu_linear_x_bytes(gate_up);
+        for (size_t slot = begin; slot < end; slot++)
+            gate_up->ops->quant->row(run->x + run->rows[slot] * run->x_bytes, gate_up->in_size,
+                                     gate_up->bf16, run->gathered + slot * bytes);
+        return;
+    }
     for (size_t slot = begin; slot < end; slot++)
         memcpy(run->gathered + slot * run->x_bytes, run->x + run->rows[slot] * run->x_bytes,
                run->x_bytes);
@@ -193,9 +209,9 @@ static void run_gate_up(void *context, size_t begin, size_t end)
         if (part[1].first_unit <= begin) continue;
         const struct mr_cpu_linear *linear = layer->gate_up[e];
         const size_t gated_bytes = (size_t)linear->out_size / 2 * (linear->bf16 ? 2 : 4);
-        const struct mr_cpu_linear_cut cut =
-            mr_cpu_linear_cut(linear, run->gathered + part->first * run->x_bytes, part->count,
-                              layer->activation, run->gated + part->first * gated_bytes);
+        const struct mr_cpu_linear_cut cut = mr_cpu_linear_cut(
+            linear, run->gathered + part->first * mr_cpu_linear_x_bytes(linear), part->count,
+            layer->activation, run->gated + part->first * gated_bytes);
         const size_t last = part[1].first_unit < end ? part[1].first_unit : end;
         mr_cpu_linear_units(&cut, begin - part->first_unit, last - part->first_unit);
         begin = last;
@@ -211,9 +227,10 @@ static void run_down(void *context, size_t begin, size_t end)
         const struct expert_part *part = &run->parts[e];
         if (part->count == 0) continue;
         const struct mr_cpu_linear *linear = layer->down[e];
-        const size_t gated_bytes = (size_t)linear->in_size * (linear->bf16 ? 2 : 4);
-        struct mr_cpu_linear_cut cut = mr_cpu_linear_cut(
-            linear, run->gated + part->first * gated_bytes, part->count, MR_CPU_ADD_F32, run->out);
+        const unsigned char *x = linear->band_count > 0 ? run->quantized : run->gated;
+        struct mr_cpu_linear_cut cut =
+            mr_cpu_linear_cut(linear, x + part->first * mr_cpu_linear_x_bytes(linear), part->count,
+                              MR_CPU_ADD_F32, run->out);
         cut.targets = run->rows + part->first;
         cut.factors = run->factors + part->first;
         for (size_t block = 0; block < cut.block_count; block++)
@@ -249,5 +266,7 @@ void mr_cpu_experts_run(const struct mr_cpu_expert_layer *layer,
     sort_slots(&run);
     mr_parallel_for(run.slot_count, GATHER_GRAIN_BYTES / run.x_bytes + 1, gather_slots, &run);
     mr_parallel_for(run.parts[layer->routing.expert_count].first_unit, 2, run_gate_up, &run);
+    if (layer->down[0]->band_count > 0)
+        mr_cpu_linear_quantize(layer->down[0], run.gated, run.slot_count, run.quantized);
     mr_parallel_for((layer->down[0]->panel_count + 1) / 2, 1, run_down, &run);
 }

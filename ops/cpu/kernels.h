@@ -15,6 +15,7 @@
 #define MR_OPS_CPU_KERNELS_H
 
 #include "codec/status.h"
+#include "ops/cpu/quant/quant.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,19 +28,29 @@ enum mr_cpu_level mr_cpu_level(enum mr_cpu_level wanted);
 const char *mr_cpu_level_name(enum mr_cpu_level level);
 
 /* ---- linear: y = scale * (x W^T + bias), weights packed once ---- */
-struct mr_cpu_linear; /* weights [out_size, in_size] in one packed copy, bf16 or f32 */
+struct mr_cpu_linear; /* weights [out_size, in_size] in one packed copy */
 
 /* Writes row `row` of a weight matrix as in_size floats. Runs on any thread of the parallel
  * team. */
 typedef void (*mr_cpu_row_source)(void *context, uint32_t row, float *out);
 
+/* Returns row `row` as it is stored, in its band's format; NULL for zeros. Any thread as well. */
+typedef const unsigned char *(*mr_cpu_row_bytes)(void *context, uint32_t row);
+
 struct mr_cpu_linear_spec {
     uint32_t out_size, in_size;
-    bool bf16;
+    bool
+        bf16; /* x, and the outputs of gated epilogues: bf16 or f32; so are weights without bands */
     mr_cpu_row_source source;
     void *source_context;
-    const float *bias; /* [out_size], or NULL for no bias; mr_cpu_linear_create copies it */
-    float scale;       /* y = scale * (x W^T + bias); 0, as in a zeroed spec, counts as 1 */
+    /* With bands the weights are integers, and each step quantizes x (ops/cpu/quant/quant.h).
+     * MR_QUANT_INT8 is made of `source`'s floats, the other formats of `stored`'s bytes, of the
+     * same context; stored may be NULL with Q4_0, which is then made of floats too. */
+    struct mr_quant_band bands[MR_QUANT_BANDS_MAX];
+    uint32_t band_count;
+    mr_cpu_row_bytes stored; /* its context: source_context */
+    const float *bias;       /* [out_size], or NULL for no bias; mr_cpu_linear_create copies it */
+    float scale;             /* y = scale * (x W^T + bias); 0, as in a zeroed spec, counts as 1 */
     enum mr_cpu_level level;
 };
 /* Errors: MR_NOMEM; MR_UNSUPPORTED when in_size is 0, or odd with bf16. */
@@ -109,8 +120,8 @@ void mr_cpu_route(const struct mr_cpu_routing *routing, const float *logits, uin
                   uint32_t *experts, float *weights);
 
 struct mr_cpu_expert_layer {
-    /* [expert_count] each, all of the same shapes and dtype: hidden to 2 * ffn, and ffn to hidden
-     */
+    /* [expert_count] each, all of the same shapes and dtype, with integer weights in all or none:
+     * hidden to 2 * ffn, and ffn to hidden */
     struct mr_cpu_linear *const *gate_up, *const *down;
     struct mr_cpu_routing routing;
     enum mr_cpu_epilogue activation; /* of gate_up: one of the gated ones */

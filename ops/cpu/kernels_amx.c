@@ -13,5 +13,6 @@
 #include "ops/cpu/search_body.h"
 
 #define ATTEND attend_tiles
+#define QUANT  mr_quant_ops_avx512
 #define TABLE  mr_cpu_ops_amx
 #include "ops/cpu/table_body.h"

@@ -12,5 +12,6 @@
 #include "ops/cpu/search_body.h"
 
 #define ATTEND attend_panels
+#define QUANT  mr_quant_ops_avx2
 #define TABLE  mr_cpu_ops_avx2
 #include "ops/cpu/table_body.h"

@@ -15,5 +15,6 @@
 #include "ops/cpu/search_body.h"
 
 #define ATTEND attend_panels
+#define QUANT  mr_quant_ops_avx512
 #define TABLE  mr_cpu_ops_avx512
 #include "ops/cpu/table_body.h"

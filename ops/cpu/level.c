@@ -27,7 +27,7 @@ enum mr_cpu_level mr_cpu_level(enum mr_cpu_level wanted)
     bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
     bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                   __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
-                  __builtin_cpu_supports("avx512bf16");
+                  __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bf16");
     /* The question about tiles costs several microseconds in a virtual machine, which traps CPUID.
      */
     const bool may_be_amx = wanted == MR_CPU_BEST || wanted == MR_CPU_AMX;

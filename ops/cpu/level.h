@@ -17,6 +17,7 @@
 #define MR_OPS_CPU_LEVEL_H
 
 #include "ops/cpu/kernels.h"
+#include "ops/cpu/quant/quant.h"
 
 #define MR_PANEL_COLUMNS 16u
 #define MR_PANEL_BYTES   64u /* bytes of one row of a panel */
@@ -125,6 +126,7 @@ struct mr_cpu_ops {
      * levels give the same bytes. */
     bool (*pack_int8)(const struct mr_cpu_int8 *half, unsigned char *out);
     void (*unpack_int8)(const struct mr_cpu_int8 *half, const unsigned char *in);
+    const struct mr_quant_ops *quant; /* weights of 4 to 8 bits */
 };
 
 /* Returns the table of functions of the level mr_cpu_level(wanted). */

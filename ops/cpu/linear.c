@@ -14,6 +14,11 @@
 #define HUGE_PAGE_BYTES ((size_t)2 << 20)
 #define SUMS_FLOATS     (ROW_BLOCK * 2u * MR_PANEL_COLUMNS)
 #define UNITS_GRAIN     2u
+/* Rows of x are quantized on the stack, as many at a time as fit: 128 rows of 2,730 numbers. */
+#define QUANT_BYTES      ((size_t)1 << 19)
+#define INPUTS_MAX       ((uint32_t)(QUANT_BYTES / 3u * 2u / MR_QUANT_GROUP * MR_QUANT_GROUP))
+#define QUANT_GRAIN_ROWS 8u
+#define Q4_0_BYTES       18u
 
 static size_t panel_bytes(const struct mr_cpu_linear *linear)
 {
@@ -90,19 +95,63 @@ static void pack_panel(const struct linear_pack *pack, uint32_t panel, unsigned 
     transpose_panel(words, linear->word_count, linear->words + panel * panel_bytes(linear));
 }
 
+/* Reads 16 rows as floats to numbers[16][in_size]. */
+static void read_rows(const struct linear_pack *pack, uint32_t first, float *numbers)
+{
+    const uint32_t in_size = pack->linear->in_size;
+    for (uint32_t i = 0; i < MR_PANEL_COLUMNS; i++, numbers += in_size)
+        if (first + i < pack->linear->out_size)
+            pack->spec->source(pack->spec->source_context, first + i, numbers);
+        else
+            memset(numbers, 0, in_size * sizeof *numbers);
+}
+
+static void pack_quantized(const struct linear_pack *pack, uint32_t panel, unsigned char *scratch)
+{
+    const struct mr_cpu_linear *linear = pack->linear;
+    const struct mr_cpu_panels *band = linear->bands;
+    const uint32_t first = panel * MR_PANEL_COLUMNS;
+    const uint32_t groups = mr_quant_group_count(linear->in_size);
+    const unsigned char *rows[MR_PANEL_COLUMNS] = {NULL};
+    float *numbers = (float *)(void *)scratch;
+    while (panel >= band->end)
+        band++;
+    unsigned char *to = band->words + (panel - band->first) * band->bytes_each;
+    if (band->format == MR_QUANT_INT8) {
+        read_rows(pack, first, numbers);
+        mr_quant_pack_int8(linear->in_size, numbers, to);
+        return;
+    }
+    unsigned char *blocks = scratch + linear->in_size * sizeof *numbers;
+    for (uint32_t i = 0; i < MR_PANEL_COLUMNS && first + i < linear->out_size; i++) {
+        if (pack->spec->stored) {
+            rows[i] = pack->spec->stored(pack->spec->source_context, first + i);
+            continue;
+        }
+        pack->spec->source(pack->spec->source_context, first + i, numbers);
+        mr_quant_to_q4_0(linear->in_size, numbers, blocks);
+        rows[i] = blocks;
+        blocks += (size_t)groups * Q4_0_BYTES;
+    }
+    mr_quant_pack(band->format, groups * MR_QUANT_GROUP, rows, to);
+}
+
 static void pack_panels(void *context, size_t begin, size_t end)
 {
     const struct linear_pack *pack = context;
     unsigned char *scratch = pack->scratch + mr_parallel_thread_index() * pack->scratch_bytes;
     for (size_t panel = begin; panel < end; panel++)
-        pack_panel(pack, (uint32_t)panel, scratch);
+        if (pack->linear->band_count > 0)
+            pack_quantized(pack, (uint32_t)panel, scratch);
+        else
+            pack_panel(pack, (uint32_t)panel, scratch);
 }
 
 static enum mr_status pack_all(struct mr_cpu_linear *linear, const struct mr_cpu_linear_spec *spec)
 {
     struct linear_pack pack = {.linear = linear, .spec = spec};
     pack.scratch_bytes =
-        ((size_t)linear->in_size + (size_t)MR_PANEL_COLUMNS * linear->word_count) * sizeof(float);
+        ((size_t)linear->in_size * (MR_PANEL_COLUMNS + 1u) + MR_QUANT_GROUP) * sizeof(float);
     pack.scratch = calloc(mr_parallel_thread_count(), pack.scratch_bytes);
     if (!pack.scratch) return MR_NOMEM;
     mr_parallel_for(linear->panel_count, 1, pack_panels, &pack);
@@ -124,6 +173,35 @@ static unsigned char *allocate_words(size_t bytes)
     return words;
 }
 
+static size_t band_bytes(const struct mr_cpu_panels *band)
+{
+    return (band->end - band->first) * band->bytes_each;
+}
+
+static size_t weight_bytes(const struct mr_cpu_linear *linear)
+{
+    size_t bytes = linear->band_count > 0 ? 0 : linear->panel_count * panel_bytes(linear);
+    for (uint32_t i = 0; i < linear->band_count; i++)
+        bytes += band_bytes(&linear->bands[i]);
+    return bytes;
+}
+
+static void set_bands(struct mr_cpu_linear *linear, const struct mr_cpu_linear_spec *spec)
+{
+    uint32_t row = 0;
+    linear->band_count = spec->band_count;
+    for (uint32_t i = 0; i < spec->band_count; i++) {
+        struct mr_cpu_panels *band = &linear->bands[i];
+        MR_ASSERT(row % MR_PANEL_COLUMNS == 0 && spec->bands[i].rows > 0);
+        band->format = spec->bands[i].format;
+        band->first = row / MR_PANEL_COLUMNS;
+        row += spec->bands[i].rows;
+        band->end = (row + MR_PANEL_COLUMNS - 1) / MR_PANEL_COLUMNS;
+        band->bytes_each = mr_quant_panel_bytes(band->format, linear->in_size);
+    }
+    MR_ASSERT(spec->band_count == 0 || row == linear->out_size);
+}
+
 enum mr_status mr_cpu_linear_create(struct mr_cpu_linear **out,
                                     const struct mr_cpu_linear_spec *spec, struct mr_error *err)
 {
@@ -131,6 +209,10 @@ enum mr_status mr_cpu_linear_create(struct mr_cpu_linear **out,
     if (spec->out_size == 0 || spec->in_size == 0 || (spec->bf16 && spec->in_size % 2 != 0))
         return mr_fail(err, MR_UNSUPPORTED, "linear layer of %u x %u: sizes must be even, not 0",
                        spec->out_size, spec->in_size);
+    if (spec->band_count > 0 && mr_quant_row_bytes(spec->in_size) > QUANT_BYTES)
+        return mr_fail(err, MR_UNSUPPORTED,
+                       "linear layer of %u x %u: at most %u inputs with integer weights",
+                       spec->out_size, spec->in_size, INPUTS_MAX);
     struct mr_cpu_linear *linear = calloc(1, sizeof *linear);
     if (!linear) goto no_linear;
     linear->ops = mr_cpu_ops_get(spec->level);
@@ -140,9 +222,13 @@ enum mr_status mr_cpu_linear_create(struct mr_cpu_linear **out,
     linear->scale = spec->scale == 0.0f ? 1.0f : spec->scale;
     linear->word_count = spec->bf16 ? spec->in_size / 2 : spec->in_size;
     linear->panel_count = (spec->out_size + MR_PANEL_COLUMNS - 1) / MR_PANEL_COLUMNS;
-    size_t bytes = linear->panel_count * panel_bytes(linear);
-    linear->words = allocate_words(bytes);
+    set_bands(linear, spec);
+    linear->words = allocate_words(weight_bytes(linear));
     if (!linear->words) goto no_words;
+    for (size_t i = 0, used = 0; i < linear->band_count; i++) {
+        linear->bands[i].words = linear->words + used;
+        used += band_bytes(&linear->bands[i]);
+    }
     if (spec->bias) {
         linear->bias = malloc(spec->out_size * sizeof *linear->bias);
         if (!linear->bias) goto no_bias;
@@ -173,15 +259,23 @@ void mr_cpu_linear_destroy(struct mr_cpu_linear *linear)
 
 size_t mr_cpu_linear_bytes(const struct mr_cpu_linear *linear)
 {
-    return linear->panel_count * panel_bytes(linear) +
-           (linear->bias ? linear->out_size * sizeof *linear->bias : 0);
+    return weight_bytes(linear) + (linear->bias ? linear->out_size * sizeof *linear->bias : 0);
 }
 
 void mr_cpu_linear_row(const struct mr_cpu_linear *linear, uint32_t row, float *out)
 {
     MR_ASSERT(row < linear->out_size);
+    const uint32_t panel = row / MR_PANEL_COLUMNS;
+    for (uint32_t i = 0; i < linear->band_count; i++) {
+        const struct mr_cpu_panels *band = &linear->bands[i];
+        if (panel < band->first || panel >= band->end) continue;
+        mr_quant_unpack(band->format, linear->in_size,
+                        band->words + (panel - band->first) * band->bytes_each,
+                        row % MR_PANEL_COLUMNS, out);
+        return;
+    }
     const unsigned char *from =
-        linear->words + row / MR_PANEL_COLUMNS * panel_bytes(linear) + row % MR_PANEL_COLUMNS * 4u;
+        linear->words + panel * panel_bytes(linear) + row % MR_PANEL_COLUMNS * 4u;
     for (uint32_t k = 0; k < linear->word_count; k++, from += MR_PANEL_BYTES) {
         uint32_t word;
         memcpy(&word, from, sizeof word);
@@ -200,42 +294,87 @@ static bool is_gated(enum mr_cpu_epilogue epilogue)
     return epilogue >= MR_CPU_SILU_MUL;
 }
 
-/* Computes the outputs of panels [panel, panel + panels) for rows [row, row + rows). The same
- * thread computes all panels up to panel_end next, so panels before panel_end are prefetched. */
-static void run_tile(const struct mr_cpu_linear_cut *run, uint32_t row, uint32_t rows,
-                     uint32_t panel, uint32_t panels, uint32_t panel_end)
+/* The sums of panels [panel, panel + panels) for rows [row, row + rows): floats [rows, c_stride].
+ */
+struct sums {
+    float *c;
+    size_t c_stride;
+    uint32_t row, rows, panel, panels;
+};
+
+static void multiply_quantized(const struct mr_cpu_linear_cut *run, const struct sums *sums)
 {
     const struct mr_cpu_linear *linear = run->linear;
-    const size_t x_stride = (size_t)linear->word_count * 4u;
-    const uint32_t column = panel * MR_PANEL_COLUMNS, left = linear->out_size - column;
-    const uint32_t divisor = is_gated(run->epilogue) ? 2 : 1;
-    const bool wide = !linear->bf16 || !is_gated(run->epilogue);
-    const size_t out_stride = linear->out_size / divisor, out_row = run->targets ? 0 : row;
-    _Alignas(64) float sums[SUMS_FLOATS];
-    const struct mr_cpu_tile tile = {.a = run->x + row * x_stride,
+    const size_t x_stride = mr_cpu_linear_x_bytes(linear);
+    for (uint32_t i = 0, panel = sums->panel; panel < sums->panel + sums->panels; i++) {
+        const struct mr_cpu_panels *band = &linear->bands[i];
+        if (panel >= band->end) continue;
+        const uint32_t end = sums->panel + sums->panels;
+        const uint32_t panels = (end < band->end ? end : band->end) - panel;
+        const struct mr_quant_tile tile = {
+            .format = band->format,
+            .x = run->x + sums->row * x_stride,
+            .x_stride = x_stride,
+            .b = band->words + (panel - band->first) * band->bytes_each,
+            .panel_bytes = band->bytes_each,
+            .c = sums->c + (size_t)(panel - sums->panel) * MR_PANEL_COLUMNS,
+            .c_stride = sums->c_stride,
+            .rows = sums->rows,
+            .panels = panels,
+            .group_count = mr_quant_group_count(linear->in_size)};
+        linear->ops->quant->tile(&tile);
+        panel += panels;
+    }
+}
+
+/* Panels before panel_end are prefetched. */
+static void multiply(const struct mr_cpu_linear_cut *run, const struct sums *sums,
+                     uint32_t panel_end)
+{
+    const struct mr_cpu_linear *linear = run->linear;
+    const size_t x_stride = mr_cpu_linear_x_bytes(linear);
+    const struct mr_cpu_tile tile = {.a = run->x + sums->row * x_stride,
                                      .a_stride_bytes = x_stride,
-                                     .b = linear->words + panel * panel_bytes(linear),
+                                     .b = linear->words + sums->panel * panel_bytes(linear),
                                      .panel_bytes = panel_bytes(linear),
-                                     .c = sums,
-                                     .c_stride = panels * MR_PANEL_COLUMNS,
-                                     .rows = rows,
-                                     .panels = panels,
-                                     .panels_ahead = panel_end - panel,
+                                     .c = sums->c,
+                                     .c_stride = sums->c_stride,
+                                     .rows = sums->rows,
+                                     .panels = sums->panels,
+                                     .panels_ahead = panel_end - sums->panel,
                                      .word_count = linear->word_count};
-    MR_ASSERT(rows * tile.c_stride <= SUMS_FLOATS);
     if (linear->bf16)
         linear->ops->tile_bf16(&tile);
     else
         linear->ops->tile_f32(&tile);
+}
+
+/* Computes the outputs of panels [panel, panel + panels) for rows [row, row + rows). The same
+ * thread computes all panels up to panel_end next. */
+static void run_tile(const struct mr_cpu_linear_cut *run, uint32_t row, uint32_t rows,
+                     uint32_t panel, uint32_t panels, uint32_t panel_end)
+{
+    const struct mr_cpu_linear *linear = run->linear;
+    const uint32_t column = panel * MR_PANEL_COLUMNS, left = linear->out_size - column;
+    const uint32_t divisor = is_gated(run->epilogue) ? 2 : 1;
+    const bool wide = !linear->bf16 || !is_gated(run->epilogue);
+    const size_t out_stride = linear->out_size / divisor, out_row = run->targets ? 0 : row;
+    _Alignas(64) float memory[SUMS_FLOATS];
+    const struct sums sums = {memory, panels * MR_PANEL_COLUMNS, row, rows, panel, panels};
+    MR_ASSERT(rows * sums.c_stride <= SUMS_FLOATS);
+    if (linear->band_count > 0)
+        multiply_quantized(run, &sums);
+    else
+        multiply(run, &sums, panel_end);
     const struct mr_cpu_finish finish = {
-        .c = sums,
-        .c_stride = tile.c_stride,
+        .c = memory,
+        .c_stride = sums.c_stride,
         .bias = linear->bias ? linear->bias + column : NULL,
         .scale = linear->scale,
         .out = run->out + (out_row * out_stride + column / divisor) * (wide ? 4u : 2u),
         .out_stride = out_stride,
         .rows = rows,
-        .columns = left < tile.c_stride ? left : (uint32_t)tile.c_stride,
+        .columns = left < sums.c_stride ? left : (uint32_t)sums.c_stride,
         .epilogue = run->epilogue,
         .bf16 = linear->bf16,
         .targets = run->targets ? run->targets + row : NULL,
@@ -295,11 +434,69 @@ static void run_cut(struct mr_cpu_linear_cut *cut)
     mr_parallel_for((size_t)cut->block_count * cut->pair_count, UNITS_GRAIN, run_units, cut);
 }
 
+struct quant_work {
+    const struct mr_cpu_linear *linear;
+    const unsigned char *x;
+    unsigned char *out;
+};
+
+static void quantize_rows(void *context, size_t begin, size_t end)
+{
+    const struct quant_work *work = context;
+    const struct mr_cpu_linear *linear = work->linear;
+    const size_t x_bytes = linear->in_size * mr_cpu_linear_number_bytes(linear);
+    const size_t out_bytes = mr_cpu_linear_x_bytes(linear);
+    for (size_t row = begin; row < end; row++)
+        linear->ops->quant->row(work->x + row * x_bytes, linear->in_size, linear->bf16,
+                                work->out + row * out_bytes);
+}
+
+void mr_cpu_linear_quantize(const struct mr_cpu_linear *linear, const void *x, uint32_t rows,
+                            unsigned char *out)
+{
+    struct quant_work work = {linear, x, out};
+    mr_parallel_for(rows, QUANT_GRAIN_ROWS, quantize_rows, &work);
+}
+
+/* Runs rows whose quantized copies fit on the stack. */
+static void run_quantized(const struct mr_cpu_linear *linear, const unsigned char *x, uint32_t rows,
+                          const struct mr_cpu_linear_cut *like)
+{
+    _Alignas(64) unsigned char quantized[QUANT_BYTES];
+    mr_cpu_linear_quantize(linear, x, rows, quantized);
+    struct mr_cpu_linear_cut cut =
+        mr_cpu_linear_cut(linear, quantized, rows, like->epilogue, like->out);
+    cut.factors = like->factors;
+    run_cut(&cut);
+}
+
+static void run_rows(struct mr_cpu_linear_cut *cut)
+{
+    const struct mr_cpu_linear *linear = cut->linear;
+    if (linear->band_count == 0) {
+        run_cut(cut);
+        return;
+    }
+    const size_t x_bytes = linear->in_size * mr_cpu_linear_number_bytes(linear);
+    const bool gated = is_gated(cut->epilogue);
+    const size_t out_bytes = gated ? linear->out_size / 2 * mr_cpu_linear_number_bytes(linear)
+                                   : linear->out_size * sizeof(float);
+    const uint32_t fit = (uint32_t)(QUANT_BYTES / mr_cpu_linear_x_bytes(linear));
+    const uint32_t most = fit < ROW_BLOCK ? fit : ROW_BLOCK;
+    struct mr_cpu_linear_cut part = *cut;
+    for (uint32_t row = 0; row < cut->rows; row += most) {
+        const uint32_t rows = cut->rows - row < most ? cut->rows - row : most;
+        part.out = cut->out + row * out_bytes;
+        part.factors = cut->factors ? cut->factors + row : NULL;
+        run_quantized(linear, cut->x + row * x_bytes, rows, &part);
+    }
+}
+
 void mr_cpu_linear_run(const struct mr_cpu_linear *linear, const void *x, uint32_t rows,
                        enum mr_cpu_epilogue epilogue, void *out)
 {
     struct mr_cpu_linear_cut cut = mr_cpu_linear_cut(linear, x, rows, epilogue, out);
-    run_cut(&cut);
+    run_rows(&cut);
 }
 
 void mr_cpu_linear_add(const struct mr_cpu_linear *linear, const void *x, uint32_t rows,
@@ -307,5 +504,5 @@ void mr_cpu_linear_add(const struct mr_cpu_linear *linear, const void *x, uint32
 {
     struct mr_cpu_linear_cut cut = mr_cpu_linear_cut(linear, x, rows, MR_CPU_ADD_F32, out);
     cut.factors = factors;
-    run_cut(&cut);
+    run_rows(&cut);
 }

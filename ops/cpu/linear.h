@@ -4,6 +4,14 @@
 
 #include "ops/cpu/level.h"
 
+/* Neighbouring panels of one format. */
+struct mr_cpu_panels {
+    enum mr_quant_format format;
+    uint32_t first, end;
+    size_t bytes_each;
+    unsigned char *words;
+};
+
 struct mr_cpu_linear {
     const struct mr_cpu_ops *ops;
     uint32_t out_size, in_size;
@@ -12,7 +20,20 @@ struct mr_cpu_linear {
     float scale;
     float *bias;          /* [out_size], or NULL for no bias */
     unsigned char *words; /* weights in panels of level.h; columns past out_size are zero */
+    /* Instead: weights in panels of quant.h, in the memory of words. */
+    struct mr_cpu_panels bands[MR_QUANT_BANDS_MAX];
+    uint32_t band_count;
 };
+static inline size_t mr_cpu_linear_number_bytes(const struct mr_cpu_linear *linear)
+{
+    return linear->bf16 ? 2 : 4;
+}
+/* Bytes of a row of x as a cut takes it: quantized, when the layer has bands. */
+static inline size_t mr_cpu_linear_x_bytes(const struct mr_cpu_linear *linear)
+{
+    return linear->band_count > 0 ? mr_quant_row_bytes(linear->in_size)
+                                  : linear->in_size * mr_cpu_linear_number_bytes(linear);
+}
 
 /* The product of some rows and a linear layer, cut into units for a parallel loop. A unit is one
  * pair of panels times one block of rows; units count first through the pairs, then the blocks. */
@@ -28,9 +49,14 @@ struct mr_cpu_linear_cut {
     const uint32_t *targets;
     const float *factors;
 };
-/* x, out: as of mr_cpu_linear_run. */
+/* out: as of mr_cpu_linear_run; x: as well, or rows of mr_quant_ops.row when the layer has bands.
+ */
 struct mr_cpu_linear_cut mr_cpu_linear_cut(const struct mr_cpu_linear *linear, const void *x,
                                            uint32_t rows, enum mr_cpu_epilogue epilogue, void *out);
+/* Quantizes rows of x on the parallel team: out [rows, mr_cpu_linear_x_bytes]. For layers with
+ * bands. */
+void mr_cpu_linear_quantize(const struct mr_cpu_linear *linear, const void *x, uint32_t rows,
+                            unsigned char *out);
 /* Computes the units [begin, end) on the calling thread. */
 void mr_cpu_linear_units(const struct mr_cpu_linear_cut *cut, size_t begin, size_t end);
 

@@ -1,6 +1,7 @@
 /* table_body - defines the table of kernel functions (struct mr_cpu_ops of level.h) of one CPU
- * level. The including file defines TABLE, the name of the table, and ATTEND, its attention
- * function, and includes this file after the *_body.h files that define the functions. */
+ * level. The including file defines TABLE, the name of the table, ATTEND, its attention
+ * function, and QUANT, its functions for weights of 4 to 8 bits, and includes this file after the
+ * *_body.h files that define the functions. */
 const struct mr_cpu_ops TABLE = {
     .tile_bf16 = tile_bf16,
     .tile_f32 = tile_f32,
@@ -19,4 +20,5 @@ const struct mr_cpu_ops TABLE = {
     .find_top = search_find_top,
     .pack_int8 = int8_pack,
     .unpack_int8 = int8_unpack,
+    .quant = &QUANT,
 };

@@ -75,13 +75,16 @@ static void rope_destroy(struct mr_rope *rope)
 static enum mr_status linear_create(struct mr_compute *compute, struct mr_linear **out,
                                     const struct mr_linear_spec *spec, struct mr_error *err)
 {
-    const struct mr_cpu_linear_spec ours = {.out_size = spec->out_size,
-                                            .in_size = spec->in_size,
-                                            .bf16 = compute->number == MR_NUMBER_BF16,
-                                            .source = spec->source,
-                                            .source_context = spec->source_context,
-                                            .bias = spec->bias,
-                                            .scale = spec->scale};
+    struct mr_cpu_linear_spec ours = {.out_size = spec->out_size,
+                                      .in_size = spec->in_size,
+                                      .bf16 = compute->number == MR_NUMBER_BF16,
+                                      .source = spec->source,
+                                      .source_context = spec->source_context,
+                                      .band_count = spec->band_count,
+                                      .stored = spec->stored,
+                                      .bias = spec->bias,
+                                      .scale = spec->scale};
+    memcpy(ours.bands, spec->bands, sizeof(ours.bands));
     struct mr_cpu_linear *linear;
     enum mr_status status = mr_cpu_linear_create(&linear, &ours, err);
     *out = (struct mr_linear *)linear;
@@ -176,6 +179,7 @@ static void kv_import(struct mr_kv *kv, const struct mr_kv_span *span, const voi
 const struct mr_backend mr_cpu_backend = {
     .name = "cpu",
     .numbers = {[MR_NUMBER_F32] = true, [MR_NUMBER_BF16] = true},
+    .integer_weights = true,
     .kv_layout = "layer-head-panels16",
     .kv_layout_sliding = "full-sliding-layer-head-panels16",
     .open = device_open,

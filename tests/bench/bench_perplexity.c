@@ -1,7 +1,7 @@
-/* bench_perplexity MODEL TEXT [bf16|fp32]: the perplexity of a model on the first 20,000 tokens of
- * a text, in 40 windows of 500 tokens: exp of the mean of -ln p(token | the tokens before it in its
- * window). Each step computes one token of every window. perplexity.py computes the same with the
- * reference implementation. */
+/* bench_perplexity MODEL TEXT [bf16|fp32|int8|int4|auto]: the perplexity of a model on the first
+ * 20,000 tokens of a text, in 40 windows of 500 tokens: exp of the mean of -ln p(token | the tokens
+ * before it in its window). Each step computes one token of every window. perplexity.py computes
+ * the same with the reference implementation. */
 #include "codec/tokenizer/tokenizer.h"
 #include "ops/files/mapped_file.h"
 #include "ops/model.h"
@@ -107,18 +107,22 @@ int main(int argument_count, char **arguments)
     static struct bench bench;
     double sum = 0;
     if (argument_count < 3) {
-        fprintf(stderr, "bench_perplexity MODEL TEXT [bf16|fp32]\n");
+        fprintf(stderr, "bench_perplexity MODEL TEXT [bf16|fp32|int8|int4|auto]\n");
         return 2;
     }
-    bool fp32 = argument_count > 3 && strcmp(arguments[3], "fp32") == 0;
-    enum mr_dtype dtype = fp32 ? MR_DTYPE_F32 : MR_DTYPE_BF16;
+    const char *name = argument_count > 3 ? arguments[3] : "bf16";
+    const enum mr_dtype dtype = strcmp(name, "fp32") == 0   ? MR_DTYPE_F32
+                                : strcmp(name, "int8") == 0 ? MR_DTYPE_INT8
+                                : strcmp(name, "int4") == 0 ? MR_DTYPE_INT4
+                                : strcmp(name, "auto") == 0 ? MR_DTYPE_AUTO
+                                                            : MR_DTYPE_BF16;
     enum mr_status status = open_model(&bench, arguments[1], dtype, &err);
     if (status == MR_OK) status = read_tokens(&bench, arguments[2], &err);
     for (uint32_t i = 0; i + 1 < WINDOW_TOKENS && status == MR_OK; i++)
         status = step(&bench, i, &sum, &err);
     if (status == MR_OK)
         printf("{\"model\": \"%s\", \"dtype\": \"%s\", \"tokens\": %u, \"perplexity\": %.4f}\n",
-               arguments[1], fp32 ? "fp32" : "bf16", WINDOWS * WINDOW_TOKENS,
+               arguments[1], name, WINDOWS * WINDOW_TOKENS,
                exp(-sum / (WINDOWS * (WINDOW_TOKENS - 1))));
     else
         fprintf(stderr, "%s\n", err.detail);

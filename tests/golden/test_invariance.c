@@ -269,12 +269,21 @@ static void bf16_gives_the_same_bits(void **state)
     run_variants(&real_model, "bf16", true);
 }
 
+/* Q4_1, as the file has it. */
+static void stored_integers_give_the_same_bits(void **state)
+{
+    (void)state;
+    run_variants(&real_model, "auto", true);
+}
+
 static void sliding_window_layers_give_the_same(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof sliding / sizeof *sliding; i++) {
         run_variants(&sliding[i], "fp32", true);
         run_variants(&sliding[i], "bf16", true);
+        run_variants(&sliding[i], "int8", true);
+        run_variants(&sliding[i], "int4", true);
     }
 }
 
@@ -283,6 +292,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fp32_gives_the_same_tokens),
         cmocka_unit_test(bf16_gives_the_same_bits),
+        cmocka_unit_test(stored_integers_give_the_same_bits),
         cmocka_unit_test(sliding_window_layers_give_the_same),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

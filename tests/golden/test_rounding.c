@@ -1,5 +1,6 @@
 /* Compares models that round to the same models in fp32, which test_logits.c compares to the
- * reference implementation: bf16 weights and activations, and KV blocks stored in int8. */
+ * reference implementation: bf16 weights and activations, int8 weights, and KV blocks stored in
+ * int8. */
 #include "tests/golden/logits_fixture.h"
 
 #include <math.h>
@@ -13,13 +14,15 @@
 
 #include <cmocka.h>
 
-#define MARGIN         0.1f  /* a token whose logit leads by more must lead in bf16, too */
-#define BF16_SAME      0.99  /* smallest share of such tokens that stay first, over all models */
-#define BF16_SAME_EACH 0.95  /* ... and in each model */
-#define BF16_SHARE     0.015 /* largest root mean square error, relative to that of the logits */
-#define EXPERTS_SHARE  0.1   /* ... with experts */
-#define INT8_SHARE     0.02  /* largest root mean square error, relative to that of the logits */
-#define INT8_SAME      0.95  /* smallest share of equal greedy tokens */
+#define MARGIN          0.1f  /* a token whose logit leads by more must lead in bf16, too */
+#define BF16_SAME       0.99  /* smallest share of such tokens that stay first, over all models */
+#define BF16_SAME_EACH  0.95  /* ... and in each model */
+#define BF16_SHARE      0.015 /* largest root mean square error, relative to that of the logits */
+#define WEIGHTS_SHARE   0.07  /* ... with int8 weights */
+#define WEIGHTS_EXPERTS 0.2   /* ... with int8 weights and experts */
+#define EXPERTS_SHARE   0.1   /* ... with experts */
+#define INT8_SHARE      0.02  /* largest root mean square error, relative to that of the logits */
+#define INT8_SAME       0.95  /* smallest share of equal greedy tokens */
 
 struct difference {
     double worst;                         /* largest difference of two logits */
@@ -135,24 +138,24 @@ static void compare_int8(struct fixture *fixture, const struct prompt *prompt,
 
 /* ---- tests ---- */
 
-static void bf16_chooses_the_tokens_of_fp32(void **state)
+static void choose_the_tokens_of_fp32(enum mr_dtype dtype, const char *name, double share_dense,
+                                      double share_experts)
 {
     uint32_t decided = 0, same = 0;
-    (void)state;
     for (size_t i = 0; i < golden_model_count; i++) {
-        double share_max = golden_models[i].experts ? EXPERTS_SHARE : BF16_SHARE;
+        double share_max = golden_models[i].experts ? share_experts : share_dense;
         struct difference sum = {0};
         struct fixture exact, rounded;
         open_golden(&exact, &golden_models[i], MR_DTYPE_F32, false);
-        open_golden(&rounded, &golden_models[i], MR_DTYPE_BF16, false);
+        open_golden(&rounded, &golden_models[i], dtype, false);
         for (uint32_t k = 0; k < exact.prompt_count; k++) {
             struct prompt prompt = read_prompt(&exact);
             compare_bf16(&exact, &rounded, &prompt, &sum);
         }
-        print(golden_models[i].name, "bf16", &sum);
+        print(golden_models[i].name, name, &sum);
         close_fixture(&rounded);
         close_fixture(&exact);
-        assert_true(sum.worst > 0); /* the second model did compute in bf16 */
+        assert_true(sum.worst > 0); /* the second model did round */
         assert_true(share(&sum) < share_max);
         assert_true(sum.decided >= sum.rows / 2);
         assert_true(sum.decided_same >= sum.decided * BF16_SAME_EACH);
@@ -160,6 +163,18 @@ static void bf16_chooses_the_tokens_of_fp32(void **state)
         same += sum.decided_same;
     }
     assert_true(same >= decided * BF16_SAME);
+}
+
+static void bf16_chooses_the_tokens_of_fp32(void **state)
+{
+    (void)state;
+    choose_the_tokens_of_fp32(MR_DTYPE_BF16, "bf16", BF16_SHARE, EXPERTS_SHARE);
+}
+
+static void int8_weights_choose_the_tokens_of_fp32(void **state)
+{
+    (void)state;
+    choose_the_tokens_of_fp32(MR_DTYPE_INT8, "int8 weights", WEIGHTS_SHARE, WEIGHTS_EXPERTS);
 }
 
 static void int8_gives_nearly_the_same_logits(void **state)
@@ -186,6 +201,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bf16_chooses_the_tokens_of_fp32),
+        cmocka_unit_test(int8_weights_choose_the_tokens_of_fp32),
         cmocka_unit_test(int8_gives_nearly_the_same_logits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

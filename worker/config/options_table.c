@@ -30,7 +30,7 @@ const struct mr_option mr_options[] = {
     {"model-name", MR_OPTION_TEXT, AT(model_name), "", WORKER, 0, 0, NULL, "NAME", "Model name that requests and results carry; by default the name of the model's file without .gguf", false},
     {"chat-template", MR_OPTION_TEXT, AT(chat_template), "", WORKER | BIT(TOKENIZE), 0, 0, NULL, "FILE", "Jinja template for messages in place of the model's own", false},
     {"device", MR_OPTION_TEXT, AT(device), "cpu", ENGINE, 0, 0, NULL, "DEVICE", "Device that computes: cpu, cuda or cuda:N", false},
-    {"dtype", MR_OPTION_TEXT, AT(dtype), "auto", ENGINE, 0, 0, "auto|fp32|bf16|fp16|int8|int4", "TYPE", "Number type that the model computes in; auto is bf16. The CPU offers bf16 and fp32", false},
+    {"dtype", MR_OPTION_TEXT, AT(dtype), "auto", ENGINE, 0, 0, "auto|fp32|bf16|fp16|int8|int4", "TYPE", "Number type of the weights; auto keeps the 4 to 8 bits of a GGUF file, and is bf16 for other models. int8 and int4 quantize any model at start. The CPU offers all but fp16", false},
     {"threads", MR_OPTION_U32, AT(threads), "0", ENGINE, 0, 256, NULL, "N", "Threads that compute on the CPU; 0 is one per core, at most the CPU quota of the control group", false},
     {"kv-memory", MR_OPTION_BYTES, AT(kv_memory_bytes), "2GiB", ENGINE, 1048576, 1e15, NULL, "SIZE", "Memory of the KV block pool, which bounds the tokens of all running sequences together; the default takes at most half of what the weights leave of the memory or of the control group's limit", false},
     {"context-tokens", MR_OPTION_U32, AT(context_tokens), "0", ENGINE, 0, U32_MAX, NULL, "N", "Longest sequence in tokens, prompt and output together; 0 is the length the model was trained for", false},

@@ -81,7 +81,7 @@ static void greedy_tokens_of_the_real_model_equal_the_reference(void **state)
 static void bf16_starts_like_the_reference(void **state)
 {
     (void)state;
-    struct mr_model *model = open_model(real_model_path(), MR_DTYPE_AUTO);
+    struct mr_model *model = open_model(real_model_path(), MR_DTYPE_BF16);
     uint32_t tokens[2];
     generate(model, "The capital of France is", tokens, 2);
     assert_int_equal(tokens[0], 7042);
@@ -97,6 +97,33 @@ static void bf16_starts_like_the_reference(void **state)
                      ((uint64_t)32 << 20) / (info->kv_bytes_per_token * MR_BLOCK_TOKENS));
     assert_true(info->weight_bytes < (uint64_t)290 << 20);
     mr_model_close(model);
+}
+
+/* The Q4_1 file is computed in its own numbers, which take its own size; int8 and int4 take that of
+ * their numbers. All begin with the tokens of the reference. */
+static void integer_weights_start_like_the_reference(void **state)
+{
+    (void)state;
+    static const struct {
+        enum mr_dtype dtype;
+        const char *name;
+        uint64_t bytes_max;
+    } kinds[] = {{MR_DTYPE_AUTO, "quantized", (uint64_t)98 << 20},
+                 {MR_DTYPE_INT8, "int8", (uint64_t)134 << 20},
+                 {MR_DTYPE_INT4, "int4", (uint64_t)90 << 20}};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        struct mr_model *model = open_model(real_model_path(), kinds[i].dtype);
+        const struct mr_model_info *info = mr_model_info(model);
+        uint32_t tokens[2];
+        generate(model, "The capital of France is", tokens, 2);
+        assert_int_equal(tokens[0], 7042);
+        assert_int_equal(tokens[1], 30);
+        assert_string_equal(info->dtype, kinds[i].name);
+        assert_string_equal(info->kv_dtype, "bf16");
+        assert_non_null(strstr(info->numerics, kinds[i].name));
+        assert_true(info->weight_bytes < kinds[i].bytes_max);
+        mr_model_close(model);
+    }
 }
 
 /* ---- the interface, on a tiny model ---- */
@@ -126,8 +153,8 @@ static void invalid_paths_and_options_are_rejected(void **state)
     options.device = "tpu";
     rejected(options, "tpu");
     options.device = NULL;
-    options.dtype = MR_DTYPE_INT4;
-    rejected(options, "bf16 or f32");
+    options.dtype = MR_DTYPE_F16;
+    rejected(options, "fp16; bf16, fp32");
     options.dtype = MR_DTYPE_F32;
     options.rows_max = 0;
     rejected(options, "room for a row");
@@ -336,6 +363,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(greedy_tokens_of_the_real_model_equal_the_reference),
         cmocka_unit_test(bf16_starts_like_the_reference),
+        cmocka_unit_test(integer_weights_start_like_the_reference),
         cmocka_unit_test(invalid_paths_and_options_are_rejected),
         cmocka_unit_test(kv_moves_between_blocks_and_bytes),
         cmocka_unit_test(a_block_stored_in_int8_gives_nearly_the_same_logits),

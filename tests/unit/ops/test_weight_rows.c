@@ -145,6 +145,71 @@ static void shares_may_be_parts_of_one_tensor(void **state)
     free(merged);
 }
 
+/* ---- rows as they are stored ---- */
+
+static unsigned char blocks[64 * 34];
+
+static struct mr_stored_tensor stored(enum mr_storage storage, uint32_t rows)
+{
+    return (struct mr_stored_tensor){
+        .storage = storage, .dim_count = 2, .dims = {rows, 32}, .bytes = blocks};
+}
+
+static void shares_of_one_storage_each_are_bands(void **state)
+{
+    (void)state;
+    struct mr_stored_tensor q = stored(MR_STORAGE_Q4_0, 32), k = stored(MR_STORAGE_Q4_0, 16);
+    struct mr_stored_tensor v = stored(MR_STORAGE_Q8_0, 16);
+    struct mr_weight_rows rows = {
+        .shares = {{&q, NULL, 32, 4}, {&k, NULL, 16, 0}, {.weight = &v, .row_count = 16}},
+        .share_count = 3,
+        .width = 32};
+    struct mr_quant_band bands[MR_QUANT_BANDS_MAX];
+    assert_int_equal(mr_weight_rows_bands(&rows, bands), 2);
+    assert_int_equal(bands[0].rows, 48);
+    assert_int_equal(bands[0].format, MR_QUANT_Q4_0);
+    assert_int_equal(bands[1].rows, 16);
+    assert_int_equal(bands[1].format, MR_QUANT_Q8_0);
+    /* row 1 of a head of 4 in halves is row 2 in pairs */
+    assert_ptr_equal(mr_weight_rows_bytes(&rows, 1), blocks + 2 * 18);
+    assert_ptr_equal(mr_weight_rows_bytes(&rows, 33), blocks + 18);
+    assert_ptr_equal(mr_weight_rows_bytes(&rows, 49), blocks + 34);
+    rows.shares[2].first_row = 5;
+    assert_ptr_equal(mr_weight_rows_bytes(&rows, 49), blocks + 6 * 34);
+    rows.shares[0].rows = (struct mr_head_padding){12, 16};
+    assert_null(mr_weight_rows_bytes(&rows, 13));
+}
+
+static void rows_that_cannot_be_bands_have_none(void **state)
+{
+    (void)state;
+    struct mr_stored_tensor a = stored(MR_STORAGE_Q4_0, 24), b = stored(MR_STORAGE_Q8_0, 24);
+    struct mr_stored_tensor floats = stored(MR_STORAGE_BF16, 24), k2 = stored(MR_STORAGE_Q2_K, 24);
+    struct mr_weight_rows rows = {
+        .shares = {{&a, NULL, 24, 0}, {&b, NULL, 24, 0}}, .share_count = 2, .width = 32};
+    struct mr_quant_band bands[MR_QUANT_BANDS_MAX];
+    assert_int_equal(mr_weight_rows_bands(&rows, bands), 0); /* 24 rows are one and a half panels */
+    rows.shares[1].weight = &a;
+    assert_int_equal(mr_weight_rows_bands(&rows, bands), 1);
+    assert_int_equal(bands[0].rows, 48);
+    rows.alternate = true;
+    assert_int_equal(mr_weight_rows_bands(&rows, bands), 1);
+    rows.shares[1].weight = &b;
+    assert_int_equal(mr_weight_rows_bands(&rows, bands), 0);
+    rows.share_count = 1;
+    assert_int_equal(mr_weight_rows_bands(&rows, bands), 1);
+    rows.columns = (struct mr_head_padding){12, 16};
+    assert_int_equal(mr_weight_rows_bands(&rows, bands), 0);
+    rows.columns = (struct mr_head_padding){0, 0};
+    rows.shares[0].transposed = numbers[0];
+    assert_int_equal(mr_weight_rows_bands(&rows, bands), 0);
+    rows.shares[0].transposed = NULL;
+    rows.shares[0].weight = &floats;
+    assert_int_equal(mr_weight_rows_bands(&rows, bands), 0);
+    rows.shares[0].weight = &k2;
+    assert_int_equal(mr_weight_rows_bands(&rows, bands), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -156,6 +221,8 @@ int main(void)
         cmocka_unit_test(heads_are_padded_with_rows_of_zeros),
         cmocka_unit_test(heads_are_padded_with_columns_of_zeros),
         cmocka_unit_test(shares_may_be_parts_of_one_tensor),
+        cmocka_unit_test(shares_of_one_storage_each_are_bands),
+        cmocka_unit_test(rows_that_cannot_be_bands_have_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,134 @@
+/* lanes_avx512 - the vectors of quant_body.h in AVX-512 registers. */
+#ifndef MR_OPS_CPU_QUANT_LANES_AVX512_H
+#define MR_OPS_CPU_QUANT_LANES_AVX512_H
+
+#include <immintrin.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+typedef __m512i bytes;
+typedef __m512i ints;
+typedef __m512 floats;
+
+static inline bytes bytes_load(const void *p)
+{
+    return _mm512_loadu_si512(p);
+}
+static inline void bytes_prefetch(const void *p)
+{
+    _mm_prefetch(p, _MM_HINT_T0);
+}
+static inline bytes bytes_or(bytes a, bytes b)
+{
+    return _mm512_or_si512(a, b);
+}
+static inline bytes bytes_low(bytes a)
+{
+    return _mm512_and_si512(a, _mm512_set1_epi8(15));
+}
+static inline bytes bytes_high(bytes a)
+{
+    return _mm512_and_si512(_mm512_srli_epi16(a, 4), _mm512_set1_epi8(15));
+}
+/* The bits `mask` of each byte from bit `from` on, moved to bit 4. */
+static inline bytes bytes_bits(bytes a, const uint32_t from, const uint32_t mask)
+{
+    const bytes moved = from >= 4 ? _mm512_srl_epi16(a, _mm_cvtsi32_si128((int)from - 4))
+                                  : _mm512_sll_epi16(a, _mm_cvtsi32_si128(4 - (int)from));
+    return _mm512_and_si512(moved, _mm512_set1_epi8((char)(mask << 4)));
+}
+static inline bytes bytes_look_up(bytes codes, const void *values)
+{
+    const __m512i table = _mm512_broadcast_i32x4(_mm_loadu_si128(values));
+    return _mm512_shuffle_epi8(table, codes);
+}
+static inline ints ints_start(int32_t minus, const uint32_t bits, const uint32_t shift)
+{
+    (void)bits;
+    (void)shift;
+    return _mm512_set1_epi32(minus);
+}
+static inline ints ints_dot(ints sum, bytes codes, const void *x, const uint32_t bits,
+                            const uint32_t shift)
+{
+    int32_t word;
+    (void)bits;
+    (void)shift;
+    memcpy(&word, x, sizeof word);
+    return _mm512_dpbusd_epi32(sum, codes, _mm512_set1_epi32(word));
+}
+/* Stores 16 integers, each in a byte, and returns their sum. */
+static inline int32_t ints_put(ints a, unsigned char *out)
+{
+    _mm_storeu_si128((__m128i *)(void *)out, _mm512_cvtsepi32_epi8(a));
+    return _mm512_reduce_add_epi32(a);
+}
+static inline floats floats_set(float x)
+{
+    return _mm512_set1_ps(x);
+}
+static inline floats floats_load(const void *p)
+{
+    return _mm512_loadu_ps(p);
+}
+static inline void floats_store(float *p, floats a)
+{
+    _mm512_storeu_ps(p, a);
+}
+static inline floats floats_from(ints a)
+{
+    return _mm512_cvtepi32_ps(a);
+}
+static inline ints floats_round(floats a)
+{
+    return _mm512_cvtps_epi32(a);
+}
+static inline floats floats_add(floats a, floats b)
+{
+    return _mm512_add_ps(a, b);
+}
+static inline floats floats_sub(floats a, floats b)
+{
+    return _mm512_sub_ps(a, b);
+}
+static inline floats floats_mul(floats a, floats b)
+{
+    return _mm512_mul_ps(a, b);
+}
+static inline floats floats_halves(const void *p)
+{
+    return _mm512_cvtph_ps(_mm256_loadu_si256(p));
+}
+static inline floats floats_bf16(const void *p)
+{
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256(p)), 16));
+}
+static inline floats floats_unsigned(const void *p)
+{
+    return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128(p)));
+}
+static inline floats floats_signed(const void *p)
+{
+    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(p)));
+}
+/* Numbers [at, at + count) of a row, at most 16; zeros after them. */
+static inline floats floats_of(const void *x, size_t at, uint32_t count, bool bf16)
+{
+    const __mmask16 mask = (__mmask16)((1u << count) - 1u);
+    if (!bf16) return _mm512_maskz_loadu_ps(mask, (const float *)x + at);
+    const __m256i halves = _mm256_maskz_loadu_epi16(mask, (const uint16_t *)x + at);
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(halves), 16));
+}
+/* The largest magnitude; NaN counts as larger than infinity. */
+static inline float floats_magnitude(floats a)
+{
+    const __m512i mask = _mm512_set1_epi32(0x7fffffff);
+    const int32_t bits = _mm512_reduce_max_epi32(_mm512_and_si512(_mm512_castps_si512(a), mask));
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+#endif
