@@ -53,7 +53,9 @@ PARSERS = {
                "worker/config/config_finish.c",
     "http": "worker/http/http.c",
     "detokenizer": "codec/tokenizer/detokenizer.c codec/utf8.c",
+    "constraint": "codec/constraint/schema.c",
     "stop_match": "codec/tokenizer/stop_match.c",
+    "tool_calls": "codec/tools/tool_calls.c",
 }
 # Further targets whose corpora run lines of a parser: GGUF has another reader of the same configuration.
 ALSO = {"model_config": ["gguf"], "safetensors": ["gguf"]}

@@ -1,0 +1,51 @@
+/* Tool calls: those found in a text that grows are those found in the whole; places do not overlap,
+ * and the work is bounded.
+ *
+ * Input: a byte that chooses the format, a byte with the size of the pieces, then the text. */
+#include "codec/limits.h"
+#include "codec/tools/tool_calls.h"
+#include "tests/fuzz/fuzz.h"
+
+#include <stdlib.h>
+
+static struct mr_tool_calls *find(struct mr_arena *arena, enum mr_tool_format format,
+                                  struct mr_text text, size_t step)
+{
+    struct mr_tool_calls *found = mr_arena_take(arena, sizeof *found);
+    struct mr_error err;
+    MR_ASSERT(found);
+    found->format = format;
+    found->count_max = MR_TOOL_CALLS_MAX;
+    found->arena = arena;
+    for (size_t length = step; step > 0 && length < text.length; length += step)
+        MR_ASSERT(mr_tool_calls_find(found, mr_text_part(text, 0, length), false, &err) == MR_OK);
+    MR_ASSERT(mr_tool_calls_find(found, text, true, &err) == MR_OK);
+    return found;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct fuzz_cursor cursor = {data, size};
+    enum mr_tool_format format = (enum mr_tool_format)(fuzz_u8(&cursor) % MR_TOOLS_FORMAT_COUNT);
+    size_t step = fuzz_u8(&cursor) % 16u + 1;
+    struct mr_text text = fuzz_take(&cursor, cursor.left);
+    if (!text.bytes) text.bytes = "";
+    struct mr_arena *arena = mr_arena_create((size_t)64 << 20);
+    MR_ASSERT(arena);
+    const struct mr_tool_calls *whole = find(arena, format, text, 0);
+    const struct mr_tool_calls *parts = find(arena, format, text, step);
+    size_t end = 0;
+    MR_ASSERT(whole->count == parts->count && whole->place_count == parts->place_count);
+    for (size_t i = 0; i < whole->count; i++) {
+        MR_ASSERT(mr_text_equal(whole->calls[i].name, parts->calls[i].name));
+        MR_ASSERT(mr_text_equal(whole->calls[i].arguments, parts->calls[i].arguments));
+    }
+    for (size_t i = 0; i < whole->place_count; i++) {
+        MR_ASSERT(whole->places[i].start >= end && whole->places[i].end > whole->places[i].start);
+        end = whole->places[i].end;
+    }
+    MR_ASSERT(end <= text.length && whole->work <= MR_TOOL_WORK_MAX + text.length);
+    MR_ASSERT(mr_tool_calls_rest(whole, text).length <= text.length);
+    mr_arena_destroy(arena);
+    return 0;
+}
