@@ -296,7 +296,8 @@ static void judge_result(struct fleet *fleet, const struct mr_result *result,
     judge_answer(fleet, plan, result);
     judge_cancel(fleet, plan);
     judge_deadline(fleet, plan, source, record);
-    judge_cache(fleet, plan, result);
+    if (fleet->answers[source - fleet->scenario->plans] == record)
+        judge_cache(fleet, plan, result); /* a later answer may use the KV of the first one */
 }
 
 static void judge_results(struct fleet *fleet)
