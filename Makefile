@@ -5,7 +5,7 @@
 #   make check    the quick tests, on the release build
 #   make test     all tests: release build, both sanitizers, tidy rules, Apache Kafka and Redis
 #   make soak     hours of load with faults: memory, descriptors, threads and times in build/soak.svg; HOURS=…
-#   make mutants  plant 43 bugs, one after the other, and see which tests catch them
+#   make mutants  plant 60 bugs, one after the other, and see which tests catch them
 #   make bench    the speed of the engine as a table and as JSON (build/bench.json)
 #   make sweep    lives of a worker in which every allocation, system call and tensor call fails once
 #   make simulate simulate fleets of whole workers under faults; SEEDS=… says how many, BASE=… the first seed

@@ -303,6 +303,8 @@ static enum mr_status check_decode(const struct mr_cuda_decode *decode, struct m
         decode->head_count == 0 || decode->head_count > GRID_LIMIT)
         return mr_fail(err, MR_UNSUPPORTED, "head_count %u is not a multiple of kv_head_count %u",
                        decode->head_count, kv->kv_head_count);
+    if (decode->q_stride % PACK || !is_aligned(decode->q) || !is_aligned(decode->out))
+        return mr_fail(err, MR_UNSUPPORTED, "q, out or q_stride is not aligned");
     if (split_count(decode) > GRID_LIMIT)
         return mr_fail(err, MR_UNSUPPORTED, "length_max %u has more than %u splits",
                        decode->length_max, GRID_LIMIT);

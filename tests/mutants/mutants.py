@@ -8,7 +8,7 @@ Each NAME.txt beside this script is one bug: what it breaks; the file; after `--
 once in the file; after `--- new` the lines in their place. `run` copies the tree into build/mutants and builds it there
 once. For each bug it builds what changes, runs the simulations (N seeds of the fleet, 500 by default), and then unit
 tests until one fails: first those of the same module, then those of its folder, then, for a bug that no simulation has
-caught, the rest of the quick suite.
+caught, the rest of the quick suite. A bug in ops/cuda is for the programs of tests/cuda alone.
 It prints a table and writes build/mutants/mutants.json. Exit 1: a bug was not caught, or does not compile."""
 
 import argparse
@@ -41,6 +41,7 @@ class Bug:
         self.file = self.file.strip()
         self.old, _, self.new = change.rstrip("\n").partition("\n--- new")
         self.new = self.new.removeprefix("\n")
+        self.is_cuda = self.file.startswith("ops/cuda/")
 
     def apply(self, root):
         """Returns the text of the file with the bug, or raises ValueError."""
@@ -104,7 +105,7 @@ def configure():
 
 def build(*targets):
     """Returns why it failed, or None. Tests that are scripts are no targets."""
-    targets = [name for name in targets if name == "all" or (BUILD / name).is_file()]
+    targets = [name for name in targets if name in ("all", "cuda_programs") or (BUILD / name).is_file()]
     if not targets:
         return None
     made = subprocess.run(["nice", "cmake", "--build", BUILD, "-j", str(os.cpu_count()), "--target", *targets],
@@ -152,6 +153,10 @@ def failed_name(line):
 def unit_stages(bug, quick, rest):
     """Lists of unit tests, those most likely to catch the bug first; rest: tests of other folders too."""
     place = pathlib.Path(bug.file)
+    if bug.is_cuda:
+        programs = [name for name in quick if name.startswith("cuda_test_")]
+        return [stage for stage in ([name for name in programs if name == f"cuda_test_{place.stem}"],
+                                    [name for name in programs if name != f"cuda_test_{place.stem}"]) if stage]
     module = f"{place.parts[0]}_test_{place.stem}"
     folder = TREE / "tests/unit" / place.parent
     near = [f"{place.parts[0]}_{path.stem}" for path in folder.glob("test_*.c")]
@@ -203,6 +208,8 @@ def by_unit_tests(bug, quick, rest):
 
 
 def try_bug(bug, simulations, quick, seeds, known):
+    if bug.is_cuda:
+        simulations = []
     place = TREE / bug.file
     before = place.read_text()
     row = {"bug": bug.name, "what": bug.what, "file": bug.file, "simulation": None, "unit": None}
@@ -222,11 +229,12 @@ def try_bug(bug, simulations, quick, seeds, known):
 def run(names, seeds, baseline):
     copy_tree()
     configure()
-    problem = build("all")
+    only_cuda = all(bug.is_cuda for bug in bugs(names))
+    problem = build("cuda_programs" if only_cuda else "all")
     if problem:
         sys.exit(f"mutants: the tree does not build:\n{problem}")
-    simulations = listed("-L", "sim")
-    quick = listed("-LE", "integration|slow|sim")
+    simulations = [] if only_cuda else listed("-L", "sim")
+    quick = listed("-L", "cuda", "-LE", "slow") if only_cuda else listed("-LE", "integration|slow|sim")
     known = all_failing_seeds(simulations, seeds) if baseline else set()
     if known:
         print(f"{len(known)} seeds fail without a planted bug and do not count: {sorted(known)}")
