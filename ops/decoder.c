@@ -185,7 +185,8 @@ static void enter_branch(struct mr_decoder *decoder, const struct mr_norm_weight
 /* Adds the product of a branch's last layer to the residual stream, after the norm that follows the
  * branch in some families. */
 static void leave_branch(struct mr_decoder *decoder, const struct mr_linear *last,
-                         enum mr_buffer from, const struct mr_norm_weights *weights, uint32_t rows)
+                         enum mr_step_buffer from, const struct mr_norm_weights *weights,
+                         uint32_t rows)
 {
     if (!weights->weight) {
         decoder->backend->linear(decoder->step, last, from, rows, MR_ADD, MR_RESIDUAL);

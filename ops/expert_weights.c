@@ -27,7 +27,7 @@ static enum mr_status load_gate_up(struct mr_weight_loader *loader, uint32_t lay
     uint32_t ffn = c->experts.ffn_size;
     struct mr_linear_plan plan = {
         .layer = layer, .index = index, .width = c->hidden_size, .share_count = 2};
-    plan.alternate = true;
+    plan.alternate = plan.gated = true;
     plan.stacked = storage == EACH ? 0 : c->experts.count;
     switch (storage) {
     case EACH:
@@ -90,7 +90,8 @@ static enum mr_status load_shared(struct mr_weight_loader *loader, uint32_t laye
                                      .shares = {{.part = MR_WEIGHT_SHARED_GATE, .rows = ffn},
                                                 {.part = MR_WEIGHT_SHARED_UP, .rows = ffn}},
                                      .share_count = 2,
-                                     .alternate = true};
+                                     .alternate = true,
+                                     .gated = true};
     struct mr_linear_plan down = {
         .layer = layer,
         .width = ffn,

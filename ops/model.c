@@ -1,8 +1,8 @@
 #include "ops/model.h"
 
 #include "codec/check.h"
+#include "ops/backends.h"
 #include "ops/cpu/parallel.h"
-#include "ops/cpu_backend/cpu_backend.h"
 #include "ops/decoder.h"
 #include "ops/files/digest_cache.h"
 #include "ops/files/model_files.h"
@@ -20,6 +20,7 @@ struct mr_model {
     struct mr_compute *compute;
     enum mr_weight_numbers numbers;
     char numerics[64];
+    char device[16]; /* as the user has named it */
     struct mr_weights weights;
     struct mr_rope_table ropes[MR_ROPES_MAX];
     struct mr_kv_groups kv;
@@ -32,18 +33,43 @@ struct mr_model {
 
 /* ---- opening ---- */
 
-enum mr_status mr_model_check_options(const struct mr_model_options *options, struct mr_error *err)
+enum mr_status mr_model_compute(const struct mr_model_options *options, struct mr_compute *out,
+                                struct mr_error *err)
 {
     struct mr_device device;
+    enum mr_number number = MR_NUMBER_BF16;
     enum mr_status status = mr_device_parse(options->device, &device, err);
     if (status != MR_OK) return status;
-    if (device.kind != MR_DEVICE_CPU)
-        return mr_fail(err, MR_BAD_CONFIG, "device \"%.32s\" is not supported yet; cpu is",
-                       options->device);
-    if (options->dtype == MR_DTYPE_F16)
-        return mr_fail(err, MR_BAD_CONFIG,
-                       "the CPU does not compute in fp16; bf16, fp32, int8 "
-                       "and int4 are supported");
+    const bool integers = options->dtype == MR_DTYPE_INT8 || options->dtype == MR_DTYPE_INT4;
+    if (options->dtype == MR_DTYPE_F32) number = MR_NUMBER_F32;
+    if (options->dtype == MR_DTYPE_F16) number = MR_NUMBER_F16;
+    *out = (struct mr_compute){.number = number};
+    status = mr_backends_find(&out->backend, options->backend, device, number, err);
+    if (status == MR_OK && integers && !out->backend->integer_weights)
+        return mr_fail(err, MR_BAD_CONFIG, "the backend %s cannot compute in int8 or int4",
+                       out->backend->name);
+    return status;
+}
+
+/* Opens a device other than the CPU and closes it again: is it there? */
+static enum mr_status probe(const struct mr_model_options *options,
+                            const struct mr_compute *compute, struct mr_error *err)
+{
+    struct mr_device device;
+    struct mr_compute *opened = NULL;
+    enum mr_status status = mr_device_parse(options->device, &device, err);
+    if (status != MR_OK || device.kind == MR_DEVICE_CPU) return status;
+    status = compute->backend->open(&opened, device, compute->number, err);
+    if (status == MR_OK) compute->backend->close(opened);
+    return status;
+}
+
+enum mr_status mr_model_check_options(const struct mr_model_options *options, struct mr_error *err)
+{
+    struct mr_compute compute;
+    enum mr_status status = mr_model_compute(options, &compute, err);
+    if (status == MR_OK) status = probe(options, &compute, err);
+    if (status != MR_OK) return status;
     if (options->rows_max == 0 || options->sequences_max == 0)
         return mr_fail(err, MR_BAD_CONFIG, "a step must have room for a row and a sequence");
     return MR_OK;
@@ -59,17 +85,20 @@ enum mr_status mr_model_check_files(const struct mr_model_source *source, struct
 static enum mr_status set_up(struct mr_model *model, const struct mr_model_options *options,
                              struct mr_error *err)
 {
-    const enum mr_number number = options->dtype == MR_DTYPE_F32 ? MR_NUMBER_F32 : MR_NUMBER_BF16;
+    struct mr_compute compute;
     struct mr_device device;
-    enum mr_status status = mr_model_check_options(options, err);
-    if (status == MR_OK) status = mr_device_parse(options->device, &device, err);
-    if (status == MR_OK) status = mr_cpu_backend.open(&model->compute, device, number, err);
     model->numbers = options->dtype == MR_DTYPE_AUTO   ? MR_WEIGHTS_STORED
                      : options->dtype == MR_DTYPE_INT8 ? MR_WEIGHTS_INT8
                      : options->dtype == MR_DTYPE_INT4 ? MR_WEIGHTS_INT4
                                                        : MR_WEIGHTS_FLOAT;
     uint32_t threads = options->thread_count > 0 ? options->thread_count : mr_parallel_core_count();
-    return status == MR_OK ? mr_parallel_set_thread_count(threads, err) : status;
+    enum mr_status status = mr_model_check_options(options, err);
+    if (status == MR_OK) status = mr_model_compute(options, &compute, err);
+    if (status == MR_OK) status = mr_device_parse(options->device, &device, err);
+    if (status == MR_OK) status = mr_parallel_set_thread_count(threads, err);
+    if (status != MR_OK) return status;
+    snprintf(model->device, sizeof(model->device), "%s", options->device);
+    return compute.backend->open(&model->compute, device, compute.number, err);
 }
 
 /* Takes over the files that the caller has read, or reads them. */
@@ -249,7 +278,8 @@ static void fill_info(struct mr_model *model)
     snprintf(info->architecture, sizeof(info->architecture), "%s", source->config.family->name);
     info->text_only = source->config.wraps_text;
     info->file_type = source->file_type;
-    info->device = "cpu";
+    info->device = model->device;
+    info->backend = model->compute->backend->name;
     info->parameter_count = model->weights.parameter_count;
     info->weight_bytes = model->weights.packed_bytes;
     info->kv_bytes_per_token = model->kv.block_bytes / MR_BLOCK_TOKENS;

@@ -30,13 +30,15 @@ enum mr_dtype {
 };
 
 struct mr_model_source;
+struct mr_compute; /* ops/backend/backend.h */
 
 struct mr_model_options {
     const char *path; /* .gguf file, or a folder with config.json and *.safetensors */
     /* The files at `path`, if they were read before (ops/files/model_files.h): _open takes them
      * over and zeroes the struct. NULL: _open reads them. */
     struct mr_model_source *source;
-    const char *device; /* must be "cpu" */
+    const char *device;  /* "cpu", "cuda" or "cuda:N" */
+    const char *backend; /* "auto", "cpu" or "torch" (ops/backends.h); NULL: auto */
     enum mr_dtype dtype;
     uint32_t
         thread_count;  /* threads of parallel loops; 0: one for each core of the affinity mask */
@@ -64,7 +66,7 @@ struct mr_model_info {
     char architecture[32]; /* such as "llama" or "qwen2" */
     bool text_only;        /* the model's files have other parts too, such as for pictures */
     const char *file_type; /* as in ops/files/model_source.h; may be NULL */
-    const char *device, *dtype;
+    const char *device, *backend, *dtype;
     uint32_t layer_count, hidden_size, head_count, kv_head_count, head_dim, ffn_size, vocab_size;
     uint32_t context_tokens; /* longest sequence that the model supports */
     uint64_t parameter_count, weight_bytes;
@@ -87,6 +89,10 @@ struct mr_model_info {
     struct mr_special_texts special;      /* borrowed from the model */
 };
 
+/* Sets the fields of *out to the backend and the number format that the options ask for; opens
+ * nothing. MR_BAD_CONFIG. */
+enum mr_status mr_model_compute(const struct mr_model_options *options, struct mr_compute *out,
+                                struct mr_error *err);
 /* Checks what can be checked of the options without the files: device, dtype, sizes.
  * MR_BAD_CONFIG. */
 enum mr_status mr_model_check_options(const struct mr_model_options *options, struct mr_error *err);

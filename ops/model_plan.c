@@ -1,6 +1,5 @@
 #include "ops/model_plan.h"
 
-#include "ops/cpu_backend/cpu_backend.h"
 #include "ops/files/model_source.h"
 #include "ops/kv_groups.h"
 #include "ops/weights.h"
@@ -40,18 +39,20 @@ enum mr_status mr_model_plan_make(struct mr_model_plan *out, const struct mr_mod
                                   const struct mr_model_options *options, struct mr_error *err)
 {
     const struct mr_model_config *config = &source->config;
-    const struct mr_compute compute = {
-        &mr_cpu_backend, options->dtype == MR_DTYPE_F32 ? MR_NUMBER_F32 : MR_NUMBER_BF16};
+    struct mr_compute compute;
     const struct mr_weights_spec spec = {
         .config = config, .tensors = source->tensors, .gguf_names = source->gguf_names};
     struct mr_model_plan plan = {0};
     struct mr_kv_groups groups;
     *out = plan;
-    enum mr_status status = mr_weights_check(&spec, &plan.parameter_count, err);
+    enum mr_status status = mr_model_compute(options, &compute, err);
+    if (status == MR_OK) status = mr_weights_check(&spec, &plan.parameter_count, err);
     if (status != MR_OK) return status;
     for (uint32_t i = 0; i < source->tensors->count; i++)
         plan.stored_bytes += source->tensors->entries[i].size_bytes;
-    plan.weight_bytes = weight_bytes(source, options->dtype, plan.parameter_count);
+    const bool floats = options->dtype == MR_DTYPE_AUTO && !compute.backend->integer_weights;
+    plan.weight_bytes =
+        weight_bytes(source, floats ? MR_DTYPE_BF16 : options->dtype, plan.parameter_count);
     mr_kv_groups_plan(
         &groups, &compute, config, options->rows_max,
         mr_kv_groups_pool_bytes(options->kv_bytes, options->memory_bytes, plan.weight_bytes));

@@ -380,7 +380,9 @@ static enum mr_status pack(struct mr_weight_loader *loader, const struct mr_line
                                   .source = mr_weight_rows_read,
                                   .source_context = rows,
                                   .bias = bias,
-                                  .scale = plan->scale};
+                                  .scale = plan->scale,
+                                  .gated = plan->gated,
+                                  .table = plan->table};
     choose_bands(loader, plan, rows, &spec);
     struct mr_compute *compute = loader->spec->compute;
     status = compute->backend->linear_create(compute, out, &spec, loader->err);

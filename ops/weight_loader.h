@@ -69,6 +69,7 @@ struct mr_linear_plan {
     bool alternate;    /* true: rows are taken from the shares in turn */
     bool head_columns; /* columns are heads, which are padded */
     bool transposed;   /* the tensor is [in, out] */
+    bool gated, table; /* as in struct mr_linear_spec (ops/backend/step.h) */
     float scale;       /* of the layer's results; 0 counts as 1 */
 };
 

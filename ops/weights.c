@@ -124,8 +124,11 @@ static enum mr_status load_gate_up(struct mr_weight_loader *loader, uint32_t lay
 {
     const struct mr_model_config *c = loader->spec->config;
     uint32_t ffn = c->ffn_size;
-    struct mr_linear_plan plan = {
-        .layer = layer, .width = c->hidden_size, .share_count = 2, .alternate = true};
+    struct mr_linear_plan plan = {.layer = layer,
+                                  .width = c->hidden_size,
+                                  .share_count = 2,
+                                  .alternate = true,
+                                  .gated = true};
     for (uint32_t i = 0; i < 2; i++)
         plan.shares[i] =
             c->family->fused
@@ -180,7 +183,8 @@ static enum mr_status load_table(struct mr_weight_loader *loader, enum mr_weight
     struct mr_linear_plan plan = {.width = c->hidden_size,
                                   .shares = {{.part = part, .rows = c->vocab_size}},
                                   .share_count = 1,
-                                  .scale = c->logit_scale};
+                                  .scale = c->logit_scale,
+                                  .table = part == MR_WEIGHT_EMBEDDING};
     return mr_weight_loader_linear(loader, &plan, out);
 }
 

@@ -4,13 +4,13 @@
  *
  * Objects: all are created by an opened device (struct mr_compute), live in its memory, and are
  *          destroyed before it is closed. Destroying NULL does nothing.
- * Step:    the buffers of a step are one object. An operation names its buffers (enum mr_buffer)
- *          and works on their first `rows` rows. Operations may run later than the call: their
- *          results are certain only after `finish`. What the host writes for a step (token ids,
- *          block tables) reaches the device by `stage` and `keep` alone.
- * Owner:   the engine thread makes all calls, from `open` on. A step allocates no host memory.
- * Errors:  `open` and `_create` functions. An operation of a step that fails makes the following
- *          ones do nothing; `finish` returns its error, after which the device is unusable. */
+ * Step:    the buffers of a step are one object. An operation names its buffers (enum
+ * mr_step_buffer) and works on their first `rows` rows. Operations may run later than the call:
+ * their results are certain only after `finish`. What the host writes for a step (token ids, block
+ * tables) reaches the device by `stage` and `keep` alone. Owner:   the engine thread makes all
+ * calls, from `open` on. A step allocates no host memory. Errors:  `open` and `_create` functions.
+ * An operation of a step that fails makes the following ones do nothing; `finish` returns its
+ * error, after which the device is unusable. */
 #ifndef MR_OPS_BACKEND_BACKEND_H
 #define MR_OPS_BACKEND_BACKEND_H
 
@@ -86,8 +86,8 @@ struct mr_backend {
     /* MR_RESIDUAL += norm(MR_BRANCH). */
     void (*norm_add)(struct mr_step *step, const struct mr_norm *norm, uint32_t rows);
     /* `to` gets the layer's results for the rows of `from`, a buffer of numbers. */
-    void (*linear)(struct mr_step *step, const struct mr_linear *linear, enum mr_buffer from,
-                   uint32_t rows, enum mr_epilogue epilogue, enum mr_buffer to);
+    void (*linear)(struct mr_step *step, const struct mr_linear *linear, enum mr_step_buffer from,
+                   uint32_t rows, enum mr_epilogue epilogue, enum mr_step_buffer to);
     /* Norms and rotates q and k in MR_QKV, and writes k and v of all staged rows to the pool. */
     void (*rope_write)(struct mr_step *step, const struct mr_attention *attention);
     /* MR_ATTENDED = causal attention of the staged rows, q from MR_QKV. */

@@ -6,7 +6,7 @@
 #define MR_OPS_BACKEND_STEP_H
 
 #include "ops/backend/device.h"
-#include "ops/cpu/quant/format.h"
+#include "ops/cpu/quant/band.h"
 
 struct mr_vector; /* numbers in fp32, such as the weights of a norm */
 struct mr_rope;   /* the tables of a rotary embedding */
@@ -35,6 +35,10 @@ struct mr_linear_spec {
     mr_row_bytes stored;
     const float *bias; /* [out_size]; NULL: none */
     float scale;       /* 0 counts as 1 */
+    /* The rows alternate gate, up, and only epilogues with an activation are used. Otherwise only
+     * the others are. */
+    bool gated;
+    bool table; /* `embed` reads rows of the layer */
 };
 
 struct mr_rope_spec {
@@ -57,7 +61,7 @@ struct mr_kv_span {
 };
 
 /* The buffers of a step. "Numbers" have the number format of the device. */
-enum mr_buffer {
+enum mr_step_buffer {
     MR_RESIDUAL, /* floats: the residual stream */
     MR_NORMED,   /* numbers: the input of a branch */
     MR_BRANCH,   /* floats: what is normed and then added to the residual stream */

@@ -38,7 +38,7 @@ static void *arena_take(struct arena *arena, size_t count, size_t size)
     return buffer;
 }
 
-static size_t number_bytes(const struct mr_step *step, enum mr_buffer buffer)
+static size_t number_bytes(const struct mr_step *step, enum mr_step_buffer buffer)
 {
     bool numbers = buffer == MR_NORMED || buffer == MR_ATTENDED || buffer == MR_GATED;
     return numbers && step->bf16 ? sizeof(uint16_t) : sizeof(float);
@@ -49,7 +49,7 @@ static size_t place_buffers(struct mr_step *step, unsigned char *memory)
 {
     const struct mr_step_spec *spec = &step->spec;
     struct arena arena = {memory, 0};
-    for (enum mr_buffer i = 0; i < MR_BUFFER_COUNT; i++) {
+    for (enum mr_step_buffer i = 0; i < MR_BUFFER_COUNT; i++) {
         size_t rows = i == MR_LOGITS ? spec->sequences_max : spec->rows_max;
         step->buffers[i] = arena_take(&arena, rows * spec->widths[i], number_bytes(step, i));
     }
@@ -124,7 +124,7 @@ void mr_cpu_step_stage(struct mr_step *step, const uint32_t *token_ids, uint32_t
 void mr_cpu_step_keep(struct mr_step *step, const uint32_t *rows,
                       const struct mr_step_sequence *sequences, uint32_t count)
 {
-    static const enum mr_buffer moved[] = {MR_RESIDUAL, MR_NORMED, MR_QKV};
+    static const enum mr_step_buffer moved[] = {MR_RESIDUAL, MR_NORMED, MR_QKV};
     for (size_t i = 0; i < sizeof(moved) / sizeof(moved[0]); i++) {
         size_t bytes = step->spec.widths[moved[i]] * number_bytes(step, moved[i]);
         char *buffer = step->buffers[moved[i]];
@@ -209,8 +209,9 @@ static enum mr_cpu_epilogue epilogue_of(enum mr_epilogue epilogue)
     return ours[epilogue];
 }
 
-void mr_cpu_step_linear(struct mr_step *step, const struct mr_linear *linear, enum mr_buffer from,
-                        uint32_t rows, enum mr_epilogue epilogue, enum mr_buffer to)
+void mr_cpu_step_linear(struct mr_step *step, const struct mr_linear *linear,
+                        enum mr_step_buffer from, uint32_t rows, enum mr_epilogue epilogue,
+                        enum mr_step_buffer to)
 {
     mr_cpu_linear_run((const struct mr_cpu_linear *)linear, step->buffers[from], rows,
                       epilogue_of(epilogue), step->buffers[to]);

@@ -16,8 +16,9 @@ void mr_cpu_step_keep(struct mr_step *step, const uint32_t *rows,
 void mr_cpu_step_embed(struct mr_step *step, const struct mr_linear *table, float scale);
 void mr_cpu_step_norm(struct mr_step *step, const struct mr_norm *norm, uint32_t rows);
 void mr_cpu_step_norm_add(struct mr_step *step, const struct mr_norm *norm, uint32_t rows);
-void mr_cpu_step_linear(struct mr_step *step, const struct mr_linear *linear, enum mr_buffer from,
-                        uint32_t rows, enum mr_epilogue epilogue, enum mr_buffer to);
+void mr_cpu_step_linear(struct mr_step *step, const struct mr_linear *linear,
+                        enum mr_step_buffer from, uint32_t rows, enum mr_epilogue epilogue,
+                        enum mr_step_buffer to);
 void mr_cpu_step_rope_write(struct mr_step *step, const struct mr_attention *attention);
 void mr_cpu_step_attend(struct mr_step *step, const struct mr_attention *attention);
 void mr_cpu_step_experts(struct mr_step *step, const struct mr_expert_layer *layer, uint32_t rows);

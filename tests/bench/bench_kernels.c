@@ -5,7 +5,6 @@
 #include "ops/cpu/kv_kernels.h"
 #include "ops/cpu/parallel.h"
 #include "ops/sampling/sampler.h"
-#include "ops/tensor.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -531,7 +530,6 @@ int main(int argc, char **argv)
                  {"experts", bench_experts}, {"attention", bench_attention},
                  {"rows", bench_rows},       {"sampler", bench_sampler}};
     struct mr_error err;
-    check_status(mr_tensor_thread_begin(&err), &err);
     check_status(mr_parallel_set_thread_count(2, &err), &err);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         bool wanted = argc == 1;

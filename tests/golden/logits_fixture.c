@@ -11,6 +11,8 @@
 
 #include <cmocka.h>
 
+const char *fixture_backend;
+
 const struct golden_model golden_models[] = {
     {.name = "grouped_tied", .int8 = true},
     {.name = "multi_head_untied_biases", .int8 = true},
@@ -108,6 +110,8 @@ void open_fixture(struct fixture *fixture, const char *model, const char *expect
     struct mr_error err = {0};
     struct mr_model_options options = {.path = model,
                                        .device = "cpu",
+                                       .backend = fixture_backend,
+                                       .thread_count = fixture_backend ? 1 : 0,
                                        .dtype = dtype,
                                        .context_tokens = context_tokens,
                                        .rows_max = STEP_ROWS,

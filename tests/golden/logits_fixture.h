@@ -23,6 +23,11 @@ struct golden_model {
     bool experts; /* rounding may choose other experts, which changes a row's logits far more */
 };
 
+/* The backend of every model that is opened from now on, on one thread: LibTorch's threads wait for
+ * each other after every operation, which takes longer than a tiny model's operations. NULL: the
+ * device's own backend, on all threads. */
+extern const char *fixture_backend;
+
 extern const struct golden_model golden_models[];
 extern const size_t golden_model_count;
 

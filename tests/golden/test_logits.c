@@ -1,7 +1,9 @@
 /* Compares logits and greedy continuations to the reference implementation, in fp32: every
  * position, in steps of many shapes. Without arguments it tests the committed tiny models; with
  *     golden_test_logits MODEL EXPECTED.bin
- * it tests a model against the file that make_logits.py has written for it. */
+ * it tests a model against the file that make_logits.py has written for it; with
+ *     golden_test_logits torch
+ * it tests the committed models on LibTorch's operators (ops/torch/torch_backend.h). */
 #include "tests/golden/logits_fixture.h"
 
 #include <math.h>
@@ -82,6 +84,7 @@ int main(int argument_count, char **arguments)
         free(tests);
         return cmocka_run_group_tests(given, NULL, NULL);
     }
+    if (argument_count == 2) fixture_backend = arguments[1];
     for (size_t i = 0; i < golden_model_count; i++)
         tests[i] = (struct CMUnitTest){.name = golden_models[i].name,
                                        .test_func = the_model_equals_the_reference,

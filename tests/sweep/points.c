@@ -1,7 +1,5 @@
 #include "tests/sweep/points.h"
 
-#include "ops/tensor.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <hiredis/hiredis.h>
@@ -192,28 +190,3 @@ rd_kafka_topic_t *point_rd_kafka_topic_new(rd_kafka_t *rk, const char *topic,
     return points_fail(POINT_SYSTEM, "rd_kafka_topic_new") ? NULL
                                                            : rd_kafka_topic_new(rk, topic, conf);
 }
-
-/* ---- tensors: ld --wrap ---- */
-
-#define TENSOR(name, prepare, parameters, arguments)                                               \
-    enum mr_status __real_##name parameters;                                                       \
-    enum mr_status __wrap_##name parameters;                                                       \
-    enum mr_status __wrap_##name parameters                                                        \
-    {                                                                                              \
-        prepare;                                                                                   \
-        if (points_fail(POINT_TENSOR, #name)) return mr_fail(err, MR_BACKEND, "LibTorch: " #name); \
-        return __real_##name arguments;                                                            \
-    }
-
-/* clang-format off */
-TENSOR(mr_tensor_thread_begin, (void)err, (struct mr_error *err), (err))
-TENSOR(mr_tensor_create, *out = NULL,
-       (struct mr_tensor **out, struct mr_device device, const struct mr_tensor_shape *shape, struct mr_error *err),
-       (out, device, shape, err))
-TENSOR(mr_tensor_wrap, *out = NULL,
-       (struct mr_tensor **out, void *bytes, const struct mr_tensor_shape *shape, struct mr_error *err),
-       (out, bytes, shape, err))
-TENSOR(mr_tensor_linear, (void)out,
-       (struct mr_tensor *out, const struct mr_tensor *x, const struct mr_tensor *weight, struct mr_error *err),
-       (out, x, weight, err))
-/* clang-format on */

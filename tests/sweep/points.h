@@ -2,7 +2,7 @@
  * tensors. A sweep makes the nth of them fail.
  *
  * The sweep programs link copies of the product's libraries in which points.txt has renamed the
- * calls; the calls of tests and fakes are not renamed. Tensor calls are wrapped by the linker.
+ * calls; the calls of tests and fakes are not renamed. Tensor calls are those of a fake model.
  *
  * Threads: any. Memory: none. */
 #ifndef MR_TESTS_SWEEP_POINTS_H

@@ -182,8 +182,8 @@ static enum mr_status run_test(struct bench *bench, const struct test *test, uin
 
 static void print_header(FILE *table, const struct mr_model_info *info)
 {
-    fprintf(table, "model %s, %s, %s on %s\n", info->name, info->architecture, info->dtype,
-            info->device);
+    fprintf(table, "model %s, %s, %s on %s, backend %s\n", info->name, info->architecture,
+            info->dtype, info->device, info->backend);
     fprintf(table, "%-14s %10s %10s %10s  %s\n", "test", "mean", "+/-", "best",
             "outside the model");
 }

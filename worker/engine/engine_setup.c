@@ -68,6 +68,7 @@ static enum mr_status fill_options(const struct mr_config *config, const struct 
         .path = config->model,
         .digest_cache_bytes = DIGEST_CACHE_BYTES,
         .device = config->device,
+        .backend = config->backend,
         .thread_count = config->threads > 0 ? config->threads : mr_machine_thread_count(machine),
         .kv_bytes = config->kv_memory_bytes,
         .memory_bytes = config->kv_memory_given ? 0 : mr_machine_usable_bytes(machine),

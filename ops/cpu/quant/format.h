@@ -1,38 +1,16 @@
-/* quant_shape - how the codes and scales of a format lie in a panel (quant.h). A table of
+/* format - how the codes and scales of a format lie in a panel (quant.h). A table of
  * constants, which the product's loops are specialized by. */
 #ifndef MR_OPS_CPU_QUANT_FORMAT_H
 #define MR_OPS_CPU_QUANT_FORMAT_H
 
+#include "ops/cpu/quant/band.h"
+
 #include <stddef.h>
-#include <stdint.h>
 
 #define MR_QUANT_COLUMNS     16u
 #define MR_QUANT_LINE        64u
 #define MR_QUANT_GROUP       32u
 #define MR_QUANT_GROUPS_EACH 8u /* groups of a block of 256 */
-
-enum mr_quant_format {
-    MR_QUANT_NONE, /* not computed in small integers */
-    MR_QUANT_INT8,
-    MR_QUANT_Q8_0,
-    MR_QUANT_Q4_0,
-    MR_QUANT_Q4_1,
-    MR_QUANT_Q5_0,
-    MR_QUANT_Q5_1,
-    MR_QUANT_Q4_K,
-    MR_QUANT_Q5_K,
-    MR_QUANT_Q6_K,
-    MR_QUANT_IQ4_NL,
-    MR_QUANT_IQ4_XS,
-    MR_QUANT_MXFP4,
-    MR_QUANT_COUNT
-};
-/* Neighbouring rows of a weight matrix in one format. */
-#define MR_QUANT_BANDS_MAX 3u
-struct mr_quant_band {
-    uint32_t rows; /* a multiple of 16 in all bands but the last */
-    enum mr_quant_format format;
-};
 
 /* Scales of one group of 16 columns, and of a block of 256. */
 enum mr_quant_scales {

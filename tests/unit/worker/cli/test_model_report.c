@@ -26,7 +26,7 @@ static void report_of(const char *path, uint64_t kv_bytes,
     struct mr_error err = {0};
     struct mr_model_source source;
     struct mr_model_plan plan;
-    const struct mr_model_options options = {.kv_bytes = kv_bytes, .rows_max = 32};
+    const struct mr_model_options options = {.device = "cpu", .kv_bytes = kv_bytes, .rows_max = 32};
     if (mr_model_files_read(&source, path, &err) != MR_OK ||
         mr_model_plan_make(&plan, &source, &options, &err) != MR_OK)
         fail_msg("%s: %s", path, err.detail);

@@ -1,0 +1,32 @@
+#include "ops/backends.h"
+
+#include "ops/cpu_backend/cpu_backend.h"
+#include "ops/torch/torch_backend.h"
+
+#include <string.h>
+
+enum mr_status mr_backends_find(const struct mr_backend **out, const char *name,
+                                struct mr_device device, enum mr_number number,
+                                struct mr_error *err)
+{
+    const bool on_cpu = device.kind == MR_DEVICE_CPU;
+    *out = NULL;
+    const struct mr_backend *found = NULL;
+    if (!name || strcmp(name, "auto") == 0)
+        found = on_cpu ? &mr_cpu_backend : &mr_torch_backend;
+    else if (strcmp(name, mr_cpu_backend.name) == 0)
+        found = &mr_cpu_backend;
+    else if (strcmp(name, mr_torch_backend.name) == 0)
+        found = &mr_torch_backend;
+    if (!found)
+        return mr_fail(err, MR_BAD_CONFIG, "unknown backend \"%.32s\"; valid are auto, cpu, torch",
+                       name);
+    if (found == &mr_cpu_backend && !on_cpu)
+        return mr_fail(err, MR_BAD_CONFIG,
+                       "the backend cpu computes on the device cpu only; cuda needs torch");
+    if (!found->numbers[number])
+        return mr_fail(err, MR_BAD_CONFIG, "the backend %s cannot compute in %s", found->name,
+                       mr_number_name(number));
+    *out = found;
+    return MR_OK;
+}

@@ -1,0 +1,15 @@
+/* backends - which backend computes on a device: the kernels of ops/cpu/ on the CPU and LibTorch on
+ * a GPU, unless the user names one.
+ *
+ * Threads: pure functions. Errors: MR_BAD_CONFIG names the value. */
+#ifndef MR_OPS_BACKENDS_H
+#define MR_OPS_BACKENDS_H
+
+#include "ops/backend/backend.h"
+
+/* name: "auto" or NULL, "cpu", "torch". number: what the backend must compute in. */
+enum mr_status mr_backends_find(const struct mr_backend **out, const char *name,
+                                struct mr_device device, enum mr_number number,
+                                struct mr_error *err);
+
+#endif

@@ -1,0 +1,197 @@
+/* shim - what the files of ops/torch/ share: the objects behind the opaque pointers of
+ * ops/backend/step.h, and how exceptions become errors. */
+#ifndef MR_OPS_TORCH_SHIM_HPP
+#define MR_OPS_TORCH_SHIM_HPP
+
+#define _Noreturn [[noreturn]] /* codec/check.h uses this keyword of C11 */
+extern "C" {
+#include "codec/check.h"
+#include "codec/status.h"
+#include "ops/backend/backend.h"
+#include "ops/cpu/parallel.h"
+}
+#include "ops/torch/torch_backend.h"
+
+#include <ATen/ATen.h>
+
+#include <array>
+#include <new>
+#include <vector>
+
+namespace mr_torch
+{
+
+struct device {
+    struct mr_compute base; /* first: callers hold a pointer to it */
+    at::Device where;
+    at::ScalarType type; /* of base.number */
+    char numerics[64];
+    /* The first error of an operation that cannot return one; later operations do nothing. */
+    enum mr_status failed;
+    struct mr_error error;
+};
+
+inline struct device *device_of(struct mr_compute *compute)
+{
+    return reinterpret_cast<struct device *>(compute);
+}
+
+/* Sets err to what the exception that is being handled says. */
+enum mr_status fail_current(struct mr_error *err);
+
+/* Runs body; an exception becomes a status. */
+template <typename F> enum mr_status guarded(struct mr_error *err, const F &body)
+{
+    try {
+        body();
+        return MR_OK;
+    } catch (...) {
+        return fail_current(err);
+    }
+}
+
+/* Runs body, unless an operation before failed; keeps its error for `finish`. */
+template <typename F> void queued(struct device *device, const F &body)
+{
+    if (device->failed == MR_OK) device->failed = guarded(&device->error, body);
+}
+
+inline at::TensorOptions floats(const struct device *device)
+{
+    return at::TensorOptions().dtype(at::kFloat).device(device->where);
+}
+
+inline at::TensorOptions numbers(const struct device *device)
+{
+    return at::TensorOptions().dtype(device->type).device(device->where);
+}
+
+/* Copies index numbers of the host to the device. */
+at::Tensor upload(const struct device *device, const std::vector<int64_t> &values);
+
+/* Block tables of one group of layers, for attention with or without a window; made when the first
+ * layer of a step needs them. */
+struct decode_plan {
+    uint32_t count;       /* decoding sequences */
+    at::Tensor rows;      /* [count] rows of the step */
+    at::Tensor blocks;    /* [pairs] a pair is a sequence and one of its blocks */
+    at::Tensor sequences; /* [pairs] index among the decoding sequences */
+    at::Tensor hidden;    /* [pairs, 1, 1, MR_BLOCK_TOKENS] true: the token is not attended to */
+    bool single;          /* each sequence has one block: pair i is sequence i */
+};
+
+struct decode_plans {
+    bool made;
+    std::vector<struct decode_plan> list;
+};
+
+struct group {
+    at::Tensor write_rows;   /* [rows * kv heads] rows of the pool, of layer 0 */
+    at::Tensor fresh_blocks; /* blocks whose first token is written in this step */
+    bool staged;
+    struct decode_plans plans[2]; /* of layers without and with a window */
+};
+
+struct sequence {
+    struct mr_step_sequence range;
+    std::vector<uint32_t> ids[2]; /* block ids by group, 0 before first_block */
+};
+
+} // namespace mr_torch
+
+struct mr_vector {
+    at::Tensor numbers; /* [count] */
+};
+
+struct mr_rope {
+    at::Tensor cos, sin; /* [position_count, rotary_dim / 2] */
+    int64_t half;
+};
+
+struct mr_linear {
+    struct mr_torch::device *device;
+    at::Tensor weight; /* [out, in]; gate rows before up rows if `gated`. Undefined once packed */
+    at::Tensor packed; /* oneDNN's form of weight, or undefined */
+    at::Tensor bias;   /* floats, [out], or undefined */
+    int64_t out_size, in_size;
+    float scale;
+    bool gated, table;
+};
+
+struct mr_kv {
+    struct mr_torch::device *device;
+    struct mr_kv_spec spec;
+    at::Tensor pool; /* [block, layer, 2, kv head, MR_BLOCK_TOKENS, head_dim] */
+};
+
+struct mr_step {
+    struct mr_torch::device *device;
+    struct mr_step_spec spec;
+    at::Tensor buffers[MR_BUFFER_COUNT]; /* [rows, width], of the last operation that set it */
+    at::Tensor tokens, positions;        /* [rows] */
+    std::vector<struct mr_torch::sequence> sequences;
+    struct mr_torch::group groups[2];
+    const struct mr_rope *gathered; /* whose sines and cosines of the step's positions are below */
+    at::Tensor cos, sin;            /* [rows, 1, half] */
+    at::Tensor logits;              /* in host memory, after finish */
+};
+
+namespace mr_torch
+{
+
+/* The result of a layer without activation: numbers on a CPU in bf16, or floats. */
+at::Tensor linear_floats(const struct mr_linear *linear, const at::Tensor &x);
+/* The result of a layer with one of the gated epilogues, in numbers. */
+at::Tensor linear_gated(const struct mr_linear *linear, const at::Tensor &x,
+                        enum mr_epilogue epilogue);
+/* The KV pool of a layer, [block, kv head, token, dim]: half 0 is K, 1 is V. */
+inline at::Tensor kv_half(const struct mr_kv *kv, uint32_t layer, int64_t half)
+{
+    return kv->pool.select(1, layer).select(1, half);
+}
+
+/* ---- the functions of the table ---- */
+enum mr_status vector_create(struct mr_compute *, struct mr_vector **, const float *, uint32_t,
+                             struct mr_error *);
+void vector_destroy(struct mr_vector *);
+enum mr_status rope_create(struct mr_compute *, struct mr_rope **, const struct mr_rope_spec *,
+                           struct mr_error *);
+void rope_destroy(struct mr_rope *);
+enum mr_status linear_create(struct mr_compute *, struct mr_linear **,
+                             const struct mr_linear_spec *, struct mr_error *);
+void linear_destroy(struct mr_linear *);
+size_t linear_bytes(const struct mr_linear *);
+
+size_t kv_block_bytes(const struct mr_kv_spec *);
+enum mr_status kv_create(struct mr_compute *, struct mr_kv **, const struct mr_kv_spec *,
+                         struct mr_error *);
+void kv_destroy(struct mr_kv *);
+bool kv_populate(struct mr_kv *);
+void kv_copy(struct mr_kv *, uint32_t, uint32_t, uint32_t);
+size_t kv_stored_bytes(const struct mr_kv *, uint32_t, bool);
+void *kv_bytes_of(const struct mr_kv *, uint32_t);
+bool kv_export(const struct mr_kv *, const struct mr_kv_span *, void *);
+void kv_import(struct mr_kv *, const struct mr_kv_span *, const void *);
+
+enum mr_status step_create(struct mr_compute *, struct mr_step **, const struct mr_step_spec *,
+                           struct mr_error *);
+void step_destroy(struct mr_step *);
+uint64_t step_bytes(const struct mr_step *);
+void stage(struct mr_step *, const uint32_t *, uint32_t, const struct mr_step_sequence *, uint32_t);
+void keep(struct mr_step *, const uint32_t *, const struct mr_step_sequence *, uint32_t);
+void embed(struct mr_step *, const struct mr_linear *, float);
+void norm(struct mr_step *, const struct mr_norm *, uint32_t);
+void norm_add(struct mr_step *, const struct mr_norm *, uint32_t);
+void linear(struct mr_step *, const struct mr_linear *, enum mr_step_buffer, uint32_t,
+            enum mr_epilogue, enum mr_step_buffer);
+void rope_write(struct mr_step *, const struct mr_attention *);
+void attend(struct mr_step *, const struct mr_attention *);
+void experts(struct mr_step *, const struct mr_expert_layer *, uint32_t);
+void add_switched(struct mr_step *, const struct mr_linear *, uint32_t);
+void softcap(struct mr_step *, float, uint32_t);
+enum mr_status finish(struct mr_step *, uint32_t, struct mr_error *);
+const float *logits(const struct mr_step *, uint32_t);
+
+} // namespace mr_torch
+
+#endif

@@ -1,0 +1,38 @@
+/* torch_backend - the backend (ops/backend/backend.h) on LibTorch's at:: operators: the same code
+ * for the devices cpu and cuda, in fp32, bf16 and fp16. This header is C; the files that implement
+ * it are C++ and the only ones that include LibTorch:
+ *     ops/torch/torch_device.cpp     opening a device, the table
+ *     ops/torch/torch_shim.cpp       errors, and copies of indexes to the device
+ *     ops/torch/torch_weights.cpp    vectors, ropes, linear layers
+ *     ops/torch/torch_kv.cpp         the KV pool: copies, export, import
+ *     ops/torch/torch_step.cpp       the buffers of a step, norms, linear layers, logits
+ *     ops/torch/torch_experts.cpp    layers with experts
+ *     ops/torch/torch_rope.cpp       norms of q and k, rotary embedding, KV writes
+ *     ops/torch/torch_attention.cpp  attention
+ *
+ * KV:      one tensor for each group of layers, [block][layer][K, V][kv head][token][dim]; the
+ *          stored form of a block is its memory.
+ * Attention: rows of decoding sequences together, on their gathered blocks, with a partial softmax
+ *          for each block; a chunk of a prompt alone, on its gathered history, in tiles of rows.
+ * Linear:  in bf16 on the CPU weights are packed by oneDNN.
+ * Threads: the thread that opens a device makes all later calls. LibTorch gets as many threads as
+ *          the parallel team has (ops/cpu/parallel.h).
+ * Memory:  LibTorch's allocators; a step allocates its intermediate results.
+ * Errors:  no C++ exception leaves these files: MR_NOMEM when out of memory, else MR_BACKEND with
+ *          the first line of LibTorch's message. */
+#ifndef MR_OPS_TORCH_TORCH_BACKEND_H
+#define MR_OPS_TORCH_TORCH_BACKEND_H
+
+#include "ops/backend/backend.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+extern const struct mr_backend mr_torch_backend;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

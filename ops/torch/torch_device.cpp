@@ -1,0 +1,131 @@
+#include "ops/torch/shim.hpp"
+
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <ATen/Version.h>
+#include <ATen/detail/CUDAHooksInterface.h>
+#include <c10/core/InferenceMode.h>
+#include <torch/headeronly/version.h>
+
+#include <cstdio>
+#include <cstring>
+#include <dlfcn.h>
+#include <optional>
+
+namespace mr_torch
+{
+
+/* Checks what a GPU needs, from the driver up, and loads LibTorch's CUDA half. The error names the
+ * first part that is missing. */
+static enum mr_status load_cuda(int32_t index, struct mr_error *err)
+{
+    if (!dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL))
+        return mr_fail(err, MR_BAD_CONFIG,
+                       "--device cuda: no NVIDIA driver on this machine (%.120s)", dlerror());
+    if (!dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL))
+        return mr_fail(err, MR_BAD_CONFIG,
+                       "--device cuda: this LibTorch has no CUDA libraries (%.160s)", dlerror());
+    int count = 0;
+    enum mr_status status = guarded(err, [&] {
+        if (at::detail::getCUDAHooks().hasCUDA()) count = at::detail::getCUDAHooks().getNumGPUs();
+    });
+    if (status != MR_OK) return status;
+    if (count == 0)
+        return mr_fail(err, MR_BAD_CONFIG, "--device cuda: the driver finds no NVIDIA card");
+    if (index >= count)
+        return mr_fail(err, MR_BAD_CONFIG, "--device cuda:%d: this machine has %d cards, from 0",
+                       static_cast<int>(index), count);
+    return MR_OK;
+}
+
+/* Turns off LibTorch's gradient and version tracking on the calling thread until it ends. */
+static void begin_thread()
+{
+    static thread_local std::optional<c10::InferenceMode> mode;
+    if (!mode) mode.emplace(true);
+}
+
+static void name_numerics(struct device *device)
+{
+    const char *kind = device->where.is_cpu() ? "cpu" : "cuda";
+    std::string level = device->where.is_cpu() ? at::get_cpu_capability() : std::string("any");
+    std::snprintf(device->numerics, sizeof(device->numerics), "torch-%d.%d-%s-%s",
+                  TORCH_VERSION_MAJOR, TORCH_VERSION_MINOR, kind, level.c_str());
+}
+
+static enum mr_status device_open(struct mr_compute **out, struct mr_device place,
+                                  enum mr_number number, struct mr_error *err)
+{
+    static const at::ScalarType types[] = {at::kFloat, at::kBFloat16, at::kHalf};
+    *out = nullptr;
+    if (place.kind == MR_DEVICE_CUDA) {
+        enum mr_status status = load_cuda(place.index, err);
+        if (status != MR_OK) return status;
+    }
+    return guarded(err, [=] {
+        begin_thread();
+        at::set_num_threads(static_cast<int>(mr_parallel_thread_count()));
+        at::Device where = place.kind == MR_DEVICE_CPU
+                               ? at::Device(at::kCPU)
+                               : at::Device(at::kCUDA, static_cast<int8_t>(place.index));
+        struct mr_torch::device fields = {
+            {&mr_torch_backend, number}, where, types[number], {}, MR_OK, {}};
+        name_numerics(&fields);
+        *out = &(new auto(fields))->base;
+    });
+}
+
+static void device_close(struct mr_compute *compute)
+{
+    delete device_of(compute);
+}
+
+static const char *numerics(const struct mr_compute *compute)
+{
+    return reinterpret_cast<const struct device *>(compute)->numerics;
+}
+
+} // namespace mr_torch
+
+const struct mr_backend mr_torch_backend = {
+    .name = "torch",
+    .numbers = {true, true, true},
+    .integer_weights = false,
+    .kv_layout = "layer-head-token",
+    .kv_layout_sliding = "full-sliding-layer-head-token",
+    .open = mr_torch::device_open,
+    .close = mr_torch::device_close,
+    .numerics = mr_torch::numerics,
+    .vector_create = mr_torch::vector_create,
+    .vector_destroy = mr_torch::vector_destroy,
+    .rope_create = mr_torch::rope_create,
+    .rope_destroy = mr_torch::rope_destroy,
+    .linear_create = mr_torch::linear_create,
+    .linear_destroy = mr_torch::linear_destroy,
+    .linear_bytes = mr_torch::linear_bytes,
+    .kv_block_bytes = mr_torch::kv_block_bytes,
+    .kv_create = mr_torch::kv_create,
+    .kv_destroy = mr_torch::kv_destroy,
+    .kv_populate = mr_torch::kv_populate,
+    .kv_copy = mr_torch::kv_copy,
+    .kv_stored_bytes = mr_torch::kv_stored_bytes,
+    .kv_bytes_of = mr_torch::kv_bytes_of,
+    .kv_export = mr_torch::kv_export,
+    .kv_import = mr_torch::kv_import,
+    .step_create = mr_torch::step_create,
+    .step_destroy = mr_torch::step_destroy,
+    .step_bytes = mr_torch::step_bytes,
+    .stage = mr_torch::stage,
+    .keep = mr_torch::keep,
+    .embed = mr_torch::embed,
+    .norm = mr_torch::norm,
+    .norm_add = mr_torch::norm_add,
+    .linear = mr_torch::linear,
+    .rope_write = mr_torch::rope_write,
+    .attend = mr_torch::attend,
+    .experts = mr_torch::experts,
+    .add_switched = mr_torch::add_switched,
+    .softcap = mr_torch::softcap,
+    .finish = mr_torch::finish,
+    .logits = mr_torch::logits,
+};

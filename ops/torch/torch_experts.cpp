@@ -1,0 +1,79 @@
+#include "ops/torch/shim.hpp"
+
+namespace mr_torch
+{
+
+/* The experts of each row, [rows, top_k], the largest logit first, the lower id among equals, and
+ * their weights. */
+static void route(const struct mr_expert_layer *layer, const at::Tensor &routing, at::Tensor *ids,
+                  at::Tensor *weights)
+{
+    const double lowest = -std::numeric_limits<double>::infinity();
+    const at::Tensor logits = at::where(at::isnan(routing), lowest, routing);
+    /* A stable sort, because topk leaves the order among equals open. */
+    const auto sorted = at::sort(logits, true, 1, true);
+    const at::Tensor chosen = std::get<0>(sorted).narrow(1, 0, layer->top_k);
+    *ids = std::get<1>(sorted).narrow(1, 0, layer->top_k);
+    *weights = layer->normalize ? at::softmax(chosen, 1)
+                                : at::exp(chosen - at::logsumexp(logits, {1}, true));
+}
+
+/* The pairs of a row and one of its experts, sorted by expert. */
+struct pairs {
+    std::vector<int64_t> rows, places; /* place: index in the flat [rows * top_k] */
+    std::vector<int64_t> counts;       /* [experts] */
+};
+
+static struct pairs sort_pairs(const struct mr_expert_layer *layer, const at::Tensor &ids)
+{
+    const at::Tensor host = ids.to(at::kCPU).contiguous();
+    const int64_t *expert = host.const_data_ptr<int64_t>();
+    const size_t count = static_cast<size_t>(host.numel());
+    struct pairs pairs = {std::vector<int64_t>(count), std::vector<int64_t>(count),
+                          std::vector<int64_t>(layer->count)};
+    for (size_t i = 0; i < count; i++)
+        pairs.counts[static_cast<size_t>(expert[i])]++;
+    std::vector<int64_t> next(layer->count);
+    for (uint32_t i = 1; i < layer->count; i++)
+        next[i] = next[i - 1] + pairs.counts[i - 1];
+    for (size_t i = 0; i < count; i++) {
+        const size_t at_pair = static_cast<size_t>(next[static_cast<size_t>(expert[i])]++);
+        pairs.places[at_pair] = static_cast<int64_t>(i);
+        pairs.rows[at_pair] = static_cast<int64_t>(i / layer->top_k);
+    }
+    return pairs;
+}
+
+void experts(struct mr_step *step, const struct mr_expert_layer *layer, uint32_t rows)
+{
+    queued(step->device, [=] {
+        at::Tensor ids, weights;
+        route(layer, step->buffers[MR_ROUTING].narrow(0, 0, rows), &ids, &weights);
+        const struct pairs pairs = sort_pairs(layer, ids);
+        const at::Tensor all_rows = upload(step->device, pairs.rows);
+        const at::Tensor factors =
+            weights.reshape({-1, 1}).index_select(0, upload(step->device, pairs.places));
+        const at::Tensor x = step->buffers[MR_NORMED];
+        int64_t first = 0;
+        for (uint32_t i = 0; i < layer->count; first += pairs.counts[i++]) {
+            if (pairs.counts[i] == 0) continue;
+            const at::Tensor own = all_rows.narrow(0, first, pairs.counts[i]);
+            const at::Tensor gated =
+                linear_gated(layer->gate_up[i], x.index_select(0, own), layer->activation);
+            const at::Tensor y = linear_floats(layer->down[i], gated)
+                                     .mul_(factors.narrow(0, first, pairs.counts[i]));
+            step->buffers[MR_RESIDUAL].index_add_(0, own, y);
+        }
+    });
+}
+
+void add_switched(struct mr_step *step, const struct mr_linear *linear, uint32_t rows)
+{
+    queued(step->device, [=] {
+        const at::Tensor y = linear_floats(linear, step->buffers[MR_GATED].narrow(0, 0, rows));
+        const at::Tensor factor = at::sigmoid(step->buffers[MR_SWITCHES].narrow(0, 0, rows));
+        step->buffers[MR_RESIDUAL].add_(y * factor);
+    });
+}
+
+} // namespace mr_torch

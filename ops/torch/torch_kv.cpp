@@ -1,0 +1,153 @@
+#include "ops/torch/shim.hpp"
+
+#include <cmath>
+#include <cstring>
+
+namespace mr_torch
+{
+
+size_t kv_block_bytes(const struct mr_kv_spec *spec)
+{
+    return static_cast<size_t>(spec->layer_count) * 2 * spec->kv_head_count * MR_BLOCK_TOKENS *
+           spec->head_dim * mr_number_bytes(spec->number);
+}
+
+enum mr_status kv_create(struct mr_compute *compute, struct mr_kv **out,
+                         const struct mr_kv_spec *spec, struct mr_error *err)
+{
+    *out = nullptr;
+    return guarded(err, [=] {
+        struct device *device = device_of(compute);
+        at::Tensor pool = at::zeros({spec->block_count, spec->layer_count, 2, spec->kv_head_count,
+                                     MR_BLOCK_TOKENS, spec->head_dim},
+                                    numbers(device));
+        *out = new mr_kv{device, *spec, pool};
+    });
+}
+
+void kv_destroy(struct mr_kv *kv)
+{
+    delete kv;
+}
+
+/* The pool is filled with zeros, and so resident, when it is created. */
+bool kv_populate(struct mr_kv *kv)
+{
+    (void)kv;
+    return false;
+}
+
+static at::Tensor block_of(const struct mr_kv *kv, uint32_t block)
+{
+    MR_ASSERT(block < kv->spec.block_count);
+    return kv->pool.select(0, block);
+}
+
+/* [layer, 2, kv head, token_count, dim] */
+static at::Tensor span_of(const struct mr_kv *kv, const struct mr_kv_span *span)
+{
+    MR_ASSERT(span->first % 16 == 0 && span->first <= MR_BLOCK_TOKENS);
+    MR_ASSERT(span->token_count <= MR_BLOCK_TOKENS - span->first);
+    return block_of(kv, span->block).narrow(3, span->first, span->token_count);
+}
+
+/* Attention multiplies the V of all tokens of a block, those after the sequence's last one by zero.
+ * They must be finite, and are zero. */
+static void clear_after(const struct mr_kv *kv, uint32_t block, uint32_t tokens)
+{
+    if (tokens < MR_BLOCK_TOKENS)
+        block_of(kv, block).select(1, 1).narrow(2, tokens, MR_BLOCK_TOKENS - tokens).zero_();
+}
+
+void kv_copy(struct mr_kv *kv, uint32_t from, uint32_t to, uint32_t token_count)
+{
+    MR_ASSERT(token_count <= MR_BLOCK_TOKENS);
+    queued(kv->device, [=] {
+        block_of(kv, to)
+            .narrow(3, 0, token_count)
+            .copy_(block_of(kv, from).narrow(3, 0, token_count));
+        clear_after(kv, to, token_count);
+    });
+}
+
+/* Numbers of K and V of one token in all layers and heads; heads and halves, each with a scale. */
+static size_t token_numbers(const struct mr_kv *kv)
+{
+    return static_cast<size_t>(kv->spec.layer_count) * 2 * kv->spec.kv_head_count *
+           kv->spec.head_dim;
+}
+
+size_t kv_stored_bytes(const struct mr_kv *kv, uint32_t token_count, bool int8)
+{
+    const size_t all = token_numbers(kv);
+    const size_t token =
+        int8 ? all + all / kv->spec.head_dim * 2 : all * mr_number_bytes(kv->spec.number);
+    return token * token_count;
+}
+
+void *kv_bytes_of(const struct mr_kv *kv, uint32_t block)
+{
+    return kv->device->where.is_cpu() ? block_of(kv, block).data_ptr() : nullptr;
+}
+
+static void to_bytes(const at::Tensor &tensor, void *bytes)
+{
+    const at::Tensor host = tensor.to(at::kCPU).contiguous();
+    std::memcpy(bytes, host.const_data_ptr(), host.nbytes());
+}
+
+/* int8: first a bf16 scale for each token, head and K or V, then the numbers divided by it. A scale
+ * is rounded up a little, so that bf16 never makes it too small for the largest number. */
+static bool export_int8(const at::Tensor &span, unsigned char *bytes)
+{
+    const at::Tensor x = span.to(at::kFloat);
+    const at::Tensor largest = x.abs().amax(-1, true);
+    if (largest.numel() > 0 && !(largest.max().item<float>() < 0x1p127f)) return false;
+    const at::Tensor scale = (largest / 127.0 * (1.0 + 0x1p-8)).to(at::kBFloat16);
+    const at::Tensor divisor = scale.to(at::kFloat);
+    const at::Tensor q = (x / at::where(divisor == 0, at::ones_like(divisor), divisor))
+                             .round()
+                             .clamp(-127, 127)
+                             .to(at::kChar);
+    to_bytes(scale, bytes);
+    to_bytes(q, bytes + scale.nbytes());
+    return true;
+}
+
+static void import_int8(const at::Tensor &span, const unsigned char *bytes)
+{
+    std::vector<int64_t> scales = span.sizes().vec();
+    scales.back() = 1;
+    unsigned char *at_byte = const_cast<unsigned char *>(bytes);
+    const at::Tensor scale = at::from_blob(at_byte, scales, at::kBFloat16);
+    const at::Tensor q = at::from_blob(at_byte + scale.nbytes(), span.sizes(), at::kChar);
+    span.copy_(q.to(at::kFloat) * scale.to(at::kFloat));
+}
+
+bool kv_export(const struct mr_kv *kv, const struct mr_kv_span *span, void *bytes)
+{
+    bool stored = true;
+    queued(kv->device, [&] {
+        const at::Tensor from = span_of(kv, span);
+        if (span->int8)
+            stored = export_int8(from, static_cast<unsigned char *>(bytes));
+        else
+            to_bytes(from, bytes);
+    });
+    return stored && kv->device->failed == MR_OK;
+}
+
+void kv_import(struct mr_kv *kv, const struct mr_kv_span *span, const void *bytes)
+{
+    queued(kv->device, [&] {
+        const at::Tensor to = span_of(kv, span);
+        if (span->int8)
+            import_int8(to, static_cast<const unsigned char *>(bytes));
+        else
+            to.copy_(at::from_blob(const_cast<void *>(bytes), to.sizes(),
+                                   numbers(kv->device).device(at::kCPU)));
+        clear_after(kv, span->block, span->first + span->token_count);
+    });
+}
+
+} // namespace mr_torch

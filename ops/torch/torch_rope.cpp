@@ -1,0 +1,96 @@
+#include "ops/torch/shim.hpp"
+
+namespace mr_torch
+{
+
+/* Rows of the pool that the staged rows are written to, for layer 0, K and each kv head; and the
+ * blocks whose first token is among them. */
+static void stage_group(struct mr_step *step, const struct mr_attention *attention)
+{
+    struct group *group = &step->groups[attention->group];
+    const struct mr_kv_spec *spec = &attention->kv->spec;
+    std::vector<int64_t> rows, fresh;
+    for (const struct sequence &sequence : step->sequences)
+        for (uint32_t i = 0; i < sequence.range.row_count; i++) {
+            const uint32_t position = sequence.range.context_tokens + i;
+            const uint32_t block = sequence.ids[attention->group][position / MR_BLOCK_TOKENS];
+            const int64_t token = position % MR_BLOCK_TOKENS;
+            MR_ASSERT(block < spec->block_count);
+            if (token == 0) fresh.push_back(block);
+            for (int64_t head = 0; head < spec->kv_head_count; head++) {
+                const int64_t heads =
+                    int64_t{block} * spec->layer_count * 2 * spec->kv_head_count + head;
+                rows.push_back(heads * MR_BLOCK_TOKENS + token);
+            }
+        }
+    group->write_rows = upload(step->device, rows);
+    group->fresh_blocks = upload(step->device, fresh);
+    group->staged = true;
+}
+
+/* Norms heads in place: x is [rows, heads, head_dim], weight [heads * head_dim]. */
+static void norm_heads(const struct mr_attention *attention, const struct mr_vector *weight,
+                       const at::Tensor &x)
+{
+    const int64_t width = attention->norm_width;
+    const at::Tensor used = x.narrow(2, 0, width);
+    const at::Tensor factors = weight->numbers.view({1, x.size(1), x.size(2)}).narrow(2, 0, width);
+    if (attention->norm_centered) used.sub_(used.mean(-1, true));
+    at::Tensor mean = used.square();
+    mean = attention->norm_whole ? mean.mean({1, 2}, true) : mean.mean(-1, true);
+    used.mul_(mean.add_(attention->norm_epsilon).rsqrt_()).mul_(factors);
+}
+
+static void gather_angles(struct mr_step *step, const struct mr_rope *rope)
+{
+    if (step->gathered == rope) return;
+    step->cos = rope->cos.index_select(0, step->positions).unsqueeze(1);
+    step->sin = rope->sin.index_select(0, step->positions).unsqueeze(1);
+    step->gathered = rope;
+}
+
+/* Rotates heads in place: x is [rows, heads, head_dim]. */
+static void rotate(struct mr_step *step, const struct mr_rope *rope, const at::Tensor &x)
+{
+    gather_angles(step, rope);
+    const at::Tensor a = x.narrow(2, 0, rope->half), b = x.narrow(2, rope->half, rope->half);
+    const at::Tensor first = (a * step->cos).sub_(b * step->sin);
+    b.mul_(step->cos).add_(a * step->sin);
+    a.copy_(first);
+}
+
+/* Writes x, [rows, kv heads, dim], to K (half 0) or V (half 1) of the staged rows. */
+static void write_half(const struct mr_attention *attention, const struct group *group,
+                       int64_t half, const at::Tensor &x)
+{
+    const struct mr_kv *kv = attention->kv;
+    const int64_t dim = kv->spec.head_dim;
+    const int64_t first =
+        (int64_t{attention->layer} * 2 + half) * kv->spec.kv_head_count * MR_BLOCK_TOKENS;
+    at::Tensor rows = kv->pool.view({-1, dim});
+    rows.narrow(0, first, rows.size(0) - first)
+        .index_copy_(0, group->write_rows, x.to(kv->device->type).reshape({-1, dim}));
+}
+
+void rope_write(struct mr_step *step, const struct mr_attention *attention)
+{
+    queued(step->device, [=] {
+        const struct mr_kv *kv = attention->kv;
+        const struct group *group = &step->groups[attention->group];
+        const int64_t q = attention->head_count, k = attention->kv_head_count;
+        if (!group->staged) stage_group(step, attention);
+        const at::Tensor &qkv = step->buffers[MR_QKV];
+        const at::Tensor x = qkv.view({qkv.size(0), q + 2 * k, kv->spec.head_dim});
+        if (attention->q_norm) norm_heads(attention, attention->q_norm, x.narrow(1, 0, q));
+        if (attention->k_norm) norm_heads(attention, attention->k_norm, x.narrow(1, q, k));
+        if (attention->rope) rotate(step, attention->rope, x.narrow(1, 0, q + k));
+        /* Attention multiplies the V of tokens after the sequence's last one by zero. What a former
+         * owner of the block left there could be infinite. */
+        if (group->fresh_blocks.numel() > 0)
+            kv_half(kv, attention->layer, 1).index_fill_(0, group->fresh_blocks, 0);
+        write_half(attention, group, 0, x.narrow(1, q, k));
+        write_half(attention, group, 1, x.narrow(1, q + k, k));
+    });
+}
+
+} // namespace mr_torch

@@ -1,0 +1,171 @@
+#include "ops/torch/shim.hpp"
+
+#include <cmath>
+
+namespace mr_torch
+{
+
+/* ---- the buffers ---- */
+
+enum mr_status step_create(struct mr_compute *compute, struct mr_step **out,
+                           const struct mr_step_spec *spec, struct mr_error *err)
+{
+    *out = nullptr;
+    return guarded(err, [=] {
+        struct mr_step *step = new mr_step{};
+        step->device = device_of(compute);
+        step->spec = *spec;
+        *out = step;
+    });
+}
+
+void step_destroy(struct mr_step *step)
+{
+    delete step;
+}
+
+/* What the largest step keeps; the intermediate results of one operation come on top. */
+uint64_t step_bytes(const struct mr_step *step)
+{
+    uint64_t bytes = 0;
+    for (int i = 0; i < MR_BUFFER_COUNT; i++) {
+        const bool is_float = i != MR_NORMED && i != MR_ATTENDED && i != MR_GATED;
+        const uint64_t rows = i == MR_LOGITS ? step->spec.sequences_max : step->spec.rows_max;
+        bytes += rows * step->spec.widths[i] *
+                 (is_float ? sizeof(float) : mr_number_bytes(step->device->base.number));
+    }
+    return bytes;
+}
+
+/* ---- staging ---- */
+
+static struct sequence copy_of(const struct mr_step_sequence *from)
+{
+    struct sequence sequence = {*from, {}};
+    const uint32_t tokens = from->context_tokens + from->row_count;
+    const uint32_t blocks = (tokens + MR_BLOCK_TOKENS - 1) / MR_BLOCK_TOKENS;
+    for (uint32_t group = 0; group < 2; group++) {
+        if (!from->blocks[group]) continue;
+        sequence.ids[group].resize(blocks);
+        for (uint32_t i = from->first_block[group]; i < blocks; i++)
+            sequence.ids[group][i] = from->blocks[group][i];
+    }
+    return sequence;
+}
+
+static void stage_sequences(struct mr_step *step, const struct mr_step_sequence *sequences,
+                            uint32_t count)
+{
+    MR_ASSERT(count <= step->spec.sequences_max);
+    std::vector<int64_t> positions;
+    step->sequences.clear();
+    for (uint32_t i = 0; i < count; i++) {
+        step->sequences.push_back(copy_of(&sequences[i]));
+        for (uint32_t row = 0; row < sequences[i].row_count; row++)
+            positions.push_back(sequences[i].context_tokens + row);
+    }
+    step->positions = upload(step->device, positions);
+    step->gathered = nullptr;
+    for (struct group &group : step->groups)
+        group = {};
+}
+
+void stage(struct mr_step *step, const uint32_t *token_ids, uint32_t rows,
+           const struct mr_step_sequence *sequences, uint32_t count)
+{
+    MR_ASSERT(rows <= step->spec.rows_max);
+    queued(step->device, [=] {
+        step->tokens = upload(step->device, std::vector<int64_t>(token_ids, token_ids + rows));
+        stage_sequences(step, sequences, count);
+    });
+}
+
+void keep(struct mr_step *step, const uint32_t *rows, const struct mr_step_sequence *sequences,
+          uint32_t count)
+{
+    queued(step->device, [=] {
+        const at::Tensor kept = upload(step->device, std::vector<int64_t>(rows, rows + count));
+        for (enum mr_step_buffer i : {MR_RESIDUAL, MR_NORMED, MR_QKV})
+            if (step->buffers[i].defined())
+                step->buffers[i] = step->buffers[i].index_select(0, kept);
+        stage_sequences(step, sequences, count);
+    });
+}
+
+/* ---- rows ---- */
+
+void embed(struct mr_step *step, const struct mr_linear *table, float scale)
+{
+    queued(step->device, [=] {
+        at::Tensor rows = table->weight.index_select(0, step->tokens).to(at::kFloat);
+        step->buffers[MR_RESIDUAL] = scale == 1.0f ? rows : rows.mul_(scale);
+    });
+}
+
+static at::Tensor normed(const struct mr_norm *norm, const at::Tensor &x)
+{
+    if (norm->centered)
+        return at::layer_norm(x, {x.size(1)}, norm->weight->numbers,
+                              norm->bias ? norm->bias->numbers : at::Tensor(), norm->epsilon);
+    at::Tensor factor = x.square().mean(-1, true).add_(norm->epsilon).rsqrt_();
+    return (x * factor).mul_(norm->weight->numbers);
+}
+
+void norm(struct mr_step *step, const struct mr_norm *norm, uint32_t rows)
+{
+    queued(step->device, [=] {
+        const at::Tensor x = step->buffers[MR_RESIDUAL].narrow(0, 0, rows);
+        step->buffers[MR_NORMED] =
+            norm ? normed(norm, x).to(step->device->type) : x.to(step->device->type, false, true);
+    });
+}
+
+void norm_add(struct mr_step *step, const struct mr_norm *norm, uint32_t rows)
+{
+    queued(step->device, [=] {
+        step->buffers[MR_RESIDUAL].add_(normed(norm, step->buffers[MR_BRANCH].narrow(0, 0, rows)));
+    });
+}
+
+void softcap(struct mr_step *step, float cap, uint32_t rows)
+{
+    (void)rows;
+    queued(step->device, [=] { step->buffers[MR_LOGITS].div_(cap).tanh_().mul_(cap); });
+}
+
+void linear(struct mr_step *step, const struct mr_linear *linear, enum mr_step_buffer from,
+            uint32_t rows, enum mr_epilogue epilogue, enum mr_step_buffer to)
+{
+    queued(step->device, [=] {
+        const at::Tensor x = step->buffers[from].narrow(0, 0, rows);
+        if (epilogue == MR_STORE)
+            step->buffers[to] = linear_floats(linear, x);
+        else if (epilogue == MR_ADD)
+            step->buffers[to].add_(linear_floats(linear, x));
+        else
+            step->buffers[to] = linear_gated(linear, x, epilogue);
+    });
+}
+
+/* ---- results ---- */
+
+enum mr_status finish(struct mr_step *step, uint32_t logit_rows, struct mr_error *err)
+{
+    struct device *device = step->device;
+    queued(device, [=] {
+        if (logit_rows > 0)
+            step->logits = step->buffers[MR_LOGITS].to(at::kCPU).contiguous();
+        else if (!device->where.is_cpu())
+            (void)step->positions.sum().item(); /* waits for the device */
+    });
+    if (device->failed != MR_OK && err) *err = device->error;
+    return device->failed;
+}
+
+const float *logits(const struct mr_step *step, uint32_t row)
+{
+    return step->logits.const_data_ptr<float>() +
+           static_cast<size_t>(row) * step->spec.widths[MR_LOGITS];
+}
+
+} // namespace mr_torch
