@@ -4,34 +4,51 @@
 #include "ops/kv_groups.h"
 #include "ops/weights.h"
 
-/* Bytes of all weights: norms and other vectors count as linear layers do, they are few. */
-static uint64_t weight_bytes(const struct mr_model_source *source, enum mr_dtype dtype,
-                             uint64_t parameter_count)
+/* Bytes of the weights when tensors keep the integers that they are stored in and the others become
+ * bf16; 0 if no tensor is stored in such integers. */
+static uint64_t stored_weight_bytes(const struct mr_tensor_table *tensors)
+{
+    uint64_t bytes = 0;
+    bool any = false;
+    for (uint32_t i = 0; i < tensors->count; i++) {
+        const struct mr_stored_tensor *tensor = &tensors->entries[i];
+        const uint32_t width = tensor->dim_count > 0 ? tensor->dim_count - 1 : 0;
+        const bool integers = mr_quant_format_of(tensor->storage) != MR_QUANT_NONE;
+        any |= integers;
+        bytes += integers ? tensor->size_bytes
+                          : mr_stored_tensor_rows(tensor) * tensor->dims[width] * sizeof(uint16_t);
+    }
+    return any ? bytes : 0;
+}
+
+/* Sets the bytes of all weights and their dtype. Norms and other vectors count as linear layers do,
+ * they are few. */
+static void plan_weights(struct mr_model_plan *plan, const struct mr_model_source *source,
+                         enum mr_dtype dtype, const struct mr_backend *backend)
 {
     const struct mr_model_config *c = &source->config;
-    const uint64_t table = (uint64_t)c->vocab_size * c->hidden_size;
+    const uint64_t count = plan->parameter_count, table = (uint64_t)c->vocab_size * c->hidden_size;
     const uint64_t tables = c->tied_head ? table : 2 * table;
-    uint64_t bytes = 0;
+    const bool stores = dtype == MR_DTYPE_AUTO && backend->integer_weights;
+    plan->weight_bytes = stores ? stored_weight_bytes(source->tensors) : 0;
+    plan->dtype = "the file's own 4 to 8 bits";
+    if (plan->weight_bytes > 0) return;
     switch (dtype) {
     case MR_DTYPE_F32:
-        return parameter_count * sizeof(float);
+        plan->dtype = "fp32";
+        plan->weight_bytes = count * sizeof(float);
+        break;
     case MR_DTYPE_INT8:
-        return parameter_count;
+        plan->dtype = "int8";
+        plan->weight_bytes = count;
+        break;
     case MR_DTYPE_INT4: /* 18 bytes for 32 weights; the tables are int8 */
-        return tables + (parameter_count - tables) * 18 / 32;
-    case MR_DTYPE_AUTO:
-        for (uint32_t i = 0; i < source->tensors->count; i++) {
-            const struct mr_stored_tensor *tensor = &source->tensors->entries[i];
-            const bool integers = mr_quant_format_of(tensor->storage) != MR_QUANT_NONE;
-            bytes += integers
-                         ? tensor->size_bytes
-                         : mr_stored_tensor_rows(tensor) *
-                               tensor->dims[tensor->dim_count > 0 ? tensor->dim_count - 1 : 0] *
-                               sizeof(uint16_t);
-        }
-        return bytes;
+        plan->dtype = "int4";
+        plan->weight_bytes = tables + (count - tables) * 18 / 32;
+        break;
     default:
-        return parameter_count * sizeof(uint16_t);
+        plan->dtype = dtype == MR_DTYPE_F16 ? "fp16" : "bf16";
+        plan->weight_bytes = count * sizeof(uint16_t);
     }
 }
 
@@ -50,12 +67,11 @@ enum mr_status mr_model_plan_make(struct mr_model_plan *out, const struct mr_mod
     if (status != MR_OK) return status;
     for (uint32_t i = 0; i < source->tensors->count; i++)
         plan.stored_bytes += source->tensors->entries[i].size_bytes;
-    const bool floats = options->dtype == MR_DTYPE_AUTO && !compute.backend->integer_weights;
-    plan.weight_bytes =
-        weight_bytes(source, floats ? MR_DTYPE_BF16 : options->dtype, plan.parameter_count);
+    plan_weights(&plan, source, options->dtype, compute.backend);
     mr_kv_groups_plan(
         &groups, &compute, config, options->rows_max,
         mr_kv_groups_pool_bytes(options->kv_bytes, options->memory_bytes, plan.weight_bytes));
+    plan.kv_dtype = mr_number_name(compute.number);
     plan.kv_bytes_per_token = groups.block_bytes / MR_BLOCK_TOKENS;
     plan.kv_pool_bytes = groups.pool_bytes;
     plan.pool_tokens = (uint64_t)groups.block_count * MR_BLOCK_TOKENS;

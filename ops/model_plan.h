@@ -12,7 +12,9 @@ struct mr_model_plan {
     uint64_t parameter_count;
     uint64_t stored_bytes;       /* of all tensors in the files */
     uint64_t weight_bytes;       /* of the weights in memory, without the padding of panels */
+    const char *dtype;           /* that the weights are computed in, such as "bf16"; static */
     uint64_t kv_bytes_per_token; /* of one token's KV in all layers */
+    const char *kv_dtype;        /* of the KV; static */
     uint64_t kv_pool_bytes;      /* of all KV blocks and slots */
     uint64_t pool_tokens;        /* that the blocks of the pool hold */
     uint32_t context_tokens; /* longest sequence: the model's context, or the pool if it is less */

@@ -45,16 +45,14 @@ static void check_model(struct checking *checking)
     struct mr_error err = {0};
     struct mr_model_source source = {0};
     struct mr_model_plan plan;
-    const char *dtype;
     if (!checking->config->model[0]) {
         mr_report_failure(&checking->report, "model", MR_EXIT_USAGE, "no --model is given");
         return;
     }
     enum mr_status status = mr_local_open_model(&source, checking->config, &err);
+    if (status == MR_OK) status = mr_engine_setup_plan(checking->config, &source, &plan, &err);
     if (status == MR_OK)
-        status = mr_engine_setup_plan(checking->config, &source, &plan, &dtype, &err);
-    if (status == MR_OK)
-        mr_model_report(&source, &plan, dtype, report_line, checking);
+        mr_model_report(&source, &plan, report_line, checking);
     else
         mr_report_failure(&checking->report, "model", mr_local_model_exit(status), err.detail);
     mr_model_source_close(&source);

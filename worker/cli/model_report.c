@@ -57,7 +57,7 @@ static void describe_model(struct line *line, const struct mr_model_source *sour
     if (source->config.wraps_text) add(line, "; only its text part is used");
 }
 
-static void describe_weights(struct line *line, const struct mr_model_plan *plan, const char *dtype)
+static void describe_weights(struct line *line, const struct mr_model_plan *plan)
 {
     double count = (double)plan->parameter_count;
     if (count >= 1e9)
@@ -67,7 +67,7 @@ static void describe_weights(struct line *line, const struct mr_model_plan *plan
     else
         add(line, "%.0f", count);
     add(line, " parameters, %.1f MiB in files; computed in %s: %.1f MiB of memory",
-        (double)plan->stored_bytes / MEBIBYTE, dtype, (double)plan->weight_bytes / MEBIBYTE);
+        (double)plan->stored_bytes / MEBIBYTE, plan->dtype, (double)plan->weight_bytes / MEBIBYTE);
 }
 
 static void describe_layers(struct line *line, const struct mr_model_config *c)
@@ -99,10 +99,11 @@ static void describe_context(struct line *line, const struct mr_model_config *c,
             plan->context_tokens);
 }
 
-static void describe_kv(struct line *line, const struct mr_model_plan *plan, const char *dtype)
+static void describe_kv(struct line *line, const struct mr_model_plan *plan)
 {
     add(line, "%" PRIu64 " bytes a token in %s; %.0f MiB hold %" PRIu64 " tokens",
-        plan->kv_bytes_per_token, dtype, (double)plan->kv_pool_bytes / MEBIBYTE, plan->pool_tokens);
+        plan->kv_bytes_per_token, plan->kv_dtype, (double)plan->kv_pool_bytes / MEBIBYTE,
+        plan->pool_tokens);
 }
 
 static void describe_tokenizer(struct line *line, const struct mr_model_source *source)
@@ -152,19 +153,19 @@ static void describe_sampling(struct line *line, const struct mr_sampling_defaul
 }
 
 void mr_model_report(const struct mr_model_source *source, const struct mr_model_plan *plan,
-                     const char *dtype, mr_model_report_line line, void *context)
+                     mr_model_report_line line, void *context)
 {
     struct line model = {0}, weights = {0}, layers = {0}, length = {0}, kv = {0}, tokenizer = {0},
                 chat = {0}, sampling = {0};
     describe_model(&model, source);
     line(context, "model", model.text);
-    describe_weights(&weights, plan, dtype);
+    describe_weights(&weights, plan);
     line(context, "weights", weights.text);
     describe_layers(&layers, &source->config);
     line(context, "layers", layers.text);
     describe_context(&length, &source->config, plan);
     line(context, "context", length.text);
-    describe_kv(&kv, plan, dtype);
+    describe_kv(&kv, plan);
     line(context, "kv", kv.text);
     describe_tokenizer(&tokenizer, source);
     line(context, "tokens", tokenizer.text);

@@ -12,8 +12,8 @@
 /* Gets one line: what it is about, in one word, and the text. Both are borrowed for the call. */
 typedef void (*mr_model_report_line)(void *context, const char *what, const char *text);
 
-/* source: its tensors still open. dtype: that the weights will be computed in, such as "bf16". */
+/* source: its tensors still open. */
 void mr_model_report(const struct mr_model_source *source, const struct mr_model_plan *plan,
-                     const char *dtype, mr_model_report_line line, void *context);
+                     mr_model_report_line line, void *context);
 
 #endif

@@ -90,14 +90,13 @@ enum mr_status mr_engine_setup_check(const struct mr_config *config, struct mr_e
 
 enum mr_status mr_engine_setup_plan(const struct mr_config *config,
                                     const struct mr_model_source *source, struct mr_model_plan *out,
-                                    const char **dtype, struct mr_error *err)
+                                    struct mr_error *err)
 {
     struct mr_model_options options;
     struct mr_machine machine;
     mr_machine_read(&machine, "");
     enum mr_status status = fill_options(config, &machine, &options, err);
     if (status != MR_OK) return status;
-    *dtype = options.dtype == MR_DTYPE_F32 ? "fp32" : "bf16";
     return mr_model_plan_make(out, source, &options, err);
 }
 

@@ -20,11 +20,10 @@ mr_engine_setup_model(const struct mr_config *config,
                       void *progress_context, struct mr_model **out, struct mr_error *err);
 /* Checks the options of the model (device, dtype, sizes) without its files. MR_BAD_CONFIG. */
 enum mr_status mr_engine_setup_check(const struct mr_config *config, struct mr_error *err);
-/* Computes what a model will cost on this machine with these options, before it is opened. *dtype:
- * that the weights will be computed in, a static string. */
+/* Computes what a model will cost on this machine with these options, before it is opened. */
 enum mr_status mr_engine_setup_plan(const struct mr_config *config,
                                     const struct mr_model_source *source, struct mr_model_plan *out,
-                                    const char **dtype, struct mr_error *err);
+                                    struct mr_error *err);
 enum mr_status mr_engine_setup_engine(const struct mr_config *config, struct mr_model *model,
                                       const struct mr_engine_user *user, const struct mr_tier *tier,
                                       struct mr_engine **out, struct mr_error *err);

@@ -6,8 +6,9 @@
  *          to a group of 32 neighbouring inputs of one output (Q6_K: 16), the scale of int8 to a
  *          whole output.
  * Rows:    the left matrix is quantized too: 16 neighbouring numbers of a row become 16 signed
- * bytes and a float scale. So 16 products are added as integers, exactly, and then multiplied by
- *          two scales: the way of llama.cpp's Q8_0, whose groups of 32 cost a third more quality.
+ *          bytes and a float scale. So 16 products are added as integers, exactly, and then
+ *          multiplied by two scales. llama.cpp does so with groups of 32, whose rounding costs
+ *          twice as much perplexity (tests/bench/README.md).
  * Panels:  16 outputs, as in ops/cpu/level.h: a line of 64 bytes has 4 neighbouring inputs of each
  *          output. 4-bit codes share lines: line i of a group has inputs 4i..4i+3 in the low halves
  *          of its bytes and inputs 16+4i..16+4i+3 in the high halves. The fifth bit, or the fifth

@@ -1,6 +1,7 @@
 #include "ops/model_plan.h"
 
 #include "ops/files/model_files.h"
+#include "tests/unit/ops/real_model.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -68,9 +69,44 @@ static void the_longest_sequence_is_what_the_pool_holds(void **state)
     mr_model_source_close(&source);
 }
 
+static void it_names_the_numbers_that_the_weights_are_computed_in(void **state)
+{
+    (void)state;
+    static const char folder[] = "tests/golden/models/qwen2";
+    const char *file = real_model_path(); /* Q4_1 */
+    static const char stored[] = "the file's own 4 to 8 bits";
+    const struct {
+        const char *path, *backend, *name;
+        enum mr_dtype dtype;
+        double bytes_max; /* of a weight */
+    } cases[] = {
+        {folder, "cpu", "bf16", MR_DTYPE_AUTO, 2},  {folder, "cpu", "fp32", MR_DTYPE_F32, 4},
+        {folder, "cpu", "int8", MR_DTYPE_INT8, 1},  {folder, "cpu", "int4", MR_DTYPE_INT4, 0.99},
+        {folder, "torch", "fp16", MR_DTYPE_F16, 2}, {file, "cpu", stored, MR_DTYPE_AUTO, 1},
+        {file, "cpu", "bf16", MR_DTYPE_BF16, 2},    {file, "torch", "bf16", MR_DTYPE_AUTO, 2},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct mr_error err = {0};
+        struct mr_model_source source;
+        struct mr_model_plan plan;
+        const struct mr_model_options options = {.device = "cpu",
+                                                 .backend = cases[i].backend,
+                                                 .dtype = cases[i].dtype,
+                                                 .kv_bytes = MEBIBYTE,
+                                                 .rows_max = 32};
+        if (mr_model_files_read(&source, cases[i].path, &err) != MR_OK ||
+            mr_model_plan_make(&plan, &source, &options, &err) != MR_OK)
+            fail_msg("%s: %s", cases[i].path, err.detail);
+        assert_string_equal(plan.dtype, cases[i].name);
+        assert_true((double)plan.weight_bytes <= cases[i].bytes_max * (double)plan.parameter_count);
+        mr_model_source_close(&source);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(it_names_the_numbers_that_the_weights_are_computed_in),
         cmocka_unit_test(a_plan_is_what_the_open_model_has),
         cmocka_unit_test(the_longest_sequence_is_what_the_pool_holds),
     };

@@ -32,7 +32,7 @@ static void report_of(const char *path, uint64_t kv_bytes,
         fail_msg("%s: %s", path, err.detail);
     if (defaults) source.defaults = *defaults;
     page[0] = '\0';
-    mr_model_report(&source, &plan, "bf16", keep, page);
+    mr_model_report(&source, &plan, keep, page);
     mr_model_source_close(&source);
 }
 
