@@ -132,6 +132,7 @@ class Scene:
         """Checks that the answer is complete and equals the stream."""
         assert result["finish_reason"] == "length", result
         assert len(result["token_ids"]) == tokens and result["usage"]["completion_tokens"] == tokens, result["usage"]
+        self.wait_tokens(result["id"], result["attempt"], tokens)  # the two topics have readers of their own
         ids, text, told = self.stream(result["id"])
         assert ids == result["token_ids"], f"{result['id']}: stream and result differ"
         assert text == result["text"], f"{result['id']}: texts differ"
