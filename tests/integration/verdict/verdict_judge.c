@@ -351,10 +351,85 @@ static int64_t end_of(const struct request *request)
     return earliest;
 }
 
-static bool is_of(const struct request *request, const struct commit *commit)
+/* The requests of one partition, [from, to) of the sorted requests, and what the last commit said
+ * of them: those from offset `end` on are not finished. */
+struct partition {
+    size_t from, to;
+    int64_t offset, end, time_ms;
+};
+
+struct ledger {
+    const struct request **requests; /* by topic, partition, offset */
+    bool *finished;                  /* [i] request i was finished according to the last commit */
+    struct partition *partitions;
+    size_t request_count, partition_count;
+};
+
+static int compare_places(const struct verdict_place *a, const struct verdict_place *b)
 {
-    return request->place.partition == commit->place.partition &&
-           strcmp(request->place.topic, commit->place.topic) == 0;
+    int order = strcmp(a->topic, b->topic);
+    if (order == 0) order = (a->partition > b->partition) - (a->partition < b->partition);
+    return order;
+}
+
+static int compare_requests(const void *a, const void *b)
+{
+    const struct verdict_place *one = &(*(const struct request *const *)a)->place;
+    const struct verdict_place *two = &(*(const struct request *const *)b)->place;
+    int order = compare_places(one, two);
+    return order != 0 ? order : (one->offset > two->offset) - (one->offset < two->offset);
+}
+
+static void open_ledger(struct ledger *ledger, const struct verdict *verdict)
+{
+    size_t count = verdict->request_count;
+    *ledger = (struct ledger){.request_count = count};
+    ledger->requests = verdict_memory(NULL, (count + 1) * sizeof *ledger->requests);
+    ledger->finished = verdict_memory(NULL, count + 1);
+    ledger->partitions = verdict_memory(NULL, (count + 1) * sizeof *ledger->partitions);
+    memset(ledger->finished, 0, count + 1);
+    for (size_t i = 0; i < count; i++)
+        ledger->requests[i] = &verdict->requests[i];
+    qsort(ledger->requests, count, sizeof *ledger->requests, compare_requests);
+    for (size_t i = 0; i < count; i++) {
+        bool same = i > 0 && compare_places(&ledger->requests[i - 1]->place,
+                                            &ledger->requests[i]->place) == 0;
+        if (!same)
+            ledger->partitions[ledger->partition_count++] = (struct partition){
+                .from = i, .offset = INT64_MIN, .end = INT64_MIN, .time_ms = INT64_MIN};
+        ledger->partitions[ledger->partition_count - 1].to = i + 1;
+    }
+}
+
+static void close_ledger(struct ledger *ledger)
+{
+    free(ledger->requests);
+    free(ledger->finished);
+    free(ledger->partitions);
+}
+
+static struct partition *partition_of(struct ledger *ledger, const struct verdict_place *place)
+{
+    for (size_t i = 0; i < ledger->partition_count; i++) {
+        struct partition *partition = &ledger->partitions[i];
+        if (compare_places(&ledger->requests[partition->from]->place, place) == 0) return partition;
+    }
+    return NULL;
+}
+
+/* Index of the partition's first request from this offset on. */
+static size_t find_offset(const struct ledger *ledger, const struct partition *partition,
+                          int64_t offset)
+{
+    size_t low = partition->from, high = partition->to;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (ledger->requests[middle]->place.offset < offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
 }
 
 static bool says_finished(const struct commit *commit, const unsigned char *bits, size_t bit_count,
@@ -365,8 +440,10 @@ static bool says_finished(const struct commit *commit, const unsigned char *bits
     return bit < bit_count && bits[bit / 8] >> (bit % 8) & 1;
 }
 
-/* finished[i]: request i was finished according to an earlier commit. */
-static void judge_commit(struct verdict *verdict, const struct commit *commit, bool *finished)
+/* Judges a commit by the requests of which it or the partition's commit before may say something
+ * else than the other: not those below both offsets, nor those past both bitmaps. */
+static void judge_commit(struct verdict *verdict, const struct commit *commit,
+                         struct ledger *ledger)
 {
     unsigned char *bits = NULL;
     size_t bit_count = 0;
@@ -376,15 +453,27 @@ static void judge_commit(struct verdict *verdict, const struct commit *commit, b
         verdict_accuse(verdict, VERDICT_UNREADABLE_COMMIT, "%s/%d at %lld: %.40s",
                        commit->place.topic, commit->place.partition,
                        (long long)commit->place.offset, commit->metadata.bytes);
-    for (size_t i = 0; i < verdict->request_count; i++) {
-        const struct request *request = &verdict->requests[i];
-        if (!is_of(request, commit)) continue;
+    struct partition *partition = partition_of(ledger, &commit->place);
+    int64_t offset = commit->place.offset, end = offset + (int64_t)bit_count;
+    if (!partition) {
+        free(bits);
+        return;
+    }
+    int64_t from = offset < partition->offset ? offset : partition->offset;
+    if (commit->time_ms < partition->time_ms) from = INT64_MIN; /* a clock that went back */
+    size_t first = find_offset(ledger, partition, from);
+    size_t last = find_offset(ledger, partition, end > partition->end ? end : partition->end);
+    partition->offset = offset;
+    partition->end = end;
+    partition->time_ms = commit->time_ms;
+    for (size_t i = first; i < last; i++) {
+        const struct request *request = ledger->requests[i];
         if (!says_finished(commit, bits, bit_count, request->place.offset)) {
-            forgetful |= finished[i];
-            finished[i] = false;
+            forgetful |= ledger->finished[i];
+            ledger->finished[i] = false;
             continue;
         }
-        finished[i] = true;
+        ledger->finished[i] = true;
         int64_t end_ms = end_of(request);
         bool early = verdict->options.timed ? end_ms > commit->time_ms : end_ms == INT64_MAX;
         if (early && !accused)
@@ -400,11 +489,11 @@ static void judge_commit(struct verdict *verdict, const struct commit *commit, b
 
 static void judge_commits(struct verdict *verdict)
 {
-    bool *finished = verdict_memory(NULL, verdict->request_count + 1);
-    memset(finished, 0, verdict->request_count + 1);
+    struct ledger ledger;
+    open_ledger(&ledger, verdict);
     for (size_t i = 0; i < verdict->commit_count; i++)
-        judge_commit(verdict, &verdict->commits[i], finished);
-    free(finished);
+        judge_commit(verdict, &verdict->commits[i], &ledger);
+    close_ledger(&ledger);
 }
 
 /* ---- goodput ---- */
