@@ -198,21 +198,33 @@ def check_duplicates(broker, worker):
 
 
 def check_poison(stack, broker, worker, options):
-    """A request whose worker is killed; the next worker answers it."""
+    """A request whose worker is killed; the next worker answers it. One that is answered before the kill is followed by
+    another."""
     reader = confluent_kafka.Consumer({"bootstrap.servers": broker.address, "group.id": "t", "auto.offset.reset": "earliest"})
-    reader.assign([confluent_kafka.TopicPartition("millrace.tokens", number, 0)
-                   for number in reader.list_topics("millrace.tokens", 10).topics["millrace.tokens"].partitions])
-    request = {"id": "poison", "prompt": "One two three", "ignore_eos": True, "n": 8, "max_tokens": 90}
-    broker.send("millrace.red", json.dumps(request), key="poison")
+    reader.assign([confluent_kafka.TopicPartition(topic, number, 0) for topic in ("millrace.tokens", "millrace.results")
+                   for number in reader.list_topics(topic, 10).topics[topic].partitions])
+    stack.callback(reader.close)
 
-    def first_token():
+    seen = {}
+
+    def record_of(key, topic):
         record = reader.poll(0.1)
-        return record is not None and not record.error() and record.key() == b"poison"
-    wait_until("a token of the request that will be poison", first_token)
-    worker.end(kill=True)
-    reader.close()
-    return check_end(Worker(stack, broker, *options), {"millrace_dead_letters_total": 0},
-                     case("rejected", "poison", True, topic="millrace.red"), "poison")
+        if record is not None and not record.error():
+            seen[record.key(), record.topic()] = record
+        return seen.get((key.encode(), topic))
+
+    for number in range(20):
+        key = f"poison-{number}"
+        request = {"id": key, "prompt": "One two three", "ignore_eos": True, "n": 8, "max_tokens": 90}
+        broker.send("millrace.red", json.dumps(request), key=key)
+        wait_until(f"a token of {key}", lambda: record_of(key, "millrace.tokens"))
+        worker.end(kill=True)
+        worker = Worker(stack, broker, *options)
+        result = json.loads(wait_until(f"the result of {key}", lambda: record_of(key, "millrace.results")).value())
+        if result["finish_reason"] != "length":
+            return check_end(worker, {"millrace_dead_letters_total": 0},
+                             case("rejected", "poison", True, topic="millrace.red"), "poison")
+    raise AssertionError("every request was answered before its worker was killed")
 
 
 def check_contract():
