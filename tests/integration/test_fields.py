@@ -5,21 +5,13 @@ refused as the row says. The examples of the page's other sections get the answe
 docker/deps.sh test installs (confluent_kafka in .deps/python)."""
 
 import json
-import os
-import pathlib
 import re
-import subprocess
-import sys
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-DEPS = pathlib.Path(os.environ.get("MILLRACE_DEPS", ROOT / ".deps"))
-BUILD = pathlib.Path(os.environ.get("MILLRACE_BIN", ROOT / "build/millrace")).resolve().parent
-sys.path.insert(0, str(DEPS / "python"))
+import embedded_rig
+from embedded_rig import ROOT
 
-import confluent_kafka  # noqa: E402
-
-MODEL = next((DEPS / "model").glob("*.gguf"))
+STRICT = "millrace.strict"
 PAGE = (ROOT / "docker/fields.md").read_text()
 
 # The fields of the public reference pages: create chat completion, create completion; vLLM's OpenAI-compatible server.
@@ -75,40 +67,6 @@ def conversations():
     return list(zip(blocks[0::2], blocks[1::2]))
 
 
-def serve(bodies):
-    """The results of the requests, by id, from a worker at the embedded broker."""
-    binary = BUILD / "millrace"
-    broker = subprocess.Popen([binary, "broker"], stdout=subprocess.PIPE, text=True)
-    worker = None
-    try:
-        brokers = broker.stdout.readline().split()[1]
-        worker = subprocess.Popen([binary, "serve", "--model", MODEL, "--brokers", brokers, "--http", "127.0.0.1:0",
-                                   "--requests-topic", "millrace.requests",
-                                   "--requests-topic", "millrace.strict,strict"], stderr=subprocess.DEVNULL)
-        consumer = confluent_kafka.Consumer({"bootstrap.servers": brokers, "group.id": "test",
-                                             "auto.offset.reset": "earliest"})
-        producer = confluent_kafka.Producer({"bootstrap.servers": brokers})
-        consumer.subscribe(["millrace.results"])
-        for name, body in bodies.items():
-            topic = "millrace.strict" if name.startswith("strict-") else "millrace.requests"
-            producer.produce(topic, key=name, value=json.dumps({"id": name, **body}))
-        producer.flush(30)
-        results, end = {}, time.monotonic() + 300
-        while len(results) < len(bodies):
-            assert time.monotonic() < end and worker.poll() is None, f"{len(results)} of {len(bodies)} results"
-            record = consumer.poll(1)
-            if record is not None and not record.error():
-                result = json.loads(record.value())
-                results[result["id"]] = result
-        consumer.close()
-        return results
-    finally:
-        for process in (worker, broker):
-            if process:
-                process.terminate()
-                process.wait()
-
-
 def fill(example):
     body = {"max_tokens": 2, "stream": False, **example}
     if any(name in body for name in ("max_completion_tokens", "max_new_tokens")):
@@ -151,7 +109,9 @@ def main():
     check_lists(table)
     examples = {name: fill(example) for name, (_, _, example) in table.items() if example is not None}
     pages = {f"page-{number}": request for number, (request, _) in enumerate(conversations())}
-    results = serve({**examples, **{f"strict-{name}": body for name, body in examples.items()}, **pages})
+    bodies = {**examples, **{f"strict-{name}": body for name, body in examples.items()}, **pages}
+    results = embedded_rig.serve(bodies, "--requests-topic", embedded_rig.REQUESTS, "--requests-topic", f"{STRICT},strict",
+                                 topic_of=lambda name: STRICT if name.startswith("strict-") else embedded_rig.REQUESTS)
     for name in examples:
         for prefix in ("", "strict-"):
             check_outcome(name, table[name][1], results[prefix + name], prefix != "")

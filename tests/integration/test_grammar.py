@@ -6,23 +6,15 @@ validates every answer. Then a worker with the real model answers some of them a
 docker/deps.sh test installs (jsonschema and confluent_kafka in .deps/python)."""
 
 import json
-import os
-import pathlib
 import random
 import re
 import subprocess
-import sys
-import time
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-DEPS = pathlib.Path(os.environ.get("MILLRACE_DEPS", ROOT / ".deps"))
-BUILD = pathlib.Path(os.environ.get("MILLRACE_BIN", ROOT / "build/millrace")).resolve().parent
-sys.path.insert(0, str(DEPS / "python"))
+import embedded_rig
+from embedded_rig import BINARY, MODEL
 
-import confluent_kafka  # noqa: E402
-import jsonschema  # noqa: E402
+import jsonschema  # embedded_rig adds its folder to the path
 
-MODEL = next((DEPS / "model").glob("*.gguf"))
 SCHEMAS, DRAWS, SERVED = 1000, 2, 48
 
 
@@ -153,7 +145,7 @@ def percentile(values, part):
 def check_draws(schemas):
     lines = [json.dumps({"kind": "json_schema", "text": json.dumps(schema), "draws": DRAWS, "seed": number + 1})
              for number, schema in enumerate(schemas)]
-    done = subprocess.run([BUILD / "grammar_draw", MODEL], input="\n".join(lines) + "\n", capture_output=True, text=True,
+    done = subprocess.run([BINARY.parent / "grammar_draw", MODEL], input="\n".join(lines) + "\n", capture_output=True, text=True,
                           check=True)
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     assert len(answers) == len(schemas)
@@ -203,40 +195,8 @@ def requests(schemas):
             for name, body in found.items()}
 
 
-def serve(bodies):
-    """The results of the requests, by id, from a worker at the embedded broker."""
-    binary = BUILD / "millrace"
-    broker = subprocess.Popen([binary, "broker"], stdout=subprocess.PIPE, text=True)
-    worker = None
-    try:
-        brokers = broker.stdout.readline().split()[1]
-        worker = subprocess.Popen([binary, "serve", "--model", MODEL, "--brokers", brokers, "--http", "127.0.0.1:0"],
-                                  stderr=subprocess.DEVNULL)
-        consumer = confluent_kafka.Consumer({"bootstrap.servers": brokers, "group.id": "test",
-                                             "auto.offset.reset": "earliest"})
-        producer = confluent_kafka.Producer({"bootstrap.servers": brokers})
-        consumer.subscribe(["millrace.results"])
-        for name, body in bodies.items():
-            producer.produce("millrace.requests", key=name, value=json.dumps({"id": name, **body}))
-        producer.flush(30)
-        results, end = {}, time.monotonic() + 300
-        while len(results) < len(bodies):
-            assert time.monotonic() < end and worker.poll() is None, f"{len(results)} of {len(bodies)} results"
-            record = consumer.poll(1)
-            if record is not None and not record.error():
-                result = json.loads(record.value())
-                results[result["id"]] = result
-        consumer.close()
-        return results
-    finally:
-        for process in (worker, broker):
-            if process:
-                process.terminate()
-                process.wait()
-
-
 def check_served(schemas):
-    results = serve(requests(schemas))
+    results = embedded_rig.serve(requests(schemas))
     ended = 0
     for number, schema in enumerate(schemas[:SERVED]):
         result = results[f"schema-{number}"]

@@ -1,18 +1,9 @@
-#include "worker/metrics/metrics.h"
-
+#include "tests/unit/worker/metrics/metric_page.h"
 #include "worker/base/clock.h"
+#include "worker/metrics/metrics.h"
 
 #include <ctype.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 static const struct mr_request_topic topics[] = {{.name = "red", .tenant = "r"},
                                                  {.name = "blue", .tenant = "b"}};
@@ -54,34 +45,17 @@ static char *page(struct mr_metrics *metrics, const struct mr_engine_stats *engi
     return text;
 }
 
-static void has(const char *text, const char *line)
-{
-    const char *found = strstr(text, line);
-    if (!found || (found > text && found[-1] != '\n')) fail_msg("the page lacks: %s", line);
-}
-
-static struct mr_result result_of(const struct mr_choice *choice)
-{
-    return (struct mr_result){.choices = choice,
-                              .choice_count = 1,
-                              .prompt_tokens = 100,
-                              .queue_ms = 400,
-                              .prefill_ms = 600,
-                              .first_token_ms = 1000,
-                              .total_ms = 3000};
-}
-
 static void counters_add_up(void **state)
 {
     mr_metrics_add(*state, MR_COUNTER_RECORDS_CONSUMED, 1);
     mr_metrics_add(*state, MR_COUNTER_RECORDS_CONSUMED, 41);
     char *text = page(*state, NULL);
-    has(text, "millrace_records_consumed_total 42\n");
-    has(text, "millrace_dead_letters_total 0\n");
-    has(text, "millrace_ready 1\n");
-    has(text, "millrace_requests_parked 3\n");
-    has(text, "millrace_build_info{version=\"" MR_VERSION "\",librdkafka=\"2.8.0\"} 1\n");
-    has(text, "millrace_model_info{worker=\"w\\\"1\",model=\"m\\\\n\",dtype=\"bf16\",");
+    page_has(text, "millrace_records_consumed_total 42\n");
+    page_has(text, "millrace_dead_letters_total 0\n");
+    page_has(text, "millrace_ready 1\n");
+    page_has(text, "millrace_requests_parked 3\n");
+    page_has(text, "millrace_build_info{version=\"" MR_VERSION "\",librdkafka=\"2.8.0\"} 1\n");
+    page_has(text, "millrace_model_info{worker=\"w\\\"1\",model=\"m\\\\n\",dtype=\"bf16\",");
     assert_null(strstr(text, "millrace_requests_running"));
     free(text);
 }
@@ -91,19 +65,19 @@ static void transactions_are_counted_and_the_open_one_has_an_age(void **state)
     uint64_t now_ns = mr_clock_ns();
     mr_metrics_transaction_began(*state, 7, now_ns);
     char *text = page(*state, NULL);
-    has(text, "millrace_transaction_requests 7\n");
+    page_has(text, "millrace_transaction_requests 7\n");
     assert_null(strstr(text, "millrace_transaction_age_seconds 0\n"));
     free(text);
     mr_metrics_transaction_ended(*state, true, now_ns + 500000000);
     mr_metrics_transaction_began(*state, 7, now_ns);
     mr_metrics_transaction_ended(*state, false, now_ns + 500000000);
     text = page(*state, NULL);
-    has(text, "millrace_transaction_requests 0\n");
-    has(text, "millrace_transaction_age_seconds 0\n");
-    has(text, "millrace_transaction_seconds_sum 0.5\n");
-    has(text, "millrace_transaction_seconds_count 1\n");
-    has(text, "millrace_transactions_committed_total 1\n");
-    has(text, "millrace_transactions_aborted_total 1\n");
+    page_has(text, "millrace_transaction_requests 0\n");
+    page_has(text, "millrace_transaction_age_seconds 0\n");
+    page_has(text, "millrace_transaction_seconds_sum 0.5\n");
+    page_has(text, "millrace_transaction_seconds_count 1\n");
+    page_has(text, "millrace_transactions_committed_total 1\n");
+    page_has(text, "millrace_transactions_aborted_total 1\n");
     free(text);
 }
 
@@ -112,10 +86,10 @@ static void times_of_tokens_fill_their_histograms(void **state)
     mr_metrics_observe_gap(*state, 30000000);
     mr_metrics_observe_publish_delay(*state, 2000000);
     char *text = page(*state, NULL);
-    has(text, "millrace_inter_token_latency_seconds_bucket{le=\"0.05\"} 1\n");
-    has(text, "millrace_inter_token_latency_seconds_bucket{le=\"0.025\"} 0\n");
-    has(text, "millrace_publish_delay_seconds_bucket{le=\"0.0025\"} 1\n");
-    has(text, "millrace_publish_delay_seconds_sum 0.002\n");
+    page_has(text, "millrace_inter_token_latency_seconds_bucket{le=\"0.05\"} 1\n");
+    page_has(text, "millrace_inter_token_latency_seconds_bucket{le=\"0.025\"} 0\n");
+    page_has(text, "millrace_publish_delay_seconds_bucket{le=\"0.0025\"} 1\n");
+    page_has(text, "millrace_publish_delay_seconds_sum 0.002\n");
     free(text);
 }
 
@@ -123,11 +97,11 @@ static void the_page_has_the_parts_of_other_modules(void **state)
 {
     struct mr_engine_stats engine = {.running = 3};
     struct mr_choice choice = {.finish = MR_FINISH_EOS, .completion_tokens = 21};
-    struct mr_result result = result_of(&choice);
+    struct mr_result result = page_result(&choice);
     mr_metrics_observe_result(*state, 1, &result, 2000);
     char *text = page(*state, &engine);
-    has(text, "millrace_requests_running 3\n");
-    has(text, "millrace_e2e_request_latency_seconds_count{topic=\"blue\"} 1\n");
+    page_has(text, "millrace_requests_running 3\n");
+    page_has(text, "millrace_e2e_request_latency_seconds_count{topic=\"blue\"} 1\n");
     assert_non_null(strstr(text, "\nprocess_open_fds "));
     free(text);
 }
@@ -141,8 +115,8 @@ static void lag_is_by_partition_until_it_is_dropped(void **state)
     mr_metrics_drop_lag(*state, "b", 0);
     mr_metrics_drop_lag(*state, "never", 0);
     char *text = page(*state, NULL);
-    has(text, "millrace_consumer_lag{topic=\"a\",partition=\"0\"} 8\n");
-    has(text, "millrace_commit_lag_records{topic=\"a\",partition=\"1\"} 3\n");
+    page_has(text, "millrace_consumer_lag{topic=\"a\",partition=\"0\"} 8\n");
+    page_has(text, "millrace_commit_lag_records{topic=\"a\",partition=\"1\"} 3\n");
     assert_null(strstr(text, "millrace_consumer_lag{topic=\"a\",partition=\"1\"}"));
     assert_null(strstr(text, "topic=\"b\""));
     free(text);
@@ -165,7 +139,7 @@ static void the_page_is_well_formed(void **state)
 {
     struct mr_engine_stats engine = {.running = 1};
     struct mr_choice choice = {.finish = MR_FINISH_LENGTH, .completion_tokens = 1};
-    struct mr_result result = result_of(&choice);
+    struct mr_result result = page_result(&choice);
     mr_metrics_observe_result(*state, 0, &result, 5);
     mr_metrics_set_lag(*state, "t", 0, 1, 1);
     char *text = page(*state, &engine);
@@ -188,7 +162,7 @@ static void the_page_is_well_formed(void **state)
 static void *feed(void *metrics)
 {
     struct mr_choice choice = {.finish = MR_FINISH_EOS, .completion_tokens = 2};
-    struct mr_result result = result_of(&choice);
+    struct mr_result result = page_result(&choice);
     for (int i = 0; i < 1000; i++) {
         mr_metrics_add(metrics, MR_COUNTER_COMMITS, 1);
         mr_metrics_observe_result(metrics, 0, &result, 1);
@@ -207,10 +181,10 @@ static void threads_update_while_a_page_is_rendered(void **state)
     for (size_t i = 0; i < 3; i++)
         pthread_join(threads[i], NULL);
     char *text = page(*state, NULL);
-    has(text, "millrace_commits_total 3000\n");
-    has(text, "millrace_inter_token_latency_seconds_count 3000\n");
-    has(text, "millrace_requests_finished_total{reason=\"eos\",code=\"\",topic=\"red\",tenant="
-              "\"r\"} 3000\n");
+    page_has(text, "millrace_commits_total 3000\n");
+    page_has(text, "millrace_inter_token_latency_seconds_count 3000\n");
+    page_has(text, "millrace_requests_finished_total{reason=\"eos\",code=\"\",topic=\"red\",tenant="
+                   "\"r\"} 3000\n");
     free(text);
 }
 

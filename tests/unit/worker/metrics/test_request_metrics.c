@@ -1,14 +1,5 @@
+#include "tests/unit/worker/metrics/metric_page.h"
 #include "worker/metrics/request_metrics.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 static const struct mr_request_topic topics[] = {{.name = "red", .tenant = "r"},
                                                  {.name = "blue", .tenant = "b"}};
@@ -28,61 +19,39 @@ static int destroy(void **state)
 }
 
 /* What the module prints; the caller frees it. */
-static char *page(const struct mr_request_metrics *requests)
+static char *printed(const struct mr_request_metrics *requests)
 {
-    char *text = NULL;
-    size_t length;
-    FILE *out = open_memstream(&text, &length);
-    assert_non_null(out);
-    mr_request_metrics_print(requests, out);
-    assert_int_equal(fclose(out), 0);
-    char *copy = strdup(text); /* GCC takes the stream's own text for a part of this frame */
-    free(text);
-    return copy;
-}
-
-static void has(const char *text, const char *line)
-{
-    const char *found = strstr(text, line);
-    if (!found || (found > text && found[-1] != '\n')) fail_msg("the page lacks: %s", line);
-}
-
-static struct mr_result result_of(const struct mr_choice *choice)
-{
-    return (struct mr_result){.choices = choice,
-                              .choice_count = 1,
-                              .prompt_tokens = 100,
-                              .queue_ms = 400,
-                              .prefill_ms = 600,
-                              .first_token_ms = 1000,
-                              .total_ms = 3000};
+    struct page page;
+    mr_request_metrics_print(requests, page_open(&page));
+    return page_close(&page);
 }
 
 static void results_fill_the_histograms_of_their_topic(void **state)
 {
     struct mr_choice choice = {.finish = MR_FINISH_EOS, .completion_tokens = 21};
-    struct mr_result result = result_of(&choice);
+    struct mr_result result = page_result(&choice);
     mr_request_metrics_observe(*state, 1, &result, 2000);
     mr_request_metrics_observe(*state, 1, &result, -1);
-    char *text = page(*state);
-    has(text, "millrace_time_to_first_token_seconds_count{from=\"intake\",topic=\"blue\"} 2\n");
-    has(text, "millrace_time_to_first_token_seconds_count{from=\"intake\",topic=\"red\"} 0\n");
-    has(text, "millrace_time_to_first_token_seconds_sum{from=\"record\",topic=\"blue\"} 2\n");
-    has(text, "millrace_e2e_request_latency_seconds_sum{topic=\"blue\"} 6\n");
-    has(text, "millrace_request_decode_time_seconds_sum{topic=\"blue\"} 4\n");
-    has(text, "millrace_request_queue_time_seconds_sum{topic=\"blue\"} 0.8\n");
-    has(text, "millrace_request_generation_tokens_sum{topic=\"blue\"} 42\n");
+    char *text = printed(*state);
+    page_has(text,
+             "millrace_time_to_first_token_seconds_count{from=\"intake\",topic=\"blue\"} 2\n");
+    page_has(text, "millrace_time_to_first_token_seconds_count{from=\"intake\",topic=\"red\"} 0\n");
+    page_has(text, "millrace_time_to_first_token_seconds_sum{from=\"record\",topic=\"blue\"} 2\n");
+    page_has(text, "millrace_e2e_request_latency_seconds_sum{topic=\"blue\"} 6\n");
+    page_has(text, "millrace_request_decode_time_seconds_sum{topic=\"blue\"} 4\n");
+    page_has(text, "millrace_request_queue_time_seconds_sum{topic=\"blue\"} 0.8\n");
+    page_has(text, "millrace_request_generation_tokens_sum{topic=\"blue\"} 42\n");
     free(text);
 }
 
 static void rejected_requests_do_not_flatter_the_times(void **state)
 {
     struct mr_choice choice = {.finish = MR_FINISH_REJECTED};
-    struct mr_result result = result_of(&choice);
+    struct mr_result result = page_result(&choice);
     result.error = MR_MALFORMED;
     mr_request_metrics_observe(*state, 0, &result, -1);
-    char *text = page(*state);
-    has(text, "millrace_e2e_request_latency_seconds_count{topic=\"red\"} 0\n");
+    char *text = printed(*state);
+    page_has(text, "millrace_e2e_request_latency_seconds_count{topic=\"red\"} 0\n");
     free(text);
 }
 
@@ -107,33 +76,35 @@ static void every_pair_of_reason_and_code_has_one_series(void **state)
             struct mr_request_end end = {.finish = (enum mr_finish)finish,
                                          .error = (enum mr_status)status};
             mr_request_metrics_count_end(*state, status % 2, &end);
-            char *text = page(*state);
+            char *text = printed(*state);
             assert_true(sum_of(text, FINISHED) == ++count);
             free(text);
         }
     mr_request_metrics_count_end(*state, 1, &(struct mr_request_end){.duplicate = true});
-    char *text = page(*state);
-    has(text, FINISHED "{reason=\"duplicate\",code=\"\",topic=\"blue\",tenant=\"b\"} 1\n");
-    has(text, FINISHED "{reason=\"duplicate\",code=\"\",topic=\"red\",tenant=\"r\"} 0\n");
+    char *text = printed(*state);
+    page_has(text, FINISHED "{reason=\"duplicate\",code=\"\",topic=\"blue\",tenant=\"b\"} 1\n");
+    page_has(text, FINISHED "{reason=\"duplicate\",code=\"\",topic=\"red\",tenant=\"r\"} 0\n");
     assert_true(sum_of(text, FINISHED) == count + 1);
     free(text);
 }
 
 static void usual_ends_are_on_the_page_before_the_first_and_others_after(void **state)
 {
-    char *text = page(*state);
-    has(text, FINISHED "{reason=\"eos\",code=\"\",topic=\"red\",tenant=\"r\"} 0\n");
-    has(text, FINISHED "{reason=\"rejected\",code=\"malformed\",topic=\"red\",tenant=\"r\"} 0\n");
-    has(text,
-        FINISHED "{reason=\"deadline\",code=\"deadline_exceeded\",topic=\"red\",tenant=\"r\"} 0\n");
-    has(text, FINISHED "{reason=\"error\",code=\"internal\",topic=\"red\",tenant=\"r\"} 0\n");
+    char *text = printed(*state);
+    page_has(text, FINISHED "{reason=\"eos\",code=\"\",topic=\"red\",tenant=\"r\"} 0\n");
+    page_has(text,
+             FINISHED "{reason=\"rejected\",code=\"malformed\",topic=\"red\",tenant=\"r\"} 0\n");
+    page_has(text, FINISHED
+             "{reason=\"deadline\",code=\"deadline_exceeded\",topic=\"red\",tenant=\"r\"} 0\n");
+    page_has(text, FINISHED "{reason=\"error\",code=\"internal\",topic=\"red\",tenant=\"r\"} 0\n");
     assert_null(strstr(text, "{reason=\"eos\",code=\"record_too_large\""));
     assert_null(strstr(text, "{reason=\"eos\",code=\"malformed\""));
     free(text);
     struct mr_request_end end = {.finish = MR_FINISH_EOS, .error = MR_RECORD_TOO_LARGE};
     mr_request_metrics_count_end(*state, 0, &end);
-    text = page(*state);
-    has(text, FINISHED "{reason=\"eos\",code=\"record_too_large\",topic=\"red\",tenant=\"r\"} 1\n");
+    text = printed(*state);
+    page_has(text,
+             FINISHED "{reason=\"eos\",code=\"record_too_large\",topic=\"red\",tenant=\"r\"} 1\n");
     free(text);
 }
 
@@ -154,7 +125,7 @@ static void the_page_of_twenty_tenants_stays_below_a_megabyte(void **state)
                                          .error = (enum mr_status)status};
             mr_request_metrics_count_end(metrics, topic, &end);
         }
-    char *text = page(metrics);
+    char *text = printed(metrics);
     assert_true(strlen(text) < 900000); /* the rest of the page takes less than 100 kB */
     free(text);
     mr_request_metrics_destroy(metrics);
