@@ -3,14 +3,16 @@
  * weights, the KV groups and the model know only this table.
  *
  * Objects: all are created by an opened device (struct mr_compute), live in its memory, and are
- *          destroyed before it is closed. Destroying NULL does nothing.
- * Step:    the buffers of a step are one object. An operation names its buffers (enum
- * mr_step_buffer) and works on their first `rows` rows. Operations may run later than the call:
- * their results are certain only after `finish`. What the host writes for a step (token ids, block
- * tables) reaches the device by `stage` and `keep` alone. Owner:   the engine thread makes all
- * calls, from `open` on. A step allocates no host memory. Errors:  `open` and `_create` functions.
- * An operation of a step that fails makes the following ones do nothing; `finish` returns its
- * error, after which the device is unusable. */
+ * destroyed before it is closed. Destroying NULL does nothing.
+ *
+ * Step: the buffers of a step are one object. An operation names its buffers (enum mr_step_buffer)
+ * and works on their first `rows` rows. Operations may run later than the call: their results are
+ * certain only after `finish`. What the host writes for a step (token ids, block tables) reaches
+ * the device by `stage` and `keep` alone. An operation that fails makes the following ones do
+ * nothing; `finish` returns its error, after which the device is unusable.
+ *
+ * Owner: the engine thread makes all calls, from `open` on. Memory: a step allocates none.
+ * Errors: `open` and the `_create` functions return them. */
 #ifndef MR_OPS_BACKEND_BACKEND_H
 #define MR_OPS_BACKEND_BACKEND_H
 

@@ -19,11 +19,6 @@ static bool is_left_out(const char *name)
     return begins_with(name, "__connect.errors.") || begins_with(name, "kafka_dlt-");
 }
 
-static bool text_is(struct mr_text text, const char *word)
-{
-    return text.length == strlen(word) && memcmp(text.bytes, word, text.length) == 0;
-}
-
 static struct mr_text header_text(const struct mr_kafka_record *record, const char *name)
 {
     const struct mr_kafka_header *header = mr_kafka_record_header(record, name);
@@ -38,7 +33,7 @@ bool mr_replay_wants(const struct mr_replay_options *options, const struct mr_ka
     struct mr_text key = record->key.bytes ? record->key : (struct mr_text){"", 0};
     struct mr_text id = header_text(record, MR_HEADER_ID);
     for (size_t i = 0; i < options->id_count; i++)
-        if (text_is(key, options->ids[i]) || text_is(id, options->ids[i])) return true;
+        if (mr_text_is(key, options->ids[i]) || mr_text_is(id, options->ids[i])) return true;
     return options->id_count == 0;
 }
 

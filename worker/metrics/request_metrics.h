@@ -6,7 +6,8 @@
  * that another worker has to answer (a lost partition, a drain) is not counted here.
  *
  * The label sets are bounded: topic and tenant come from the configuration, reason and code from
- * the contract. A series that is not listed by every_series starts with the first such end.
+ * the contract. The series of the usual ends are on the page from the start, any
+ * other one from the first such end.
  *
  * Owner: one thread at a time; metrics.c holds its lock. Memory: all of it in _create.
  * Errors: MR_NOMEM from _create. */

@@ -6,8 +6,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* Longest time of one step: a call of librdkafka waits for at most
- * its own timeouts. */
+/* Longest time of one step: a call of librdkafka waits for at most its own timeouts. */
 #define STEP_MAX_NS ((uint64_t)120000000000)
 
 /* time until a retry; a delivery report or a finished lookup wakes the thread earlier */
