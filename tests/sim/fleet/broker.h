@@ -48,6 +48,7 @@ struct broker_record {
     struct broker_transaction *transaction; /* NULL: none */
     bool marker;                            /* the end of a transaction: no reader gets it */
     bool removed;                           /* by retention or compaction */
+    bool of_zombie;                         /* its worker was no member of the group any more */
     uint64_t owned_since_ns; /* of a result: when its worker got the request's partition */
 };
 

@@ -52,25 +52,27 @@ bool sim_lost_tokens(const struct broker *broker, const char *id)
     return false;
 }
 
-static void append(struct broker *broker, const struct sim_report *sent,
-                   struct broker_transaction *transaction)
+static struct broker_record *append(struct broker *broker, const struct sim_report *sent,
+                                    struct broker_transaction *transaction)
 {
     const struct broker_topic *topic =
         &broker->topics[broker_find_topic(broker, sent->record.topic)];
     int64_t offset = broker_append(broker, &sent->record, transaction);
-    topic->logs[sent->record.partition].records[offset]->owned_since_ns = sent->owned_since_ns;
+    struct broker_record *record = topic->logs[sent->record.partition].records[offset];
+    record->owned_since_ns = sent->owned_since_ns;
+    return record;
 }
 
-/* Counts a record of a worker that the group has given up. */
-static void note_zombie(const struct sim_producer *producer)
+/* True for a worker that goes on although the group has given it up. */
+static bool is_zombie(const struct sim_producer *producer)
 {
-    struct broker *broker = producer->wire->broker;
-    if (is_gone(producer)) return;
+    const struct broker *broker = producer->wire->broker;
+    if (is_gone(producer)) return false;
     for (uint32_t i = 0; i < BROKER_MEMBERS_MAX; i++) {
         const struct sim_consumer *consumer = broker->group.members[i].consumer;
-        if (consumer && consumer->wire == producer->wire) return;
+        if (consumer && consumer->wire == producer->wire) return false;
     }
-    broker_cover(broker, COVER_RECORD_OF_ZOMBIE);
+    return true;
 }
 
 /* The record reaches the broker. */
@@ -92,8 +94,9 @@ static void on_record(struct broker *broker, void *context, uint64_t value)
         sent->status = sim_chance(&broker->random, 50) ? MR_AGAIN : MR_TIMEOUT;
         note_lost_tokens(broker, &sent->record);
     } else {
-        append(broker, sent, NULL);
-        note_zombie(producer);
+        struct broker_record *record = append(broker, sent, NULL);
+        record->of_zombie = is_zombie(producer);
+        if (record->of_zombie) broker_cover(broker, COVER_RECORD_OF_ZOMBIE);
     }
     if (lost) {
         broker_cover(broker, COVER_PRODUCE_ANSWER_LOST);
