@@ -44,8 +44,7 @@ static int run_command(const struct mr_config *config)
         mr_log_destroy(log);
         return code;
     }
-    MR_ASSERT(!"every command that prints no text about millrace itself is in the table");
-    return MR_EXIT_USAGE;
+    mr_check_failed("the command is in the table", __FILE__, __LINE__);
 }
 
 /* Prints the help text for `millrace help COMMAND` and `millrace COMMAND --help`. */
