@@ -68,7 +68,7 @@ static void add_sequence(struct mr_batch_builder *builder, const struct mr_plan_
         .context_tokens = sequence->num_computed,
         .blocks = sequence->table->blocks,
         .slots = sequence->table->slots,
-        .wants_logits = row->samples,
+        .logit_rows = row->samples ? 1 : 0,
     };
     batch->row_count += row->token_count;
 }

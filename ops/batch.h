@@ -6,7 +6,6 @@
 #ifndef MR_OPS_BATCH_H
 #define MR_OPS_BATCH_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 /* Rows [row_begin, row_begin + row_count) of the batch belong to this sequence. They are the
@@ -15,7 +14,9 @@ struct mr_batch_sequence {
     uint32_t row_begin, row_count;
     uint32_t context_tokens; /* leading tokens of the sequence whose KV is in `blocks` already */
     const uint32_t *blocks;  /* block ids covering context_tokens + row_count tokens, in order */
-    bool wants_logits;       /* true: compute the logits of the sequence's last row */
+    /* compute the logits of the sequence's last logit_rows rows; 0: of none. All sequences of a
+     * step together want at most the model's sequences_max. */
+    uint32_t logit_rows;
     /* Like `blocks`, with the ids of the slots that hold the KV of sliding-window layers; used if
      * the model has window_slots (ops/model.h). Only slots inside the sliding windows of the rows
      * are read. */

@@ -10,7 +10,7 @@ struct mr_decoder {
     struct mr_rope *ropes[MR_ROPES_MAX];
     struct mr_step *step;
     struct mr_step_sequence *sequences; /* [sequences_max] of the step, then of the kept rows */
-    uint32_t *wanted_rows;              /* [sequences_max] rows to compute logits of */
+    uint32_t *wanted_rows;              /* [sequences_max] rows to compute logits of, ascending */
     uint32_t logit_count;
 };
 
@@ -138,7 +138,10 @@ static void stage(struct mr_decoder *decoder, const struct mr_batch *batch)
         row += from->row_count;
         decoder->sequences[i] = sequence_of(spec, from);
         check_blocks(spec, &decoder->sequences[i]);
-        if (from->wants_logits) decoder->wanted_rows[decoder->logit_count++] = row - 1;
+        MR_ASSERT(from->logit_rows <= from->row_count);
+        MR_ASSERT(decoder->logit_count + from->logit_rows <= spec->sequences_max);
+        for (uint32_t left = from->logit_rows; left > 0; left--)
+            decoder->wanted_rows[decoder->logit_count++] = row - left;
     }
     MR_ASSERT(row == batch->row_count);
     decoder->backend->stage(decoder->step, batch->token_ids, row, decoder->sequences,
@@ -151,12 +154,14 @@ static void keep_wanted_rows(struct mr_decoder *decoder, const struct mr_batch *
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < batch->sequence_count; i++) {
-        struct mr_batch_sequence last = batch->sequences[i];
-        if (!last.wants_logits) continue;
-        last.context_tokens += last.row_count - 1;
-        last.row_count = 1;
-        last.row_begin = kept;
-        decoder->sequences[kept++] = sequence_of(&decoder->spec, &last);
+        struct mr_batch_sequence row = batch->sequences[i];
+        row.context_tokens += row.row_count - row.logit_rows;
+        row.row_count = 1;
+        for (uint32_t left = row.logit_rows; left > 0; left--) {
+            row.row_begin = kept;
+            decoder->sequences[kept++] = sequence_of(&decoder->spec, &row);
+            row.context_tokens++;
+        }
     }
     decoder->backend->keep(decoder->step, decoder->wanted_rows, decoder->sequences, kept);
 }

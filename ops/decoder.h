@@ -2,7 +2,7 @@
  * how the layers differ.
  *
  * A step computes all rows up to the keys and values of the last layer. After that it computes only
- * the rows whose logits are wanted: the last row of each sequence with wants_logits.
+ * the rows whose logits are wanted: the last logit_rows rows of each sequence.
  *
  * State:  step buffers for rows_max rows and sequences_max sequences; the logits of the last step.
  * Owner:  engine thread. Memory: allocated in _create. The device, weights, rope tables and the KV
@@ -36,9 +36,9 @@ uint64_t mr_decoder_bytes(const struct mr_decoder *decoder);
  * rope table. After an error the device cannot be used. */
 enum mr_status mr_decoder_forward(struct mr_decoder *decoder, const struct mr_batch *batch,
                                   struct mr_error *err);
-/* Returns the logits of the row-th sequence with wants_logits in the last mr_decoder_forward:
- * [vocab_size], borrowed until the next mr_decoder_forward. Asserts that there is such a
- * sequence. */
+/* Returns the logits of the row-th of the wanted rows of the last mr_decoder_forward, counted in
+ * the order of the batch: [vocab_size], borrowed until the next mr_decoder_forward. Asserts that
+ * there is such a row. */
 const float *mr_decoder_logits(const struct mr_decoder *decoder, uint32_t row);
 
 #endif

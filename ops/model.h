@@ -108,9 +108,9 @@ const struct mr_model_info *mr_model_info(const struct mr_model *model);
 /* The result is borrowed and immutable; any thread may encode with the tokenizer. */
 const struct mr_tokenizer *mr_model_tokenizer(const struct mr_model *model);
 
-/* Computes all rows, writes the KV of the rows, and keeps the logits of each sequence with
- * wants_logits: logit row i is that of the i-th such sequence. A block that the step writes may be
- * in the block list of one sequence only. */
+/* Computes all rows, writes the KV of the rows, and keeps the logits of the wanted rows
+ * (logit_rows of each sequence): logit row i is the i-th of them in the order of the batch. A block
+ * that the step writes may be in the block list of one sequence only. */
 enum mr_status mr_model_forward(struct mr_model *model, const struct mr_batch *batch,
                                 struct mr_error *err);
 

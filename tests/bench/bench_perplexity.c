@@ -90,7 +90,7 @@ static enum mr_status step(struct bench *bench, uint32_t position, double *sum,
                                                   .row_count = 1,
                                                   .context_tokens = position,
                                                   .blocks = bench->blocks[i],
-                                                  .wants_logits = true};
+                                                  .logit_rows = 1};
     }
     enum mr_status status = mr_model_forward(bench->model, &batch, err);
     for (uint32_t i = 0; i < WINDOWS && status == MR_OK; i++) {

@@ -135,12 +135,14 @@ static void forward(struct mr_fake_model *fake, const struct mr_model_step *step
         MR_ASSERT(sequence->row_begin == rows_seen && sequence->row_count > 0);
         rows_seen += sequence->row_count;
         uint64_t hash = read_context(fake, sequence);
+        MR_ASSERT(sequence->logit_rows <= sequence->row_count);
+        MR_ASSERT(logit_row + sequence->logit_rows <= fake->options.sequences_max);
         for (uint32_t row = 0; row < sequence->row_count; row++) {
             uint32_t token = input_of(fake, step, sequence->row_begin + row);
             hash = mix(hash, token);
             write_slot(fake, sequence, sequence->context_tokens + row, token);
+            if (row + sequence->logit_rows >= sequence->row_count) hashes[logit_row++] = hash;
         }
-        if (sequence->wants_logits) hashes[logit_row++] = hash;
     }
     MR_ASSERT(rows_seen == batch->row_count);
     spend(fake, batch);

@@ -182,7 +182,7 @@ void decode(struct fixture *fixture, uint32_t token, uint32_t position)
     struct mr_batch_sequence next = {.row_count = 1,
                                      .context_tokens = position,
                                      .blocks = fixture->blocks,
-                                     .wants_logits = true,
+                                     .logit_rows = 1,
                                      .slots = fixture->slots};
     struct mr_batch batch = {&token, 1, &next, 1};
     assert_int_equal(mr_model_forward(fixture->model, &batch, NULL), MR_OK);
@@ -224,7 +224,7 @@ static void run_step(struct fixture *fixture, const struct prompt *prompt, uint3
                                        .row_count = end - at < width ? end - at : width,
                                        .context_tokens = at,
                                        .blocks = fixture->blocks,
-                                       .wants_logits = true,
+                                       .logit_rows = 1,
                                        .slots = fixture->slots};
     }
     assert_int_equal(mr_model_forward(fixture->model, &batch, NULL), MR_OK);

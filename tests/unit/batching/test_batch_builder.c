@@ -65,7 +65,7 @@ static void a_chunk_is_its_tokens_at_their_place(void **state)
     assert_int_equal(batch->token_ids[1], 12);
     assert_int_equal(batch->sequences[0].context_tokens, 1);
     assert_ptr_equal(batch->sequences[0].blocks, blocks);
-    assert_false(batch->sequences[0].wants_logits);
+    assert_int_equal(batch->sequences[0].logit_rows, 0);
     assert_int_equal(builder->sample_count, 0);
 }
 
@@ -76,7 +76,7 @@ static void the_end_of_a_prompt_samples_every_choice_from_one_row(void **state)
     struct mr_plan plan = {.rows = &row, .row_count = 1};
     job->sequences[0].num_computed = 0;
     mr_batch_builder_build(builder, &plan);
-    assert_true(builder->batch.sequences[0].wants_logits);
+    assert_int_equal(builder->batch.sequences[0].logit_rows, 1);
     assert_int_equal(builder->sample_count, 2);
     for (uint32_t i = 0; i < 2; i++) {
         assert_ptr_equal(builder->sampled[i], &job->sequences[1 - i]); /* the first one last */

@@ -74,11 +74,11 @@ static void run_chunks(struct fixture *fixture, uint32_t chunk, float *out)
         struct mr_batch_sequence sequence = {.row_count = count,
                                              .context_tokens = begin,
                                              .blocks = fixture->blocks[0],
-                                             .wants_logits = begin + count == ROWS};
+                                             .logit_rows = begin + count == ROWS ? 1 : 0};
         struct mr_batch batch = {fixture->tokens + begin, count, &sequence, 1};
         assert_int_equal(mr_decoder_forward(fixture->decoder, &batch, NULL), MR_OK);
-        expect_assert_failure(mr_decoder_logits(
-            fixture->decoder, sequence.wants_logits ? 1 : 0)); /* no further logit rows */
+        expect_assert_failure(
+            mr_decoder_logits(fixture->decoder, sequence.logit_rows)); /* no further logit rows */
     }
     memcpy(out, mr_decoder_logits(fixture->decoder, 0), TINY_VOCAB * sizeof(float));
 }
@@ -114,9 +114,9 @@ static void other_sequences_in_the_step_change_nothing(void **state)
     uint32_t tokens[ROWS];
     memcpy(tokens, fixture.tokens, sizeof tokens);
     tokens[99] = fixture.tokens[ROWS - 1];
-    struct mr_batch_sequence sequences[] = {{0, 60, 0, fixture.blocks[1], true, NULL},
-                                            {60, 39, 60, fixture.blocks[1], false, NULL},
-                                            {99, 1, ROWS - 1, fixture.blocks[0], true, NULL}};
+    struct mr_batch_sequence sequences[] = {{0, 60, 0, fixture.blocks[1], 1, NULL},
+                                            {60, 39, 60, fixture.blocks[1], 0, NULL},
+                                            {99, 1, ROWS - 1, fixture.blocks[0], 1, NULL}};
     struct mr_batch batch = {tokens, 100, sequences, 3};
     assert_int_equal(mr_decoder_forward(fixture.decoder, &batch, NULL), MR_OK);
     assert_memory_equal(mr_decoder_logits(fixture.decoder, 1), alone, sizeof alone);
@@ -124,12 +124,44 @@ static void other_sequences_in_the_step_change_nothing(void **state)
     close_fixture(&fixture);
 }
 
+/* The logits of the last rows of a chunk are those that each row has as the last one of its step.
+ */
+static void rows_with_logits_do_not_depend_on_each_other(void **state)
+{
+    (void)state;
+    for (int bf16 = 0; bf16 < 2; bf16++) {
+        struct fixture fixture;
+        float alone[SEQUENCES][TINY_VOCAB];
+        open_fixture(&fixture, bf16 == 1);
+        struct mr_batch_sequence sequence = {0, ROWS - SEQUENCES, 0, fixture.blocks[0], 0, NULL};
+        struct mr_batch batch = {fixture.tokens, ROWS - SEQUENCES, &sequence, 1};
+        assert_int_equal(mr_decoder_forward(fixture.decoder, &batch, NULL), MR_OK);
+        for (uint32_t i = 0; i < SEQUENCES; i++) {
+            const uint32_t at = ROWS - SEQUENCES + i;
+            sequence = (struct mr_batch_sequence){0, 1, at, fixture.blocks[0], 1, NULL};
+            batch = (struct mr_batch){fixture.tokens + at, 1, &sequence, 1};
+            assert_int_equal(mr_decoder_forward(fixture.decoder, &batch, NULL), MR_OK);
+            memcpy(alone[i], mr_decoder_logits(fixture.decoder, 0), sizeof alone[i]);
+        }
+        const uint32_t before = ROWS - SEQUENCES - 3;
+        sequence = (struct mr_batch_sequence){0,         ROWS - before, before, fixture.blocks[0],
+                                              SEQUENCES, NULL};
+        batch = (struct mr_batch){fixture.tokens + before, ROWS - before, &sequence, 1};
+        assert_int_equal(mr_decoder_forward(fixture.decoder, &batch, NULL), MR_OK);
+        for (uint32_t i = 0; i < SEQUENCES; i++)
+            assert_memory_equal(mr_decoder_logits(fixture.decoder, i), alone[i], sizeof alone[i]);
+        sequence.logit_rows = SEQUENCES + 1; /* more than the step has room for */
+        expect_assert_failure(mr_decoder_forward(fixture.decoder, &batch, NULL));
+        close_fixture(&fixture);
+    }
+}
+
 static void a_batch_outside_the_limits_is_misuse(void **state)
 {
     (void)state;
     struct fixture fixture;
     open_fixture(&fixture, false);
-    struct mr_batch_sequence sequence = {0, 1, 0, fixture.blocks[0], true, NULL};
+    struct mr_batch_sequence sequence = {0, 1, 0, fixture.blocks[0], 1, NULL};
     struct mr_batch batch = {fixture.tokens, 1, &sequence, 1};
     batch.row_count = 2; /* a row that belongs to no sequence */
     expect_assert_failure(mr_decoder_forward(fixture.decoder, &batch, NULL));
@@ -151,6 +183,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_chunk_size_of_a_prompt_changes_nothing),
         cmocka_unit_test(other_sequences_in_the_step_change_nothing),
+        cmocka_unit_test(rows_with_logits_do_not_depend_on_each_other),
         cmocka_unit_test(a_batch_outside_the_limits_is_misuse),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

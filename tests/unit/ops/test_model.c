@@ -47,7 +47,7 @@ static void generate(struct mr_model *model, const char *text, uint32_t *out, ui
     for (uint32_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
         blocks[i] = i;
     struct mr_batch_sequence sequence = {
-        .row_count = (uint32_t)length, .blocks = blocks, .wants_logits = true};
+        .row_count = (uint32_t)length, .blocks = blocks, .logit_rows = 1};
     struct mr_batch batch = {prompt, (uint32_t)length, &sequence, 1};
     for (uint32_t i = 0; i < count; i++) {
         struct mr_sample_row row = {.sampling = &greedy, .position = i};
