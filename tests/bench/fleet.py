@@ -92,14 +92,15 @@ class Broker:
 class Worker:
     """One `serve`. start_s: time from exec until /readyz answers 200; ready_lines: its output until then."""
 
-    def __init__(self, options, broker, *flags):
+    def __init__(self, options, broker, *flags, program=None, environment=None):
         self.http = f"127.0.0.1:{free_port()}"
         self.log = []
-        command = [options.millrace, "serve", "--brokers", broker.address, "--model", options.model, "--dtype",
+        command = [program or options.millrace, "serve", "--brokers", broker.address, "--model", options.model, "--dtype",
                    options.dtype, "--threads", options.threads, "--http", self.http, "--stats-interval", "0",
                    "--log-format", "text", *flags]
         began = time.monotonic()
-        self.process = subprocess.Popen([str(word) for word in command], stderr=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen([str(word) for word in command], stderr=subprocess.PIPE, text=True,
+                                        env={**os.environ, **(environment or {})})
         self.reader = threading.Thread(target=self.read_log, daemon=True)
         self.reader.start()
         while self.get("/readyz")[0] != 200:

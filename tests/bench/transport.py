@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+"""Measures the ceiling of the transport: a worker whose model costs nothing (build/bench_transport), so that every cost
+is that of Kafka, intake, scheduling, text and records. Bar: 12 us of CPU time of the whole worker per token record.
+
+Three loads, each through a fresh worker. streams: as many token records as possible, from 64 sequences. paced: 32
+sequences whose steps take 20 ms, as on a device, so that each step's few records leave at once. short: as many requests
+as possible, without token records. Broker and reader share the machine's cores, so the throughputs are lower bounds;
+the CPU times are the worker's own. bytes: what the topics grew by (with --kafka: of the logs as they are on the disk)."""
+
+import pathlib
+import time
+
+import fleet
+
+BAR_US = 12
+PACED_US = 20000
+
+
+def cpu_seconds(process):
+    """CPU seconds of the threads by name; librdkafka's together."""
+    sums = {}
+    for task in pathlib.Path(f"/proc/{process.pid}/task").iterdir():
+        name = (task / "comm").read_text().strip()
+        kind = "librdkafka" if name.startswith("rdk:") else name
+        sums[kind] = sums.get(kind, 0.0) + int((task / "schedstat").read_text().split()[0]) / 1e9
+    return sums
+
+
+def log_bytes(broker, name):
+    """Bytes that a worker has written, by Kafka's logs; 0 with the embedded broker, which has none."""
+    if not broker.services:
+        return 0
+    logs = (broker.services.folder / "kafka-data").glob(f"{name}.*-*/*.log")
+    return sum(log.stat().st_size for log in logs if ".requests-" not in str(log))
+
+
+def measure(options, broker, name, requests, tokens, *flags, step_us=0, sequences=64):
+    environment = {"TRANSPORT_STEP_US": str(step_us)} if step_us else {}
+    worker_flags = ("--prefix", name, "--group", name, "--max-sequences", sequences, "--kv-memory", "512MiB")
+    with fleet.Worker(options, broker, *worker_flags, program=options.transport, environment=environment) as worker:
+        before = cpu_seconds(worker.process)
+        bench = fleet.Bench(options, "--brokers", broker.address, "--prefix", name, "--requests", requests,
+                            "--prompt-tokens", 32, "--output-tokens", tokens, "--concurrency", 2 * sequences,
+                            "--warmup", 0, "--timeout", "80s", *flags).wait()
+        after, metrics, written = cpu_seconds(worker.process), worker.metrics(), log_bytes(broker, name)
+    if bench["failed"] or bench["completed"] != requests:
+        raise RuntimeError(f"{name}: {bench['failed']} requests failed")
+    records = int(metrics["millrace_token_records_total"])
+    spent = {thread: 1e6 * (after[thread] - before.get(thread, 0.0)) / (records or requests) for thread in after}
+    return {"requests": requests, "token_records": records, "requests_per_s": round(bench["request_throughput"], 1),
+            "token_records_per_s": round(records / bench["duration"]),
+            "written_bytes_per_s": round(written / bench["duration"]),
+            "cpu_us_per_record" if records else "cpu_us_per_request": round(sum(spent.values()), 2),
+            "cpu_us_by_thread": {thread: round(each, 2) for thread, each in sorted(spent.items()) if each >= 0.05}}
+
+
+def main():
+    parser = fleet.arguments(__doc__)
+    parser.set_defaults(threads="1", dtype="auto")
+    parser.add_argument("--transport", default=fleet.ROOT / "build/bench_transport")
+    parser.add_argument("--requests", type=int, default=1000)
+    parser.add_argument("--only", choices=("streams", "paced", "short"), help="one of the loads")
+    options = parser.parse_args()
+    loads = {"streams": lambda: measure(options, broker, "streams", options.requests, 256),
+             "paced": lambda: measure(options, broker, "paced", 128, 128, step_us=PACED_US, sequences=32),
+             "short": lambda: measure(options, broker, "short", 4 * options.requests, 1, "--no-stream")}
+    with fleet.Broker(options) as broker:
+        figures = {name: load() for name, load in loads.items() if options.only in (None, name)}
+    fleet.report(options, "transport", {"bar_us": BAR_US, **figures})
+
+
+if __name__ == "__main__":
+    main()
