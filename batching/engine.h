@@ -87,6 +87,7 @@ struct mr_sink {
      * are zero. */
     void (*result)(void *context, uint64_t ticket, struct mr_request *request,
                    const struct mr_result *result);
+    void (*chunk)(void *context, uint64_t ticket, const struct mr_chunk *chunk); /* may be NULL */
     /* Whether the request may start. Called when the request could run in the next step, and again
      * in later steps until the answer is true; the request stays in the queue meanwhile. When the
      * answer has become true, wake the engine thread. So the worker can record the start before the
@@ -99,12 +100,11 @@ struct mr_engine_stats {
     uint64_t steps, prompt_tokens, generated_tokens, cached_tokens, preemptions, recomputed_tokens;
     uint64_t finished[MR_FINISH_COUNT];
     uint32_t running, waiting, prefilling;
-    uint64_t prompt_cache_hits;
+    uint64_t prompt_cache_hits, cached_tokens_redis;
     /* time in the model's functions; time in steps; 0 if the model has no clock */
     uint64_t model_ns, step_ns_total;
     /* coefficients a, b, c, d of the step time (batching/base/cost_model.h), ms */
     double cost_model[4];
-    uint64_t cached_tokens_redis;
     struct mr_kv_cache_stats cache; /* the local KV cache */
     struct mr_prompt_cache_stats prompts;
     struct mr_shared_cache_stats shared; /* zero without a shared KV cache in Redis */

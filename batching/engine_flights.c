@@ -79,6 +79,7 @@ void mr_engine_note_launch(struct mr_engine *engine, struct mr_flight *flight,
             .token_count = row->token_count,
             .end = sequence->num_computed,
             .preemptions = sequence->preemptions,
+            .prefill = row->token_count > 0 && !row->decode,
             .logit_row = is_prompt_end(sequence) ? builder->logit_rows[i] : UINT32_MAX};
         if (engine->shared != NULL && row->token_count > 0)
             mr_shared_load_join(engine->shared, sequence);

@@ -88,6 +88,18 @@ static void fill_error(const struct mr_job *job, enum mr_finish finish, uint64_t
     result->error_retryable = mr_status_class(result->error) == MR_CLASS_RETRY;
 }
 
+void mr_engine_report_chunks(struct mr_engine *engine, const struct mr_flight *flight,
+                             uint64_t begin_ns, uint64_t end_ns)
+{
+    const struct mr_sink *sink = &engine->sink;
+    for (uint32_t i = 0; sink->chunk != NULL && i < flight->row_count; i++) {
+        const struct mr_flight_row *row = &flight->rows[i];
+        if (row->sequence == NULL || !row->prefill) continue;
+        struct mr_chunk chunk = {row->token_count, begin_ns, end_ns};
+        sink->chunk(sink->context, row->sequence->job->ticket, &chunk);
+    }
+}
+
 void mr_engine_unregister(struct mr_engine *engine, struct mr_job *job)
 {
     mr_request_queue_remove(engine->registry, job->registration.id);

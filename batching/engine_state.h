@@ -25,6 +25,7 @@ struct mr_flight_row {
     uint32_t token_count;
     uint32_t end;         /* the sequence's num_computed after these tokens */
     uint32_t preemptions; /* of the sequence at the launch: a preemption drops what was computed */
+    bool prefill;         /* not the one token of a decoding sequence */
     uint32_t logit_row;   /* to put into the prompt cache; UINT32_MAX: none */
 };
 
@@ -99,6 +100,9 @@ void mr_engine_drop_rows(struct mr_engine *engine, const struct mr_sequence *seq
 /* Call when a step was collected: inserts computed blocks into the prefix index, fills in sampled
  * tokens, ends choices, and adds to `due` what the sink is to receive. */
 void mr_engine_apply_results(struct mr_engine *engine, struct mr_flight *flight, uint64_t now_ns);
+/* Tells the sink which requests' prompts a collected step has computed tokens of. */
+void mr_engine_report_chunks(struct mr_engine *engine, const struct mr_flight *flight,
+                             uint64_t begin_ns, uint64_t end_ns);
 /* Call when a token was sampled: adds it to `due`. delta: the completion's output with this token.
  */
 void mr_engine_add_due(struct mr_engine *engine, const struct mr_due *due);

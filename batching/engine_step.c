@@ -138,6 +138,7 @@ static enum mr_status collect(struct mr_engine *engine, uint64_t now_ns, struct 
     if (free_ns < flight->launched_ns) free_ns = flight->launched_ns;
     if (flight->builder->batch.row_count > 0)
         mr_cost_model_observe(&engine->cost, &flight->work, (double)(end_ns - free_ns) / 1e6);
+    mr_engine_report_chunks(engine, flight, free_ns, end_ns);
     mr_engine_apply_results(engine, flight, end_ns);
     return MR_OK;
 }

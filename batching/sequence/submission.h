@@ -31,4 +31,10 @@ struct mr_submission {
     const struct mr_sample *kept; /* [kept_count] tokens of the earlier attempt */
 };
 
+/* A step that computed tokens of one choice of a request in prefill. */
+struct mr_chunk {
+    uint32_t tokens;
+    uint64_t begin_ns, end_ns;
+};
+
 #endif

@@ -70,6 +70,12 @@ static bool may_start(void *context, uint64_t ticket)
     return true;
 }
 
+static void on_chunk(void *context, uint64_t ticket, const struct mr_chunk *chunk)
+{
+    struct rig_seen *seen = &((struct engine_rig *)context)->seen[ticket];
+    if (seen->chunk_count < RIG_CHUNKS_MAX) seen->chunks[seen->chunk_count++] = *chunk;
+}
+
 static void on_result(void *context, uint64_t ticket, struct mr_request *request,
                       const struct mr_result *result)
 {
@@ -115,6 +121,7 @@ void rig_start(struct engine_rig *rig)
                            .drawn = on_drawn,
                            .delta = on_delta,
                            .result = on_result,
+                           .chunk = on_chunk,
                            .may_start = may_start};
     rig_start_with(rig, &sink);
 }

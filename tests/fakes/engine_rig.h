@@ -16,6 +16,7 @@
 #define RIG_BLOCKS(tokens) ((tokens) / MR_BLOCK_TOKENS)
 #define RIG_TICKETS_MAX    256u
 #define RIG_TOKENS_MAX     512u
+#define RIG_CHUNKS_MAX     64u
 
 struct rig_choice {
     enum mr_finish finish;
@@ -32,6 +33,8 @@ struct rig_seen {
     uint32_t order;                         /* of the results: 1 for the first */
     struct rig_choice choices[MR_CHOICES_MAX];
     uint32_t choice_count;
+    struct mr_chunk chunks[RIG_CHUNKS_MAX];
+    uint32_t chunk_count;
     struct mr_result result; /* numbers only; its pointers are invalid */
 };
 

@@ -21,9 +21,11 @@ PAGES = {name: (ROOT / name).read_text() for name in ("README.md", "docker/READM
 LINES_MAX = 149
 SECONDS_MAX = 60  # of one command
 
-# Small, on any free HTTP port, and with a Redis that nobody answers at: its metrics are on the page all the same.
+# Small, on any free HTTP port, and with a Redis and a collector that nobody answers at: their metrics are on the page all
+# the same.
 ENVIRONMENT = dict(os.environ, MILLRACE_HTTP="127.0.0.1:0", MILLRACE_KV_MEMORY="256MiB",
-                   MILLRACE_REDIS="redis://127.0.0.1:1/0", PYTHONPATH=str(DEPS / "python"))
+                   MILLRACE_REDIS="redis://127.0.0.1:1/0", MILLRACE_TRACE_ENDPOINT="http://127.0.0.1:1",
+                   PYTHONPATH=str(DEPS / "python"))
 
 
 # --- what the pages say --------------------------------------------------------------------------------------------

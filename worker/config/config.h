@@ -105,7 +105,9 @@ struct mr_config {
     enum mr_redis_kv redis_kv;
     bool redis_second_touch, resume;
     uint64_t resume_ttl_ns, resume_bytes;
-    const char *http; /* HOST:PORT of the HTTP server; "": no server */
+    const char *http;           /* HOST:PORT of the HTTP server; "": no server */
+    const char *trace_endpoint; /* URL of the trace collector; "": no spans */
+    double trace_sample;        /* share of the requests without traceparent that are sampled */
     enum mr_log_format log_format;
     enum mr_log_level log_level;
     uint64_t stats_interval_ns; /* between log lines with statistics; 0: none */

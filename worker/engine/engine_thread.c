@@ -4,7 +4,7 @@
 #include "worker/base/thread.h"
 #include "worker/redis/resume.h"
 #include "worker/ticket/messages.h"
-#include "worker/ticket/ticket.h"
+#include "worker/ticket/ticket_trace.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -99,6 +99,12 @@ static void on_result(void *context, uint64_t id, struct mr_request *request,
     if (!mail) mr_request_destroy(request);
 }
 
+static void on_chunk(void *context, uint64_t id, const struct mr_chunk *chunk)
+{
+    (void)context;
+    mr_ticket_trace_chunk(ticket_of(id), chunk);
+}
+
 static void on_returned(void *context, uint64_t id, struct mr_request *request)
 {
     struct mr_engine_thread *thread = context;
@@ -122,6 +128,7 @@ static uint64_t open_engine(struct mr_engine_thread *thread)
                                            .drawn = on_drawn,
                                            .delta = on_delta,
                                            .result = on_result,
+                                           .chunk = on_chunk,
                                            .may_start = may_start},
                                   .wake = on_wake,
                                   .context = thread};

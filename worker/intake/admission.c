@@ -3,6 +3,7 @@
 #include "codec/check.h"
 #include "worker/ticket/decode.h"
 #include "worker/ticket/messages.h"
+#include "worker/ticket/ticket_trace.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,7 @@ static void end_ticket(struct mr_admission *admission, struct mr_ticket *ticket)
     mr_lookups_stop(admission->lookups, ticket);
     mr_starts_stop(admission->starts, ticket);
     mr_trail_drop(ticket->trail);
+    mr_ticket_trace_end(ticket, admission->tracer, admission->now_ns);
     mr_ticket_destroy(ticket);
 }
 
@@ -57,23 +59,6 @@ bool mr_admission_has_engine(struct mr_admission *admission)
 }
 
 /* ---- refusing ---- */
-
-/* Records that cannot be decoded, or whose value is not a request, go to the dead-letter topic. A
- * well-formed request that cannot be served is only answered with an error. */
-static bool is_dead_letter(enum mr_status status)
-{
-    switch (status) {
-    case MR_MALFORMED:
-    case MR_UNSUPPORTED_ENCODING:
-    case MR_RECORD_TOO_LARGE:
-    case MR_INVALID_REQUEST:
-    case MR_UNKNOWN_FIELD:
-    case MR_POISON:
-        return true;
-    default:
-        return false;
-    }
-}
 
 static enum mr_finish finish_of(enum mr_status status)
 {
@@ -173,6 +158,7 @@ static void submit(struct mr_admission *admission, struct mr_ticket *ticket)
     /* Add the ticket to the table before submitting: the engine may finish the request before
      * submit returns. */
     mr_flight_submit(admission->flight, ticket);
+    mr_ticket_trace_submit(ticket);
     enum mr_status status = admission->engine.submit(admission->engine.self, &submission, &err);
     if (status == MR_OK) {
         note_resumed(admission, ticket);
@@ -382,13 +368,14 @@ static enum mr_status decode(struct mr_admission *admission, struct mr_ticket *t
     ticket->encoding = decoded.address.encoding;
     ticket->intake.request = decoded.request;
     set_times(ticket, record, decoded.deadline_ms, topic->queue_limit_ns, now);
+    mr_ticket_trace_open(ticket, admission->tracer, record->timestamp_ms, now);
     if (mr_status_class(status) == MR_CLASS_FATAL) { /* the request itself may be well-formed */
         mr_fault_raise(admission->fault, err);
         end_ticket(admission, ticket);
         return status;
     }
     if (status != MR_OK) {
-        bool dead = is_dead_letter(status);
+        bool dead = mr_decode_is_dead_letter(status);
         refuse(admission, ticket, dead ? record : NULL, decoded.address.id_readable || !dead, err);
         return status;
     }
@@ -497,6 +484,7 @@ static void finish(struct mr_admission *admission, struct mr_ticket *ticket)
         mr_offset_ledger_finish(ticket->intake.partition->ledger, ticket->offset);
     if (ticket->trail) mr_trail_delete(ticket->trail);
     mr_metrics_count_end(admission->metrics, ticket->topic_index, &ticket->end);
+    mr_ticket_trace_answered(ticket);
     end_ticket(admission, ticket);
 }
 

@@ -34,6 +34,7 @@
 #include "worker/intake/starts.h"
 #include "worker/ticket/cancel_memory.h"
 #include "worker/ticket/engine_port.h"
+#include "worker/trace/tracer.h"
 
 #include <pthread.h>
 
@@ -56,6 +57,7 @@ struct mr_admission {
     struct mr_id_memory *cancelled; /* ids whose cancel record came before the request */
     struct mr_sha256 *hash;
     struct mr_prompt *prompt;
+    struct mr_tracer *tracer; /* NULL: no spans */
     struct mr_mailbox *publish;
     pthread_mutex_t mutex;
     struct mr_engine_port engine; /* self is NULL once the engine has ended; changed under mutex */

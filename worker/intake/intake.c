@@ -3,6 +3,7 @@
 #include "codec/check.h"
 #include "worker/intake/intake_state.h"
 #include "worker/ticket/messages.h"
+#include "worker/ticket/ticket_trace.h"
 
 #define SECOND_NS      ((uint64_t)1000000000)
 #define CANCEL_READ_NS (5 * SECOND_NS)
@@ -152,7 +153,9 @@ static void handle_mail(struct mr_intake *intake, const struct mr_time *now)
         } else if (mail->kind == MR_MAIL_NOTED) {
             mr_starts_answer(&intake->starts, (struct mr_found_mail *)mail);
         } else if (mail->kind == MR_MAIL_STARTING) {
-            mr_starts_ask(&intake->starts, MR_TICKET_OF(mail, starting));
+            struct mr_ticket *ticket = MR_TICKET_OF(mail, starting);
+            mr_ticket_trace_start(ticket, admission->tracer, now->ns);
+            mr_starts_ask(&intake->starts, ticket);
         } else if (mail->kind == MR_MAIL_DONE) {
             mr_admission_done(admission, MR_TICKET_OF(mail, done));
         } else if (mail->kind == MR_MAIL_READY) {

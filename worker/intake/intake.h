@@ -31,6 +31,7 @@
 #include "worker/publish/transactions.h"
 #include "worker/redis/resume.h"
 #include "worker/ticket/engine_port.h"
+#include "worker/trace/tracer.h"
 
 #include <stdatomic.h>
 
@@ -52,6 +53,7 @@ struct mr_intake_options {
     /* how many ids of cancels and of ended requests are remembered, each; 0: MR_INTAKE_IDS_MAX */
     uint32_t ids_max;
     struct mr_handover *handover; /* borrowed; NULL: without */
+    struct mr_tracer *tracer;     /* borrowed; NULL: no spans */
     struct mr_log *log;
     void (*failed)(void *context, const struct mr_error *err);
     void *context;

@@ -130,6 +130,7 @@ static void connect_parts(struct mr_intake *intake, const struct mr_intake_targe
     admission->cancelled = intake->cancelled;
     admission->hash = intake->hash;
     admission->prompt = intake->prompt;
+    admission->tracer = intake->options.tracer;
     admission->publish = targets->publish;
     admission->engine = targets->engine;
     intake->ownership = (struct mr_ownership){.config = config,

@@ -1,6 +1,7 @@
 #include "worker/publish/finisher.h"
 
 #include "codec/check.h"
+#include "worker/ticket/ticket_trace.h"
 #include "worker/ticket/write_gate.h"
 
 /* ---- the list of tickets with a terminal message ---- */
@@ -143,6 +144,7 @@ void mr_finisher_begin(struct mr_finisher *finisher, struct mr_ticket *ticket,
     ticket->publish.terminal = terminal;
     ticket->publish.terminal_ms = unix_ms;
     ticket->end = end_of(terminal);
+    mr_ticket_trace_answer(ticket, terminal, finisher->writer->now_ns);
     ticket->publish.phase = MR_TERMINAL_WAITING;
     add_to_list(finisher, ticket);
     mr_writer_check(finisher->writer, ticket);

@@ -1,9 +1,9 @@
 #include "worker/redis/tier_metrics.h"
 
+#include "worker/metrics/metric_text.h"
+
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static void put(FILE *out, const char *name, const char *type, const char *help, double value)
 {
@@ -77,8 +77,9 @@ static void put_client(FILE *out, const struct mr_redis_client_stats *client)
         (double)client->bytes.read.copied_bytes);
 }
 
-static void put_all(FILE *out, const struct mr_tier_redis_stats *stats)
+static void put_all(FILE *out, const void *all)
 {
+    const struct mr_tier_redis_stats *stats = all;
     put(out, "up", "gauge", "1 while Redis is connected and answers", stats->rates.up);
     put(out, "bytes_per_second", "gauge", "Measured bandwidth of loads from Redis",
         stats->rates.bytes_per_second);
@@ -100,21 +101,7 @@ static void put_all(FILE *out, const struct mr_tier_redis_stats *stats)
 enum mr_status mr_tier_metrics_append(const struct mr_tier_redis_stats *stats, char **text,
                                       size_t *length, struct mr_error *err)
 {
-    char *more = NULL;
-    size_t more_length = 0;
-    FILE *out = open_memstream(&more, &more_length);
-    if (!out) return mr_fail(err, MR_NOMEM, "no memory for the metrics of the Redis tier");
-    put_all(out, stats);
-    char *joined = fclose(out) == 0 ? realloc(*text, *length + more_length + 1) : NULL;
-    if (!joined) {
-        free(more);
-        return mr_fail(err, MR_NOMEM, "no memory for the metrics of the Redis tier");
-    }
-    memcpy(joined + *length, more, more_length + 1);
-    *text = joined;
-    *length += more_length;
-    free(more);
-    return MR_OK;
+    return mr_metric_append(text, length, put_all, stats, err);
 }
 
 static uint64_t count_damaged(const struct mr_tier_redis_stats *stats)

@@ -4,6 +4,7 @@
 #include "worker/redis/tier_metrics.h"
 #include "worker/serve/parts_state.h"
 #include "worker/serve/readiness.h"
+#include "worker/trace/tracer_metrics.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,6 +105,10 @@ static void answer_metrics(struct mr_worker *worker, struct mr_http_reply *reply
     if (status == MR_OK && worker->tier) {
         struct mr_tier_redis_stats tier = mr_tier_redis_stats(worker->tier);
         status = mr_tier_metrics_append(&tier, &reply->body, &reply->length, &err);
+    }
+    if (status == MR_OK && worker->tracer) {
+        struct mr_tracer_stats tracer = mr_tracer_stats(worker->tracer);
+        status = mr_tracer_metrics_append(&tracer, &reply->body, &reply->length, &err);
     }
     if (status != MR_OK) reply_text(reply, 503, err.detail);
     reply->content_type = "text/plain; version=0.0.4; charset=utf-8";

@@ -4,6 +4,7 @@
 #include "ops/files/mapped_file.h"
 #include "ops/files/model_files.h"
 #include "worker/engine/engine_setup.h"
+#include "worker/trace/collector.h"
 
 struct mr_tier_redis_options mr_local_redis(const struct mr_config *config, struct mr_log *log)
 {
@@ -23,10 +24,20 @@ struct mr_tier_redis_options mr_local_redis(const struct mr_config *config, stru
         .log = log};
 }
 
+static enum mr_status check_trace(const char *url, struct mr_error *err)
+{
+    struct mr_collector collector;
+    struct mr_error inner = {0};
+    if (mr_collector_parse(&collector, url, &inner) == MR_OK) return MR_OK;
+    return mr_fail(err, MR_BAD_CONFIG, "--trace-endpoint: %.200s", inner.detail);
+}
+
 enum mr_status mr_local_check(const struct mr_config *config, struct mr_error *err)
 {
     struct mr_tier_redis_options redis = mr_local_redis(config, NULL);
     enum mr_status status = mr_engine_setup_check(config, err);
+    if (status == MR_OK && config->trace_endpoint[0])
+        status = check_trace(config->trace_endpoint, err);
     if (status != MR_OK || !config->redis[0]) return status;
     return mr_tier_redis_check(&redis, err);
 }

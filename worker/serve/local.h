@@ -11,8 +11,8 @@
 #include "worker/redis/tier_redis.h"
 #include "worker/serve/parts.h"
 
-/* Checks device, dtype, and with --redis the URL, the password and key files and the certificates.
- * MR_BAD_CONFIG. */
+/* Checks device, dtype, the URL of --trace-endpoint, and with --redis the URL, the password and key
+ * files and the certificates. MR_BAD_CONFIG. */
 enum mr_status mr_local_check(const struct mr_config *config, struct mr_error *err);
 /* Reads the model's files into *out, which the caller closes, and checks all that `serve` needs of
  * them except the numbers: headers, configuration, tokenizer, tensors and their shapes, chat

@@ -8,6 +8,8 @@
 #define RESUME_TIMEOUT_MS 1000u
 /* until a thread of Redis that waits for a name server is left behind */
 #define REDIS_TIMEOUT_MS 1000u
+/* for sending the last spans */
+#define TRACER_TIMEOUT_MS 1000u
 /* what publish leaves of the time for committing and leaving the group */
 #define LEAVE_MS 1500u
 
@@ -88,7 +90,10 @@ bool mr_worker_destroy(struct mr_worker *worker, uint32_t timeout_ms)
     bool redis = mr_tier_redis_close(worker->tier, least(REDIS_TIMEOUT_MS, timeout_ms));
     mr_engine_thread_destroy(worker->engine);
     mr_model_source_close(&worker->model_files);
-    if (!end_writers(worker, until_ns) || !redis) return false;
+    bool written = end_writers(worker, until_ns);
+    uint32_t left_ms = mr_clock_left_ms(mr_clock_ns(), until_ns);
+    bool traced = mr_tracer_destroy(worker->tracer, least(TRACER_TIMEOUT_MS, left_ms));
+    if (!written || !redis || !traced) return false;
     mr_tier_redis_destroy(worker->tier);
     mr_resume_destroy(worker->resume);
     mr_metrics_destroy(worker->metrics);

@@ -303,6 +303,20 @@ static enum mr_status open_tier(struct mr_worker *worker, struct mr_error *err)
     return config->redis[0] ? mr_tier_redis_create(&worker->tier, &options, err) : MR_OK;
 }
 
+static enum mr_status open_tracer(struct mr_worker *worker, struct mr_error *err)
+{
+    const struct mr_config *config = worker->options.config;
+    struct mr_tracer_options options = {.url = config->trace_endpoint,
+                                        .ratio = config->trace_sample,
+                                        .worker = {.worker = config->worker_id,
+                                                   .model = config->model_name,
+                                                   .group = config->group,
+                                                   .results_topic = config->results_topic},
+                                        .log = worker->options.log,
+                                        .heartbeats = &worker->heartbeats};
+    return options.url[0] ? mr_tracer_create(&worker->tracer, &options, err) : MR_OK;
+}
+
 /* Checks everything that needs no server, and creates the client that will look for the broker,
  * which reads the files of its TLS properties. */
 static enum mr_status check_local(struct mr_worker *worker, struct mr_kafka_admin **admin,
@@ -341,7 +355,9 @@ static enum mr_status start_threads(struct mr_worker *worker, struct mr_error *e
         mr_handover_open(&worker->handover, worker->options.config->state_dir, worker->options.log);
         intake.handover = &worker->handover;
     }
-    enum mr_status status = mr_intake_create(&worker->intake, &intake, err);
+    enum mr_status status = open_tracer(worker, err);
+    intake.tracer = worker->tracer;
+    if (status == MR_OK) status = mr_intake_create(&worker->intake, &intake, err);
     if (status == MR_OK) status = open_tier(worker, err);
     if (worker->tier) worker->engine_setup.tier = mr_tier_redis_table(worker->tier);
     if (status == MR_OK) status = mr_engine_thread_create(&worker->engine, &engine, err);

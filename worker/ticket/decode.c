@@ -117,3 +117,18 @@ enum mr_status mr_decode_record(struct mr_decoded *decoded, const struct mr_enve
         decoded->deadline_ms = field_ms;
     return MR_OK;
 }
+
+bool mr_decode_is_dead_letter(enum mr_status status)
+{
+    switch (status) {
+    case MR_MALFORMED:
+    case MR_UNSUPPORTED_ENCODING:
+    case MR_RECORD_TOO_LARGE:
+    case MR_INVALID_REQUEST:
+    case MR_UNKNOWN_FIELD:
+    case MR_POISON:
+        return true;
+    default:
+        return false;
+    }
+}

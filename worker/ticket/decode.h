@@ -33,4 +33,9 @@ enum mr_status mr_decode_record(struct mr_decoded *decoded, const struct mr_enve
                                 const struct mr_kafka_record *record,
                                 const struct mr_decode_options *options, struct mr_error *err);
 
+/* True for the reasons with which a rejected record goes to the dead-letter topic: it cannot be
+ * decoded, its value is not a request, or it crashes workers. A well-formed request that cannot be
+ * served is only answered with an error. */
+bool mr_decode_is_dead_letter(enum mr_status status);
+
 #endif

@@ -1,6 +1,7 @@
 #include "worker/ticket/ticket.h"
 
 #include "worker/ticket/messages.h"
+#include "worker/trace/request_trace.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -48,6 +49,7 @@ void mr_ticket_destroy(struct mr_ticket *ticket)
     mr_mail_free(ticket->publish.terminal);
     if (ticket->intake.refusal) mr_mail_free(&ticket->intake.refusal->mail);
     free(ticket->intake.kept);
+    mr_request_trace_destroy(ticket->trace);
     free(ticket);
 }
 
@@ -60,6 +62,7 @@ struct mr_log_place mr_ticket_log_place(const struct mr_ticket *ticket)
 {
     return (struct mr_log_place){.req_id = mr_ticket_id(ticket),
                                  .topic = {ticket->topic, strlen(ticket->topic)},
+                                 .trace_id = {ticket->trace_id, strlen(ticket->trace_id)},
                                  .partition = ticket->partition,
                                  .offset = ticket->offset};
 }

@@ -14,10 +14,12 @@
 #include "worker/metrics/request_metrics.h"
 #include "worker/ticket/identity.h"
 #include "worker/ticket/ticket_intake.h"
+#include "worker/trace/trace_context.h"
 
 #include <stdatomic.h>
 
 struct mr_write_gate;
+struct mr_request_trace;
 struct mr_trail;
 
 /* The kinds of records that the worker writes for a request. */
@@ -99,6 +101,9 @@ struct mr_ticket {
     /* The request's progress in Redis (worker/redis/resume.h), set before the request is submitted;
      * NULL: not kept in Redis. */
     struct mr_trail *trail;
+    char trace_id[MR_TRACE_HEX_BYTES]; /* for log lines; "": none */
+    /* notes for the request's spans (worker/ticket/ticket_trace.h); owned; NULL: not sampled */
+    struct mr_request_trace *trace;
     uint32_t kept_count; /* number of tokens of earlier attempts that this attempt continues */
     uint32_t kept_shown; /* how many of the kept_count tokens are already in token records */
     struct mr_ticket_intake intake;
@@ -124,7 +129,7 @@ enum mr_status mr_ticket_create(struct mr_ticket **out, const struct mr_kafka_re
 void mr_ticket_destroy(struct mr_ticket *ticket);
 
 struct mr_text mr_ticket_id(const struct mr_ticket *ticket);
-/* The topic, partition, offset and request id for a log line. */
+/* The topic, partition, offset, request id and trace id for a log line. */
 struct mr_log_place mr_ticket_log_place(const struct mr_ticket *ticket);
 
 #endif

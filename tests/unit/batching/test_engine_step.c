@@ -59,11 +59,36 @@ static void an_engine_at_work_is_not_checked(void **state)
     rig_end(&rig);
 }
 
+static void the_sink_hears_of_every_chunk_of_a_prompt(void **state)
+{
+    (void)state;
+    static uint32_t tokens[1200];
+    static const uint32_t sizes[] = {512, 512, 176};
+    struct engine_rig rig;
+    rig_init(&rig);
+    rig_start(&rig);
+    rig.fake->now_ns = 5 * (uint64_t)SECOND_NS;
+    rig_tokens(&rig, 1, tokens, 1200);
+    assert_int_equal(rig_submit(&rig, 0, mr_fake_request("a", tokens, 1200)), MR_OK);
+    rig_run(&rig);
+    const struct rig_seen *seen = &rig.seen[0];
+    assert_int_equal(seen->chunk_count, 3);
+    uint64_t last_ns = 5 * (uint64_t)SECOND_NS;
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_int_equal(seen->chunks[i].tokens, sizes[i]);
+        assert_true(seen->chunks[i].begin_ns >= last_ns);
+        assert_true(seen->chunks[i].end_ns > seen->chunks[i].begin_ns);
+        last_ns = seen->chunks[i].end_ns;
+    }
+    rig_end(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_idle_engine_is_checked_at_most_once_a_second),
         cmocka_unit_test(an_engine_at_work_is_not_checked),
+        cmocka_unit_test(the_sink_hears_of_every_chunk_of_a_prompt),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

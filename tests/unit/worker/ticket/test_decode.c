@@ -146,6 +146,19 @@ static void a_passed_deadline_header_leaves_the_value_undecoded(void **state)
     assert_null(decoded.request);
 }
 
+static void records_that_are_no_requests_are_dead_letters(void **state)
+{
+    (void)state;
+    static const enum mr_status dead[] = {MR_MALFORMED,        MR_UNSUPPORTED_ENCODING,
+                                          MR_RECORD_TOO_LARGE, MR_INVALID_REQUEST,
+                                          MR_UNKNOWN_FIELD,    MR_POISON};
+    for (size_t i = 0; i < sizeof dead / sizeof dead[0]; i++)
+        assert_true(mr_decode_is_dead_letter(dead[i]));
+    assert_false(mr_decode_is_dead_letter(MR_EMPTY_PROMPT));
+    assert_false(mr_decode_is_dead_letter(MR_DEADLINE_EXCEEDED));
+    assert_false(mr_decode_is_dead_letter(MR_NOMEM));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -156,6 +169,7 @@ int main(void)
         cmocka_unit_test(a_deadline_header_is_limited_like_the_field),
         cmocka_unit_test(an_id_in_front_of_an_error_is_read),
         cmocka_unit_test(a_passed_deadline_header_leaves_the_value_undecoded),
+        cmocka_unit_test(records_that_are_no_requests_are_dead_letters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
