@@ -2,6 +2,7 @@
 #include "batching/cache/shared_lookup.h"
 #include "batching/engine_state.h"
 #include "codec/check.h"
+#include "codec/records/message.h"
 
 static double milliseconds(uint64_t from_ns, uint64_t to_ns)
 {
@@ -9,14 +10,16 @@ static double milliseconds(uint64_t from_ns, uint64_t to_ns)
 }
 
 /* ended: the choice has ended. A resumed job that ends without a new token emits an empty delta, so
- * that a reader learns where the job resumed. */
+ * that a reader learns where the job resumed; and so does a choice whose text is split, because the
+ * end of the text may decide what was held back (codec/records/message.h). */
 static void emit(struct mr_engine *engine, const struct mr_sequence *sequence,
                  const struct mr_completion_delta *delta, bool ended)
 {
     struct mr_job *job = sequence->job;
     bool is_empty = delta->token_count == 0 && delta->text.length == 0;
+    bool is_split = mr_message_rules_of(job->request).is_split;
     if (engine->sink.delta == NULL || !job->request->stream) return;
-    if (is_empty && !(ended && job->resumed)) return;
+    if (is_empty && !(ended && (job->resumed || is_split))) return;
     struct mr_token_record record = {
         .id = job->request->id,
         .choice = sequence->choice,
@@ -26,7 +29,9 @@ static void emit(struct mr_engine *engine, const struct mr_sequence *sequence,
         .token_count = delta->token_count,
         .text = delta->text,
         .logprobs = delta->logprobs,
+        .ended = ended,
     };
+    if (job->resumed && is_split) record.before = delta->before;
     job->resumed = false;
     engine->sink.delta(engine->sink.context, job->ticket, job->request, &record);
 }

@@ -288,7 +288,8 @@ static void emit(struct mr_completion *completion, struct mr_completion_delta *d
         .index = first,
         .token_ids = completion->token_ids + first,
         .token_count = next - first,
-        .logprobs = completion->logprobs == NULL ? NULL : completion->logprobs + first};
+        .logprobs = completion->logprobs == NULL ? NULL : completion->logprobs + first,
+        .before = {completion->text, completion->emitted_bytes}};
     completion->emitted_bytes = completion->safe_length;
     completion->emitted_tokens = next;
 }

@@ -58,6 +58,7 @@ struct mr_completion_delta {
     const uint32_t *token_ids;
     uint32_t token_count;
     const struct mr_logprobs *logprobs; /* [token_count]; NULL when not requested */
+    struct mr_text before;              /* the text of the deltas before */
 };
 
 /* request and matcher are borrowed and must outlive the completion. matcher is shared by the

@@ -1,67 +1,289 @@
 #include "codec/records/message.h"
 
+#include "codec/buffer.h"
+#include "codec/limits.h"
+#include "codec/tools/harmony.h"
 #include "codec/tools/tool_calls.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define OPEN_TAG  "<think>"
 #define CLOSE_TAG "</think>"
 
-/* The place of a tag in the text, text.length without one. */
-static size_t place_of(struct mr_text text, const char *tag)
-{
-    size_t length = strlen(tag);
-    for (size_t at = 0; at + length <= text.length; at++)
-        if (memcmp(text.bytes + at, tag, length) == 0) return at;
-    return text.length;
-}
+/* Collects text without white space at its ends. */
+struct sink {
+    struct mr_buffer out;   /* since the last push */
+    struct mr_buffer blank; /* white space that is put out before the next other character */
+    bool started;
+};
 
-static struct mr_text trimmed(struct mr_text text)
-{
-    size_t start = 0, end = text.length;
-    while (end > 0 && mr_text_is_space(text.bytes[end - 1]))
-        end--;
-    while (start < end && mr_text_is_space(text.bytes[start]))
-        start++;
-    return mr_text_part(text, start, end);
-}
+/* What stands at message->at. */
+enum section { SECTION_START, SECTION_REASONING, SECTION_REST };
 
-/* Returns the text behind the reasoning. */
-static struct mr_text split_reasoning(struct mr_text text, struct mr_text *reasoning)
-{
-    struct mr_text inner = trimmed(text);
-    bool opened = place_of(inner, OPEN_TAG) == 0 && inner.length >= strlen(OPEN_TAG);
-    size_t close = place_of(text, CLOSE_TAG);
-    *reasoning = (struct mr_text){"", 0};
-    if (close == text.length && !opened) return text;
-    inner = trimmed(mr_text_part(text, 0, close));
-    if (opened) inner = trimmed(mr_text_part(inner, strlen(OPEN_TAG), inner.length));
-    *reasoning = inner;
-    size_t after = close == text.length ? close : close + strlen(CLOSE_TAG);
-    return mr_text_part(text, after, text.length);
-}
+struct mr_message {
+    struct mr_message_rules rules;
+    struct mr_buffer text; /* so far, without the echoed prompt */
+    size_t echoed_left;    /* bytes of the echoed prompt that are still to come */
+    bool taken;            /* the part of a push that failed is in `text` */
+    enum section section;
+    size_t at; /* the text before is put out; of the rest, see `shown` */
+    struct mr_harmony harmony;
+    struct mr_tool_calls found; /* positions count from the rest, at `at` */
+    size_t shown, place;        /* bytes of the rest that were put out; its next place */
+    size_t reported;            /* calls */
+    struct sink reasoning, content;
+    struct mr_tool_call_delta calls[MR_TOOL_CALLS_MAX];
+};
 
-enum mr_status mr_message_split(struct mr_choice *choice, const struct mr_request *request,
-                                struct mr_arena *arena, struct mr_error *err)
+struct mr_message_rules mr_message_rules_of(const struct mr_request *request)
 {
     const struct mr_tool_use *use = &request->tool_use;
-    struct mr_text reasoning;
-    if (use->format == MR_TOOLS_NONE && !use->separate_reasoning) return MR_OK;
-    struct mr_tool_calls *found = mr_arena_take(arena, sizeof *found);
-    if (!found) return mr_fail(err, MR_NOMEM, "no memory for tool calls");
-    size_t echoed = request->echoed.length < choice->text.length ? request->echoed.length : 0;
-    struct mr_text rest =
-        split_reasoning(mr_text_part(choice->text, echoed, choice->text.length), &reasoning);
-    found->format = use->format;
-    found->count_max = use->single ? 1 : MR_TOOL_CALLS_MAX;
-    found->arena = arena;
-    enum mr_status status = mr_tool_calls_find(found, rest, true, err);
-    if (status != MR_OK) return status;
-    choice->content = mr_tool_calls_rest(found, rest);
-    if (!choice->content.bytes) return mr_fail(err, MR_NOMEM, "no memory for tool calls");
-    choice->parsed = true;
-    choice->tool_calls = found->calls;
-    choice->tool_call_count = found->count;
-    if (use->separate_reasoning) choice->reasoning = reasoning;
+    size_t calls_max = use->single ? 1 : MR_TOOL_CALLS_MAX;
+    return (struct mr_message_rules){
+        .is_split = use->format != MR_TOOLS_NONE || use->separate_reasoning,
+        .format = use->format,
+        .calls_max = use->choice == MR_TOOL_CHOICE_NONE ? 0 : calls_max,
+        .has_reasoning = use->separate_reasoning,
+        .reasoning_opened = use->reasoning_opened,
+        .echoed_bytes = request->echoed.length};
+}
+
+/* ---- text without white space at its ends ---- */
+
+/* Makes room for `bytes` more bytes of text, so that _put cannot fail. */
+static enum mr_status reserve(struct sink *sink, size_t bytes, struct mr_error *err)
+{
+    size_t most = bytes + sink->blank.length;
+    if (mr_buffer_reserve(&sink->out, most) && mr_buffer_reserve(&sink->blank, bytes)) return MR_OK;
+    return mr_fail(err, mr_buffer_error(&sink->out, most), "no room for the content of an answer");
+}
+
+static void put(struct sink *sink, struct mr_text text)
+{
+    size_t start = 0, end = text.length;
+    while (!sink->started && start < end && mr_text_is_space(text.bytes[start]))
+        start++;
+    while (end > start && mr_text_is_space(text.bytes[end - 1]))
+        end--;
+    if (end > start) {
+        mr_buffer_append(&sink->out, mr_buffer_text(&sink->blank));
+        mr_buffer_clear(&sink->blank);
+        mr_buffer_append(&sink->out, mr_text_part(text, start, end));
+        sink->started = true;
+    }
+    if (sink->started) mr_buffer_append(&sink->blank, mr_text_part(text, end, text.length));
+}
+
+/* ---- reasoning between tags ---- */
+
+/* How much of a tag stands at the place: all its bytes, those up to the end of the text, or 0. */
+static size_t tag_at(struct mr_text text, size_t at, const char *tag)
+{
+    size_t length = strlen(tag), left = text.length - at;
+    if (length > left) length = left;
+    return memcmp(text.bytes + at, tag, length) == 0 ? length : 0;
+}
+
+static void read_opening(struct mr_message *message, struct mr_text text, bool ended)
+{
+    size_t at = 0;
+    while (at < text.length && mr_text_is_space(text.bytes[at]))
+        at++;
+    size_t length = tag_at(text, at, OPEN_TAG);
+    bool opened = length == strlen(OPEN_TAG);
+    bool undecided = at == text.length || (length > 0 && !opened);
+    if (undecided && !ended) return;
+    message->section = opened || message->rules.reasoning_opened ? SECTION_REASONING : SECTION_REST;
+    if (opened) message->at = at + length;
+}
+
+static void read_reasoning(struct mr_message *message, struct mr_text text, bool ended)
+{
+    size_t from = message->at, length = 0;
+    for (; message->at < text.length; message->at++)
+        if (text.bytes[message->at] == CLOSE_TAG[0] &&
+            (length = tag_at(text, message->at, CLOSE_TAG)) > 0)
+            break;
+    bool closed = length == strlen(CLOSE_TAG);
+    if (ended && !closed) message->at = text.length;
+    put(&message->reasoning, mr_text_part(text, from, message->at));
+    if (!closed && !ended) return;
+    message->at += closed ? length : 0;
+    message->section = SECTION_REST;
+}
+
+/* ---- content ---- */
+
+/* Puts out the part of the rest that is decided and belongs to no call. */
+static void put_content(struct mr_message *message, struct mr_text rest)
+{
+    const struct mr_tool_calls *found = &message->found;
+    while (message->shown < found->from) {
+        size_t from = message->shown;
+        const struct mr_text_range *place =
+            message->place < found->place_count ? &found->places[message->place] : NULL;
+        if (place && from >= place->end) {
+            message->place++;
+        } else if (place && from >= place->start) {
+            message->shown = place->end;
+        } else {
+            message->shown = place ? place->start : found->from;
+            put(&message->content, mr_text_part(rest, from, message->shown));
+        }
+    }
+}
+
+static enum mr_status read_rest(struct mr_message *message, struct mr_text text, bool ended,
+                                struct mr_error *err)
+{
+    struct mr_text rest = mr_text_part(text, message->at, text.length);
+    enum mr_status status = MR_OK;
+    if (message->rules.format == MR_TOOLS_NONE)
+        message->found.from = rest.length;
+    else
+        status = mr_tool_calls_find(&message->found, rest, ended, err);
+    put_content(message, rest);
+    return status;
+}
+
+/* ---- harmony ---- */
+
+static enum mr_status read_channels(struct mr_message *message, struct mr_text text, bool ended,
+                                    struct mr_error *err)
+{
+    struct mr_harmony_piece piece;
+    for (;;) {
+        enum mr_status status =
+            mr_harmony_read(&message->harmony, &message->found, text, ended, &piece, err);
+        if (status != MR_OK || piece.kind == MR_HARMONY_NONE) return status;
+        if (piece.kind == MR_HARMONY_CALL) continue;
+        struct sink *sink =
+            piece.kind == MR_HARMONY_REASONING ? &message->reasoning : &message->content;
+        if (piece.begins) put(sink, (struct mr_text){"\n", 1});
+        put(sink, piece.text);
+    }
+}
+
+/* ---- the message ---- */
+
+enum mr_status mr_message_create(struct mr_message **out, const struct mr_message_rules *rules,
+                                 struct mr_error *err)
+{
+    *out = NULL;
+    struct mr_message *message = calloc(1, sizeof *message);
+    if (!message) return mr_fail(err, MR_NOMEM, "no memory for the message of an answer");
+    message->rules = *rules;
+    message->echoed_left = rules->echoed_bytes;
+    message->found.format = rules->format;
+    message->found.count_max = rules->calls_max;
+    mr_buffer_init(&message->text, MR_RESULT_BYTES_MAX);
+    mr_buffer_init(&message->reasoning.out, 2 * MR_RESULT_BYTES_MAX);
+    mr_buffer_init(&message->reasoning.blank, 2 * MR_RESULT_BYTES_MAX);
+    mr_buffer_init(&message->content.out, 2 * MR_RESULT_BYTES_MAX);
+    mr_buffer_init(&message->content.blank, 2 * MR_RESULT_BYTES_MAX);
+    message->found.arena = mr_arena_create(2 * MR_RESULT_BYTES_MAX);
+    if (!message->found.arena) {
+        mr_message_destroy(message);
+        return mr_fail(err, MR_NOMEM, "no memory for the message of an answer");
+    }
+    *out = message;
     return MR_OK;
+}
+
+void mr_message_destroy(struct mr_message *message)
+{
+    if (!message) return;
+    mr_arena_destroy(message->found.arena);
+    mr_buffer_drop(&message->text);
+    mr_buffer_drop(&message->reasoning.out);
+    mr_buffer_drop(&message->reasoning.blank);
+    mr_buffer_drop(&message->content.out);
+    mr_buffer_drop(&message->content.blank);
+    free(message);
+}
+
+/* Adds the part to the text, and makes room for all that can be put out of it. */
+static enum mr_status take(struct mr_message *message, struct mr_text part, struct mr_error *err)
+{
+    size_t echoed = part.length < message->echoed_left ? part.length : message->echoed_left;
+    size_t old = message->text.length;
+    mr_buffer_clear(&message->reasoning.out);
+    mr_buffer_clear(&message->content.out);
+    if (!mr_buffer_append(&message->text, mr_text_part(part, echoed, part.length)))
+        return mr_fail(err, mr_buffer_error(&message->text, part.length), "no room for an answer");
+    size_t open = 1 + message->text.length - message->at - message->shown;
+    if (message->rules.format == MR_TOOLS_HARMONY)
+        open = 1 + message->text.length - message->harmony.header;
+    enum mr_status status = reserve(&message->reasoning, open, err);
+    if (status == MR_OK) status = reserve(&message->content, open, err);
+    message->taken = status == MR_OK;
+    if (status == MR_OK) message->echoed_left -= echoed;
+    if (status != MR_OK) message->text.length = old;
+    return status;
+}
+
+enum mr_status mr_message_push(struct mr_message *message, struct mr_text part, bool ended,
+                               struct mr_message_delta *delta, struct mr_error *err)
+{
+    enum mr_status status = MR_OK;
+    *delta = (struct mr_message_delta){.calls = message->calls};
+    if (!message->taken) status = take(message, part, err);
+    if (status != MR_OK) return status;
+    struct mr_text text = mr_buffer_text(&message->text);
+    if (message->rules.format == MR_TOOLS_HARMONY) {
+        status = read_channels(message, text, ended, err);
+    } else {
+        if (message->section == SECTION_START) read_opening(message, text, ended);
+        if (message->section == SECTION_REASONING) read_reasoning(message, text, ended);
+        if (message->section == SECTION_REST) status = read_rest(message, text, ended, err);
+    }
+    if (status != MR_OK) return status;
+    message->taken = false;
+    for (; message->reported < message->found.count; message->reported++) {
+        const struct mr_tool_call *call = &message->found.calls[message->reported];
+        message->calls[delta->call_count++] =
+            (struct mr_tool_call_delta){(uint32_t)message->reported, call->name, call->arguments};
+    }
+    delta->content = mr_buffer_text(&message->content.out);
+    if (message->rules.has_reasoning) delta->reasoning = mr_buffer_text(&message->reasoning.out);
+    return MR_OK;
+}
+
+/* ---- a whole answer ---- */
+
+static bool copy(struct mr_arena *arena, struct mr_text text, struct mr_text *out)
+{
+    char *bytes = mr_arena_copy_text(arena, text.bytes, text.length);
+    *out = (struct mr_text){bytes, text.length};
+    return bytes != NULL;
+}
+
+static bool copy_delta(struct mr_choice *choice, const struct mr_message_delta *delta,
+                       bool has_reasoning, struct mr_arena *arena)
+{
+    struct mr_tool_call *calls = mr_arena_take_array(arena, delta->call_count, sizeof *calls);
+    bool room = calls && copy(arena, delta->content, &choice->content);
+    if (room && has_reasoning) room = copy(arena, delta->reasoning, &choice->reasoning);
+    for (size_t i = 0; room && i < delta->call_count; i++)
+        room = copy(arena, delta->calls[i].name, &calls[i].name) &&
+               copy(arena, delta->calls[i].arguments, &calls[i].arguments);
+    choice->tool_calls = calls;
+    choice->tool_call_count = delta->call_count;
+    choice->parsed = room;
+    return room;
+}
+
+enum mr_status mr_message_split(struct mr_choice *choice, const struct mr_message_rules *rules,
+                                struct mr_arena *arena, struct mr_error *err)
+{
+    struct mr_message *message;
+    struct mr_message_delta delta;
+    if (!rules->is_split) return MR_OK;
+    enum mr_status status = mr_message_create(&message, rules, err);
+    if (status == MR_OK) status = mr_message_push(message, choice->text, true, &delta, err);
+    if (status == MR_OK && !copy_delta(choice, &delta, rules->has_reasoning, arena))
+        status = mr_fail(err, MR_NOMEM, "no memory for the message of an answer");
+    mr_message_destroy(message);
+    return status;
 }

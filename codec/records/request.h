@@ -54,6 +54,7 @@ struct mr_tool_use {
     /* how calls are written in the text; NONE: none are looked for. Set by intake. */
     enum mr_tool_format format;
     bool separate_reasoning; /* the result has the reasoning apart from the rest of the text */
+    bool reasoning_opened;   /* the prompt ends with <think>. Set by intake. */
 };
 
 /* How to sample tokens. temperature NaN: not given, so the model's generation_config decides, or

@@ -75,7 +75,76 @@ static void put_logprobs(struct mr_writer *writer, const struct mr_logprobs *log
     }
 }
 
+/* ---- tool calls ---- */
+
+#define CALL_ID_BYTES 10
+
+/* The id of a call: nine letters and digits, which every template accepts; the same in every
+ * attempt at the request. */
+static void make_call_id(char id[CALL_ID_BYTES], struct mr_text request_id, uint32_t choice,
+                         uint32_t index)
+{
+    static const char letters[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    uint32_t place[2] = {choice, index};
+    uint64_t value = mr_hash_bytes(MR_HASH_START, request_id.bytes, request_id.length);
+    value = mr_hash_bytes(value, place, sizeof place);
+    for (size_t i = 0; i + 1 < CALL_ID_BYTES; i++, value /= sizeof letters - 1)
+        id[i] = letters[value % (sizeof letters - 1)];
+    id[CALL_ID_BYTES - 1] = '\0';
+}
+
+/* A call or, without a name, more of its arguments. */
+static void put_call(struct mr_writer *writer, struct mr_text request_id, uint32_t choice,
+                     const struct mr_tool_call_delta *call)
+{
+    bool begins = call->name.bytes != NULL;
+    mr_writer_map(writer, begins ? 4 : 2);
+    put_uint(writer, "index", call->index);
+    if (begins) {
+        char id[CALL_ID_BYTES];
+        make_call_id(id, request_id, choice, call->index);
+        mr_writer_name(writer, "id");
+        mr_writer_string(writer, id);
+        mr_writer_name(writer, "type");
+        mr_writer_string(writer, "function");
+    }
+    mr_writer_name(writer, "function");
+    mr_writer_map(writer, 1u + begins);
+    if (begins) put_text(writer, "name", call->name);
+    put_text(writer, "arguments", call->arguments);
+}
+
+static void put_tool_calls(struct mr_writer *writer, struct mr_text id, uint32_t choice_index,
+                           const struct mr_tool_call *calls, size_t count)
+{
+    mr_writer_name(writer, "tool_calls");
+    mr_writer_array(writer, count);
+    for (uint32_t i = 0; i < count; i++) {
+        struct mr_tool_call_delta call = {i, calls[i].name, calls[i].arguments};
+        put_call(writer, id, choice_index, &call);
+    }
+}
+
 /* ---- token record ---- */
+
+/* Number of members that put_message writes. */
+static uint32_t message_members(const struct mr_message_delta *message)
+{
+    return 0u + (message->content.length > 0) + (message->reasoning.length > 0) +
+           (message->call_count > 0);
+}
+
+static void put_message(struct mr_writer *writer, const struct mr_token_record *record)
+{
+    const struct mr_message_delta *message = &record->message;
+    if (message->content.length > 0) put_text(writer, "content", message->content);
+    if (message->reasoning.length > 0) put_text(writer, "reasoning", message->reasoning);
+    if (message->call_count == 0) return;
+    mr_writer_name(writer, "tool_calls");
+    mr_writer_array(writer, message->call_count);
+    for (size_t i = 0; i < message->call_count; i++)
+        put_call(writer, record->id, record->choice, &message->calls[i]);
+}
 
 enum mr_status mr_token_record_encode(const struct mr_token_record *record,
                                       enum mr_encoding encoding, unsigned char **bytes,
@@ -84,7 +153,8 @@ enum mr_status mr_token_record_encode(const struct mr_token_record *record,
     struct mr_writer writer;
     mr_writer_init(&writer, encoding, MR_RESULT_BYTES_MAX);
     bool resumed = record->resumed_at >= 0;
-    mr_writer_map(&writer, 6u + resumed + (record->logprobs != NULL));
+    mr_writer_map(&writer,
+                  6u + resumed + (record->logprobs != NULL) + message_members(&record->message));
     put_text(&writer, "id", record->id);
     put_uint(&writer, "attempt", record->attempt);
     if (resumed) put_uint(&writer, "resumed_at", (uint64_t)record->resumed_at);
@@ -93,6 +163,7 @@ enum mr_status mr_token_record_encode(const struct mr_token_record *record,
     put_ids(&writer, record->token_ids, record->token_count);
     put_text(&writer, "text", record->text);
     if (record->logprobs) put_logprobs(&writer, record->logprobs, record->token_count);
+    put_message(&writer, record);
     return mr_writer_take(&writer, bytes, length, err);
 }
 
@@ -126,45 +197,6 @@ static void put_warnings(struct mr_writer *writer, const struct mr_result *resul
     mr_writer_array(writer, result->warning_count);
     for (size_t i = 0; i < result->warning_count; i++)
         mr_writer_text(writer, result->warnings[i]);
-}
-
-/* ---- tool calls ---- */
-
-#define CALL_ID_BYTES 10
-
-/* The id of a call: nine letters and digits, which every template accepts; the same in every
- * attempt at the request. */
-static void make_call_id(char id[CALL_ID_BYTES], struct mr_text request_id, uint32_t choice,
-                         uint32_t index)
-{
-    static const char letters[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
-    uint32_t place[2] = {choice, index};
-    uint64_t value = mr_hash_bytes(MR_HASH_START, request_id.bytes, request_id.length);
-    value = mr_hash_bytes(value, place, sizeof place);
-    for (size_t i = 0; i + 1 < CALL_ID_BYTES; i++, value /= sizeof letters - 1)
-        id[i] = letters[value % (sizeof letters - 1)];
-    id[CALL_ID_BYTES - 1] = '\0';
-}
-
-static void put_tool_calls(struct mr_writer *writer, struct mr_text id, uint32_t choice_index,
-                           const struct mr_tool_call *calls, size_t count)
-{
-    mr_writer_name(writer, "tool_calls");
-    mr_writer_array(writer, count);
-    for (uint32_t i = 0; i < count; i++) {
-        char call_id[CALL_ID_BYTES];
-        make_call_id(call_id, id, choice_index, i);
-        mr_writer_map(writer, 4);
-        put_uint(writer, "index", i);
-        mr_writer_name(writer, "id");
-        mr_writer_string(writer, call_id);
-        mr_writer_name(writer, "type");
-        mr_writer_string(writer, "function");
-        mr_writer_name(writer, "function");
-        mr_writer_map(writer, 2);
-        put_text(writer, "name", calls[i].name);
-        put_text(writer, "arguments", calls[i].arguments);
-    }
 }
 
 /* Number of members that put_answer writes. */

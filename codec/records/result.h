@@ -49,6 +49,20 @@ struct mr_logprobs {
     uint32_t top_count;
 };
 
+/* A part of a call, in the order of its parts. */
+struct mr_tool_call_delta {
+    uint32_t index;      /* of the call in the answer */
+    struct mr_text name; /* bytes NULL: the call has begun in an earlier delta */
+    struct mr_text arguments;
+};
+
+/* What a token record adds to the message of an answer (codec/records/message.h). */
+struct mr_message_delta {
+    struct mr_text content, reasoning;
+    const struct mr_tool_call_delta *calls; /* [call_count] */
+    size_t call_count;
+};
+
 struct mr_token_record {
     struct mr_text id;
     uint32_t attempt, choice, index; /* index: number of tokens of the choice before this record */
@@ -58,6 +72,11 @@ struct mr_token_record {
     size_t token_count;
     struct mr_text text;
     const struct mr_logprobs *logprobs; /* [token_count] or NULL: not requested */
+    struct mr_message_delta message;    /* its empty members are left out */
+    /* Not in the record. ended: the text of the choice is complete. before: if resumed_at is not
+     * -1, the text of the records before this one. */
+    bool ended;
+    struct mr_text before;
 };
 
 struct mr_choice {

@@ -14,6 +14,7 @@
 #define SEPARATOR   "<" BAR "tool" GAP "sep" BAR ">"
 
 #define OPENERS_MAX 3
+#define TRIES_MAX   256u /* bytes outside of brackets in one call */
 
 typedef enum mr_tool_outcome reader(struct mr_tool_cursor *cursor);
 
@@ -21,13 +22,15 @@ typedef enum mr_tool_outcome reader(struct mr_tool_cursor *cursor);
 
 static enum mr_tool_outcome read_hermes(struct mr_tool_cursor *cursor)
 {
+    struct mr_text object;
     mr_tool_skip_space(cursor);
-    enum mr_tool_outcome outcome = mr_tool_read_call(cursor);
+    enum mr_tool_outcome outcome = mr_tool_read_object(cursor, &object);
     if (outcome != MR_TOOL_FOUND) return outcome;
     mr_tool_skip_space(cursor);
     /* some models end the answer in place of the closing tag */
-    if (cursor->ended && cursor->at == cursor->text.length) return MR_TOOL_FOUND;
-    return mr_tool_read_word(cursor, "</tool_call>");
+    if (!cursor->ended || cursor->at < cursor->text.length)
+        outcome = mr_tool_read_word(cursor, "</tool_call>");
+    return outcome == MR_TOOL_FOUND ? mr_tool_add_object(cursor, object) : outcome;
 }
 
 static enum mr_tool_outcome read_granite(struct mr_tool_cursor *cursor)
@@ -57,30 +60,6 @@ static enum mr_tool_outcome read_mistral(struct mr_tool_cursor *cursor)
     return outcome == MR_TOOL_FOUND ? mr_tool_add(cursor, name, arguments) : outcome;
 }
 
-static enum mr_tool_outcome read_harmony(struct mr_tool_cursor *cursor)
-{
-    struct mr_text name, arguments;
-    enum mr_tool_outcome outcome = mr_tool_read_name(cursor, &name);
-    if (outcome != MR_TOOL_FOUND) return outcome;
-    for (;;) { /* the rest of the header: a channel, a type of content */
-        if (cursor->at == cursor->text.length) return mr_tool_end(cursor);
-        outcome = mr_tool_read_word(cursor, "<|message|>");
-        if (outcome != MR_TOOL_BAD) break;
-        if (cursor->text.bytes[cursor->at] == '{' || cursor->text.bytes[cursor->at] == '\n')
-            return MR_TOOL_BAD;
-        cursor->at++;
-    }
-    if (outcome != MR_TOOL_FOUND) return outcome;
-    mr_tool_skip_space(cursor);
-    outcome = mr_tool_read_object(cursor, &arguments);
-    if (outcome == MR_TOOL_FOUND) outcome = mr_tool_add(cursor, name, arguments);
-    if (outcome != MR_TOOL_FOUND) return outcome;
-    mr_tool_skip_space(cursor);
-    if (cursor->ended && cursor->at == cursor->text.length) return MR_TOOL_FOUND;
-    outcome = mr_tool_read_word(cursor, "<|call|>");
-    return outcome == MR_TOOL_BAD ? mr_tool_read_word(cursor, "<|end|>") : outcome;
-}
-
 static enum mr_tool_outcome read_marker(struct mr_tool_cursor *cursor)
 {
     (void)cursor;
@@ -105,11 +84,11 @@ static enum mr_tool_outcome read_deepseek(struct mr_tool_cursor *cursor)
         mr_tool_skip_space(cursor);
     }
     outcome = mr_tool_read_object(cursor, &arguments);
-    if (outcome == MR_TOOL_FOUND) outcome = mr_tool_add(cursor, name, arguments);
     mr_tool_skip_space(cursor);
     if (outcome == MR_TOOL_FOUND && fenced) outcome = mr_tool_read_word(cursor, "```");
     mr_tool_skip_space(cursor);
-    return outcome == MR_TOOL_FOUND ? mr_tool_read_word(cursor, CALL_END) : outcome;
+    if (outcome == MR_TOOL_FOUND) outcome = mr_tool_read_word(cursor, CALL_END);
+    return outcome == MR_TOOL_FOUND ? mr_tool_add(cursor, name, arguments) : outcome;
 }
 
 /* ---- formats in which the whole answer is calls ---- */
@@ -130,65 +109,29 @@ static enum mr_tool_outcome read_llama(struct mr_tool_cursor *cursor)
     return outcome;
 }
 
-static enum mr_tool_outcome read_whole_array(struct mr_tool_cursor *cursor)
-{
-    mr_tool_skip_space(cursor);
-    return mr_tool_read_array(cursor);
-}
-
 /* ---- the search ---- */
 
 struct format {
     reader *whole; /* reads the whole answer; or NULL: calls stand anywhere, behind an opener */
     struct {
         const char *word;
-        reader *read;
+        reader *read; /* NULL if `whole`: an answer with calls begins with the word */
     } openers[OPENERS_MAX];
 };
 
 static const struct format formats[MR_TOOLS_FORMAT_COUNT] = {
     [MR_TOOLS_HERMES] = {NULL, {{"<tool_call>", read_hermes}}},
     [MR_TOOLS_GRANITE] = {NULL, {{"<|tool_call|>", read_granite}, {"<tool_call>", read_granite}}},
-    [MR_TOOLS_LLAMA] = {read_llama, {{NULL, NULL}}},
-    [MR_TOOLS_PYTHONIC] = {mr_tool_read_pythonic, {{NULL, NULL}}},
+    [MR_TOOLS_LLAMA] = {read_llama, {{"{", NULL}, {"<|python_tag|>", NULL}}},
+    [MR_TOOLS_PYTHONIC] = {mr_tool_read_pythonic, {{"[", NULL}, {"<|python_start|>", NULL}}},
     [MR_TOOLS_MISTRAL] = {NULL, {{"[TOOL_CALLS]", read_mistral}}},
-    [MR_TOOLS_HARMONY] = {NULL, {{"to=functions.", read_harmony}}},
     [MR_TOOLS_DEEPSEEK] =
         {NULL, {{CALL_BEGIN, read_deepseek}, {CALLS_BEGIN, read_marker}, {CALLS_END, read_marker}}},
-    [MR_TOOLS_ARRAY] = {read_whole_array, {{NULL, NULL}}},
 };
 
-/* Reads a call at cursor->at, where the opener stands, or the whole answer. A call that proves to
- * be none leaves no trace. */
-static enum mr_tool_outcome read_at(struct mr_tool_cursor *cursor, reader *read, size_t from)
+static enum mr_status no_memory(struct mr_error *err)
 {
-    struct mr_tool_calls *found = cursor->found;
-    size_t count = found->count;
-    enum mr_tool_outcome outcome = read(cursor);
-    if (outcome != MR_TOOL_FOUND) {
-        found->count = count;
-        return outcome;
-    }
-    found->places[found->place_count++] = (struct mr_text_range){from, cursor->at};
-    if (found->count > found->count_max) found->count = found->count_max;
-    return outcome;
-}
-
-static enum mr_status finish(enum mr_tool_outcome outcome, struct mr_error *err)
-{
-    return outcome == MR_TOOL_NOMEM ? mr_fail(err, MR_NOMEM, "no memory for tool calls") : MR_OK;
-}
-
-static enum mr_status find_whole(struct mr_tool_cursor *cursor, reader *read, struct mr_error *err)
-{
-    struct mr_tool_calls *found = cursor->found;
-    if (!cursor->ended || found->from > 0) return MR_OK;
-    found->from = cursor->text.length;
-    enum mr_tool_outcome outcome = read_at(cursor, read, 0);
-    mr_tool_skip_space(cursor);
-    if (outcome == MR_TOOL_FOUND && cursor->at < cursor->text.length)
-        found->count = found->place_count = 0; /* text follows: it was no call */
-    return finish(outcome, err);
+    return mr_fail(err, MR_NOMEM, "no memory for tool calls");
 }
 
 /* Looks for an opener at cursor->at; moves the cursor behind it. */
@@ -205,44 +148,185 @@ static enum mr_tool_outcome find_opener(struct mr_tool_cursor *cursor, const str
     return best;
 }
 
-enum mr_status mr_tool_calls_find(struct mr_tool_calls *found, struct mr_text text, bool ended,
-                                  struct mr_error *err)
+/* Reads a call behind the opener, or the whole answer. A call that proves to be none leaves no
+ * trace. */
+static enum mr_tool_outcome read_call(struct mr_tool_cursor *cursor, reader *read)
 {
-    struct mr_tool_cursor cursor = {text, found->from, ended, found, found->arena};
-    const struct format *rules = &formats[found->format];
-    if (rules->whole) return find_whole(&cursor, rules->whole, err);
-    if (!ended && text.length < found->retry_bytes) return MR_OK;
-    while (found->from < text.length) {
+    struct mr_tool_calls *found = cursor->found;
+    size_t count = found->count;
+    enum mr_tool_outcome outcome = read(cursor);
+    if (outcome != MR_TOOL_FOUND) found->count = count;
+    if (found->count > found->count_max) found->count = found->count_max;
+    return outcome;
+}
+
+/* Marks the text from found->from to `end` as part of a call. Adjacent parts become one. */
+static void add_place(struct mr_tool_calls *found, size_t end)
+{
+    struct mr_text_range *last =
+        found->place_count > 0 ? &found->places[found->place_count - 1] : NULL;
+    if (last && last->end == found->from)
+        last->end = end;
+    else
+        found->places[found->place_count++] = (struct mr_text_range){found->from, end};
+}
+
+static void decide(struct mr_tool_calls *found, size_t from)
+{
+    found->from = from;
+    found->scan = (struct mr_tool_scan){0};
+    found->tries = 0;
+}
+
+/* Follows one more byte. True: what has been read so far may be a complete call, or proves to be
+ * none; inside of brackets it is neither. */
+static bool scan_byte(struct mr_tool_scan *scan, char c)
+{
+    scan->at++;
+    if (scan->escaped) {
+        scan->escaped = false;
+    } else if (scan->quoted) {
+        scan->escaped = c == '\\';
+        scan->quoted = c != '"';
+    } else if (c == '"') {
+        scan->quoted = scan->depth > 0;
+    } else if (c == '{' || c == '[') {
+        scan->depth++;
+    } else if ((c == '}' || c == ']') && scan->depth > 0) {
+        scan->depth--;
+    }
+    return scan->depth == 0 && !mr_text_is_space(c);
+}
+
+/* Reads on in the call whose opener ends at cursor->at. The call is read at the first byte at which
+ * it can be decided, so that a text which grows in any pieces is decided alike. */
+static enum mr_tool_outcome read_on(struct mr_tool_cursor *cursor, reader *read)
+{
+    struct mr_tool_calls *found = cursor->found;
+    struct mr_tool_cursor part = *cursor;
+    size_t begin = cursor->at;
+    bool due = found->scan.at == 0;
+    part.ended = false;
+    if (due) found->scan.at = begin;
+    for (;;) {
+        if (found->work > MR_TOOL_WORK_MAX || found->tries > TRIES_MAX) return MR_TOOL_BAD;
+        if (due) {
+            found->tries++;
+            found->work += found->scan.at - begin;
+            part.text = mr_text_part(cursor->text, 0, found->scan.at);
+            part.at = begin;
+            enum mr_tool_outcome outcome = read_call(&part, read);
+            cursor->at = part.at;
+            if (outcome != MR_TOOL_MORE) return outcome;
+        }
+        if (found->scan.at == cursor->text.length) break;
+        found->work++;
+        due = scan_byte(&found->scan, cursor->text.bytes[found->scan.at]);
+    }
+    if (!cursor->ended) return MR_TOOL_MORE;
+    cursor->at = begin;
+    return read_call(cursor, read);
+}
+
+static enum mr_status find_behind_openers(struct mr_tool_cursor *cursor,
+                                          const struct format *format, struct mr_error *err)
+{
+    struct mr_tool_calls *found = cursor->found;
+    while (found->from < cursor->text.length) {
         reader *read = NULL;
-        size_t at = cursor.at = found->from;
+        size_t at = cursor->at = found->from;
         enum mr_tool_outcome outcome = MR_TOOL_BAD;
         if (found->count < found->count_max && found->place_count < MR_TOOL_CALLS_MAX)
-            outcome = find_opener(&cursor, rules, &read);
-        if (outcome == MR_TOOL_FOUND) outcome = read_at(&cursor, read, at);
-        if (outcome == MR_TOOL_MORE) {
-            found->retry_bytes = text.length + 1 + (text.length - at) / 16;
-            return MR_OK;
-        }
-        if (outcome == MR_TOOL_NOMEM) return finish(outcome, err);
-        found->from = outcome == MR_TOOL_FOUND ? cursor.at : at + 1;
+            outcome = find_opener(cursor, format, &read);
+        if (outcome == MR_TOOL_FOUND) outcome = read_on(cursor, read);
+        if (outcome == MR_TOOL_MORE) return MR_OK;
+        if (outcome == MR_TOOL_NOMEM) decide(found, at);
+        if (outcome == MR_TOOL_NOMEM) return no_memory(err);
+        if (outcome == MR_TOOL_FOUND) add_place(found, cursor->at);
+        decide(found, outcome == MR_TOOL_FOUND ? cursor->at : at + 1);
     }
     return MR_OK;
 }
 
-struct mr_text mr_tool_calls_rest(const struct mr_tool_calls *found, struct mr_text text)
+/* Formats in which the whole answer is calls are decided at its end, or where it begins with
+ * something else. */
+static enum mr_status find_whole(struct mr_tool_cursor *cursor, const struct format *format,
+                                 struct mr_error *err)
 {
-    char *bytes = mr_arena_take(found->arena, text.length + 1);
-    size_t length = 0, at = 0, first = 0;
-    if (!bytes) return (struct mr_text){0};
-    for (size_t i = 0; i <= found->place_count; i++) {
-        size_t end = i < found->place_count ? found->places[i].start : text.length;
-        memcpy(bytes + length, text.bytes + at, end - at);
-        length += end - at;
-        if (i < found->place_count) at = found->places[i].end;
+    struct mr_tool_calls *found = cursor->found;
+    reader *read;
+    mr_tool_skip_space(cursor);
+    if (!found->plain && !cursor->ended) {
+        bool undecided = cursor->at == cursor->text.length;
+        found->plain = !undecided && find_opener(cursor, format, &read) == MR_TOOL_BAD;
+        if (!found->plain) return MR_OK;
     }
-    while (length > 0 && mr_text_is_space(bytes[length - 1]))
-        length--;
-    while (first < length && mr_text_is_space(bytes[first]))
-        first++;
-    return (struct mr_text){bytes + first, length - first};
+    if (!found->plain) {
+        cursor->at = 0;
+        enum mr_tool_outcome outcome = read_call(cursor, format->whole);
+        if (outcome == MR_TOOL_NOMEM) return no_memory(err);
+        mr_tool_skip_space(cursor);
+        bool calls = outcome == MR_TOOL_FOUND && cursor->at == cursor->text.length;
+        if (calls) add_place(found, cursor->text.length);
+        if (!calls) found->count = 0;
+        found->plain = true;
+    }
+    decide(found, cursor->text.length);
+    return MR_OK;
+}
+
+/* Reads the next piece of an array of calls: a bracket, a comma or a call. */
+static enum mr_tool_outcome read_item(struct mr_tool_cursor *cursor)
+{
+    struct mr_tool_calls *found = cursor->found;
+    struct mr_tool_scan *scan = &found->scan;
+    mr_tool_skip_space(cursor);
+    size_t begin = cursor->at;
+    if (begin == cursor->text.length) return MR_TOOL_MORE;
+    char c = cursor->text.bytes[begin];
+    if (c != '{') {
+        bool fits = found->in_array ? c == ',' || c == ']' : c == '[';
+        found->in_array = true;
+        cursor->at++;
+        return fits ? MR_TOOL_FOUND : MR_TOOL_BAD;
+    }
+    if (!found->in_array || found->place_count == MR_TOOL_CALLS_MAX) return MR_TOOL_BAD;
+    if (scan->at == 0) scan->at = begin;
+    while (scan->at < cursor->text.length) {
+        if (!scan_byte(scan, cursor->text.bytes[scan->at])) continue;
+        cursor->at = scan->at;
+        enum mr_tool_outcome outcome =
+            mr_tool_add_object(cursor, mr_text_part(cursor->text, begin, scan->at));
+        if (found->count > found->count_max) found->count = found->count_max;
+        return outcome;
+    }
+    return mr_tool_end(cursor);
+}
+
+static enum mr_status find_in_array(struct mr_tool_cursor *cursor, struct mr_error *err)
+{
+    struct mr_tool_calls *found = cursor->found;
+    enum mr_tool_outcome outcome = MR_TOOL_FOUND;
+    while (!found->plain && outcome == MR_TOOL_FOUND) {
+        cursor->at = found->from;
+        outcome = read_item(cursor);
+        if (outcome == MR_TOOL_NOMEM) decide(found, found->from);
+        if (outcome == MR_TOOL_NOMEM) return no_memory(err);
+        found->plain = outcome == MR_TOOL_BAD;
+        if (outcome != MR_TOOL_FOUND) break;
+        add_place(found, cursor->at);
+        decide(found, cursor->at);
+    }
+    if (found->plain || cursor->ended) decide(found, cursor->text.length);
+    return MR_OK;
+}
+
+enum mr_status mr_tool_calls_find(struct mr_tool_calls *found, struct mr_text text, bool ended,
+                                  struct mr_error *err)
+{
+    struct mr_tool_cursor cursor = {text, 0, ended, found, found->arena};
+    const struct format *format = &formats[found->format];
+    if (found->format == MR_TOOLS_ARRAY) return find_in_array(&cursor, err);
+    return format->whole ? find_whole(&cursor, format, err)
+                         : find_behind_openers(&cursor, format, err);
 }

@@ -1,14 +1,15 @@
-/* tool_calls - finds the calls of tools in the text of an answer (codec/tools/tool_format.h).
+/* tool_calls - finds the calls of tools in the text of an answer (codec/tools/tool_format.h), in
+ * every format but harmony (codec/tools/harmony.h).
  *
- * The text may be whole, or the beginning of one that grows: a call is found when it is complete,
- * and the calls found in the parts of a text are those found in the whole. What is no complete call
- * stays text.
+ * The text may be whole, or the beginning of one that grows: what is found in a beginning depends
+ * on its bytes only, not on the pieces in which it came, so that a stream which is resumed at any
+ * byte goes on as it was. A call is found at its last byte and is never taken back. What is no
+ * complete call stays text; so do calls behind the first count_max.
  *
- * Work: linear in the text. While a call is not complete, it is read again each time that it has
- *       grown by a sixteenth; so a stream has a call at most that much later than it is complete.
- *       At most MR_TOOL_WORK_MAX bytes of objects are read for one answer.
- * Threads: any (pure functions). Memory: the caller's arena; texts point into it or into `text`.
- * Errors: MR_NOMEM when the arena has no room. */
+ * Work: linear in the text; at most MR_TOOL_WORK_MAX bytes are read for one answer.
+ * Threads: any (pure functions). Memory: the caller's arena; the texts of a call point into it or
+ *          into `text` and are valid until the next call of _find with another text.
+ * Errors: MR_NOMEM when the arena has no room; the same _find may be tried again. */
 #ifndef MR_CODEC_TOOLS_TOOL_CALLS_H
 #define MR_CODEC_TOOLS_TOOL_CALLS_H
 
@@ -19,8 +20,5 @@
  */
 enum mr_status mr_tool_calls_find(struct mr_tool_calls *found, struct mr_text text, bool ended,
                                   struct mr_error *err);
-/* The text without the calls, and without white space at its ends; in the arena. bytes NULL: no
- * memory. */
-struct mr_text mr_tool_calls_rest(const struct mr_tool_calls *found, struct mr_text text);
 
 #endif

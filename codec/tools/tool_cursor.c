@@ -48,8 +48,7 @@ enum mr_tool_outcome mr_tool_read_object(struct mr_tool_cursor *cursor, struct m
     bool quoted = false;
     if (from == cursor->text.length) return mr_tool_end(cursor);
     if (cursor->text.bytes[from] != '{') return MR_TOOL_BAD;
-    if (cursor->found->work > MR_TOOL_WORK_MAX) return MR_TOOL_BAD;
-    for (size_t at = from; at < cursor->text.length; at++, cursor->found->work++) {
+    for (size_t at = from; at < cursor->text.length; at++) {
         char c = cursor->text.bytes[at];
         if (quoted && c == '\\')
             at++;
@@ -126,15 +125,13 @@ static enum mr_tool_outcome arguments_of(struct mr_tool_cursor *cursor,
     return MR_TOOL_BAD;
 }
 
-enum mr_tool_outcome mr_tool_read_call(struct mr_tool_cursor *cursor)
+enum mr_tool_outcome mr_tool_add_object(struct mr_tool_cursor *cursor, struct mr_text object)
 {
-    struct mr_text object, name, arguments;
+    struct mr_text name, arguments;
     struct mr_document *document;
     struct mr_value value;
     struct mr_error err;
-    enum mr_tool_outcome outcome = mr_tool_read_object(cursor, &object);
-    if (outcome != MR_TOOL_FOUND) return outcome;
-    outcome = of(mr_document_open(&document, object, MR_ENCODING_JSON, &err));
+    enum mr_tool_outcome outcome = of(mr_document_open(&document, object, MR_ENCODING_JSON, &err));
     if (outcome != MR_TOOL_FOUND) return outcome;
     bool named = mr_value_get(mr_document_root(document), "name", &value) &&
                  mr_value_kind(value) == MR_VALUE_TEXT;
@@ -144,6 +141,13 @@ enum mr_tool_outcome mr_tool_read_call(struct mr_tool_cursor *cursor)
     if (outcome == MR_TOOL_FOUND) outcome = push(cursor, name, arguments);
     mr_document_close(document);
     return outcome;
+}
+
+enum mr_tool_outcome mr_tool_read_call(struct mr_tool_cursor *cursor)
+{
+    struct mr_text object;
+    enum mr_tool_outcome outcome = mr_tool_read_object(cursor, &object);
+    return outcome == MR_TOOL_FOUND ? mr_tool_add_object(cursor, object) : outcome;
 }
 
 enum mr_tool_outcome mr_tool_read_array(struct mr_tool_cursor *cursor)

@@ -30,6 +30,8 @@ enum mr_tool_outcome mr_tool_read_object(struct mr_tool_cursor *cursor, struct m
 /* Reads {"name": …, "arguments": …}, or "parameters" in place of "arguments", and adds the call.
  * The arguments may be a text that contains the object. */
 enum mr_tool_outcome mr_tool_read_call(struct mr_tool_cursor *cursor);
+/* Adds the call that such an object is. */
+enum mr_tool_outcome mr_tool_add_object(struct mr_tool_cursor *cursor, struct mr_text object);
 /* Reads an array of such objects, at least one. */
 enum mr_tool_outcome mr_tool_read_array(struct mr_tool_cursor *cursor);
 /* Adds a call with this name and arguments; BAD when the arguments are no JSON object. */

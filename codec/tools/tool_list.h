@@ -8,12 +8,21 @@
 #include "codec/arena.h"
 #include "codec/tools/tool_format.h"
 
+#include <stdint.h>
+
 #define MR_TOOL_CALLS_MAX 64u /* calls found in one answer; further ones stay text */
 #define MR_TOOL_WORK_MAX  ((size_t)64 << 20)
 
 struct mr_tool_call {
     struct mr_text name;
     struct mr_text arguments; /* a JSON object */
+};
+
+/* How far the brackets and quotes of a text have been followed. */
+struct mr_tool_scan {
+    size_t at; /* the byte to be read next */
+    uint32_t depth;
+    bool quoted, escaped;
 };
 
 struct mr_tool_calls {
@@ -27,9 +36,13 @@ struct mr_tool_calls {
     /* [place_count] the parts of the text that are calls, markers included, in ascending order */
     struct mr_text_range places[MR_TOOL_CALLS_MAX];
     size_t place_count;
-    size_t from;        /* the text before is decided */
-    size_t retry_bytes; /* a call is not complete: no new search before the text has this length */
-    size_t work;        /* bytes read in objects; at MR_TOOL_WORK_MAX the rest stays text */
+    size_t from; /* the text before is decided: it is calls, or has none */
+    /* of what may be a call at `from`; scan.at 0: nothing was scanned */
+    struct mr_tool_scan scan;
+    uint32_t tries; /* how often the call at `from` was read */
+    bool in_array;  /* the array of a format that is one has begun */
+    bool plain;     /* no call follows: the rest is text */
+    size_t work;    /* bytes read; at MR_TOOL_WORK_MAX the rest stays text */
 };
 
 #endif

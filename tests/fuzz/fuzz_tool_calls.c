@@ -40,12 +40,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         MR_ASSERT(mr_text_equal(whole->calls[i].name, parts->calls[i].name));
         MR_ASSERT(mr_text_equal(whole->calls[i].arguments, parts->calls[i].arguments));
     }
+    MR_ASSERT(whole->from == text.length);
     for (size_t i = 0; i < whole->place_count; i++) {
         MR_ASSERT(whole->places[i].start >= end && whole->places[i].end > whole->places[i].start);
+        MR_ASSERT(whole->places[i].start == parts->places[i].start);
+        MR_ASSERT(whole->places[i].end == parts->places[i].end);
         end = whole->places[i].end;
     }
     MR_ASSERT(end <= text.length && whole->work <= MR_TOOL_WORK_MAX + text.length);
-    MR_ASSERT(mr_tool_calls_rest(whole, text).length <= text.length);
     mr_arena_destroy(arena);
     return 0;
 }

@@ -20,8 +20,8 @@ REQUESTS = "millrace.requests"
 
 
 def serve(bodies, *options, topic_of=lambda name: REQUESTS):
-    """The results, by id, of the requests {id: body}: each goes to the topic that topic_of says of its id. The worker
-    gets the options besides those that name its model and broker."""
+    """The result and the list of token records, each by id, of the requests {id: body}: each goes to the topic that
+    topic_of says of its id. The worker gets the options besides those that name its model and broker."""
     broker = subprocess.Popen([BINARY, "broker"], stdout=subprocess.PIPE, text=True)
     worker = None
     try:
@@ -31,19 +31,23 @@ def serve(bodies, *options, topic_of=lambda name: REQUESTS):
         consumer = confluent_kafka.Consumer({"bootstrap.servers": brokers, "group.id": "test",
                                              "auto.offset.reset": "earliest"})
         producer = confluent_kafka.Producer({"bootstrap.servers": brokers})
-        consumer.subscribe(["millrace.results"])
+        consumer.subscribe(["millrace.results", "millrace.tokens"])
         for name, body in bodies.items():
             producer.produce(topic_of(name), key=name, value=json.dumps({"id": name, **body}))
         producer.flush(30)
-        results, end = {}, time.monotonic() + 300
-        while len(results) < len(bodies):
+        results, tokens, end, quiet = {}, {}, time.monotonic() + 300, False
+        while len(results) < len(bodies) or not quiet:  # the topics are read in no order
             assert time.monotonic() < end and worker.poll() is None, f"{len(results)} of {len(bodies)} results"
-            record = consumer.poll(1)
+            record = consumer.poll(2)
+            quiet = record is None
             if record is not None and not record.error():
-                result = json.loads(record.value())
-                results[result["id"]] = result
+                value = json.loads(record.value())
+                if record.topic() == "millrace.results":
+                    results[value["id"]] = value
+                else:
+                    tokens.setdefault(value["id"], []).append(value)
         consumer.close()
-        return results
+        return results, tokens
     finally:
         for process in (worker, broker):
             if process:

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """docker/fields.md is true: its table has a row for every field that the decoder's two tables have and for every field
 of OpenAI's and vLLM's APIs, and each row's example, sent to a worker with the real model, is accepted, warned of or
-refused as the row says. The examples of the page's other sections get the answers that the page shows. Needs what
+refused as the row says. The examples of the page's other sections get the answers that the page shows, and their token
+records joined are these answers. Needs what
 docker/deps.sh test installs (confluent_kafka in .deps/python)."""
 
 import json
 import re
+import tempfile
 import time
 
 import embedded_rig
@@ -27,6 +29,17 @@ prompt_embeds prompt_logprobs repetition_detection repetition_penalty request_id
 return_token_ids return_token_offsets return_tokens_as_token_ids routed_experts_prompt_start session_id
 skip_special_tokens spaces_between_special_tokens stop_token_ids stream_interval structural_tag structured_outputs
 thinking_token_budget top_k truncate_prompt_tokens truncation_side use_beam_search vllm_xargs watermarking""".split()
+
+# A chat template for calls of tools between <tool_call> tags.
+TEMPLATE = """{%- if tools %}<|im_start|>system
+Tools:{% for tool in tools %} {{ tool | tojson }}{% endfor %}
+Write a call as <tool_call>{"name": name, "arguments": arguments}</tool_call>.<|im_end|>
+{% endif %}{% for message in messages %}<|im_start|>{{ message.role }}
+{{ message.content }}{% for call in message.tool_calls or [] %}<tool_call>
+{"name": "{{ call.function.name }}", "arguments": {{ call.function.arguments | tojson }}}
+</tool_call>{% endfor %}<|im_end|>
+{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
+{% endif %}"""
 
 
 def rows():
@@ -104,19 +117,42 @@ def check_members(expected, result, where):
         assert expected == result, f"{where}: {result}, not {expected}"
 
 
+def check_stream(records, result, where):
+    """The token records joined, as a client of OpenAI's stream joins them, are the result."""
+    joined = {"text": "", "content": "", "reasoning": "", "tool_calls": []}
+    for record in records:
+        for name in ("text", "content", "reasoning"):
+            joined[name] += record.get(name, "")
+        for delta in record.get("tool_calls", []):
+            calls, function = joined["tool_calls"], delta.pop("function")
+            if delta["index"] == len(calls):
+                calls.append({**delta, "function": {"name": function["name"], "arguments": ""}})
+            calls[delta["index"]]["function"]["arguments"] += function["arguments"]
+    wanted = {name: result.get(name, type(value)()) for name, value in joined.items()}
+    assert joined == wanted, f"{where}: {joined} was streamed of {wanted}"
+
+
 def main():
     table = rows()
     check_lists(table)
     examples = {name: fill(example) for name, (_, _, example) in table.items() if example is not None}
     pages = {f"page-{number}": request for number, (request, _) in enumerate(conversations())}
     bodies = {**examples, **{f"strict-{name}": body for name, body in examples.items()}, **pages}
-    results = embedded_rig.serve(bodies, "--requests-topic", embedded_rig.REQUESTS, "--requests-topic", f"{STRICT},strict",
-                                 topic_of=lambda name: STRICT if name.startswith("strict-") else embedded_rig.REQUESTS)
+    with tempfile.NamedTemporaryFile("w", suffix=".jinja") as template:
+        template.write(TEMPLATE)
+        template.flush()
+        results, tokens = embedded_rig.serve(
+            bodies, "--chat-template", template.name, "--requests-topic", embedded_rig.REQUESTS,
+            "--requests-topic", f"{STRICT},strict",
+            topic_of=lambda name: STRICT if name.startswith("strict-") else embedded_rig.REQUESTS)
     for name in examples:
         for prefix in ("", "strict-"):
             check_outcome(name, table[name][1], results[prefix + name], prefix != "")
     for number, (_, expected) in enumerate(conversations()):
-        check_members(expected, results[f"page-{number}"], f"example {number + 1}")
+        result = results[f"page-{number}"]
+        check_members(expected, result, f"example {number + 1}")
+        check_stream(tokens.get(f"page-{number}", []), result, f"example {number + 1}")
+    assert sum("tool_calls" in record for records in tokens.values() for record in records) >= 3
     print(f"{len(examples)} examples of fields and {len(pages)} of features have the outcome that docker/fields.md says")
 
 

@@ -196,7 +196,7 @@ def requests(schemas):
 
 
 def check_served(schemas):
-    results = embedded_rig.serve(requests(schemas))
+    results, _ = embedded_rig.serve(requests(schemas))
     ended = 0
     for number, schema in enumerate(schemas[:SERVED]):
         result = results[f"schema-{number}"]

@@ -87,6 +87,7 @@ static void on_delta(void *context, uint64_t id, const struct mr_request *reques
     struct mr_ticket *ticket = ticket_of(id);
     if (!request->stream || atomic_load_explicit(&ticket->dropped, memory_order_relaxed)) return;
     struct mr_tokens_mail *mail = mr_tokens_mail_create(ticket, record, read_clock(context));
+    if (mail) mail->rules = mr_message_rules_of(request);
     add_outgoing(context, mail ? &mail->mail : NULL);
 }
 

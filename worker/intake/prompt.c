@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define THINK_TAG "<think>"
+
 struct mr_prompt {
     struct mr_prompt_options options;
     struct mr_chat_template *chat;
@@ -164,14 +166,14 @@ static bool add_last_message(struct mr_buffer *text, const struct mr_chat *chat)
     return true;
 }
 
-/* Appends the text of the prompt's token ids. */
+/* Appends the text of the prompt's token ids from the first one on. */
 static bool add_decoded(struct mr_buffer *text, const struct mr_prompt *prompt,
-                        const struct mr_request *request)
+                        const struct mr_request *request, size_t first, bool keep_special)
 {
     struct mr_detokenizer detokenizer;
     char *end;
-    mr_detokenizer_init(&detokenizer, prompt->options.tokenizer, !request->keep_special);
-    for (size_t i = 0; i < request->token_count; i++) {
+    mr_detokenizer_init(&detokenizer, prompt->options.tokenizer, !keep_special);
+    for (size_t i = first; i < request->token_count; i++) {
         uint32_t id = request->token_ids[i];
         end = mr_buffer_reserve(text, mr_detokenizer_bound(&detokenizer, id));
         if (!end) return false;
@@ -194,7 +196,7 @@ static enum mr_status set_echoed(const struct mr_prompt *prompt, struct mr_reque
     else if (request->chat.message_count > 0)
         room = add_last_message(&text, &request->chat);
     else
-        room = add_decoded(&text, prompt, request);
+        room = add_decoded(&text, prompt, request, 0, request->keep_special);
     struct mr_text joined = mr_buffer_text(&text);
     char *copy = room ? mr_arena_copy_text(request->arena, joined.bytes, joined.length) : NULL;
     if (copy) request->echoed = (struct mr_text){copy, joined.length};
@@ -209,11 +211,31 @@ static void set_tool_format(const struct mr_prompt *prompt, struct mr_request *r
         "tools: the format in which this model writes calls is not known; "
         "they stay in the text unless tool_choice is required";
     struct mr_tool_use *use = &request->tool_use;
-    if (use->choice == MR_TOOL_CHOICE_NONE) return;
-    use->format = use->choice == MR_TOOL_CHOICE_AUTO ? prompt->tool_format : MR_TOOLS_ARRAY;
+    bool channels = prompt->tool_format == MR_TOOLS_HARMONY && use->separate_reasoning;
+    if (use->choice == MR_TOOL_CHOICE_NONE && !channels) return;
+    bool forced = use->choice == MR_TOOL_CHOICE_REQUIRED || use->choice == MR_TOOL_CHOICE_NAMED;
+    use->format = forced ? MR_TOOLS_ARRAY : prompt->tool_format;
     if (mr_tool_format_has_control(use->format)) request->keep_special = true;
     if (use->format == MR_TOOLS_NONE)
         mr_request_add_warning(request, (struct mr_text){unknown, sizeof unknown - 1});
+}
+
+/* Sets whether the prompt ends with <think>, so that the answer begins with reasoning. */
+static enum mr_status find_opened(const struct mr_prompt *prompt, struct mr_request *request,
+                                  struct mr_error *err)
+{
+    struct mr_buffer text;
+    size_t count = request->token_count, tag = strlen(THINK_TAG);
+    struct mr_tool_use *use = &request->tool_use;
+    if (use->format == MR_TOOLS_NONE && !use->separate_reasoning) return MR_OK;
+    mr_buffer_init(&text, MR_TEMPLATE_BYTES_MAX);
+    bool room = add_decoded(&text, prompt, request, count > tag ? count - tag - 1 : 0, true);
+    while (text.length > 0 && mr_text_is_space(text.bytes[text.length - 1]))
+        text.length--;
+    use->reasoning_opened =
+        text.length >= tag && memcmp(text.bytes + text.length - tag, THINK_TAG, tag) == 0;
+    mr_buffer_drop(&text);
+    return room ? MR_OK : mr_fail(err, MR_NOMEM, "no memory for the end of the prompt");
 }
 
 enum mr_status mr_prompt_encode(struct mr_prompt *prompt, struct mr_request *request,
@@ -224,6 +246,7 @@ enum mr_status mr_prompt_encode(struct mr_prompt *prompt, struct mr_request *req
     if (request->constraint.kind != MR_CONSTRAINT_NONE && !request->grammar)
         status = mr_grammars_get(prompt->grammars, &request->constraint, &request->grammar, err);
     if (status == MR_OK) status = encode_prompt(prompt, request, unix_seconds, err);
+    if (status == MR_OK) status = find_opened(prompt, request, err);
     if (status == MR_OK && request->echo) status = set_echoed(prompt, request, err);
     return status;
 }

@@ -194,6 +194,26 @@ static enum mr_status refusal_result(struct mr_output *output,
     return encode_result(output, options, mail->ticket, &result, err);
 }
 
+/* Encodes a result of which each choice has content, reasoning and tool calls. */
+static enum mr_status split_result(struct mr_output *output,
+                                   const struct mr_output_options *options,
+                                   const struct mr_ticket *ticket, struct mr_result *result,
+                                   const struct mr_message_rules *rules, struct mr_error *err)
+{
+    struct mr_choice choices[MR_CHOICES_MAX];
+    enum mr_status status = MR_OK;
+    struct mr_arena *arena = mr_arena_create(SPLIT_BYTES_MAX);
+    if (!arena) return mr_fail(err, MR_NOMEM, "no memory for a result");
+    for (size_t i = 0; i < result->choice_count && status == MR_OK; i++) {
+        choices[i] = result->choices[i];
+        status = mr_message_split(&choices[i], rules, arena, err);
+    }
+    result->choices = choices;
+    if (status == MR_OK) status = encode_result(output, options, ticket, result, err);
+    mr_arena_destroy(arena);
+    return status;
+}
+
 enum mr_status mr_output_result(struct mr_output *output, const struct mr_output_options *options,
                                 const struct mr_mail *terminal, bool shrunk, struct mr_error *err)
 {
@@ -212,17 +232,10 @@ enum mr_status mr_output_result(struct mr_output *output, const struct mr_output
         shrink(&result, choices);
         return encode_result(output, options, mail->ticket, &result, err);
     }
-    struct mr_arena *arena = mr_arena_create(SPLIT_BYTES_MAX);
-    if (!arena) return mr_fail(err, MR_NOMEM, "no memory for a result");
-    enum mr_status status = MR_OK;
-    for (size_t i = 0; i < result.choice_count && status == MR_OK; i++) {
-        choices[i] = result.choices[i];
-        if (mail->request) status = mr_message_split(&choices[i], mail->request, arena, err);
-    }
-    result.choices = choices;
-    if (status == MR_OK) status = encode_result(output, options, mail->ticket, &result, err);
-    mr_arena_destroy(arena);
-    return status;
+    struct mr_message_rules rules = {0};
+    if (mail->request) rules = mr_message_rules_of(mail->request);
+    if (!rules.is_split) return encode_result(output, options, mail->ticket, &result, err);
+    return split_result(output, options, mail->ticket, &result, &rules, err);
 }
 
 /* ---- dead letters ---- */

@@ -90,7 +90,7 @@ static bool handle(struct mr_publish *publish, struct mr_mail *mail, struct mr_t
         const struct mr_drawn_mail *drawn = (const struct mr_drawn_mail *)mail;
         drawn->ticket->publish.generated = drawn->index + 1;
     } else if (mail->kind == MR_MAIL_TOKENS) {
-        const struct mr_tokens_mail *tokens = (const struct mr_tokens_mail *)mail;
+        struct mr_tokens_mail *tokens = (struct mr_tokens_mail *)mail;
         if (!mr_writer_write_tokens(&publish->writer, tokens, now.ns)) return false;
     } else {
         handle_terminal(publish, mail, now.unix_ms);

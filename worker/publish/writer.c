@@ -1,6 +1,7 @@
 #include "worker/publish/writer.h"
 
 #include "codec/check.h"
+#include "worker/publish/deltas.h"
 #include "worker/ticket/write_gate.h"
 
 #define SECOND_NS ((uint64_t)1000000000)
@@ -124,15 +125,17 @@ static void observe_tokens(struct mr_writer *writer, const struct mr_tokens_mail
     ticket->token_ns = mail->made_ns;
 }
 
-bool mr_writer_write_tokens(struct mr_writer *writer, const struct mr_tokens_mail *mail,
-                            uint64_t now_ns)
+bool mr_writer_write_tokens(struct mr_writer *writer, struct mr_tokens_mail *mail, uint64_t now_ns)
 {
     struct mr_error err = {0};
     struct mr_ticket *ticket = mail->ticket;
     struct mr_ticket_part *part = &ticket->publish.parts[MR_PART_TOKENS];
     if (atomic_load(&ticket->dropped)) return true;
     *part = (struct mr_ticket_part){.ticket = ticket, .kind = MR_PART_TOKENS};
-    enum mr_status status = mr_output_tokens(&writer->output, &writer->options.output, mail, &err);
+    enum mr_status status = mr_deltas_fill(mail, &err);
+    if (status == MR_OK && mr_deltas_is_void(&mail->record)) return true;
+    if (status == MR_OK)
+        status = mr_output_tokens(&writer->output, &writer->options.output, mail, &err);
     if (lacks_memory(writer, status)) return false;
     if (status == MR_OK) {
         status = produce(writer, part, &err);

@@ -52,10 +52,10 @@ void mr_writer_close(struct mr_writer *writer);
 /* Handles the delivery reports that have arrived, which may free space in the producer's queue.
  * Call this first in each step. */
 void mr_writer_serve(struct mr_writer *writer, uint64_t now_ns);
-/* False: the producer's queue has no space or memory is out, and nothing has changed. True: the
+/* A record that would tell nothing is not written (worker/publish/deltas.h).
+ * False: the producer's queue has no space or memory is out, and nothing has changed. True: the
  * token record was produced, or is counted as lost. */
-bool mr_writer_write_tokens(struct mr_writer *writer, const struct mr_tokens_mail *mail,
-                            uint64_t now_ns);
+bool mr_writer_write_tokens(struct mr_writer *writer, struct mr_tokens_mail *mail, uint64_t now_ns);
 /* Writes one terminal record, if the ticket's terminal message (result or refusal) asks for that
  * record. The request was admitted by its write gate; the gate is asked again each time before this
  * or another of its records is produced: while it is held the record waits, and once it is closed

@@ -73,6 +73,7 @@ static void pack_tokens(struct packer *packer, struct mr_token_record *record)
 {
     pack_text(packer, &record->id);
     pack_text(packer, &record->text);
+    pack_text(packer, &record->before);
     pack_ids(packer, &record->token_ids, record->token_count);
     pack_logprobs(packer, &record->logprobs, record->token_count);
 }

@@ -6,6 +6,7 @@
 #ifndef MR_WORKER_TICKET_MESSAGES_H
 #define MR_WORKER_TICKET_MESSAGES_H
 
+#include "codec/records/message.h"
 #include "codec/records/request.h"
 #include "codec/records/result.h"
 #include "ops/sampling/sample.h"
@@ -48,7 +49,9 @@ struct mr_tokens_mail {
     struct mr_mail mail;
     struct mr_ticket *ticket;
     struct mr_token_record record;
-    uint64_t made_ns; /* time of the engine step that made the tokens */
+    struct mr_message_rules rules; /* set by the sender; zero: the text is not split */
+    bool filled;                   /* publish has filled record.message */
+    uint64_t made_ns;              /* time of the engine step that made the tokens */
 };
 
 struct mr_result_mail {

@@ -45,6 +45,8 @@ enum mr_status mr_ticket_create(struct mr_ticket **out, const struct mr_kafka_re
 void mr_ticket_destroy(struct mr_ticket *ticket)
 {
     if (!ticket) return;
+    for (size_t i = 0; i < MR_CHOICES_MAX; i++)
+        mr_message_destroy(ticket->publish.messages[i]);
     mr_request_destroy(ticket->intake.request);
     mr_mail_free(ticket->publish.terminal);
     if (ticket->intake.refusal) mr_mail_free(&ticket->intake.refusal->mail);

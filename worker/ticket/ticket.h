@@ -69,6 +69,7 @@ struct mr_ticket_publish {
      * broker for certain. Once `mark_produced` records are acknowledged, the first `mark_generated`
      * tokens are. */
     uint32_t records_produced, records_acknowledged, mark_produced, mark_generated, readable;
+    struct mr_message *messages[MR_CHOICES_MAX]; /* worker/publish/deltas.h */
     bool tokens_lost; /* a token record was lost, and the loss was logged */
     /* whether the ticket is in the list linked by unsent_next, refused_next, advance_next */
     bool unsent, refused, advancing;

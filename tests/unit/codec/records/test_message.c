@@ -14,7 +14,8 @@ static void split(struct rig *rig, const char *text)
     rig->arena = mr_arena_create(1 << 20);
     rig->choice = answer_choice();
     rig->choice.text = text_of(text);
-    assert_int_equal(mr_message_split(&rig->choice, &rig->request, rig->arena, &err), MR_OK);
+    struct mr_message_rules rules = mr_message_rules_of(&rig->request);
+    assert_int_equal(mr_message_split(&rig->choice, &rules, rig->arena, &err), MR_OK);
 }
 
 static void an_answer_without_tools_stays_as_it_is(void **state)
@@ -50,17 +51,23 @@ static void reasoning_is_split_off_on_request(void **state)
 {
     (void)state;
     static const struct {
+        bool opened; /* by the prompt */
         const char *text, *reasoning, *content;
     } cases[] = {
-        {"<think>\nwhy\n</think>\n\nso", "why", "so"},
-        {"why</think>so", "why", "so"}, /* the template has opened the tag */
-        {"<think>why", "why", ""},
-        {"<think>", "", ""},
-        {"so", "", "so"},
-        {"so <think>", "", "so <think>"},
+        {false, "<think>\nwhy\n</think>\n\nso", "why", "so"},
+        {true, "why</think>so", "why", "so"},
+        {true, "\n<think>why</think>so", "why", "so"},
+        {true, "why</thin", "why</thin", ""},
+        {false, "why</think>so", "", "why</think>so"},
+        {false, "<think>why", "why", ""},
+        {false, "<think>", "", ""},
+        {false, "<thin", "", "<thin"},
+        {false, "so", "", "so"},
+        {false, "so <think>", "", "so <think>"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct rig rig = {.request.tool_use.separate_reasoning = true};
+        struct rig rig = {
+            .request.tool_use = {.separate_reasoning = true, .reasoning_opened = cases[i].opened}};
         split(&rig, cases[i].text);
         assert_true(mr_text_is(rig.choice.reasoning, cases[i].reasoning));
         assert_true(mr_text_is(rig.choice.content, cases[i].content));

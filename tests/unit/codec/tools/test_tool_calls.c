@@ -22,6 +22,24 @@ static struct mr_tool_calls *find(struct mr_arena *arena, enum mr_tool_format fo
     return found;
 }
 
+/* The text without the calls, and without white space at its ends. */
+static struct mr_text rest_of(const struct mr_tool_calls *found, struct mr_text text)
+{
+    char *bytes = mr_arena_take(found->arena, text.length + 1);
+    size_t length = 0, at = 0, first = 0;
+    for (size_t i = 0; i <= found->place_count; i++) {
+        size_t end = i < found->place_count ? found->places[i].start : text.length;
+        memcpy(bytes + length, text.bytes + at, end - at);
+        length += end - at;
+        if (i < found->place_count) at = found->places[i].end;
+    }
+    while (length > 0 && mr_text_is_space(bytes[length - 1]))
+        length--;
+    while (first < length && mr_text_is_space(bytes[first]))
+        first++;
+    return (struct mr_text){bytes + first, length - first};
+}
+
 static void assert_same(const struct mr_tool_calls *found, const struct tool_text *wanted,
                         size_t count)
 {
@@ -36,9 +54,9 @@ static void assert_same(const struct mr_tool_calls *found, const struct tool_tex
     }
 }
 
-static const enum mr_tool_format formats[] = {MR_TOOLS_HERMES,   MR_TOOLS_GRANITE, MR_TOOLS_LLAMA,
-                                              MR_TOOLS_PYTHONIC, MR_TOOLS_MISTRAL, MR_TOOLS_HARMONY,
-                                              MR_TOOLS_DEEPSEEK, MR_TOOLS_ARRAY};
+static const enum mr_tool_format formats[] = {
+    MR_TOOLS_HERMES,  MR_TOOLS_GRANITE,  MR_TOOLS_LLAMA, MR_TOOLS_PYTHONIC,
+    MR_TOOLS_MISTRAL, MR_TOOLS_DEEPSEEK, MR_TOOLS_ARRAY};
 #define FORMATS (sizeof formats / sizeof formats[0])
 
 static void calls_are_the_same_whole_and_cut_at_every_byte(void **state)
@@ -52,7 +70,7 @@ static void calls_are_the_same_whole_and_cut_at_every_byte(void **state)
         const struct mr_tool_calls *found = find(arena, formats[i % FORMATS], whole, 0);
         assert_same(found, &text, text.count);
         assert_same(find(arena, formats[i % FORMATS], whole, 1), &text, text.count);
-        struct mr_text rest = mr_tool_calls_rest(found, whole);
+        struct mr_text rest = rest_of(found, whole);
         if (!mr_text_is(rest, text.prose))
             fail_msg("%.*s is left, not %s", (int)rest.length, rest.bytes, text.prose);
         calls += text.count;
@@ -76,7 +94,7 @@ static void an_unfinished_call_stays_text(void **state)
             size_t kept = length;
             for (size_t k = 0; k < found->place_count; k++)
                 kept -= found->places[k].end - found->places[k].start;
-            assert_true(mr_tool_calls_rest(found, part).length <= kept);
+            assert_true(rest_of(found, part).length <= kept);
             mr_arena_destroy(arena);
         }
     }
@@ -108,12 +126,10 @@ static void a_damaged_call_stays_text(void **state)
         {MR_TOOLS_PYTHONIC, "[f(a='\\"},
         {MR_TOOLS_MISTRAL, "[TOOL_CALLS]f[1]"},
         {MR_TOOLS_MISTRAL, "[TOOL_CALLS]{\"name\": \"f\"}"},
-        {MR_TOOLS_HARMONY, "to=functions.f {\"a\": 1}<|call|>"},
-        {MR_TOOLS_HARMONY, "to=functions.f<|message|>7<|call|>"},
         {MR_TOOLS_DEEPSEEK, "<\xef\xbd\x9ctool\xe2\x96\x81"
                             "call\xe2\x96\x81"
                             "begin\xef\xbd\x9c>f"},
-        {MR_TOOLS_ARRAY, "[{\"name\": \"f\", \"parameters\": {}}"},
+        {MR_TOOLS_ARRAY, "{\"name\": \"f\", \"parameters\": {}}"},
         {MR_TOOLS_NONE, "<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -121,7 +137,7 @@ static void a_damaged_call_stays_text(void **state)
         struct mr_text text = {cases[i].text, strlen(cases[i].text)};
         const struct mr_tool_calls *found = find(arena, cases[i].format, text, 1);
         if (found->count > 0) fail_msg("a call in %s", cases[i].text);
-        assert_true(mr_text_equal(mr_tool_calls_rest(found, text), text));
+        assert_true(mr_text_equal(rest_of(found, text), text));
         mr_arena_destroy(arena);
     }
 }

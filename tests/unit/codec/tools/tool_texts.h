@@ -2,6 +2,7 @@
 #ifndef TESTS_UNIT_CODEC_TOOLS_TOOL_TEXTS_H
 #define TESTS_UNIT_CODEC_TOOLS_TOOL_TEXTS_H
 
+#include "codec/arena.h"
 #include "codec/tools/tool_calls.h"
 
 #include <setjmp.h>
@@ -9,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -116,8 +118,12 @@ static inline void put_call(struct draw *draw, enum mr_tool_format format, const
         put(draw, variant ? "[TOOL_CALLS]%s%s" : "[TOOL_CALLS]%s[ARGS]%s", name, arguments);
         break;
     case MR_TOOLS_HARMONY:
-        put(draw, "to=functions.%s%s<|message|>%s<|call|>", name,
-            variant ? " <|constrain|>json" : "<|channel|>commentary json", arguments);
+        put(draw,
+            variant ? "<|start|>assistant to=functions.%s<|channel|>commentary json<|message|>%s"
+                      "<|call|>"
+                    : "<|start|>assistant<|channel|>commentary to=functions.%s <|constrain|>json"
+                      "<|message|>%s<|call|>",
+            name, arguments);
         break;
     case MR_TOOLS_DEEPSEEK:
         if (variant)
@@ -146,7 +152,9 @@ static inline struct tool_text tool_text_make(enum mr_tool_format format, uint32
     uint32_t variant = draw_below(&draw, 2);
     if (!whole && draw_below(&draw, 2)) {
         snprintf(text.prose, sizeof text.prose, "Let me <look> [that] {up}.");
-        put(&draw, "%s\n", text.prose);
+        put(&draw,
+            format == MR_TOOLS_HARMONY ? "<|channel|>commentary<|message|>%s<|end|>" : "%s\n",
+            text.prose);
     }
     if (format == MR_TOOLS_GRANITE) put(&draw, variant ? "<|tool_call|>" : "<tool_call>");
     if (format == MR_TOOLS_LLAMA && variant) put(&draw, "<|python_tag|>");
