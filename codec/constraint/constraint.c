@@ -1,6 +1,7 @@
 #include "codec/constraint/constraint.h"
 
 #include "codec/check.h"
+#include "codec/constraint/call_frame.h"
 #include "codec/constraint/regex_front.h"
 #include "codec/constraint/schema.h"
 #include "codec/grammar/compile.h"
@@ -49,13 +50,23 @@ static void define_rules(struct mr_expr_builder *builder, const struct mr_constr
         mr_schema_define_object(builder);
         break;
     case MR_CONSTRAINT_JSON_SCHEMA:
-        mr_schema_define(builder, constraint->text);
+        mr_schema_define(builder, 0, constraint->text);
         break;
     case MR_CONSTRAINT_REGEX:
         mr_expr_rule_define(builder, 0, mr_regex_expr(builder, constraint->text, &whole));
         break;
     case MR_CONSTRAINT_CHOICE:
         define_choice(builder, constraint->text);
+        break;
+    case MR_CONSTRAINT_TAGGED_CALLS:
+    case MR_CONSTRAINT_TAGGED_CALL:
+        mr_call_frame_define(builder, constraint->text, MR_FRAME_TAGS,
+                             constraint->kind == MR_CONSTRAINT_TAGGED_CALL);
+        break;
+    case MR_CONSTRAINT_WHOLE_CALLS:
+    case MR_CONSTRAINT_WHOLE_CALL:
+        mr_call_frame_define(builder, constraint->text, MR_FRAME_WHOLE,
+                             constraint->kind == MR_CONSTRAINT_WHOLE_CALL);
         break;
     case MR_CONSTRAINT_EBNF:
         mr_expr_fail(builder, MR_UNSUPPORTED, "grammar is not supported yet");

@@ -24,7 +24,14 @@ enum mr_constraint_kind {
     MR_CONSTRAINT_JSON_SCHEMA, /* text: the schema in JSON */
     MR_CONSTRAINT_REGEX,       /* text: the regular expression */
     MR_CONSTRAINT_CHOICE,      /* text: a JSON array of texts */
-    MR_CONSTRAINT_EBNF         /* text: a grammar in GBNF or Lark */
+    /* The answer may have calls of tools (codec/constraint/call_frame.h); text: the schema of one.
+     * Calls between <tool_call> and </tool_call>, or at most one of them: */
+    MR_CONSTRAINT_TAGGED_CALLS,
+    MR_CONSTRAINT_TAGGED_CALL,
+    /* An answer that begins with { is calls with "; " between, or one call: */
+    MR_CONSTRAINT_WHOLE_CALLS,
+    MR_CONSTRAINT_WHOLE_CALL,
+    MR_CONSTRAINT_EBNF /* text: a grammar in GBNF or Lark */
 };
 
 struct mr_constraint {

@@ -194,7 +194,7 @@ static void init(struct mr_schema *schema, struct mr_expr_builder *builder)
                                  .indent = UINT32_MAX};
 }
 
-void mr_schema_define(struct mr_expr_builder *builder, struct mr_text text)
+void mr_schema_define(struct mr_expr_builder *builder, uint32_t rule, struct mr_text text)
 {
     static const struct mr_json_limits limits = {((size_t)1 << 20), MR_SCHEMA_VALUES_MAX,
                                                  MR_SCHEMA_DEPTH_MAX};
@@ -209,7 +209,7 @@ void mr_schema_define(struct mr_expr_builder *builder, struct mr_text text)
     init(&schema, builder);
     schema.root = mr_json_root(document);
     mr_conjunction_add(&schema, &root, schema.root, UINT32_MAX);
-    mr_expr_rule_define(builder, 0, value_of(&schema, &root));
+    mr_expr_rule_define(builder, rule, value_of(&schema, &root));
     while (schema.queue_next < schema.queue_count && builder->status == MR_OK) {
         const struct mr_schema_place *place = schema.queue[schema.queue_next++];
         mr_expr_rule_define(builder, place->rule, body_of(&schema, place->conjunction));

@@ -24,8 +24,8 @@
 #define MR_SCHEMA_DEPTH_MAX  64u    /* nesting of a schema's JSON */
 #define MR_SCHEMA_VALUES_MAX 65536u /* values in a schema */
 
-/* Defines rule 0, which must exist, from the text of a schema. */
-void mr_schema_define(struct mr_expr_builder *builder, struct mr_text schema);
+/* Defines a rule, which must exist, from the text of a schema. */
+void mr_schema_define(struct mr_expr_builder *builder, uint32_t rule, struct mr_text schema);
 /* Defines rule 0 as any JSON object. */
 void mr_schema_define_object(struct mr_expr_builder *builder);
 

@@ -53,6 +53,7 @@ struct mr_tool_use {
     bool single;         /* parallel_tool_calls is false: at most one call */
     /* how calls are written in the text; NONE: none are looked for. Set by intake. */
     enum mr_tool_format format;
+    bool strict;             /* choice AUTO: the calls obey the schemas of the tools */
     bool separate_reasoning; /* the result has the reasoning apart from the rest of the text */
     bool reasoning_opened;   /* the prompt ends with <think>. Set by intake. */
 };

@@ -94,36 +94,52 @@ static void put_schema(struct mr_json_writer *writer, const struct mr_data *data
     }
 }
 
-static void put_parameters(struct mr_json_writer *writer, const struct mr_data *parameters,
+/* How the schema of calls is written. */
+struct call_schema {
+    struct mr_request *request;
+    struct mr_json_writer *writer;
+    const char *place;  /* of the array of calls in the schema */
+    const char *member; /* that has the arguments in a call */
+    struct mr_error *err;
+};
+
+static void put_type(struct mr_json_writer *writer, const char *type)
+{
+    mr_json_name(writer, "type");
+    mr_json_put_string(writer, type);
+}
+
+/* parameters NULL: any object. prefix: see put_schema. */
+static void put_parameters(const struct call_schema *calls, const struct mr_data *parameters,
                            const char *prefix)
 {
-    bool none = !parameters || parameters->kind == MR_DATA_NULL;
-    mr_json_name(writer, "parameters");
-    if (!none && parameters->map.count > 0) {
+    struct mr_json_writer *writer = calls->writer;
+    bool none = parameters && parameters->kind == MR_DATA_NULL;
+    mr_json_name(writer, calls->member);
+    if (parameters && !none && parameters->map.count > 0) {
         put_schema(writer, parameters, prefix);
         return;
     }
     mr_json_begin_object(writer);
-    mr_json_name(writer, "type");
-    mr_json_put_string(writer, "object");
+    put_type(writer, "object");
     if (none) mr_json_name(writer, "additionalProperties");
     if (none) mr_json_put_bool(writer, false);
     mr_json_end(writer);
 }
 
 /* The schema of one call: its name and parameters, both required, nothing else. */
-static void put_call(struct mr_json_writer *writer, struct mr_text name,
+static void put_call(const struct call_schema *calls, struct mr_text name,
                      const struct mr_data *parameters, const char *prefix)
 {
+    struct mr_json_writer *writer = calls->writer;
     mr_json_begin_object(writer);
-    mr_json_name(writer, "type");
-    mr_json_put_string(writer, "object");
+    put_type(writer, "object");
     mr_json_name(writer, "additionalProperties");
     mr_json_put_bool(writer, false);
     mr_json_name(writer, "required");
     mr_json_begin_array(writer);
     mr_json_put_string(writer, "name");
-    mr_json_put_string(writer, "parameters");
+    mr_json_put_string(writer, calls->member);
     mr_json_end(writer);
     mr_json_name(writer, "properties");
     mr_json_begin_object(writer);
@@ -132,111 +148,146 @@ static void put_call(struct mr_json_writer *writer, struct mr_text name,
     mr_json_name(writer, "const");
     mr_json_put_text(writer, name);
     mr_json_end(writer);
-    put_parameters(writer, parameters, prefix);
+    put_parameters(calls, parameters, prefix);
     mr_json_end(writer);
     mr_json_end(writer);
 }
 
-/* The name and the parameters of a tool; parameters NULL: it takes none. */
-static enum mr_status read_tool(struct mr_request_reader *reader, size_t index,
-                                struct mr_text *name, const struct mr_data **parameters)
+static bool is_strict(const struct mr_data *tool)
 {
-    const struct mr_data *tool = &reader->request->chat.tools.list.items[index];
+    const struct mr_data *function = mr_data_get(tool, "function");
+    const struct mr_data *strict = function ? mr_data_get(function, "strict") : NULL;
+    return strict && strict->kind == MR_DATA_BOOL && strict->integer != 0;
+}
+
+/* The name and the parameters of a tool; of kind NULL: it takes none; NULL: any. */
+static enum mr_status read_tool(const struct call_schema *calls, size_t index, struct mr_text *name,
+                                const struct mr_data **parameters)
+{
+    static const struct mr_data no_parameters = {.kind = MR_DATA_NULL};
+    const struct mr_data *tool = &calls->request->chat.tools.list.items[index];
     const struct mr_data *function = mr_data_get(tool, "function");
     const struct mr_data *named = function ? mr_data_get(function, "name") : NULL;
     *parameters = function ? mr_data_get(function, "parameters") : NULL;
     if (!named || named->kind != MR_DATA_TEXT || named->text.length == 0 ||
         named->text.length > TOOL_NAME_BYTES_MAX)
-        return mr_fail(reader->err, MR_INVALID_REQUEST,
+        return mr_fail(calls->err, MR_INVALID_REQUEST,
                        "tools[%zu].function.name must be a text of 1 to %u bytes", index,
                        TOOL_NAME_BYTES_MAX);
     if (*parameters && (*parameters)->kind != MR_DATA_MAP && (*parameters)->kind != MR_DATA_NULL)
-        return mr_fail(reader->err, MR_INVALID_REQUEST,
+        return mr_fail(calls->err, MR_INVALID_REQUEST,
                        "tools[%zu].function.parameters must be a JSON schema", index);
+    if (!*parameters) *parameters = &no_parameters;
+    if (calls->request->tool_use.choice == MR_TOOL_CHOICE_AUTO && !is_strict(tool))
+        *parameters = NULL;
     *name = named->text;
     return MR_OK;
 }
 
 /* Writes the alternatives of a call: the tools, or the one that tool_choice names. */
-static enum mr_status put_calls(struct mr_request_reader *reader, struct mr_json_writer *writer)
+static enum mr_status put_calls(const struct call_schema *calls)
 {
-    const struct mr_request *request = reader->request;
+    const struct mr_request *request = calls->request;
     enum mr_status status = MR_OK;
     size_t count = 0;
-    mr_json_begin_array(writer);
+    mr_json_name(calls->writer, "anyOf");
+    mr_json_begin_array(calls->writer);
     for (size_t i = 0; i < request->chat.tools.list.count && status == MR_OK; i++) {
         struct mr_text name;
         const struct mr_data *parameters;
         char prefix[96];
-        status = read_tool(reader, i, &name, &parameters);
+        status = read_tool(calls, i, &name, &parameters);
         if (status != MR_OK) break;
         if (request->tool_use.choice == MR_TOOL_CHOICE_NAMED &&
             !mr_text_equal(name, request->tool_use.name))
             continue;
-        snprintf(prefix, sizeof prefix, "#/items/anyOf/%zu/properties/parameters", count++);
-        put_call(writer, name, parameters, prefix);
+        snprintf(prefix, sizeof prefix, "#%s/anyOf/%zu/properties/%s", calls->place, count++,
+                 calls->member);
+        put_call(calls, name, parameters, prefix);
     }
-    mr_json_end(writer);
+    mr_json_end(calls->writer);
     if (status == MR_OK && count == 0)
-        return mr_fail(reader->err, MR_INVALID_REQUEST, "tool_choice names no tool of tools");
+        return mr_fail(calls->err, MR_INVALID_REQUEST, "tool_choice names no tool of tools");
     return status;
 }
 
+/* Ends the schema, which becomes the text of the request's constraint. */
+static enum mr_status take_schema(const struct call_schema *calls, enum mr_status status,
+                                  enum mr_constraint_kind kind)
+{
+    struct mr_request *request = calls->request;
+    struct mr_error why = {0};
+    char *bytes, *copy;
+    size_t length;
+    if (status != MR_OK) {
+        mr_json_writer_drop(calls->writer);
+        return status;
+    }
+    status = mr_json_writer_take(calls->writer, &bytes, &length, &why);
+    if (status == MR_RECORD_TOO_LARGE)
+        return mr_fail(calls->err, MR_INVALID_REQUEST, "the schemas of tools are above %zu bytes",
+                       MR_CONSTRAINT_BYTES_MAX);
+    if (status != MR_OK) return mr_fail(calls->err, status, "%s", why.detail);
+    copy = mr_arena_copy_text(request->arena, bytes, length);
+    free(bytes);
+    if (!copy) return mr_fail(calls->err, MR_RECORD_TOO_LARGE, "no room for the schemas of tools");
+    request->constraint.kind = kind;
+    request->constraint.text = (struct mr_text){copy, length};
+    return MR_OK;
+}
+
+/* Constrains the answer to an array of calls. */
 static enum mr_status constrain(struct mr_request_reader *reader)
 {
     struct mr_request *request = reader->request;
     struct mr_json_writer writer;
-    struct mr_error why = {0};
-    char *bytes;
-    size_t length;
+    const struct call_schema calls = {request, &writer, "/items", "parameters", reader->err};
     bool single = request->tool_use.single || request->tool_use.choice == MR_TOOL_CHOICE_NAMED;
     if (request->constraint.kind != MR_CONSTRAINT_NONE)
         return mr_fail(reader->err, MR_INVALID_REQUEST,
                        "tool_choice required or a tool excludes response_format");
     mr_json_writer_init(&writer, MR_CONSTRAINT_BYTES_MAX);
     mr_json_begin_object(&writer);
-    mr_json_name(&writer, "type");
-    mr_json_put_string(&writer, "array");
+    put_type(&writer, "array");
     mr_json_name(&writer, "minItems");
     mr_json_put_int(&writer, 1);
     mr_json_name(&writer, "maxItems");
     mr_json_put_int(&writer, single ? 1 : FORCED_CALLS_MAX);
     mr_json_name(&writer, "items");
     mr_json_begin_object(&writer);
-    mr_json_name(&writer, "anyOf");
-    enum mr_status status = put_calls(reader, &writer);
-    if (status != MR_OK) {
-        mr_json_writer_drop(&writer);
-        return status;
+    enum mr_status status = put_calls(&calls);
+    if (status == MR_OK) {
+        mr_json_end(&writer);
+        mr_json_end(&writer);
     }
-    mr_json_end(&writer);
-    mr_json_end(&writer);
-    status = mr_json_writer_take(&writer, &bytes, &length, &why);
-    if (status == MR_RECORD_TOO_LARGE)
-        return mr_fail(reader->err, MR_INVALID_REQUEST, "the schemas of tools are above %zu bytes",
-                       MR_CONSTRAINT_BYTES_MAX);
-    if (status != MR_OK) return mr_fail(reader->err, status, "%s", why.detail);
-    request->constraint.kind = MR_CONSTRAINT_JSON_SCHEMA;
-    status =
-        mr_request_copy_text(reader, (struct mr_text){bytes, length}, &request->constraint.text);
-    free(bytes);
-    return status;
+    return take_schema(&calls, status, MR_CONSTRAINT_JSON_SCHEMA);
 }
 
-/* Strict parameters are obeyed where the answer is constrained. */
-static enum mr_status warn_strict(struct mr_request_reader *reader)
+enum mr_status mr_request_constrain_calls(struct mr_request *request, enum mr_tool_format format,
+                                          struct mr_error *err)
 {
-    const struct mr_data *tools = &reader->request->chat.tools;
-    for (size_t i = 0; i < tools->list.count; i++) {
-        const struct mr_data *function = mr_data_get(&tools->list.items[i], "function");
-        const struct mr_data *strict = function ? mr_data_get(function, "strict") : NULL;
-        if (strict && strict->kind == MR_DATA_BOOL && strict->integer)
-            return mr_request_warn(reader,
-                                   "tools[%zu].function.strict has an effect with "
-                                   "tool_choice required or a named tool only",
-                                   i);
-    }
-    return MR_OK;
+    struct mr_json_writer writer;
+    bool whole = format == MR_TOOLS_LLAMA;
+    const struct call_schema calls = {request, &writer, "", whole ? "parameters" : "arguments",
+                                      err};
+    if (format != MR_TOOLS_HERMES && !whole)
+        return mr_fail(err, MR_UNSUPPORTED,
+                       "function.strict in tools cannot be guaranteed with tool_choice auto: this "
+                       "model writes calls in the format %s; give tool_choice required, a named "
+                       "tool, or no strict",
+                       format == MR_TOOLS_NONE ? "that is not known" : mr_tool_format_name(format));
+    if (request->constraint.kind != MR_CONSTRAINT_NONE)
+        return mr_fail(err, MR_INVALID_REQUEST,
+                       "function.strict in tools excludes response_format");
+    if (request->ignore_eos)
+        return mr_fail(err, MR_INVALID_REQUEST, "function.strict in tools excludes ignore_eos");
+    enum mr_constraint_kind many = whole ? MR_CONSTRAINT_WHOLE_CALLS : MR_CONSTRAINT_TAGGED_CALLS;
+    enum mr_constraint_kind one = whole ? MR_CONSTRAINT_WHOLE_CALL : MR_CONSTRAINT_TAGGED_CALL;
+    mr_json_writer_init(&writer, MR_CONSTRAINT_BYTES_MAX);
+    mr_json_begin_object(&writer);
+    enum mr_status status = put_calls(&calls);
+    if (status == MR_OK) mr_json_end(&writer);
+    return take_schema(&calls, status, request->tool_use.single ? one : many);
 }
 
 enum mr_status mr_request_check_tools(struct mr_request_reader *reader)
@@ -248,6 +299,8 @@ enum mr_status mr_request_check_tools(struct mr_request_reader *reader)
     if (!tools && forced)
         return mr_fail(reader->err, MR_INVALID_REQUEST, "tool_choice needs tools");
     if (!tools) use->choice = MR_TOOL_CHOICE_NONE;
-    if (forced) return constrain(reader);
-    return use->choice == MR_TOOL_CHOICE_AUTO ? warn_strict(reader) : MR_OK;
+    for (size_t i = 0; use->choice == MR_TOOL_CHOICE_AUTO && i < request->chat.tools.list.count;
+         i++)
+        use->strict |= is_strict(&request->chat.tools.list.items[i]);
+    return forced ? constrain(reader) : MR_OK;
 }

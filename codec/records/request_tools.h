@@ -3,7 +3,9 @@
  *
  * With tool_choice `required`, or a named tool, the answer is constrained to a JSON array of calls,
  * [{"name": …, "parameters": …}, …], whose parameters obey the schemas of the tools; vLLM does the
- * same. With `auto` the model is free, and its calls are found in its text (codec/tools).
+ * same. With `auto` the model is free, and its calls are found in its text (codec/tools). If a tool
+ * has function.strict then, the text is free up to where a call begins, and the call obeys: it
+ * names a tool, and the arguments of a strict tool obey its schema.
  *
  * Memory: the request's arena. Errors: MR_INVALID_REQUEST with the place in the request. */
 #ifndef MR_CODEC_RECORDS_REQUEST_TOOLS_H
@@ -15,5 +17,9 @@ mr_request_read mr_request_read_tool_choice, mr_request_read_parallel_calls;
 
 /* Called when all fields are read: checks the tools and sets request->constraint. */
 enum mr_status mr_request_check_tools(struct mr_request_reader *reader);
+/* Sets request->constraint for tool_use.strict. format: in which the model writes calls.
+ * MR_UNSUPPORTED for a format in which the beginning of a call cannot be told from text. */
+enum mr_status mr_request_constrain_calls(struct mr_request *request, enum mr_tool_format format,
+                                          struct mr_error *err);
 
 #endif

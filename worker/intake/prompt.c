@@ -2,6 +2,7 @@
 
 #include "codec/buffer.h"
 #include "codec/limits.h"
+#include "codec/records/request_tools.h"
 #include "codec/tokenizer/detokenizer.h"
 #include "worker/ticket/grammars.h"
 
@@ -204,20 +205,23 @@ static enum mr_status set_echoed(const struct mr_prompt *prompt, struct mr_reque
     return copy ? MR_OK : mr_fail(err, MR_RECORD_TOO_LARGE, "no room for the text of echo");
 }
 
-/* Sets how the tool calls in the answer are to be found. */
-static void set_tool_format(const struct mr_prompt *prompt, struct mr_request *request)
+/* Sets how the tool calls in the answer are to be found, and constrains strict ones. */
+static enum mr_status set_tool_format(const struct mr_prompt *prompt, struct mr_request *request,
+                                      struct mr_error *err)
 {
     static const char unknown[] =
         "tools: the format in which this model writes calls is not known; "
         "they stay in the text unless tool_choice is required";
     struct mr_tool_use *use = &request->tool_use;
     bool channels = prompt->tool_format == MR_TOOLS_HARMONY && use->separate_reasoning;
-    if (use->choice == MR_TOOL_CHOICE_NONE && !channels) return;
+    if (use->choice == MR_TOOL_CHOICE_NONE && !channels) return MR_OK;
     bool forced = use->choice == MR_TOOL_CHOICE_REQUIRED || use->choice == MR_TOOL_CHOICE_NAMED;
     use->format = forced ? MR_TOOLS_ARRAY : prompt->tool_format;
     if (mr_tool_format_has_control(use->format)) request->keep_special = true;
+    if (use->strict) return mr_request_constrain_calls(request, use->format, err);
     if (use->format == MR_TOOLS_NONE)
         mr_request_add_warning(request, (struct mr_text){unknown, sizeof unknown - 1});
+    return MR_OK;
 }
 
 /* Sets whether the prompt ends with <think>, so that the answer begins with reasoning. */
@@ -241,9 +245,8 @@ static enum mr_status find_opened(const struct mr_prompt *prompt, struct mr_requ
 enum mr_status mr_prompt_encode(struct mr_prompt *prompt, struct mr_request *request,
                                 uint64_t unix_seconds, struct mr_error *err)
 {
-    enum mr_status status = MR_OK;
-    set_tool_format(prompt, request);
-    if (request->constraint.kind != MR_CONSTRAINT_NONE && !request->grammar)
+    enum mr_status status = set_tool_format(prompt, request, err);
+    if (status == MR_OK && request->constraint.kind != MR_CONSTRAINT_NONE && !request->grammar)
         status = mr_grammars_get(prompt->grammars, &request->constraint, &request->grammar, err);
     if (status == MR_OK) status = encode_prompt(prompt, request, unix_seconds, err);
     if (status == MR_OK) status = find_opened(prompt, request, err);

@@ -92,15 +92,64 @@ static void required_calls_have_a_schema(void **state)
     mr_request_destroy(got.request);
 }
 
-static void strict_without_a_constraint_is_warned_of(void **state)
+static void strict_calls_are_constrained_where_they_begin(void **state)
 {
     (void)state;
+    const char *tools =
+        "{\"type\":\"function\",\"function\":{\"name\":\"f\",\"strict\":true,\"parameters\":"
+        "{\"type\":\"object\",\"additionalProperties\":false,\"required\":[\"n\"],\"properties\":"
+        "{\"n\":{\"$ref\":\"#/$defs/n\"}},\"$defs\":{\"n\":{\"type\":\"integer\"}}}}}," TOOL("g",
+                                                                                             "{}");
+    static const struct {
+        enum mr_tool_format format;
+        enum mr_constraint_kind kind;
+        const char *reference;
+    } cases[] = {
+        {MR_TOOLS_HERMES, MR_CONSTRAINT_TAGGED_CALL, "\"#/anyOf/0/properties/arguments/$defs/n\""},
+        {MR_TOOLS_LLAMA, MR_CONSTRAINT_WHOLE_CALL, "\"#/anyOf/0/properties/parameters/$defs/n\""}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct decoded got = with(tools, ",\"parallel_tool_calls\":false");
+        struct mr_request *request = got.request;
+        struct mr_error err = {.detail = ""};
+        struct mr_grammar *grammar;
+        assert_true(request->tool_use.strict);
+        assert_int_equal(request->constraint.kind, MR_CONSTRAINT_NONE);
+        assert_int_equal(mr_request_constrain_calls(request, cases[i].format, &err), MR_OK);
+        assert_int_equal(request->constraint.kind, cases[i].kind);
+        assert_non_null(strstr(request->constraint.text.bytes, cases[i].reference));
+        enum mr_status status = mr_constraint_compile(&grammar, &request->constraint, NULL, &err);
+        if (status != MR_OK) fail_msg("%s\n%s", err.detail, request->constraint.text.bytes);
+        mr_grammar_drop(grammar);
+        mr_request_destroy(request);
+    }
+}
+
+static void strict_is_refused_where_it_cannot_be_guaranteed(void **state)
+{
+    (void)state;
+    static const struct {
+        enum mr_tool_format format;
+        const char *more;
+        enum mr_status status;
+        const char *why;
+    } cases[] = {
+        {MR_TOOLS_MISTRAL, "", MR_UNSUPPORTED, "function.strict in tools cannot be guaranteed"},
+        {MR_TOOLS_NONE, "", MR_UNSUPPORTED, "give tool_choice required"},
+        {MR_TOOLS_HERMES, ",\"guided_regex\":\"a\"", MR_INVALID_REQUEST, "response_format"},
+        {MR_TOOLS_HERMES, "", MR_INVALID_REQUEST, "ignore_eos"},
+    };
     const char *strict = "{\"type\":\"function\",\"function\":{\"name\":\"f\",\"strict\":true}}";
-    struct decoded got = with(strict, "");
-    assert_int_equal(got.request->warning_count, 1);
-    mr_request_destroy(got.request);
-    got = with(strict, ",\"tool_choice\":\"required\"");
-    assert_int_equal(got.request->warning_count, 0);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct mr_error err = {.detail = ""};
+        struct decoded got = with(strict, cases[i].more);
+        got.request->ignore_eos = i == 3;
+        assert_int_equal(mr_request_constrain_calls(got.request, cases[i].format, &err),
+                         cases[i].status);
+        assert_non_null(strstr(err.detail, cases[i].why));
+        mr_request_destroy(got.request);
+    }
+    struct decoded got = with(strict, ",\"tool_choice\":\"required\"");
+    assert_false(got.request->tool_use.strict);
     mr_request_destroy(got.request);
 }
 
@@ -110,7 +159,8 @@ int main(void)
         cmocka_unit_test(the_model_chooses_unless_it_is_told),
         cmocka_unit_test(wrong_choices_are_refused),
         cmocka_unit_test(required_calls_have_a_schema),
-        cmocka_unit_test(strict_without_a_constraint_is_warned_of),
+        cmocka_unit_test(strict_calls_are_constrained_where_they_begin),
+        cmocka_unit_test(strict_is_refused_where_it_cannot_be_guaranteed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

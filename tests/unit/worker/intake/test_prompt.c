@@ -198,6 +198,69 @@ static void echo_keeps_the_text_that_the_answer_continues(void **state)
     close_rig(&rig);
 }
 
+static struct mr_data map_data(struct rig *rig, const char *name, struct mr_data value)
+{
+    struct mr_data_member *member = mr_arena_take(rig->request->arena, sizeof *member);
+    *member = (struct mr_data_member){text_of(name), value};
+    return (struct mr_data){.kind = MR_DATA_MAP, .map = {member, 1}};
+}
+
+/* Gives the request the tool f, which is strict. */
+static void add_strict_tool(struct rig *rig)
+{
+    struct mr_data_member *function = mr_arena_take_array(rig->request->arena, 2, sizeof *function);
+    struct mr_data *tool = mr_arena_take(rig->request->arena, sizeof *tool);
+    function[0] = (struct mr_data_member){text_of("name"), text_data("f")};
+    function[1] = (struct mr_data_member){text_of("strict"), {.kind = MR_DATA_BOOL, .integer = 1}};
+    struct mr_data map = {.kind = MR_DATA_MAP, .map = {function, 2}};
+    *tool = map_data(rig, "function", map);
+    rig->request->chat.tools = (struct mr_data){.kind = MR_DATA_LIST, .list = {tool, 1}};
+    rig->request->tool_use = (struct mr_tool_use){.choice = MR_TOOL_CHOICE_AUTO, .strict = true};
+}
+
+static void strict_calls_get_a_grammar_where_the_format_allows_it(void **state)
+{
+    (void)state;
+    struct rig rig;
+    open_rig(&rig, TEMPLATE "{# <tool_call> #}", 100);
+    add_message(&rig, "user", "hi");
+    add_strict_tool(&rig);
+    assert_tokens(&rig, "user:hi$A");
+    assert_int_equal(rig.request->tool_use.format, MR_TOOLS_HERMES);
+    assert_int_equal(rig.request->constraint.kind, MR_CONSTRAINT_TAGGED_CALLS);
+    assert_non_null(rig.request->grammar);
+    assert_int_equal(rig.request->warning_count, 0);
+    close_rig(&rig);
+    open_rig(&rig, TEMPLATE "{# [TOOL_CALLS] #}", 100);
+    add_message(&rig, "user", "hi");
+    add_strict_tool(&rig);
+    assert_refused(&rig, MR_UNSUPPORTED, "function.strict in tools");
+    close_rig(&rig);
+}
+
+static void a_prompt_that_opens_the_reasoning_is_noticed(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *prompt;
+        bool asked, opened;
+    } cases[] = {
+        {"why <think>\n", true, true}, {"why <think>\n", false, false}, {"<think>", true, true},
+        {"think>", true, false},       {"<think> or not", true, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct rig rig;
+        struct mr_error err = {0};
+        open_rig(&rig, "", 100);
+        rig.request->prompt = text_of(cases[i].prompt);
+        rig.request->tool_use.choice = MR_TOOL_CHOICE_NONE;
+        rig.request->tool_use.separate_reasoning = cases[i].asked;
+        assert_int_equal(mr_prompt_encode(rig.prompt, rig.request, 0, &err), MR_OK);
+        assert_int_equal(rig.request->tool_use.reasoning_opened, cases[i].opened);
+        close_rig(&rig);
+    }
+}
+
 static void what_cannot_be_a_prompt_is_refused(void **state)
 {
     (void)state;
@@ -238,6 +301,8 @@ int main(void)
         cmocka_unit_test(a_prompt_may_be_as_long_as_the_limit_and_no_longer),
         cmocka_unit_test(a_prompt_is_truncated_on_request),
         cmocka_unit_test(echo_keeps_the_text_that_the_answer_continues),
+        cmocka_unit_test(strict_calls_get_a_grammar_where_the_format_allows_it),
+        cmocka_unit_test(a_prompt_that_opens_the_reasoning_is_noticed),
         cmocka_unit_test(what_cannot_be_a_prompt_is_refused),
         cmocka_unit_test(a_template_that_does_not_compile_is_a_bad_file),
     };
