@@ -2,6 +2,7 @@
 
 #include "codec/wire/writer.h"
 #include "worker/base/clock.h"
+#include "worker/bench/bench_page.h"
 #include "worker/bench/bench_report.h"
 #include "worker/bench/bench_workload.h"
 #include "worker/client/client.h"
@@ -14,7 +15,8 @@
 #define SEND_TIMEOUT_MS 30000u
 #define POLL_MS         100u
 #define PROGRESS_NS     ((uint64_t)250000000)
-#define GAPS_MAX        ((size_t)8 << 20)
+#define GAPS_MAX        ((size_t)4 << 20)
+#define RATE_FIRST      1.0 /* of a sweep without --rate */
 
 /* Prompts contain only token ids below this number, which every model's vocabulary has. */
 #define VOCAB_SIZE 1024u
@@ -25,6 +27,7 @@ struct fleet {
     struct mr_client *client;
     struct mr_bench_tally *tally;
     struct mr_bench_workload workload;
+    struct mr_bench_results *results;
     char run[32]; /* prefix of every request id of this run */
     uint32_t *ids;
     uint32_t request_count, sent;
@@ -189,17 +192,37 @@ static enum mr_status begin(struct fleet *fleet, uint32_t request_count, const c
     return mr_bench_tally_create(&fleet->tally, request_count, gaps, err);
 }
 
+/* Adds the figures of the run that has ended. */
+static enum mr_status keep_run(struct fleet *fleet, struct mr_error *err)
+{
+    struct mr_bench_results *results = fleet->results;
+    struct mr_bench_run *run = &results->runs[results->run_count];
+    run->setting = (struct mr_bench_setting){fleet->config->concurrency, fleet->workload.rate,
+                                             fleet->config->stream};
+    mr_bench_tally_check(fleet->tally);
+    enum mr_status status = mr_bench_tally_figures(fleet->tally, &run->figures, err);
+    if (status == MR_OK)
+        status = mr_bench_tally_series(fleet->tally, run->points, MR_BENCH_POINTS, err);
+    if (status != MR_OK) return status;
+    run->met =
+        mr_bench_objectives_met(results->objectives, results->objective_count, &run->figures);
+    results->run_count++;
+    return MR_OK;
+}
+
 static enum mr_status report(const struct fleet *fleet, struct mr_error *err)
 {
-    struct mr_bench_figures figures;
-    struct mr_bench_setting setting = {fleet->config->concurrency, fleet->config->rate,
-                                       fleet->config->stream};
-    mr_bench_tally_check(fleet->tally);
-    enum mr_status status = mr_bench_tally_figures(fleet->tally, &figures, err);
-    if (status != MR_OK) return status;
-    mr_bench_report_print(&figures, &setting, fleet->options->table);
-    const char *path = fleet->config->output;
-    return path[0] ? mr_bench_report_write(&figures, &setting, path, err) : MR_OK;
+    const struct mr_config *config = fleet->config;
+    const struct mr_bench_results *results = fleet->results;
+    const struct mr_bench_run *run = mr_bench_results_best(results);
+    enum mr_status status = MR_OK;
+    mr_bench_report_print(&run->figures, &run->setting, fleet->options->table);
+    if (results->objective_count > 0)
+        mr_bench_report_print_objectives(results, fleet->options->table);
+    if (config->output[0]) status = mr_bench_report_write(results, config->output, err);
+    if (status == MR_OK && config->report[0])
+        status = mr_bench_page_write(results, config->report, err);
+    return status;
 }
 
 static enum mr_status warm_up(struct fleet *fleet, struct mr_error *err)
@@ -209,14 +232,63 @@ static enum mr_status warm_up(struct fleet *fleet, struct mr_error *err)
     return status == MR_OK ? run(fleet, err) : status;
 }
 
+/* One run; its figures are kept also when it timed out. */
 static enum mr_status measure(struct fleet *fleet, struct mr_error *err)
 {
     enum mr_status status = begin(fleet, fleet->config->requests, "bench", err);
     if (status != MR_OK) return status;
     status = run(fleet, err);
     if (status != MR_OK && status != MR_TIMEOUT) return status;
+    enum mr_status kept = keep_run(fleet, status == MR_OK ? err : NULL);
+    return status == MR_OK ? kept : status;
+}
+
+static enum mr_status sweep(struct fleet *fleet, struct mr_error *err)
+{
+    struct mr_bench_sweep search = {0};
+    double first = fleet->config->rate > 0 ? fleet->config->rate : RATE_FIRST, rate;
+    enum mr_status status = MR_OK;
+    fleet->results->sweep = true;
+    while (status == MR_OK && (rate = mr_bench_sweep_next(&search, first)) > 0) {
+        fleet->workload.rate = rate;
+        if (fleet->options->progress) fprintf(fleet->options->progress, "%.4g requests/s\n", rate);
+        status = measure(fleet, err);
+        if (status != MR_OK) break;
+        mr_bench_sweep_note(&search, rate, fleet->results->runs[fleet->results->run_count - 1].met);
+        fleet->results->highest_rate = search.good;
+    }
+    return status;
+}
+
+static enum mr_status measure_all(struct fleet *fleet, struct mr_error *err)
+{
+    enum mr_status status = fleet->config->sweep ? sweep(fleet, err) : measure(fleet, err);
+    if (fleet->results->run_count == 0) return status;
     enum mr_status reported = report(fleet, status == MR_OK ? err : NULL);
     return status == MR_OK ? reported : status;
+}
+
+static enum mr_status read_objectives(const struct mr_config *config,
+                                      struct mr_bench_results *results, struct mr_error *err)
+{
+    if (config->objectives.count > MR_BENCH_OBJECTIVES_MAX)
+        return mr_fail(err, MR_BAD_CONFIG, "at most %zu objectives", MR_BENCH_OBJECTIVES_MAX);
+    for (size_t i = 0; i < config->objectives.count; i++) {
+        struct mr_bench_objective *objective = &results->objectives[results->objective_count++];
+        enum mr_status status =
+            mr_bench_objective_parse(objective, config->objectives.values[i], err);
+        if (status != MR_OK) return status;
+        if (!config->stream && mr_bench_objective_needs_stream(objective))
+            return mr_fail(err, MR_BAD_CONFIG,
+                           "objective %s is measured by token records: leave out --no-stream",
+                           objective->figure);
+    }
+    if (config->sweep && results->objective_count == 0)
+        return mr_fail(err, MR_BAD_CONFIG, "--sweep needs an --objective");
+    if (config->sweep && config->concurrency > 0)
+        return mr_fail(err, MR_BAD_CONFIG,
+                       "--sweep cannot be combined with --concurrency, which limits the rate");
+    return MR_OK;
 }
 
 enum mr_status mr_bench_fleet(const struct mr_bench_fleet_options *options, struct mr_error *err)
@@ -230,18 +302,23 @@ enum mr_status mr_bench_fleet(const struct mr_bench_fleet_options *options, stru
                                                 .rate = config->rate};
     if (config->timeout_ns > 0) fleet.give_up_ns = mr_clock_ns() + config->timeout_ns;
     uint32_t longest = mr_bench_workload_prompt_tokens_max(&fleet.workload);
+    fleet.results = calloc(1, sizeof *fleet.results);
     fleet.ids = calloc(longest, sizeof *fleet.ids);
-    if (!fleet.ids) return mr_fail(err, MR_NOMEM, "no memory for a prompt of %u ids", longest);
+    enum mr_status status = MR_OK;
+    if (!fleet.ids || !fleet.results)
+        status = mr_fail(err, MR_NOMEM, "no memory for a prompt of %u ids", longest);
+    if (status == MR_OK) status = read_objectives(config, fleet.results, err);
     struct mr_client_options client = {.config = config,
                                        .brokers = options->brokers,
                                        .reads = true,
-                                       .creates = true,
+                                       .requests = true,
                                        .timeout_ms = OPEN_TIMEOUT_MS};
-    enum mr_status status = mr_client_open(&fleet.client, &client, err);
+    if (status == MR_OK) status = mr_client_open(&fleet.client, &client, err);
     if (status == MR_OK) status = warm_up(&fleet, err);
-    if (status == MR_OK) status = measure(&fleet, err);
+    if (status == MR_OK) status = measure_all(&fleet, err);
     mr_client_close(fleet.client);
     mr_bench_tally_destroy(fleet.tally);
+    free(fleet.results);
     free(fleet.ids);
     return status;
 }

@@ -1,7 +1,8 @@
 /* bench_fleet - measures a running fleet through Kafka as a producer would: publishes requests with
  * random prompts at their arrival times, reads token records and results, prints the figures. The
  * arrivals are an open loop: a slow fleet does not delay further requests, unless --concurrency
- * limits them.
+ * limits them. The topics must exist: a benchmark creates none. With --sweep it runs at several
+ * rates and finds the highest one that meets the objectives.
  *
  * Owner:  one thread. Memory: bounded by --requests and --output-tokens, at most 64 MiB for gaps
  * between token records.

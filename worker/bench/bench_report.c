@@ -69,6 +69,37 @@ void mr_bench_report_print(const struct mr_bench_figures *figures,
     print_headline(out, "", '=');
 }
 
+static void print_sweep(const struct mr_bench_results *results, FILE *out)
+{
+    for (size_t i = 0; i < results->run_count; i++) {
+        const struct mr_bench_run *run = &results->runs[i];
+        fprintf(out, "%10.4g requests/s: %9.1f tok/s, P99 TTFT %.1f ms, P99 ITL %.1f ms: %s\n",
+                run->setting.rate, run->figures.output_throughput, run->figures.ttft_ms.p99,
+                run->figures.itl_ms.p99, run->met ? "met" : "missed");
+    }
+    if (results->highest_rate > 0)
+        print_number(out, "Highest rate that meets them (RPS):", results->highest_rate);
+    else
+        fputs("No rate that was tried meets the objectives.\n", out);
+}
+
+void mr_bench_report_print_objectives(const struct mr_bench_results *results, FILE *out)
+{
+    const struct mr_bench_figures *figures = &mr_bench_results_best(results)->figures;
+    for (size_t i = 0; i < results->objective_count; i++) {
+        const struct mr_bench_objective *objective = &results->objectives[i];
+        double ms = 0;
+        bool known = mr_bench_objective_value(objective, figures, &ms);
+        char label[64];
+        snprintf(label, sizeof label, "Objective %s %s <= %.6g ms:", objective->figure,
+                 objective->statistic, objective->limit_ms);
+        fprintf(out, "%-40s %.2f, %s\n", label, ms,
+                known && ms <= objective->limit_ms ? "met" : "missed");
+    }
+    if (results->sweep) print_sweep(results, out);
+    print_headline(out, "", '=');
+}
+
 static void put_number(struct mr_json_writer *json, const char *name, double value)
 {
     mr_json_name(json, name);
@@ -113,13 +144,35 @@ static void put_setting(struct mr_json_writer *json, const struct mr_bench_setti
     }
 }
 
-static void put_figures(struct mr_json_writer *json, const struct mr_bench_figures *figures,
-                        const struct mr_bench_setting *setting)
+static void put_objectives(struct mr_json_writer *json, const struct mr_bench_results *results,
+                           const struct mr_bench_figures *figures)
 {
-    mr_json_begin_object(json);
-    mr_json_name(json, "program");
-    mr_json_put_string(json, "millrace " MR_VERSION);
-    put_setting(json, setting);
+    mr_json_name(json, "objectives");
+    mr_json_begin_array(json);
+    for (size_t i = 0; i < results->objective_count; i++) {
+        const struct mr_bench_objective *objective = &results->objectives[i];
+        double ms = 0;
+        bool known = mr_bench_objective_value(objective, figures, &ms);
+        mr_json_begin_object(json);
+        mr_json_name(json, "figure");
+        mr_json_put_string(json, objective->figure);
+        mr_json_name(json, "statistic");
+        mr_json_put_string(json, objective->statistic);
+        put_number(json, "limit_ms", objective->limit_ms);
+        if (known) put_number(json, "measured_ms", ms);
+        mr_json_name(json, "met");
+        mr_json_put_bool(json, known && ms <= objective->limit_ms);
+        mr_json_end(json);
+    }
+    mr_json_end(json);
+}
+
+/* The members of one run, into an object that is open. */
+static void put_run(struct mr_json_writer *json, const struct mr_bench_results *results,
+                    const struct mr_bench_run *run)
+{
+    const struct mr_bench_figures *figures = &run->figures;
+    put_setting(json, &run->setting);
     put_count(json, "completed", figures->completed);
     put_count(json, "failed", figures->failed);
     put_number(json, "duration", figures->duration_s);
@@ -138,18 +191,37 @@ static void put_figures(struct mr_json_writer *json, const struct mr_bench_figur
     put_summary(json, "prefill", &figures->prefill_ms);
     put_summary(json, "worker_itl_max", &figures->worker_itl_max_ms);
     put_count(json, "itl_left_out", figures->gaps_left_out);
+    if (results->objective_count > 0) put_objectives(json, results, figures);
+}
+
+static void put_results(struct mr_json_writer *json, const struct mr_bench_results *results)
+{
+    mr_json_begin_object(json);
+    mr_json_name(json, "program");
+    mr_json_put_string(json, "millrace " MR_VERSION);
+    if (results->sweep) put_number(json, "highest_rate", results->highest_rate);
+    put_run(json, results, mr_bench_results_best(results));
+    if (results->sweep) {
+        mr_json_name(json, "runs");
+        mr_json_begin_array(json);
+        for (size_t i = 0; i < results->run_count; i++) {
+            mr_json_begin_object(json);
+            put_run(json, results, &results->runs[i]);
+            mr_json_end(json);
+        }
+        mr_json_end(json);
+    }
     mr_json_end(json);
 }
 
-enum mr_status mr_bench_report_write(const struct mr_bench_figures *figures,
-                                     const struct mr_bench_setting *setting, const char *path,
+enum mr_status mr_bench_report_write(const struct mr_bench_results *results, const char *path,
                                      struct mr_error *err)
 {
     struct mr_json_writer json;
     char *text = NULL;
     size_t length = 0;
     mr_json_writer_init(&json, JSON_BYTES_MAX);
-    put_figures(&json, figures, setting);
+    put_results(&json, results);
     enum mr_status status = mr_json_writer_take(&json, &text, &length, err);
     if (status != MR_OK) return status;
     FILE *file = fopen(path, "w");

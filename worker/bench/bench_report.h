@@ -7,21 +7,18 @@
 #ifndef MR_WORKER_BENCH_BENCH_REPORT_H
 #define MR_WORKER_BENCH_BENCH_REPORT_H
 
-#include "worker/bench/bench_tally.h"
+#include "worker/bench/bench_results.h"
 
 #include <stdio.h>
 
-/* The settings of a run, for its report. */
-struct mr_bench_setting {
-    uint32_t concurrency; /* most requests in flight; 0: no limit */
-    double rate;          /* requests sent per second; 0: all at once */
-    bool stream; /* false: the workers write no token records, so token times are unknown */
-};
-
 void mr_bench_report_print(const struct mr_bench_figures *figures,
                            const struct mr_bench_setting *setting, FILE *out);
-enum mr_status mr_bench_report_write(const struct mr_bench_figures *figures,
-                                     const struct mr_bench_setting *setting, const char *path,
+/* Prints each objective with what was measured; of a sweep: a line for each run, and the highest
+ * rate. */
+void mr_bench_report_print_objectives(const struct mr_bench_results *results, FILE *out);
+/* Writes one run as an object with its figures, a sweep as an object with the figures of the run
+ * with the highest rate that met the objectives, and all `runs`. */
+enum mr_status mr_bench_report_write(const struct mr_bench_results *results, const char *path,
                                      struct mr_error *err);
 
 #endif

@@ -12,6 +12,7 @@ enum state { NOT_SENT, IN_FLIGHT, FINISHED, FAILED };
 struct progress {
     enum state state;
     uint32_t attempt, tokens; /* tokens: number of tokens in the token records of this attempt */
+    uint32_t first_tokens;    /* tokens of the first token record */
     uint32_t prompt_tokens, completion_tokens;
     /* times of sending, of the first and last token record, and of the result */
     uint64_t sent_ns, first_ns, last_ns, end_ns;
@@ -19,8 +20,8 @@ struct progress {
 };
 
 struct gap {
-    uint32_t number;
-    float ms;
+    uint32_t number, tokens; /* request; tokens of the record that ends the gap */
+    float ms, end_s;         /* end_s: from the first request on */
 };
 
 struct mr_bench_tally {
@@ -93,13 +94,19 @@ static void count_tokens(struct mr_bench_tally *tally, size_t count, uint64_t no
         tally->second_tokens_max = tally->second_tokens;
 }
 
-static void keep_gap(struct mr_bench_tally *tally, uint32_t number, uint64_t gap_ns)
+static void keep_gap(struct mr_bench_tally *tally, uint32_t number, uint32_t tokens,
+                     uint64_t now_ns)
 {
+    uint64_t gap_ns = now_ns - tally->requests[number].last_ns;
     if (tally->gap_count == tally->gaps_max) {
         tally->gaps_left_out++;
         return;
     }
-    tally->gaps[tally->gap_count++] = (struct gap){number, (float)((double)gap_ns / 1e6)};
+    tally->gaps[tally->gap_count++] =
+        (struct gap){.number = number,
+                     .tokens = tokens,
+                     .ms = (float)((double)gap_ns / 1e6),
+                     .end_s = (float)((double)(now_ns - tally->begin_ns) / 1e9)};
 }
 
 void mr_bench_tally_tokens(struct mr_bench_tally *tally, uint32_t number,
@@ -112,9 +119,10 @@ void mr_bench_tally_tokens(struct mr_bench_tally *tally, uint32_t number,
         progress->tokens = record->index;
     }
     if (progress->first_ns) {
-        keep_gap(tally, number, now_ns - progress->last_ns);
+        keep_gap(tally, number, (uint32_t)record->token_count, now_ns);
     } else {
         progress->first_ns = now_ns;
+        progress->first_tokens = (uint32_t)record->token_count;
     }
     progress->last_ns = now_ns;
     progress->tokens += (uint32_t)record->token_count;
@@ -316,6 +324,90 @@ enum mr_status mr_bench_tally_figures(const struct mr_bench_tally *tally,
     out->prefill_ms = summarize_requests(tally, prefill, values);
     out->worker_itl_max_ms = summarize_requests(tally, worker_itl_max, values);
     out->itl_ms = summarize_gaps(tally, values);
+    free(values);
+    return MR_OK;
+}
+
+/* ---- the series ---- */
+
+struct interval {
+    double begin_s, end_s;
+};
+
+static bool has(const struct interval *interval, double at_s)
+{
+    return at_s >= interval->begin_s && at_s < interval->end_s;
+}
+
+static double since_begin_s(const struct mr_bench_tally *tally, uint64_t at_ns)
+{
+    return (double)(at_ns - tally->begin_ns) / 1e9;
+}
+
+/* Requests, first tokens and those in flight; values: room for a time of each request. */
+static void add_requests(const struct mr_bench_tally *tally, const struct interval *interval,
+                         struct mr_bench_point *point, double *values)
+{
+    size_t count = 0;
+    for (uint32_t i = 0; i < tally->request_count; i++) {
+        const struct progress *progress = &tally->requests[i];
+        if (progress->state != FINISHED) continue;
+        double end_s = since_begin_s(tally, progress->end_ns);
+        if (has(interval, end_s)) point->requests_per_s++;
+        if (progress->first_ns == 0 && has(interval, end_s))
+            point->output_tokens_per_s += progress->completion_tokens;
+        if (since_begin_s(tally, progress->sent_ns) <= point->at_s && end_s > point->at_s)
+            point->in_flight++;
+        if (progress->first_ns == 0 || !has(interval, since_begin_s(tally, progress->first_ns)))
+            continue;
+        point->output_tokens_per_s += progress->first_tokens;
+        values[count++] = ms_between(progress->sent_ns, progress->first_ns);
+    }
+    struct mr_bench_summary ttft = mr_bench_summarize(values, count);
+    point->ttft_median_ms = count ? ttft.median : (double)NAN;
+    point->ttft_p90_ms = count ? ttft.p90 : (double)NAN;
+    point->ttft_p99_ms = count ? ttft.p99 : (double)NAN;
+}
+
+/* *next: the first gap that is not in an earlier interval; gaps are in the order of their ends. */
+static void add_gaps(const struct mr_bench_tally *tally, const struct interval *interval,
+                     size_t *next, struct mr_bench_point *point, double *values)
+{
+    size_t count = 0;
+    for (; *next < tally->gap_count && (double)tally->gaps[*next].end_s < interval->end_s;
+         ++*next) {
+        const struct gap *gap = &tally->gaps[*next];
+        if (tally->requests[gap->number].state != FINISHED) continue;
+        point->output_tokens_per_s += gap->tokens;
+        values[count++] = (double)gap->ms;
+    }
+    struct mr_bench_summary itl = mr_bench_summarize(values, count);
+    point->itl_median_ms = count ? itl.median : (double)NAN;
+    point->itl_p90_ms = count ? itl.p90 : (double)NAN;
+    point->itl_p99_ms = count ? itl.p99 : (double)NAN;
+}
+
+enum mr_status mr_bench_tally_series(const struct mr_bench_tally *tally,
+                                     struct mr_bench_point *points, size_t count,
+                                     struct mr_error *err)
+{
+    size_t most = tally->gap_count > tally->request_count ? tally->gap_count : tally->request_count;
+    double *values = calloc(most + 1, sizeof *values);
+    if (!values) return mr_fail(err, MR_NOMEM, "no memory to sort %zu times", most);
+    /* a little longer than the run, whose last result is then in the last interval */
+    double length_s =
+        since_begin_s(tally, tally->end_ns > tally->begin_ns ? tally->end_ns : tally->begin_ns) *
+            1.000001 / (double)count +
+        1e-9;
+    size_t next = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct interval interval = {(double)i * length_s, (double)(i + 1) * length_s};
+        points[i] = (struct mr_bench_point){.at_s = interval.begin_s + length_s / 2};
+        add_requests(tally, &interval, &points[i], values);
+        add_gaps(tally, &interval, &next, &points[i], values);
+        points[i].output_tokens_per_s /= length_s;
+        points[i].requests_per_s /= length_s;
+    }
     free(values);
     return MR_OK;
 }

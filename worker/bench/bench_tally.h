@@ -5,9 +5,11 @@
  * time between two token records of a request. TPOT: time after the first token divided by the
  * number of further tokens. Only successful requests count.
  *
- * Owner:  one thread. Memory: allocated in _create; gaps beyond gaps_max are counted but not
- * stored. Errors: MR_NOMEM. Ignored are records of unknown requests, duplicates, and records of an
- * attempt when records of a later attempt at the same request have been seen. */
+ * A series divides a run into equal intervals, for charts over time.
+ *
+ * Owner:  one thread. Memory: allocated in _create, 16 bytes a gap; gaps beyond gaps_max are
+ * counted but not stored. Errors: MR_NOMEM. Ignored are records of unknown requests, duplicates,
+ * and records of an attempt when records of a later attempt at the same request have been seen. */
 #ifndef MR_WORKER_BENCH_BENCH_TALLY_H
 #define MR_WORKER_BENCH_BENCH_TALLY_H
 
@@ -29,6 +31,14 @@ struct mr_bench_figures {
     struct mr_bench_summary queue_ms, prefill_ms, worker_itl_max_ms;
     /* gaps between token records beyond gaps_max: counted, but not stored */
     uint64_t gaps_left_out;
+};
+
+/* One interval of a run. A time is NaN where no value was measured in the interval. */
+struct mr_bench_point {
+    double at_s; /* middle of the interval, from the first request on */
+    double output_tokens_per_s, requests_per_s, in_flight;
+    double ttft_median_ms, ttft_p90_ms, ttft_p99_ms; /* of the first tokens in the interval */
+    double itl_median_ms, itl_p90_ms, itl_p99_ms;    /* of the gaps that end in the interval */
 };
 
 struct mr_bench_tally;
@@ -53,6 +63,12 @@ uint64_t mr_bench_tally_tokens_seen(const struct mr_bench_tally *tally);
 /* Computes all figures; requests without a result count as failed. Returns MR_OK or MR_NOMEM. */
 enum mr_status mr_bench_tally_figures(const struct mr_bench_tally *tally,
                                       struct mr_bench_figures *out, struct mr_error *err);
+
+/* Fills points[count] with the intervals of the run. Only successful requests count. Tokens count
+ * when their record arrives, without token records when the result does. MR_OK or MR_NOMEM. */
+enum mr_status mr_bench_tally_series(const struct mr_bench_tally *tally,
+                                     struct mr_bench_point *points, size_t count,
+                                     struct mr_error *err);
 
 /* Sorts values and summarizes them. Percentiles are interpolated linearly, as numpy does. */
 struct mr_bench_summary mr_bench_summarize(double *values, size_t count);

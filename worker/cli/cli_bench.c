@@ -1,6 +1,7 @@
 /* millrace bench: measures a running fleet through Kafka; with --engine or --cache the engine in
- * this process, without Kafka. */
+ * this process, without Kafka; with --compare nothing: it compares what two runs have written. */
 #include "worker/bench/bench_cache.h"
+#include "worker/bench/bench_compare.h"
 #include "worker/bench/bench_engine.h"
 #include "worker/bench/bench_fleet.h"
 #include "worker/cli/cli.h"
@@ -31,7 +32,8 @@ int mr_cli_bench(const struct mr_config *config, struct mr_log *log)
 {
     (void)log;
     struct mr_error err = {0};
-    enum mr_status status = config->cache    ? mr_bench_cache(config, stdout, &err)
+    enum mr_status status = config->compare  ? mr_bench_compare(config, stdout, &err)
+                            : config->cache  ? mr_bench_cache(config, stdout, &err)
                             : config->engine ? mr_bench_engine(config, stdout, &err)
                                              : measure_fleet(config, &err);
     return status == MR_OK ? MR_EXIT_DONE : mr_cli_fail(&err);

@@ -121,9 +121,12 @@ struct mr_config {
     uint32_t requests_partitions, replicas; /* of topics that are created; replicas 0: default */
     uint64_t interval_ns;                   /* top */
     bool cache, engine, mix;                /* bench: --cache, --engine, --mix */
-    const char *output, *chat;      /* bench: file for the results; tokenize: with a record */
-    uint32_t requests, concurrency; /* bench: number of requests; most in flight */
-    const char *replay_to;          /* replay: topic; "": where a record came from */
+    bool sweep, compare;                    /* bench: --sweep, --compare */
+    struct mr_text_list objectives;         /* bench: FIGURE-STATISTIC=TIME each */
+    const char *output, *report;            /* bench: files for the results as JSON and as a page */
+    const char *chat;                       /* tokenize: file with a record */
+    uint32_t requests, concurrency;         /* bench: number of requests; most in flight */
+    const char *replay_to;                  /* replay: topic; "": where a record came from */
     uint64_t replay_since_ns, replay_until_ns; /* replay: age of the records; 0: no limit */
     double replay_speed;                       /* replay: 1: original pace; 0: all at once */
     bool dry_run, once;                        /* replay; top */

@@ -302,12 +302,15 @@ static enum mr_status check_needs(const struct mr_config *config, struct mr_erro
     bool bench = config->command == MR_COMMAND_BENCH;
     bool alone = config->engine || config->cache;
     bool model = need_model >> config->command & 1u || (bench && alone);
-    bool brokers = need_brokers >> config->command & 1u || (bench && !alone);
+    bool brokers = need_brokers >> config->command & 1u || (bench && !alone && !config->compare);
     const struct mr_command_entry *command = &mr_commands[config->command];
     if (model && !config->model[0])
         return mr_fail(err, MR_BAD_CONFIG, "%s needs --model PATH", command->name);
     if (brokers && !config->brokers[0])
         return mr_fail(err, MR_BAD_CONFIG, "%s needs --brokers HOST:PORT", command->name);
+    if (bench && config->argument_count != (config->compare ? 2 : 0))
+        return mr_fail(err, MR_BAD_CONFIG,
+                       "bench takes two files with --compare, and no argument without it");
     return mr_config_check_arguments(config, err);
 }
 

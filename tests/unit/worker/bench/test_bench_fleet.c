@@ -2,13 +2,16 @@
 
 #include "codec/records/result.h"
 #include "tests/unit/worker/producing.h"
+#include "worker/bench/bench_results.h"
 #include "worker/config/options.h"
+#include "worker/kafka/kafka_admin.h"
 #include "worker/kafka/kafka_reader.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Answers every request with two token records and a result. */
 struct answering {
@@ -206,10 +209,95 @@ static void without_answers_it_times_out_and_prints_its_figures(void **state)
     struct mr_error err = {0};
     char *table = NULL;
     open_broker(&answering.broker);
+    add_topic(&answering.broker, "b.requests", 2);
+    add_topic(&answering.broker, "b.tokens", 2);
+    add_topic(&answering.broker, "b.results", 2);
     assert_int_equal(bench(&answering, flags, 5, &table, &err), MR_TIMEOUT);
     close_broker(&answering.broker);
     assert_has(err.detail, "0 of 2 requests");
     assert_has(table, "Failed requests:                         2 ");
+    free(table);
+}
+
+static void no_topic_is_created(void **state)
+{
+    (void)state;
+    static const char *const flags[] = {"--requests=2", "--timeout=10s"};
+    struct answering answering = {0};
+    struct mr_error err = {0};
+    struct mr_kafka_admin *admin = NULL;
+    char *table = NULL;
+    uint32_t count = 1;
+    open_broker(&answering.broker);
+    assert_true(bench(&answering, flags, 2, &table, &err) != MR_OK);
+    assert_has(err.detail, "b.");
+    assert_int_equal(mr_kafka_admin_open(&admin, &answering.broker.kafka, &err), MR_OK);
+    assert_int_equal(mr_kafka_admin_partitions(admin, "b.requests", 10000, &count, &err), MR_OK);
+    assert_int_equal(count, 0);
+    mr_kafka_admin_close(admin);
+    close_broker(&answering.broker);
+    free(table);
+}
+
+static void a_sweep_doubles_the_rate_and_reports_each_run(void **state)
+{
+    (void)state;
+    char page[] = "/tmp/mr-page-XXXXXX", flag[64];
+    close(mkstemp(page));
+    snprintf(flag, sizeof flag, "--report=%s", page);
+    /* a limit that no run can miss, and then one that no run can meet */
+    const char *flags[] = {"--requests=1",
+                           "--prompt-tokens=8",
+                           "--output-tokens=2",
+                           "--warmup=0",
+                           "--timeout=60s",
+                           "--rate=100000",
+                           "--objective=e2el-max=1h",
+                           "--sweep",
+                           flag};
+    struct answering answering;
+    struct mr_error err = {0};
+    char *table = NULL;
+    start(&answering, MR_FINISH_LENGTH);
+    enum mr_status status = bench(&answering, flags, 9, &table, &err);
+    if (status != MR_OK) fail_msg("%s", err.detail);
+    assert_has(table, "     1e+05 requests/s: ");
+    assert_has(table, "     2e+05 requests/s: ");
+    free(table);
+    flags[6] = "--objective=ttft-max=1us";
+    status = bench(&answering, flags, 9, &table, &err);
+    if (status != MR_OK) fail_msg("%s", err.detail);
+    finish(&answering);
+    assert_int_equal(answering.answered, 2 * MR_BENCH_SWEEP_MAX);
+    assert_has(table, "     5e+04 requests/s: ");
+    assert_has(table, "No rate that was tried meets the objectives.");
+    free(table);
+    FILE *file = fopen(page, "r");
+    assert_non_null(file);
+    char text[512];
+    assert_non_null(fgets(text, sizeof text, file));
+    assert_has(text, "<!doctype html>");
+    fclose(file);
+    unlink(page);
+}
+
+static void objectives_that_cannot_be_measured_are_refused(void **state)
+{
+    (void)state;
+    static const char *const no_stream[] = {"--objective=ttft-p99=1s", "--no-stream"};
+    static const char *const none[] = {"--sweep"};
+    static const char *const malformed[] = {"--objective=ttft-p98=1s"};
+    struct answering answering = {.broker.kafka.brokers = "127.0.0.1:1"};
+    struct mr_error err = {0};
+    char *table = NULL;
+    assert_int_equal(bench(&answering, no_stream, 2, &table, &err), MR_BAD_CONFIG);
+    assert_has(err.detail, "--no-stream");
+    free(table);
+    assert_int_equal(bench(&answering, none, 1, &table, &err), MR_BAD_CONFIG);
+    assert_has(err.detail, "--objective");
+    free(table);
+    assert_int_equal(bench(&answering, malformed, 1, &table, &err), MR_BAD_CONFIG);
+    assert_has(err.detail, "ttft-p98=1s");
     free(table);
 }
 
@@ -220,6 +308,9 @@ int main(void)
         cmocka_unit_test(concurrency_limits_the_requests_in_flight),
         cmocka_unit_test(rejected_requests_count_as_failed),
         cmocka_unit_test(without_answers_it_times_out_and_prints_its_figures),
+        cmocka_unit_test(no_topic_is_created),
+        cmocka_unit_test(a_sweep_doubles_the_rate_and_reports_each_run),
+        cmocka_unit_test(objectives_that_cannot_be_measured_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

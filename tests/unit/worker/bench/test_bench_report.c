@@ -88,14 +88,23 @@ static double number_in(struct mr_value root, const char *name)
     return mr_value_number(value);
 }
 
+static struct mr_bench_results *one_run(void)
+{
+    struct mr_bench_results *results = calloc(1, sizeof *results);
+    assert_non_null(results);
+    results->run_count = 1;
+    results->runs[0] = (struct mr_bench_run){.setting = {.stream = true}, .figures = example()};
+    return results;
+}
+
 static void the_file_is_one_json_object_with_the_same_figures(void **state)
 {
     (void)state;
     char path[] = "/tmp/mr-bench-XXXXXX", text[8192];
     close(mkstemp(path));
-    struct mr_bench_figures figures = example();
-    struct mr_bench_setting setting = {.stream = true};
-    assert_int_equal(mr_bench_report_write(&figures, &setting, path, NULL), MR_OK);
+    struct mr_bench_results *results = one_run();
+    assert_int_equal(mr_bench_report_write(results, path, NULL), MR_OK);
+    free(results);
     FILE *file = fopen(path, "r");
     assert_non_null(file);
     size_t length = fread(text, 1, sizeof text, file);
@@ -115,12 +124,39 @@ static void the_file_is_one_json_object_with_the_same_figures(void **state)
 static void a_file_that_cannot_be_written_is_an_error(void **state)
 {
     (void)state;
-    struct mr_bench_figures figures = example();
-    struct mr_bench_setting setting = {.stream = true};
+    struct mr_bench_results *results = one_run();
     struct mr_error err = {0};
-    assert_int_equal(mr_bench_report_write(&figures, &setting, "/nowhere/at/all", &err),
-                     MR_BAD_CONFIG);
+    assert_int_equal(mr_bench_report_write(results, "/nowhere/at/all", &err), MR_BAD_CONFIG);
+    free(results);
     assert_non_null(strstr(err.detail, "/nowhere/at/all"));
+}
+
+static void a_sweep_prints_its_runs_and_the_highest_rate_that_meets_the_objectives(void **state)
+{
+    (void)state;
+    char *text = NULL;
+    size_t length = 0;
+    struct mr_bench_results *results = one_run();
+    results->objectives[results->objective_count++] =
+        (struct mr_bench_objective){"ttft", "p99", 40};
+    results->sweep = true;
+    results->runs[0].setting.rate = 4;
+    results->runs[0].met = true;
+    results->runs[1] = results->runs[0];
+    results->runs[1].setting.rate = 8;
+    results->runs[1].figures.ttft_ms.p99 = 55;
+    results->runs[1].met = false;
+    results->run_count = 2;
+    results->highest_rate = 4;
+    FILE *out = open_memstream(&text, &length);
+    mr_bench_report_print_objectives(results, out);
+    fclose(out);
+    assert_has(text, "Objective ttft p99 <= 40 ms:             30.00, met\n");
+    assert_has(text, "         4 requests/s:     633.6 tok/s, P99 TTFT 30.0 ms");
+    assert_has(text, "         8 requests/s:     633.6 tok/s, P99 TTFT 55.0 ms");
+    assert_has(text, "Highest rate that meets them (RPS):      4.00 ");
+    free(text);
+    free(results);
 }
 
 int main(void)
@@ -130,6 +166,7 @@ int main(void)
         cmocka_unit_test(settings_and_figures_without_values_are_left_out),
         cmocka_unit_test(the_file_is_one_json_object_with_the_same_figures),
         cmocka_unit_test(a_file_that_cannot_be_written_is_an_error),
+        cmocka_unit_test(a_sweep_prints_its_runs_and_the_highest_rate_that_meets_the_objectives),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

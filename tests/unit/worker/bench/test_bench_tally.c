@@ -1,5 +1,6 @@
 #include "worker/bench/bench_tally.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -153,6 +154,30 @@ static void gaps_beyond_the_maximum_are_counted_and_not_stored(void **state)
     assert_true(figures.itl_ms.count == 1 && figures.gaps_left_out == 2);
 }
 
+static void a_series_divides_the_run_into_equal_intervals(void **state)
+{
+    (void)state;
+    struct mr_bench_tally *tally = make(2, 16);
+    struct mr_bench_point points[2];
+    mr_bench_tally_sent(tally, 0, 1000 * MS);
+    mr_bench_tally_sent(tally, 1, 1000 * MS);
+    tokens(tally, 0, 1, 1, 1200 * MS);
+    tokens(tally, 0, 1, 2, 1300 * MS);
+    tokens(tally, 1, 1, 1, 1700 * MS);
+    result(tally, 0, MR_FINISH_LENGTH, 1400 * MS);
+    result(tally, 1, MR_FINISH_LENGTH, 2000 * MS);
+    assert_int_equal(mr_bench_tally_series(tally, points, 2, NULL), MR_OK);
+    assert_true(fabs(points[0].at_s - 0.25) < 1e-3 && fabs(points[1].at_s - 0.75) < 1e-3);
+    assert_true(fabs(points[0].output_tokens_per_s - 6) < 1e-3); /* three in half a second */
+    assert_true(fabs(points[1].output_tokens_per_s - 2) < 1e-3);
+    assert_true(fabs(points[0].requests_per_s - 2) < 1e-3);
+    assert_true(fabs(points[1].requests_per_s - 2) < 1e-3);
+    assert_true(points[0].in_flight == 2 && points[1].in_flight == 1);
+    assert_true(near(points[0].ttft_median_ms, 200) && near(points[1].ttft_p99_ms, 700));
+    assert_true(fabs(points[0].itl_p99_ms - 100) < 0.01 && isnan(points[1].itl_median_ms));
+    mr_bench_tally_destroy(tally);
+}
+
 static void a_request_is_sent_once_only(void **state)
 {
     (void)state;
@@ -173,6 +198,7 @@ int main(void)
         cmocka_unit_test(duplicate_late_and_unknown_records_are_ignored),
         cmocka_unit_test(a_higher_attempt_restarts_the_count_and_a_lower_one_is_stale),
         cmocka_unit_test(gaps_beyond_the_maximum_are_counted_and_not_stored),
+        cmocka_unit_test(a_series_divides_the_run_into_equal_intervals),
         cmocka_unit_test(a_request_is_sent_once_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
