@@ -1,6 +1,7 @@
 #include "ops/backends.h"
 
 #include "ops/cpu_backend/cpu_backend.h"
+#include "ops/cuda/kernel_table.h"
 #include "ops/torch/torch_backend.h"
 
 #include <string.h>
@@ -29,4 +30,13 @@ enum mr_status mr_backends_find(const struct mr_backend **out, const char *name,
                        mr_number_name(number));
     *out = found;
     return MR_OK;
+}
+
+const struct mr_cuda_kernels *mr_backends_cuda_kernels(void)
+{
+#ifdef MR_CUDA
+    return &mr_cuda_kernels;
+#else
+    return NULL;
+#endif
 }

@@ -12,4 +12,7 @@ enum mr_status mr_backends_find(const struct mr_backend **out, const char *name,
                                 struct mr_device device, enum mr_number number,
                                 struct mr_error *err);
 
+/* The CUDA kernels of this build, for the option cuda_kernels of a model; NULL: it has none. */
+const struct mr_cuda_kernels *mr_backends_cuda_kernels(void);
+
 #endif

@@ -97,6 +97,7 @@ static enum mr_status set_up(struct mr_model *model, const struct mr_model_optio
     if (status == MR_OK) status = mr_device_parse(options->device, &device, err);
     if (status == MR_OK) status = mr_parallel_set_thread_count(threads, err);
     if (status != MR_OK) return status;
+    device.kernels = options->cuda_kernels;
     snprintf(model->device, sizeof(model->device), "%s", options->device);
     return compute.backend->open(&model->compute, device, compute.number, err);
 }

@@ -30,7 +30,8 @@ enum mr_dtype {
 };
 
 struct mr_model_source;
-struct mr_compute; /* ops/backend/backend.h */
+struct mr_compute;      /* ops/backend/backend.h */
+struct mr_cuda_kernels; /* ops/cuda/kernel_table.h */
 
 struct mr_model_options {
     const char *path; /* .gguf file, or a folder with config.json and *.safetensors */
@@ -39,10 +40,11 @@ struct mr_model_options {
     struct mr_model_source *source;
     const char *device;  /* "cpu", "cuda" or "cuda:N" */
     const char *backend; /* "auto", "cpu" or "torch" (ops/backends.h); NULL: auto */
+    /* Kernels for the backend torch (mr_backends_cuda_kernels); NULL: LibTorch's operators only. */
+    const struct mr_cuda_kernels *cuda_kernels;
     enum mr_dtype dtype;
-    uint32_t
-        thread_count;  /* threads of parallel loops; 0: one for each core of the affinity mask */
-    uint64_t kv_bytes; /* size of the KV pool, rounded down to whole blocks (ops/kv_groups.h) */
+    uint32_t thread_count; /* of parallel loops; 0: one for each core of the affinity mask */
+    uint64_t kv_bytes;     /* size of the KV pool, rounded down to whole blocks (ops/kv_groups.h) */
     /* Memory of the process: the pool takes at most half of what the weights leave of it. 0: the
      * pool takes kv_bytes in any case. */
     uint64_t memory_bytes;

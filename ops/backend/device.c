@@ -4,14 +4,14 @@
 
 enum mr_status mr_device_parse(const char *text, struct mr_device *out, struct mr_error *err)
 {
-    *out = (struct mr_device){MR_DEVICE_CPU, 0};
+    *out = (struct mr_device){.kind = MR_DEVICE_CPU};
     if (strcmp(text, "cpu") == 0) return MR_OK;
     if (strcmp(text, "cuda") == 0) {
         out->kind = MR_DEVICE_CUDA;
         return MR_OK;
     }
     if (strncmp(text, "cuda:", 5) == 0 && text[5] >= '0' && text[5] <= '9' && !text[6]) {
-        *out = (struct mr_device){MR_DEVICE_CUDA, text[5] - '0'};
+        *out = (struct mr_device){.kind = MR_DEVICE_CUDA, .index = text[5] - '0'};
         return MR_OK;
     }
     return mr_fail(err, MR_BAD_CONFIG, "unknown device \"%.32s\"; valid are cpu, cuda and cuda:N",

@@ -11,11 +11,14 @@
 #include <stdint.h>
 
 enum mr_device_kind { MR_DEVICE_CPU, MR_DEVICE_CUDA };
+struct mr_cuda_kernels; /* ops/cuda/kernel_table.h */
 struct mr_device {
     enum mr_device_kind kind;
     int32_t index; /* number of the GPU; 0 for the CPU */
+    /* Our kernels for the backend torch, in place of LibTorch's operators; NULL: none. */
+    const struct mr_cuda_kernels *kernels;
 };
-/* text: "cpu", "cuda" or "cuda:N". */
+/* text: "cpu", "cuda" or "cuda:N". Sets kernels to NULL. */
 enum mr_status mr_device_parse(const char *text, struct mr_device *out, struct mr_error *err);
 
 /* The format of weights, of the inputs of linear layers and of the KV pool. */

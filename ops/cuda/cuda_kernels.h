@@ -68,14 +68,14 @@ enum mr_status mr_cuda_decode_attention(const struct mr_cuda_decode *decode, voi
 
 /* ---- residual and norm ---- */
 struct mr_cuda_add_norm {
-    enum mr_cuda_type type; /* of x, residual and out */
+    enum mr_cuda_type type; /* of x and out */
     uint32_t row_count, width;
     const void *x;       /* [row_count][width], or NULL: nothing is added */
-    void *residual;      /* [row_count][width]: residual += scale * x, rounded to `type` */
+    float *residual;     /* [row_count][width]: residual += scale * x */
     float scale;         /* of x */
     const float *weight; /* [width], or NULL for all ones */
     float epsilon;
-    void *out; /* [row_count][width]; may be residual only if x is NULL */
+    void *out; /* [row_count][width], not inside residual */
 };
 /* Adds a branch to the residual stream and applies the RMS norm of the next branch:
  * out = residual / sqrt(mean(residual^2) + epsilon) * weight. */

@@ -12,15 +12,15 @@ __global__ __launch_bounds__(ROW_THREADS) void add_rms_norm(struct mr_cuda_add_n
 {
     const size_t begin = static_cast<size_t>(blockIdx.x) * norm.width;
     const T *x = norm.x ? static_cast<const T *>(norm.x) + begin : nullptr;
-    T *residual = static_cast<T *>(norm.residual) + begin,
-      *out = static_cast<T *>(norm.out) + begin;
+    float *residual = norm.residual + begin;
+    T *out = static_cast<T *>(norm.out) + begin;
     float squares = 0.0f, numbers[PACK], added[PACK];
     for (unsigned i = threadIdx.x * PACK; i < norm.width; i += blockDim.x * PACK) {
         load_pack(residual + i, numbers);
         if (x) {
             load_pack(x + i, added);
             for (unsigned k = 0; k < PACK; k++)
-                numbers[k] = to_float(from_float<T>(numbers[k] + norm.scale * added[k]));
+                numbers[k] += norm.scale * added[k];
             store_pack(residual + i, numbers);
         }
         for (unsigned k = 0; k < PACK; k++)

@@ -9,6 +9,7 @@ extern "C" {
 #include "codec/status.h"
 #include "ops/backend/backend.h"
 #include "ops/cpu/parallel.h"
+#include "ops/cuda/kernel_table.h"
 }
 #include "ops/torch/torch_backend.h"
 
@@ -24,7 +25,8 @@ namespace mr_torch
 struct device {
     struct mr_compute base; /* first: callers hold a pointer to it */
     at::Device where;
-    at::ScalarType type; /* of base.number */
+    at::ScalarType type;                   /* of base.number */
+    const struct mr_cuda_kernels *kernels; /* NULL: operators only */
     char numerics[64];
     /* The first error of an operation that cannot return one; later operations do nothing. */
     enum mr_status failed;
@@ -68,6 +70,9 @@ inline at::TensorOptions numbers(const struct device *device)
 
 /* Copies index numbers of the host to the device. */
 at::Tensor upload(const struct device *device, const std::vector<int64_t> &values);
+/* Copies bytes of the host to the device, at an address aligned to 16. The copy may still run after
+ * the call. */
+at::Tensor upload_bytes(const struct device *device, const void *bytes, size_t count);
 
 /* Block tables of one group of layers, for attention with or without a window; made when the first
  * layer of a step needs them. */
@@ -85,11 +90,41 @@ struct decode_plans {
     std::vector<struct decode_plan> list;
 };
 
+/* ---- for the kernels of ops/cuda/ (kernels.hpp) ---- */
+
+struct array_place {
+    int64_t begin, bytes; /* in index_arrays::bytes */
+};
+
+/* Neighbouring rows that one call of attention handles: of decoding sequences, or of prompts. */
+struct index_run {
+    bool is_prompt;
+    uint32_t first_row, rows;
+    uint32_t length_max; /* largest of the lengths */
+    struct array_place
+        lengths;               /* [sequences] int32: tokens of each sequence, the step's included */
+    struct array_place blocks; /* decoding: [sequences][blocks_stride] int32; prompts: [] int64 */
+    uint32_t blocks_stride;    /* of decoding sequences */
+    uint32_t rows_max;         /* of a prompt: most rows of a sequence */
+    struct array_place queries; /* of a prompt: [sequences + 1] int32 first row of each */
+    struct array_place keys; /* of a prompt: [sequences + 1] int32 first gathered token of each */
+};
+
+/* The index arrays of a step, for the layers of a group with or without a window. */
+struct index_arrays {
+    bool made;
+    at::Tensor bytes;
+    struct array_place positions, slots; /* [rows] int32, [rows] int64 */
+    struct array_place fresh_blocks;     /* [] int64 blocks whose first token is written */
+    std::vector<struct index_run> runs;
+};
+
 struct group {
     at::Tensor write_rows;   /* [rows * kv heads] rows of the pool, of layer 0 */
     at::Tensor fresh_blocks; /* blocks whose first token is written in this step */
     bool staged;
     struct decode_plans plans[2]; /* of layers without and with a window */
+    struct index_arrays arrays[2];
 };
 
 struct sequence {
@@ -134,6 +169,9 @@ struct mr_step {
     const struct mr_rope *gathered; /* whose sines and cosines of the step's positions are below */
     at::Tensor cos, sin;            /* [rows, 1, half] */
     at::Tensor logits;              /* in host memory, after finish */
+    at::Tensor queries; /* [rows, heads * dim] q after kernel_rope_write, or undefined */
+    at::Tensor pending; /* kernel_add: to be added to MR_RESIDUAL, or undefined */
+    float pending_scale;
 };
 
 namespace mr_torch
@@ -141,6 +179,8 @@ namespace mr_torch
 
 /* The result of a layer without activation: numbers on a CPU in bf16, or floats. */
 at::Tensor linear_floats(const struct mr_linear *linear, const at::Tensor &x);
+/* The same, rounded to numbers, and without the layer's scale. */
+at::Tensor linear_numbers(const struct mr_linear *linear, const at::Tensor &x);
 /* The result of a layer with one of the gated epilogues, in numbers. */
 at::Tensor linear_gated(const struct mr_linear *linear, const at::Tensor &x,
                         enum mr_epilogue epilogue);

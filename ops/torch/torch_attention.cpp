@@ -1,4 +1,4 @@
-#include "ops/torch/shim.hpp"
+#include "ops/torch/kernels.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -196,26 +196,45 @@ static void attend_prompt(struct mr_step *step, const struct mr_attention *atten
 
 /* ---- all rows ---- */
 
+/* q of all rows, [rows, kv heads, group, dim], times the scale of the scores: q has fewer numbers
+ * than they. */
+static at::Tensor scaled_queries(const struct mr_step *step, const struct mr_attention *attention)
+{
+    const int64_t heads = attention->head_count, kv_heads = attention->kv_head_count;
+    const int64_t dim = attention->kv->spec.head_dim;
+    const at::Tensor q = step->queries.defined() ? step->queries.to(at::kFloat)
+                                                 : step->buffers[MR_QKV].narrow(1, 0, heads * dim);
+    return (q * attention->scale)
+        .to(step->device->type)
+        .view({q.size(0), kv_heads, heads / kv_heads, dim});
+}
+
+static void attend_decodes(struct mr_step *step, const struct mr_attention *attention,
+                           const at::Tensor &q)
+{
+    struct decode_plans *plans =
+        &step->groups[attention->group].plans[attention->window > 0 ? 1 : 0];
+    if (!plans->made) make_plans(step, attention, plans);
+    for (const struct decode_plan &plan : plans->list) {
+        const at::Tensor out = attend_pairs(attention, &plan, q.index_select(0, plan.rows));
+        step->buffers[MR_ATTENDED].index_copy_(
+            0, plan.rows, out.reshape({out.size(0), -1}).to(step->device->type));
+    }
+}
+
 void attend(struct mr_step *step, const struct mr_attention *attention)
 {
     queued(step->device, [=] {
-        struct group *group = &step->groups[attention->group];
-        struct decode_plans *plans = &group->plans[attention->window > 0 ? 1 : 0];
-        if (!plans->made) make_plans(step, attention, plans);
-        const int64_t heads = attention->head_count, kv_heads = attention->kv_head_count;
-        const int64_t dim = attention->kv->spec.head_dim, rows = step->buffers[MR_QKV].size(0);
-        /* the scale of the scores is applied to q, which has fewer numbers */
-        const at::Tensor q = (step->buffers[MR_QKV].narrow(1, 0, heads * dim) * attention->scale)
-                                 .to(step->device->type)
-                                 .view({rows, kv_heads, heads / kv_heads, dim});
-        step->buffers[MR_ATTENDED] = at::empty({rows, heads * dim}, numbers(step->device));
-        for (const struct decode_plan &plan : plans->list) {
-            const at::Tensor out = attend_pairs(attention, &plan, q.index_select(0, plan.rows));
-            step->buffers[MR_ATTENDED].index_copy_(
-                0, plan.rows, out.reshape({out.size(0), heads * dim}).to(step->device->type));
-        }
+        const int64_t rows = step->buffers[MR_QKV].size(0);
+        const int64_t width = int64_t{attention->head_count} * attention->kv->spec.head_dim;
+        step->buffers[MR_ATTENDED] = at::empty({rows, width}, numbers(step->device));
+        const struct attended done = kernel_attend(step, attention);
+        if (done.decodes && done.prompts) return;
+        const at::Tensor q = scaled_queries(step, attention);
+        if (!done.decodes) attend_decodes(step, attention, q);
         for (const struct sequence &sequence : step->sequences)
-            if (sequence.range.row_count > 1) attend_prompt(step, attention, sequence, q);
+            if (!done.prompts && sequence.range.row_count > 1)
+                attend_prompt(step, attention, sequence, q);
     });
 }
 

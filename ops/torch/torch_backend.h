@@ -9,6 +9,8 @@
  *     ops/torch/torch_experts.cpp    layers with experts
  *     ops/torch/torch_rope.cpp       norms of q and k, rotary embedding, KV writes
  *     ops/torch/torch_attention.cpp  attention
+ *     ops/torch/torch_kernels.cpp, ops/torch/torch_kernel_attention.cpp
+ *                                    the kernels of ops/cuda/ in their place, on a GPU
  *
  * KV:      one tensor for each group of layers, [block][layer][K, V][kv head][token][dim]; the
  *          stored form of a block is its memory.

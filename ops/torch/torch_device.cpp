@@ -5,6 +5,7 @@
 #include <ATen/Version.h>
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <c10/core/InferenceMode.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <torch/headeronly/version.h>
 
 #include <cstdio>
@@ -45,12 +46,20 @@ static void begin_thread()
     if (!mode) mode.emplace(true);
 }
 
+/* Makes the card the calling thread's, for kernels that are launched without LibTorch. */
+static void select_card(int32_t index)
+{
+    const c10::impl::VirtualGuardImpl guard(at::kCUDA);
+    guard.setDevice(at::Device(at::kCUDA, static_cast<int8_t>(index)));
+}
+
 static void name_numerics(struct device *device)
 {
     const char *kind = device->where.is_cpu() ? "cpu" : "cuda";
     std::string level = device->where.is_cpu() ? at::get_cpu_capability() : std::string("any");
-    std::snprintf(device->numerics, sizeof(device->numerics), "torch-%d.%d-%s-%s",
-                  TORCH_VERSION_MAJOR, TORCH_VERSION_MINOR, kind, level.c_str());
+    std::snprintf(device->numerics, sizeof(device->numerics), "torch-%d.%d-%s-%s%s",
+                  TORCH_VERSION_MAJOR, TORCH_VERSION_MINOR, kind, level.c_str(),
+                  device->kernels ? "-kernels" : "");
 }
 
 static enum mr_status device_open(struct mr_compute **out, struct mr_device place,
@@ -64,12 +73,13 @@ static enum mr_status device_open(struct mr_compute **out, struct mr_device plac
     }
     return guarded(err, [=] {
         begin_thread();
+        if (place.kind == MR_DEVICE_CUDA) select_card(place.index);
         at::set_num_threads(static_cast<int>(mr_parallel_thread_count()));
         at::Device where = place.kind == MR_DEVICE_CPU
                                ? at::Device(at::kCPU)
                                : at::Device(at::kCUDA, static_cast<int8_t>(place.index));
         struct mr_torch::device fields = {
-            {&mr_torch_backend, number}, where, types[number], {}, MR_OK, {}};
+            {&mr_torch_backend, number}, where, types[number], place.kernels, {}, MR_OK, {}};
         name_numerics(&fields);
         *out = &(new auto(fields))->base;
     });

@@ -1,4 +1,4 @@
-#include "ops/torch/shim.hpp"
+#include "ops/torch/kernels.hpp"
 
 namespace mr_torch
 {
@@ -47,6 +47,7 @@ static struct pairs sort_pairs(const struct mr_expert_layer *layer, const at::Te
 void experts(struct mr_step *step, const struct mr_expert_layer *layer, uint32_t rows)
 {
     queued(step->device, [=] {
+        settle_residual(step);
         at::Tensor ids, weights;
         route(layer, step->buffers[MR_ROUTING].narrow(0, 0, rows), &ids, &weights);
         const struct pairs pairs = sort_pairs(layer, ids);
@@ -70,6 +71,7 @@ void experts(struct mr_step *step, const struct mr_expert_layer *layer, uint32_t
 void add_switched(struct mr_step *step, const struct mr_linear *linear, uint32_t rows)
 {
     queued(step->device, [=] {
+        settle_residual(step);
         const at::Tensor y = linear_floats(linear, step->buffers[MR_GATED].narrow(0, 0, rows));
         const at::Tensor factor = at::sigmoid(step->buffers[MR_SWITCHES].narrow(0, 0, rows));
         step->buffers[MR_RESIDUAL].add_(y * factor);

@@ -1,4 +1,4 @@
-#include "ops/torch/shim.hpp"
+#include "ops/torch/kernels.hpp"
 
 namespace mr_torch
 {
@@ -75,11 +75,13 @@ static void write_half(const struct mr_attention *attention, const struct group 
 void rope_write(struct mr_step *step, const struct mr_attention *attention)
 {
     queued(step->device, [=] {
+        if (kernel_rope_write(step, attention)) return;
         const struct mr_kv *kv = attention->kv;
         const struct group *group = &step->groups[attention->group];
         const int64_t q = attention->head_count, k = attention->kv_head_count;
         if (!group->staged) stage_group(step, attention);
-        const at::Tensor &qkv = step->buffers[MR_QKV];
+        at::Tensor &qkv = step->buffers[MR_QKV];
+        qkv = qkv.to(at::kFloat);
         const at::Tensor x = qkv.view({qkv.size(0), q + 2 * k, kv->spec.head_dim});
         if (attention->q_norm) norm_heads(attention, attention->q_norm, x.narrow(1, 0, q));
         if (attention->k_norm) norm_heads(attention, attention->k_norm, x.narrow(1, q, k));

@@ -30,12 +30,23 @@ enum mr_status fail_current(struct mr_error *err)
     }
 }
 
+/* Memory of the host that the device copies from without waiting. */
+static at::Tensor staging(const struct device *device, int64_t count, at::ScalarType type)
+{
+    return at::empty({count},
+                     at::TensorOptions().dtype(type).pinned_memory(!device->where.is_cpu()));
+}
+
+at::Tensor upload_bytes(const struct device *device, const void *bytes, size_t count)
+{
+    const at::Tensor host = staging(device, static_cast<int64_t>(count), at::kByte);
+    if (count > 0) std::memcpy(host.mutable_data_ptr(), bytes, count);
+    return device->where.is_cpu() ? host : host.to(device->where, true);
+}
+
 at::Tensor upload(const struct device *device, const std::vector<int64_t> &values)
 {
-    at::Tensor host = at::empty({static_cast<int64_t>(values.size())}, at::kLong);
-    if (!values.empty())
-        std::memcpy(host.mutable_data_ptr(), values.data(), values.size() * sizeof(int64_t));
-    return device->where.is_cpu() ? host : host.to(device->where);
+    return upload_bytes(device, values.data(), values.size() * sizeof(int64_t)).view(at::kLong);
 }
 
 } // namespace mr_torch

@@ -1,4 +1,4 @@
-#include "ops/torch/shim.hpp"
+#include "ops/torch/kernels.hpp"
 
 #include <cmath>
 
@@ -76,6 +76,7 @@ void stage(struct mr_step *step, const uint32_t *token_ids, uint32_t rows,
     MR_ASSERT(rows <= step->spec.rows_max);
     queued(step->device, [=] {
         step->tokens = upload(step->device, std::vector<int64_t>(token_ids, token_ids + rows));
+        step->pending = at::Tensor();
         stage_sequences(step, sequences, count);
     });
 }
@@ -85,6 +86,8 @@ void keep(struct mr_step *step, const uint32_t *rows, const struct mr_step_seque
 {
     queued(step->device, [=] {
         const at::Tensor kept = upload(step->device, std::vector<int64_t>(rows, rows + count));
+        settle_residual(step);
+        if (step->queries.defined()) step->queries = step->queries.index_select(0, kept);
         for (enum mr_step_buffer i : {MR_RESIDUAL, MR_NORMED, MR_QKV})
             if (step->buffers[i].defined())
                 step->buffers[i] = step->buffers[i].index_select(0, kept);
@@ -114,6 +117,8 @@ static at::Tensor normed(const struct mr_norm *norm, const at::Tensor &x)
 void norm(struct mr_step *step, const struct mr_norm *norm, uint32_t rows)
 {
     queued(step->device, [=] {
+        if (kernel_norm(step, norm, rows)) return;
+        settle_residual(step);
         const at::Tensor x = step->buffers[MR_RESIDUAL].narrow(0, 0, rows);
         step->buffers[MR_NORMED] =
             norm ? normed(norm, x).to(step->device->type) : x.to(step->device->type, false, true);
@@ -123,6 +128,7 @@ void norm(struct mr_step *step, const struct mr_norm *norm, uint32_t rows)
 void norm_add(struct mr_step *step, const struct mr_norm *norm, uint32_t rows)
 {
     queued(step->device, [=] {
+        settle_residual(step);
         step->buffers[MR_RESIDUAL].add_(normed(norm, step->buffers[MR_BRANCH].narrow(0, 0, rows)));
     });
 }
@@ -138,8 +144,13 @@ void linear(struct mr_step *step, const struct mr_linear *linear, enum mr_step_b
 {
     queued(step->device, [=] {
         const at::Tensor x = step->buffers[from].narrow(0, 0, rows);
-        if (epilogue == MR_STORE)
+        const bool kernels = step->device->kernels != nullptr;
+        if (epilogue == MR_STORE && kernels && to == MR_QKV && linear->scale == 1.0f)
+            step->buffers[to] = linear_numbers(linear, x);
+        else if (epilogue == MR_STORE)
             step->buffers[to] = linear_floats(linear, x);
+        else if (epilogue == MR_ADD && kernels && to == MR_RESIDUAL)
+            kernel_add(step, linear_numbers(linear, x), linear->scale);
         else if (epilogue == MR_ADD)
             step->buffers[to].add_(linear_floats(linear, x));
         else

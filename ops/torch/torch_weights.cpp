@@ -1,4 +1,4 @@
-#include "ops/torch/shim.hpp"
+#include "ops/torch/kernels.hpp"
 
 #include <ATen/core/dispatch/Dispatcher.h>
 
@@ -164,6 +164,13 @@ static at::Tensor product(const struct mr_linear *linear, const at::Tensor &x)
     return linear->packed.defined() ? run_packed(x, linear->packed) : at::linear(x, linear->weight);
 }
 
+at::Tensor linear_numbers(const struct mr_linear *linear, const at::Tensor &x)
+{
+    at::Tensor y = product(linear, x);
+    if (linear->bias.defined()) y.add_(linear->bias);
+    return y;
+}
+
 at::Tensor linear_floats(const struct mr_linear *linear, const at::Tensor &x)
 {
     at::Tensor y = product(linear, x).to(at::kFloat);
@@ -182,6 +189,10 @@ at::Tensor linear_gated(const struct mr_linear *linear, const at::Tensor &x,
                         enum mr_epilogue epilogue)
 {
     MR_ASSERT(linear->gated);
+    at::Tensor out;
+    if (linear->device->kernels && linear->scale == 1.0f &&
+        kernel_gated(linear->device, linear_numbers(linear, x), epilogue, &out))
+        return out;
     at::Tensor y = product(linear, x);
     const bool plain = !linear->bias.defined() && linear->scale == 1.0f;
     if (!plain) y = y.to(at::kFloat);
@@ -189,7 +200,6 @@ at::Tensor linear_gated(const struct mr_linear *linear, const at::Tensor &x,
     if (linear->scale != 1.0f) y.mul_(linear->scale);
     const int64_t half = linear->out_size / 2;
     const at::Tensor gate = y.narrow(1, 0, half), up = y.narrow(1, half, half);
-    at::Tensor out;
     switch (epilogue) {
     case MR_SILU_MUL:
         out = at::silu(gate).mul_(up);

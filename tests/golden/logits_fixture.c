@@ -12,6 +12,9 @@
 #include <cmocka.h>
 
 const char *fixture_backend;
+const char *fixture_device = "cpu";
+const struct mr_cuda_kernels *fixture_kernels;
+float fixture_tolerance = 1e-4f;
 
 const struct golden_model golden_models[] = {
     {.name = "grouped_tied", .int8 = true},
@@ -109,8 +112,9 @@ void open_fixture(struct fixture *fixture, const char *model, const char *expect
 {
     struct mr_error err = {0};
     struct mr_model_options options = {.path = model,
-                                       .device = "cpu",
+                                       .device = fixture_device,
                                        .backend = fixture_backend,
+                                       .cuda_kernels = fixture_kernels,
                                        .thread_count = fixture_backend ? 1 : 0,
                                        .dtype = dtype,
                                        .context_tokens = context_tokens,
@@ -197,13 +201,13 @@ static void compare_row(struct fixture *fixture, const struct prompt *prompt, ui
     float worst = 0, margin, ours;
     for (uint32_t i = 0; i < fixture->vocab_size; i++) {
         float difference = fabsf(fixture->row[i] - expected[i]);
-        if (!(difference <= TOLERANCE)) /* true for NaN */
+        if (!(difference <= fixture_tolerance)) /* true for NaN */
             fail_msg("position %u of %u: logit %u differs by %g", position, prompt->token_count, i,
                      (double)difference);
         worst = difference > worst ? difference : worst;
     }
     uint32_t wanted = best(expected, fixture->vocab_size, &margin);
-    if (margin > TOLERANCE)
+    if (margin > fixture_tolerance)
         assert_int_equal(best(fixture->row, fixture->vocab_size, &ours), wanted);
     fixture->worst = worst > fixture->worst ? worst : fixture->worst;
     fixture->positions++;

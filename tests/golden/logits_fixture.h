@@ -10,7 +10,6 @@
 
 #define STEP_ROWS      512u
 #define STEP_SEQUENCES 64u
-#define TOLERANCE      1e-4f /* largest difference to a logit of the reference */
 #define CONTEXT_TOKENS 2048u
 #define BLOCKS         (CONTEXT_TOKENS / MR_BLOCK_TOKENS)
 
@@ -27,6 +26,11 @@ struct golden_model {
  * each other after every operation, which takes longer than a tiny model's operations. NULL: the
  * device's own backend, on all threads. */
 extern const char *fixture_backend;
+extern const char *fixture_device; /* "cpu" at start */
+/* For the backend torch; NULL at start: LibTorch's operators. */
+extern const struct mr_cuda_kernels *fixture_kernels;
+/* Largest difference to a logit of the reference; 1e-4 at start. */
+extern float fixture_tolerance;
 
 extern const struct golden_model golden_models[];
 extern const size_t golden_model_count;

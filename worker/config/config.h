@@ -47,6 +47,7 @@ struct mr_config {
     const char *model, *chat_template; /* GGUF file or folder; Jinja file, "": the model's */
     const char *model_name;            /* the model's name in records; default: from its path */
     const char *device, *backend;      /* cpu, cuda or cuda:N; auto, cpu or torch */
+    const char *cuda_kernels;          /* auto or off */
     const char *dtype;                 /* auto, fp32, bf16, fp16, int8 or int4 */
     uint32_t threads;                  /* number of compute threads; 0: one per core */
     uint64_t kv_memory_bytes;

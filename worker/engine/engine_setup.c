@@ -2,6 +2,7 @@
 
 #include "codec/sha256.h"
 #include "kvcache/fingerprint.h"
+#include "ops/backends.h"
 #include "worker/base/clock.h"
 
 #include <stdio.h>
@@ -61,6 +62,14 @@ static void cache_folder(char path[CACHE_PATH_BYTES])
     if (length <= 0 || (size_t)length >= CACHE_PATH_BYTES) path[0] = '\0';
 }
 
+/* Our kernels for a GPU; NULL: none in this build, not wanted, or the device is the CPU. */
+static const struct mr_cuda_kernels *kernels_of(const struct mr_config *config)
+{
+    const bool on_gpu = strncmp(config->device, "cuda", 4) == 0;
+    const bool wanted = strcmp(config->cuda_kernels, "off") != 0;
+    return on_gpu && wanted ? mr_backends_cuda_kernels() : NULL;
+}
+
 static enum mr_status fill_options(const struct mr_config *config, const struct mr_machine *machine,
                                    struct mr_model_options *options, struct mr_error *err)
 {
@@ -69,6 +78,7 @@ static enum mr_status fill_options(const struct mr_config *config, const struct 
         .digest_cache_bytes = DIGEST_CACHE_BYTES,
         .device = config->device,
         .backend = config->backend,
+        .cuda_kernels = kernels_of(config),
         .thread_count = config->threads > 0 ? config->threads : mr_machine_thread_count(machine),
         .kv_bytes = config->kv_memory_bytes,
         .memory_bytes = config->kv_memory_given ? 0 : mr_machine_usable_bytes(machine),

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-static const struct mr_device cpu = {MR_DEVICE_CPU, 0}, gpu = {MR_DEVICE_CUDA, 0};
+static const struct mr_device cpu = {.kind = MR_DEVICE_CPU}, gpu = {.kind = MR_DEVICE_CUDA};
 
 static void found(const char *name, struct mr_device device, enum mr_number number,
                   const char *wanted)

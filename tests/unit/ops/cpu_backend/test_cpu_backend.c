@@ -13,7 +13,7 @@ static void other_devices_and_formats_are_refused(void **state)
     (void)state;
     struct mr_compute *compute;
     struct mr_error err = {0};
-    const struct mr_device cpu = {MR_DEVICE_CPU, 0}, gpu = {MR_DEVICE_CUDA, 0};
+    const struct mr_device cpu = {.kind = MR_DEVICE_CPU}, gpu = {.kind = MR_DEVICE_CUDA};
     assert_int_equal(mr_cpu_backend.open(&compute, gpu, MR_NUMBER_F32, &err), MR_BAD_CONFIG);
     assert_null(compute);
     assert_int_equal(mr_cpu_backend.open(&compute, cpu, MR_NUMBER_F16, &err), MR_BAD_CONFIG);

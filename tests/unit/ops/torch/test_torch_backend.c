@@ -15,7 +15,7 @@
 
 enum { ROWS = 5, WIDTH = 32, OUT = 48, VOCAB = 24 };
 
-static const struct mr_device cpu = {MR_DEVICE_CPU, 0};
+static const struct mr_device cpu = {.kind = MR_DEVICE_CPU};
 
 static void read_row(void *context, uint32_t row, float *out)
 {
@@ -166,7 +166,8 @@ static void a_missing_gpu_is_one_line(void **state)
     (void)state;
     struct mr_compute *compute;
     struct mr_error err = {0};
-    const struct mr_device ninth = {MR_DEVICE_CUDA, 9}; /* no machine has so many */
+    const struct mr_device ninth = {.kind = MR_DEVICE_CUDA,
+                                    .index = 9}; /* no machine has so many */
     assert_int_equal(mr_torch_backend.open(&compute, ninth, MR_NUMBER_BF16, &err), MR_BAD_CONFIG);
     assert_null(compute);
     assert_non_null(strstr(err.detail, "--device cuda"));

@@ -1,0 +1,52 @@
+/* kernels - the kernels of ops/cuda/ in place of LibTorch's operators, on a device that was opened
+ * with a table of them. LibTorch's operators remain for every shape that no kernel handles.
+ *
+ * Each function returns false, and has enqueued nothing, when the device has no kernels or none for
+ * this shape; the caller then uses operators. They run inside queued() (shim.hpp) and throw on
+ * errors. */
+#ifndef MR_OPS_TORCH_KERNELS_HPP
+#define MR_OPS_TORCH_KERNELS_HPP
+
+#include "ops/torch/shim.hpp"
+
+namespace mr_torch
+{
+
+/* ---- torch_kernels.cpp ---- */
+
+/* linear() with MR_ADD to MR_RESIDUAL: keeps y * scale for the norm that follows, which adds it. y:
+ * numbers. */
+bool kernel_add(struct mr_step *step, const at::Tensor &y, float scale);
+/* Adds what kernel_add has kept. Everything but kernel_norm calls it before it uses MR_RESIDUAL. */
+void settle_residual(struct mr_step *step);
+/* MR_NORMED = norm(MR_RESIDUAL + what kernel_add has kept). */
+bool kernel_norm(struct mr_step *step, const struct mr_norm *norm, uint32_t rows);
+/* *out = activation(gate) * up; y: [rows, gates and ups], numbers. */
+bool kernel_gated(const struct device *device, const at::Tensor &y, enum mr_epilogue epilogue,
+                  at::Tensor *out);
+
+/* ---- torch_kernel_attention.cpp ---- */
+
+/* rope_write(); leaves the rotated q of the step in step->queries. MR_QKV: numbers. */
+bool kernel_rope_write(struct mr_step *step, const struct mr_attention *attention);
+
+/* The rows that kernels have attended to. */
+struct attended {
+    bool decodes; /* rows of sequences with one row */
+    bool prompts; /* rows of sequences with more */
+};
+/* Attention from step->queries to MR_ATTENDED: decoding rows through our kernel, rows of prompts
+ * through LibTorch's flash attention. */
+struct attended kernel_attend(struct mr_step *step, const struct mr_attention *attention);
+
+/* ---- what both files use ---- */
+
+enum mr_cuda_type cuda_type(const struct device *device);
+/* The stream that LibTorch's operators use, a cudaStream_t. */
+void *stream_of(const struct device *device);
+/* True: enqueued. False: the kernel does not handle this shape. Throws when CUDA failed. */
+bool enqueued(enum mr_status status, const struct mr_error &error);
+
+} // namespace mr_torch
+
+#endif
