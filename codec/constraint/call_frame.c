@@ -49,11 +49,11 @@ static const struct mr_expr *whole_answer(struct mr_expr_builder *builder,
 }
 
 void mr_call_frame_define(struct mr_expr_builder *builder, struct mr_text schema,
-                          enum mr_call_frame frame, bool single)
+                          enum mr_call_frame frame, bool single, struct mr_json **document)
 {
     uint32_t rule = mr_expr_rule_add(builder, "tool call");
     uint32_t most = single ? 1 : MR_EXPR_UNBOUNDED;
-    mr_schema_define(builder, rule, schema);
+    mr_schema_define(builder, rule, schema, document);
     if (builder->status != MR_OK) return;
     const struct mr_expr *call = mr_expr_ref(builder, rule);
     mr_expr_rule_define(builder, 0,

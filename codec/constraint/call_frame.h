@@ -9,14 +9,16 @@
 #define MR_CODEC_CONSTRAINT_CALL_FRAME_H
 
 #include "codec/grammar/expr.h"
+#include "codec/wire/json.h"
 
 enum mr_call_frame {
     MR_FRAME_TAGS, /* calls stand between <tool_call> and </tool_call> */
     MR_FRAME_WHOLE /* an answer that begins with { is calls, with "; " between */
 };
 
-/* Defines rule 0, which must exist. schema: of one call; single: there is at most one. */
+/* Defines rule 0, which must exist. schema: of one call; single: there is at most one. document: as
+ * mr_schema_define sets it. */
 void mr_call_frame_define(struct mr_expr_builder *builder, struct mr_text schema,
-                          enum mr_call_frame frame, bool single);
+                          enum mr_call_frame frame, bool single, struct mr_json **document);
 
 #endif

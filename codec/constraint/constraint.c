@@ -8,6 +8,7 @@
 #include "codec/sha256.h"
 #include "codec/wire/json.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define CHOICES_MAX 65536u
@@ -38,10 +39,14 @@ static void define_choice(struct mr_expr_builder *builder, struct mr_text text)
     mr_json_destroy(document);
 }
 
-static void define_rules(struct mr_expr_builder *builder, const struct mr_constraint *constraint)
+/* document: as mr_schema_define sets it. */
+static void define_rules(struct mr_expr_builder *builder, const struct mr_constraint *constraint,
+                         struct mr_json **document)
 {
     static const struct mr_regex_options whole = {MR_REGEX_WHOLE, MR_SPELL_TEXT, "regex"};
-    mr_expr_rule_add(builder, "root");
+    mr_expr_rule_add(builder, constraint->kind == MR_CONSTRAINT_REGEX    ? "regex"
+                              : constraint->kind == MR_CONSTRAINT_CHOICE ? "choice"
+                                                                         : "root");
     switch (constraint->kind) {
     case MR_CONSTRAINT_NONE:
         MR_ASSERT(false);
@@ -50,7 +55,7 @@ static void define_rules(struct mr_expr_builder *builder, const struct mr_constr
         mr_schema_define_object(builder);
         break;
     case MR_CONSTRAINT_JSON_SCHEMA:
-        mr_schema_define(builder, 0, constraint->text);
+        mr_schema_define(builder, 0, constraint->text, document);
         break;
     case MR_CONSTRAINT_REGEX:
         mr_expr_rule_define(builder, 0, mr_regex_expr(builder, constraint->text, &whole));
@@ -61,16 +66,29 @@ static void define_rules(struct mr_expr_builder *builder, const struct mr_constr
     case MR_CONSTRAINT_TAGGED_CALLS:
     case MR_CONSTRAINT_TAGGED_CALL:
         mr_call_frame_define(builder, constraint->text, MR_FRAME_TAGS,
-                             constraint->kind == MR_CONSTRAINT_TAGGED_CALL);
+                             constraint->kind == MR_CONSTRAINT_TAGGED_CALL, document);
         break;
     case MR_CONSTRAINT_WHOLE_CALLS:
     case MR_CONSTRAINT_WHOLE_CALL:
         mr_call_frame_define(builder, constraint->text, MR_FRAME_WHOLE,
-                             constraint->kind == MR_CONSTRAINT_WHOLE_CALL);
+                             constraint->kind == MR_CONSTRAINT_WHOLE_CALL, document);
         break;
     case MR_CONSTRAINT_EBNF:
         mr_expr_fail(builder, MR_UNSUPPORTED, "grammar is not supported yet");
         break;
+    }
+}
+
+/* Says in which part of the source a limit was reached. */
+static void add_place(struct mr_expr_builder *builder, const struct mr_json *document)
+{
+    char sentence[MR_ERROR_DETAIL_BYTES];
+    if (document) {
+        mr_schema_add_place(builder, document, builder->rule);
+    } else if (builder->err) {
+        snprintf(sentence, sizeof sentence, "%s", builder->err->detail);
+        mr_fail(builder->err, builder->status, "%.60s: %.150s", builder->rules[builder->rule].name,
+                sentence);
     }
 }
 
@@ -103,8 +121,12 @@ enum mr_status mr_constraint_compile(struct mr_grammar **out,
     if (status == MR_OK) status = mr_expr_builder_init(&builder, err);
     if (status != MR_OK) return status;
     builder.spelled = spelled;
-    define_rules(&builder, constraint);
+    struct mr_json *document = NULL;
+    define_rules(&builder, constraint, &document);
     status = mr_automaton_compile(out, &builder);
+    if (status != MR_OK && builder.over_limit && builder.rule_count > 0)
+        add_place(&builder, document);
+    mr_json_destroy(document);
     if (status == MR_OK) memcpy((*out)->digest, digest, sizeof digest);
     mr_expr_builder_drop(&builder);
     return status;

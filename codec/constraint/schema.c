@@ -68,6 +68,8 @@ static uint32_t rule_of(struct mr_schema *schema, const struct mr_conjunction *c
     if (!place || !copy) return 0;
     *copy = *conjunction;
     *place = (struct mr_schema_place){*slot, copy, mr_expr_rule_add(schema->builder, "schema")};
+    if (schema->builder->status == MR_OK)
+        schema->builder->rules[place->rule].origin = conjunction->nodes[0];
     *slot = place;
     if (!enqueue(schema, place)) return 0;
     return place->rule;
@@ -159,7 +161,7 @@ static const struct mr_expr *body_of(struct mr_schema *schema,
     uint32_t owner;
     bool exactly_one;
     if (schema->builder->status != MR_OK || conjunction->never) return mr_expr_never();
-    if (!mr_expr_work(schema->builder, 50)) return mr_expr_never();
+    if (!mr_expr_work(schema->builder, 50 + 20 * conjunction->count)) return mr_expr_never();
     if (mr_conjunction_open(conjunction, &group, &owner, &exactly_one))
         return any_of(schema, conjunction, group, owner, exactly_one);
     return by_type(schema, conjunction);
@@ -194,27 +196,28 @@ static void init(struct mr_schema *schema, struct mr_expr_builder *builder)
                                  .indent = UINT32_MAX};
 }
 
-void mr_schema_define(struct mr_expr_builder *builder, uint32_t rule, struct mr_text text)
+void mr_schema_define(struct mr_expr_builder *builder, uint32_t rule, struct mr_text text,
+                      struct mr_json **document)
 {
     static const struct mr_json_limits limits = {((size_t)1 << 20), MR_SCHEMA_VALUES_MAX,
                                                  MR_SCHEMA_DEPTH_MAX};
-    struct mr_json *document;
     struct mr_error why;
     struct mr_schema schema;
     struct mr_conjunction root = {0};
-    if (mr_json_parse_wide(&document, text, &limits, &why) != MR_OK) {
+    if (mr_json_parse_wide(document, text, &limits, &why) != MR_OK) {
         mr_expr_fail(builder, MR_INVALID_REQUEST, "schema: %.150s", why.detail);
         return;
     }
     init(&schema, builder);
-    schema.root = mr_json_root(document);
+    schema.root = mr_json_root(*document);
+    builder->rules[rule].origin = schema.root;
     mr_conjunction_add(&schema, &root, schema.root, UINT32_MAX);
     mr_expr_rule_define(builder, rule, value_of(&schema, &root));
     while (schema.queue_next < schema.queue_count && builder->status == MR_OK) {
         const struct mr_schema_place *place = schema.queue[schema.queue_next++];
+        builder->rule = place->rule;
         mr_expr_rule_define(builder, place->rule, body_of(&schema, place->conjunction));
     }
-    mr_json_destroy(document);
 }
 
 void mr_schema_define_object(struct mr_expr_builder *builder)

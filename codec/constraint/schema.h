@@ -20,12 +20,18 @@
 #define MR_CODEC_CONSTRAINT_SCHEMA_H
 
 #include "codec/grammar/expr.h"
+#include "codec/wire/json.h"
 
 #define MR_SCHEMA_DEPTH_MAX  64u    /* nesting of a schema's JSON */
 #define MR_SCHEMA_VALUES_MAX 65536u /* values in a schema */
 
-/* Defines a rule, which must exist, from the text of a schema. */
-void mr_schema_define(struct mr_expr_builder *builder, uint32_t rule, struct mr_text schema);
+/* Defines a rule, which must exist, from the text of a schema. *document: NULL, or the schema in
+ * memory, to which the origins of rules point; the caller destroys it. */
+void mr_schema_define(struct mr_expr_builder *builder, uint32_t rule, struct mr_text schema,
+                      struct mr_json **document);
+/* Puts the place of a rule in the schema in front of the builder's failure. */
+void mr_schema_add_place(struct mr_expr_builder *builder, const struct mr_json *document,
+                         uint32_t rule);
 /* Defines rule 0 as any JSON object. */
 void mr_schema_define_object(struct mr_expr_builder *builder);
 

@@ -74,23 +74,42 @@ static unsigned types_of(const struct mr_json_value *node)
     return constants ? types & constants : types;
 }
 
+/* The number of values in a value, itself included. */
+static uint32_t values_in(const struct mr_json_value *value)
+{
+    uint32_t count = 1;
+    struct mr_json_member member = {0};
+    if (mr_json_kind(value) == MR_JSON_OBJECT)
+        while (mr_json_next(value, &member))
+            count += values_in(member.value);
+    if (mr_json_kind(value) == MR_JSON_ARRAY)
+        for (size_t i = 0; i < mr_json_count(value); i++)
+            count += values_in(mr_json_at(value, i));
+    return count;
+}
+
 static bool constants_differ(struct mr_schema *schema, const struct mr_json_value *one,
                              const struct mr_json_value *other)
 {
     size_t m = constant_count(one), n = constant_count(other);
     if (m == 0 || n == 0) return false;
-    for (size_t i = 0; i < m; i++)
+    for (size_t i = 0; i < m; i++) {
+        const struct mr_json_value *value = constant_at(one, i);
+        const uint32_t units = 2 + 4 * values_in(value);
         for (size_t j = 0; j < n; j++)
-            if (!mr_expr_work(schema->builder, 4) ||
-                mr_schema_equal_values(constant_at(one, i), constant_at(other, j)))
+            if (!mr_expr_work(schema->builder, units) ||
+                mr_schema_equal_values(value, constant_at(other, j)))
                 return false;
+    }
     return true;
 }
 
-static bool requires(const struct mr_json_value *node, struct mr_text name)
+static bool requires(struct mr_schema *schema, const struct mr_json_value *node,
+                     struct mr_text name)
 {
     const struct mr_json_value *required = mr_json_get(node, "required");
     struct mr_text text;
+    if (!mr_expr_work(schema->builder, (uint32_t)mr_json_count(required))) return false;
     for (size_t i = 0; i < mr_json_count(required); i++)
         if (mr_json_text(mr_json_at(required, i), &text) && mr_text_equal(text, name)) return true;
     return false;
@@ -112,7 +131,7 @@ static bool properties_differ(struct mr_schema *schema, const struct mr_json_val
         const struct mr_json_value *a = mr_json_get_text(mine, name);
         const struct mr_json_value *b = mr_json_get_text(theirs, name);
         if (!b && !additional) return true;
-        if (a && b && requires(other, name) && mr_schema_disjoint(schema, a, b, depth + 1))
+        if (a && b && requires(schema, other, name) && mr_schema_disjoint(schema, a, b, depth + 1))
             return true;
     }
     return false;

@@ -1,4 +1,5 @@
 /* Errors of a schema, with the place as a JSON pointer. */
+#include "codec/constraint/schema.h"
 #include "codec/constraint/schema_state.h"
 
 #include <stdio.h>
@@ -47,4 +48,15 @@ void mr_schema_fail(struct mr_schema *schema, enum mr_status status,
     if (schema->root) find_path(schema->root, node, path, 0);
     mr_expr_fail(schema->builder, status, "schema #%s%s%s: %s", path, keyword ? "/" : "",
                  keyword ? keyword : "", what);
+}
+
+void mr_schema_add_place(struct mr_expr_builder *builder, const struct mr_json *document,
+                         uint32_t rule)
+{
+    char path[PATH_BYTES] = "", sentence[MR_ERROR_DETAIL_BYTES];
+    const struct mr_json_value *origin = builder->rules[rule].origin;
+    if (!builder->err) return;
+    if (origin) find_path(mr_json_root(document), origin, path, 0);
+    snprintf(sentence, sizeof sentence, "%s", builder->err->detail);
+    mr_fail(builder->err, builder->status, "schema #%s: %.120s", path, sentence);
 }

@@ -57,7 +57,7 @@ static void check_keywords(struct mr_schema *schema, const struct mr_json_value 
     if (items && mr_json_kind(items) == MR_JSON_ARRAY)
         mr_schema_fail(schema, MR_UNSUPPORTED, node, "items",
                        "an array of schemas is written prefixItems in draft 2020-12");
-    mr_expr_work(schema->builder, 20);
+    mr_expr_work(schema->builder, 100);
 }
 
 /* ---- $ref ---- */
@@ -389,7 +389,7 @@ void mr_schema_merge(struct mr_schema *schema, const struct mr_conjunction *conj
                                       .items_max = MR_EXPR_UNBOUNDED,
                                       .properties_max = MR_EXPR_UNBOUNDED};
     merge_types(schema, conjunction, facts);
-    for (uint32_t i = 0; i < conjunction->count; i++) {
+    for (uint32_t i = 0; i < conjunction->count && mr_expr_work(schema->builder, 200); i++) {
         const struct mr_json_value *node = conjunction->nodes[i];
         merge_bound(schema, node, "minimum", facts);
         merge_bound(schema, node, "maximum", facts);

@@ -14,8 +14,8 @@ struct capacities {
 static bool has_room(const struct mr_grammar *grammar, struct mr_expr_builder *builder)
 {
     if (mr_grammar_bytes(grammar) <= MR_GRAMMAR_BYTES_MAX) return true;
-    mr_expr_fail(builder, MR_INVALID_REQUEST, "the compiled grammar is larger than %zu MiB",
-                 MR_GRAMMAR_BYTES_MAX >> 20);
+    mr_expr_fail_limit(builder, "larger than %zu MiB when it is compiled",
+                       MR_GRAMMAR_BYTES_MAX >> 20);
     return false;
 }
 
@@ -48,8 +48,7 @@ static void append_state(struct mr_grammar *grammar, struct capacities *room,
                      MR_DFA_STATES_MAX, sizeof *grammar->states))
         return;
     if (from->call_count > UINT16_MAX) {
-        mr_expr_fail(builder, MR_INVALID_REQUEST, "more than %u rules may stand at one place",
-                     UINT16_MAX);
+        mr_expr_fail_limit(builder, "more than %u rules may stand at one place", UINT16_MAX);
         return;
     }
     grammar->states[grammar->state_count++] = (struct mr_automaton_state){
@@ -126,6 +125,7 @@ static void append_rules(struct mr_grammar *grammar, struct mr_expr_builder *bui
                          MR_GRAMMAR_RULES_MAX, sizeof *grammar->rules))
             return;
         grammar->rules[grammar->rule_count++] = (struct mr_automaton_rule){0};
+        builder->rule = i;
         if (!builder->rules[i].counted) append_rule(grammar, &room, builder, i);
     }
     if (builder->status != MR_OK) return;
@@ -144,9 +144,10 @@ enum mr_status mr_automaton_compile(struct mr_grammar **out, struct mr_expr_buil
     if (!grammar) return mr_expr_fail(builder, MR_NOMEM, "no memory for a grammar");
     atomic_init(&grammar->references, 1);
     append_rules(grammar, builder);
+    if (builder->status == MR_OK) builder->rule = 0;
     if (builder->status == MR_OK) mr_automaton_measure(grammar, builder);
     if (builder->status == MR_OK) mr_automaton_check_recursion(grammar, builder);
-    if (builder->status == MR_OK) mr_automaton_mark_plain(grammar, builder->spelled);
+    if (builder->status == MR_OK) mr_automaton_mark_plain(grammar, builder);
     if (builder->status == MR_OK)
         *out = grammar;
     else

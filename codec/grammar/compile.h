@@ -17,8 +17,8 @@ void mr_automaton_measure(struct mr_grammar *grammar, struct mr_expr_builder *bu
 /* Fails when a rule can call itself before it has matched a byte. */
 void mr_automaton_check_recursion(const struct mr_grammar *grammar,
                                   struct mr_expr_builder *builder);
-/* Sets plain_loop and blocks_plain of the states and plain of the rules. spelled: [256] bytes that
- * tokens can spell, or NULL; other bytes need no edge. */
-void mr_automaton_mark_plain(struct mr_grammar *grammar, const bool *spelled);
+/* Sets plain_loop and blocks_plain of the states and plain of the rules. Bytes that no token
+ * spells need no edge. */
+void mr_automaton_mark_plain(struct mr_grammar *grammar, struct mr_expr_builder *builder);
 
 #endif

@@ -322,8 +322,7 @@ bool mr_nfa_grow(struct mr_expr_builder *builder, void *array, uint32_t count, u
     if (count < *capacity) return true;
     uint32_t wanted = *capacity ? 2 * *capacity : 64;
     if (count >= max) {
-        mr_expr_fail(builder, MR_INVALID_REQUEST, "the grammar needs more than %u states or edges",
-                     max);
+        mr_expr_fail_limit(builder, "needs more than %u states or edges", max);
         return false;
     }
     void *memory, *old;

@@ -26,17 +26,34 @@ void mr_expr_builder_drop(struct mr_expr_builder *builder)
     *builder = (struct mr_expr_builder){0};
 }
 
+static enum mr_status fail(struct mr_expr_builder *builder, enum mr_status status, const char *fmt,
+                           va_list arguments)
+{
+    char sentence[MR_ERROR_DETAIL_BYTES];
+    if (builder->status != MR_OK) return builder->status;
+    vsnprintf(sentence, sizeof sentence, fmt, arguments);
+    builder->status = status;
+    return mr_fail(builder->err, status, "%s", sentence);
+}
+
 enum mr_status mr_expr_fail(struct mr_expr_builder *builder, enum mr_status status, const char *fmt,
                             ...)
 {
-    char sentence[MR_ERROR_DETAIL_BYTES];
     va_list arguments;
-    if (builder->status != MR_OK) return builder->status;
     va_start(arguments, fmt);
-    vsnprintf(sentence, sizeof sentence, fmt, arguments);
+    enum mr_status first = fail(builder, status, fmt, arguments);
     va_end(arguments);
-    builder->status = status;
-    return mr_fail(builder->err, status, "%s", sentence);
+    return first;
+}
+
+void mr_expr_fail_limit(struct mr_expr_builder *builder, const char *fmt, ...)
+{
+    va_list arguments;
+    if (builder->status != MR_OK) return;
+    builder->over_limit = true;
+    va_start(arguments, fmt);
+    fail(builder, MR_INVALID_REQUEST, fmt, arguments);
+    va_end(arguments);
 }
 
 bool mr_expr_work(struct mr_expr_builder *builder, uint32_t units)
@@ -46,7 +63,7 @@ bool mr_expr_work(struct mr_expr_builder *builder, uint32_t units)
         builder->work += units;
         return true;
     }
-    mr_expr_fail(builder, MR_INVALID_REQUEST, "the grammar is too complex to compile in time");
+    mr_expr_fail_limit(builder, "too complex to compile in time");
     return false;
 }
 
@@ -55,8 +72,8 @@ void *mr_expr_take(struct mr_expr_builder *builder, size_t count, size_t size)
     if (builder->status != MR_OK) return NULL;
     void *taken = mr_arena_take_array(builder->arena, count, size);
     if (!taken)
-        mr_expr_fail(builder, MR_INVALID_REQUEST, "the grammar needs more than %zu MiB to compile",
-                     MR_GRAMMAR_BUILD_BYTES_MAX >> 20);
+        mr_expr_fail_limit(builder, "needs more than %zu MiB to compile",
+                           MR_GRAMMAR_BUILD_BYTES_MAX >> 20);
     return taken;
 }
 
@@ -68,14 +85,14 @@ uint32_t mr_expr_rule_add(struct mr_expr_builder *builder, const char *name)
         if (capacity <= MR_GRAMMAR_RULES_MAX)
             rules = realloc(builder->rules, capacity * sizeof *rules);
         if (!rules) {
-            mr_expr_fail(builder, MR_INVALID_REQUEST, "the grammar has more than %u rules",
-                         MR_GRAMMAR_RULES_MAX);
+            mr_expr_fail_limit(builder, "needs more than %u rules", MR_GRAMMAR_RULES_MAX);
             return 0;
         }
         builder->rules = rules;
         builder->rule_capacity = capacity;
     }
-    builder->rules[builder->rule_count] = (struct mr_expr_rule){.name = name};
+    const void *origin = builder->rule_count ? builder->rules[builder->rule].origin : NULL;
+    builder->rules[builder->rule_count] = (struct mr_expr_rule){.name = name, .origin = origin};
     return builder->rule_count++;
 }
 

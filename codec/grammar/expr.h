@@ -1,16 +1,14 @@
-/* expr - a grammar while it is built: rules, each with an expression over bytes. The front ends
- * (codec/constraint) make expressions; codec/grammar/compile.h turns them
- * into an automaton.
+/* expr - a grammar while it is built: rules, each with an expression over bytes. Front ends
+ * (codec/constraint) make expressions; codec/grammar/compile.h turns them into an automaton.
  *
- * An expression matches bytes of UTF-8. Front ends work with characters: mr_expr_class and
- * mr_expr_text (codec/grammar/expr_chars.c) write a character either as itself or as a JSON string
- * spells it. In the JSON spelling each character has exactly one form, so that AND and MINUS of two
- * languages of JSON strings are AND and MINUS of the texts they stand for. That spelling has no
- * control characters but those with a short escape (\b \f \n \r \t), except in mr_expr_text.
+ * An expression matches bytes of UTF-8; mr_expr_class and mr_expr_text (codec/grammar/expr_chars.c)
+ * write a character either as itself or as a JSON string spells it. In the JSON spelling each
+ * character has exactly one form, so that AND and MINUS of two languages of JSON strings are AND
+ * and MINUS of the texts they stand for. That spelling has no control characters but those with a
+ * short escape (\b \f \n \r \t), except in mr_expr_text.
  *
- * Owner:  one compilation, one thread. Memory: an arena of at most MR_GRAMMAR_BUILD_BYTES_MAX.
- * Errors: sticky. After the first failure functions return an expression that matches nothing, and
- *         builder->status says why. */
+ * Owner:  one compilation. Memory: an arena of at most MR_GRAMMAR_BUILD_BYTES_MAX. Errors: sticky.
+ * After the first one functions return an expression that matches nothing. */
 #ifndef MR_CODEC_GRAMMAR_EXPR_H
 #define MR_CODEC_GRAMMAR_EXPR_H
 
@@ -19,13 +17,12 @@
 #include "codec/text.h"
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #define MR_GRAMMAR_BUILD_BYTES_MAX ((size_t)48 << 20) /* memory while one grammar is compiled */
 #define MR_GRAMMAR_RULES_MAX       16384u
 /* most units of work in one compilation, about 10 ns each: edges copied, states visited */
-#define MR_GRAMMAR_WORK_MAX 6000000u
+#define MR_GRAMMAR_WORK_MAX 5000000u
 #define MR_EXPR_UNBOUNDED   UINT32_MAX /* max of a repetition without end */
 #define MR_EXPR_COUNT_MAX   (1u << 24) /* a repetition with a larger max has no end */
 #define MR_EXPR_SIZE_MAX    (1u << 30) /* sizes of expressions stop counting here */
@@ -69,14 +66,14 @@ enum mr_spelling {
     MR_SPELL_JSON  /* as inside a JSON string: itself, or its shortest escape where one is needed */
 };
 
-/* Characters low to high, both included. */
 struct mr_char_range {
-    uint32_t low, high;
+    uint32_t low, high; /* characters, both included */
 };
 
 struct mr_expr_rule {
     const struct mr_expr *body; /* NULL until it is defined */
     const char *name;           /* for error sentences; in the arena or static */
+    const void *origin;         /* where it stands in the source, for the front end's errors */
     /* A counted rule is `item`, another rule, min to max times. It has no body: the automaton keeps
      * the count instead of a state for each number. */
     bool counted;
@@ -87,7 +84,9 @@ struct mr_expr_builder {
     struct mr_arena *arena;
     enum mr_status status;
     struct mr_error *err;
-    uint32_t work; /* units done, at most MR_GRAMMAR_WORK_MAX */
+    uint32_t work;   /* units done, at most MR_GRAMMAR_WORK_MAX */
+    uint32_t rule;   /* the one that is being made or compiled */
+    bool over_limit; /* the failure is a limit that `rule` has reached */
     uint32_t rule_count, rule_capacity;
     struct mr_expr_rule *rules; /* rule 0 is the whole answer */
     const bool *spelled; /* [256] bytes that tokens can spell; NULL: all. Others are left out. */
@@ -98,11 +97,13 @@ void mr_expr_builder_drop(struct mr_expr_builder *builder);
 /* Keeps the first failure and returns its status. */
 enum mr_status mr_expr_fail(struct mr_expr_builder *builder, enum mr_status status, const char *fmt,
                             ...) __attribute__((format(printf, 3, 4)));
+/* As above, for a limit that was reached. */
+void mr_expr_fail_limit(struct mr_expr_builder *builder, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
 /* Counts units of work. False, and a failure, above the maximum. */
 bool mr_expr_work(struct mr_expr_builder *builder, uint32_t units);
 /* Zeroed memory of the arena; NULL and a failure above the maximum. */
 void *mr_expr_take(struct mr_expr_builder *builder, size_t count, size_t size);
-
 /* Adds a rule without a body and returns its index. name is borrowed. */
 uint32_t mr_expr_rule_add(struct mr_expr_builder *builder, const char *name);
 void mr_expr_rule_define(struct mr_expr_builder *builder, uint32_t rule,
@@ -138,7 +139,6 @@ const struct mr_expr *mr_expr_and(struct mr_expr_builder *builder, const struct 
                                   const struct mr_expr *other);
 const struct mr_expr *mr_expr_minus(struct mr_expr_builder *builder, const struct mr_expr *from,
                                     const struct mr_expr *without);
-
 /* One character of the ranges, in any order. Surrogates are left out. */
 const struct mr_expr *mr_expr_class(struct mr_expr_builder *builder,
                                     const struct mr_char_range *ranges, uint32_t count,

@@ -11,6 +11,7 @@ void mr_matcher_load(const struct mr_matcher *matcher, struct mr_parse *parse)
     parse->head_count = matcher->head_count;
     parse->can_end = matcher->can_end;
     parse->lowest = UINT32_MAX;
+    parse->highest = 0;
     memcpy(parse->nodes, matcher->nodes, matcher->node_count * sizeof *parse->nodes);
     memcpy(parse->heads, matcher->heads, matcher->head_count * sizeof *parse->heads);
 }

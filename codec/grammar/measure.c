@@ -273,12 +273,14 @@ static bool blocks_plain(const struct mr_grammar *grammar, const struct mr_autom
     return true;
 }
 
-void mr_automaton_mark_plain(struct mr_grammar *grammar, const bool *spelled)
+void mr_automaton_mark_plain(struct mr_grammar *grammar, struct mr_expr_builder *builder)
 {
-    struct plain_search search = {grammar, spelled, MR_STATE_NONE};
+    struct plain_search search = {grammar, builder->spelled, MR_STATE_NONE};
     for (uint32_t i = 0; i < grammar->state_count; i++) {
         search.wanted = i;
+        if (!mr_expr_work(builder, 4)) return;
         grammar->states[i].plain_loop = covers_plain(&search, i);
+        if (grammar->states[i].plain_loop && !mr_expr_work(builder, 400)) return;
         grammar->states[i].blocks_plain = blocks_plain(grammar, &grammar->states[i]);
     }
     search.wanted = MR_STATE_NONE;

@@ -59,11 +59,20 @@ static void add_head(struct mr_parse *parse, uint32_t begin, struct mr_parse_hea
     parse->heads[parse->head_count++] = head;
 }
 
+/* True when a stack of `depth` entries has room for `height` more. */
+static bool fits(struct mr_parse *parse, uint32_t depth, uint32_t height)
+{
+    if (height == MR_HEIGHT_NONE) return false;
+    if (depth + height > parse->highest) parse->highest = depth + height;
+    return depth + height <= MR_STACK_MAX;
+}
+
 /* Height of a counted rule's state. */
 static uint32_t counted_height(const struct mr_grammar *grammar,
                                const struct mr_automaton_rule *rule, uint32_t count)
 {
-    return count >= rule->min ? 0 : grammar->rules[rule->item].height + 1u;
+    const uint32_t height = grammar->rules[rule->item].height;
+    return count >= rule->min ? 0 : height == MR_HEIGHT_NONE ? height : height + 1;
 }
 
 /* Calls a rule from a head; `behind` is the state to return to, and is_end says that it can only
@@ -77,7 +86,7 @@ static void call(struct mr_parse *parse, uint32_t begin, struct mr_parse_head he
         inner.parent = parse->node_count;
         if (parse->node_count == MR_PARSE_NODES) return;
     }
-    if (inner.depth + parse->grammar->rules[rule].height > MR_STACK_MAX) return;
+    if (!fits(parse, inner.depth, parse->grammar->rules[rule].height)) return;
     if (!is_end)
         parse->nodes[parse->node_count++] =
             (struct mr_parse_node){head.parent, behind, inner.depth};
@@ -108,7 +117,7 @@ static void expand_counted(struct mr_parse *parse, uint32_t begin, struct mr_par
     uint32_t next = unbounded && count == rule->min ? count : count + 1;
     if (unbounded || count < rule->max) {
         bool is_end = !unbounded && next == rule->max;
-        if (head.depth + counted_height(grammar, rule, next) <= MR_STACK_MAX)
+        if (fits(parse, head.depth, counted_height(grammar, rule, next)))
             call(parse, begin, head, rule->item, rule->start + next, is_end);
     }
     if (count >= rule->min) leave(parse, begin, head);
@@ -120,6 +129,7 @@ static void follow(struct mr_parse *parse, uint32_t begin)
     const struct mr_grammar *grammar = parse->grammar;
     for (uint32_t i = begin; i < parse->head_count; i++) {
         const struct mr_parse_head head = parse->heads[i];
+        parse->work++;
         if (head.state >= MR_STATE_COUNTED) {
             expand_counted(parse, begin, head);
             continue;
@@ -128,7 +138,7 @@ static void follow(struct mr_parse *parse, uint32_t begin)
         for (uint32_t c = 0; c < state->call_count; c++) {
             const struct mr_automaton_call *at = &grammar->calls[state->calls + c];
             const struct mr_automaton_state *behind = &grammar->states[at->target];
-            if (head.depth + behind->height <= MR_STACK_MAX)
+            if (fits(parse, head.depth, behind->height))
                 call(parse, begin, head, at->rule, at->target, behind->is_end);
         }
         if (state->accepts) leave(parse, begin, head);
@@ -148,6 +158,7 @@ void mr_parse_start(struct mr_parse *parse, const struct mr_grammar *grammar)
     parse->node_count = parse->head_count = 0;
     parse->can_end = false;
     parse->lowest = UINT32_MAX;
+    parse->highest = 0;
     parse->heads[parse->head_count++] =
         (struct mr_parse_head){grammar->rules[0].start, MR_NODE_NONE, 0};
     follow(parse, 0);
@@ -159,12 +170,13 @@ uint32_t mr_parse_step(struct mr_parse *parse, uint32_t begin, uint32_t end, uns
     const uint32_t first = parse->head_count;
     bool busy = false;
     parse->can_end = false;
+    parse->work += 2 + (end - begin);
     for (uint32_t i = begin; i < end; i++) {
         const struct mr_parse_head head = parse->heads[i];
         const uint32_t target = mr_automaton_next(grammar, head.state, byte);
         if (target == MR_STATE_NONE) continue;
         const struct mr_automaton_state *state = &grammar->states[target];
-        if (head.depth + state->height > MR_STACK_MAX) continue;
+        if (!fits(parse, head.depth, state->height)) continue;
         add_head(parse, first, (struct mr_parse_head){target, head.parent, head.depth});
         busy |= state->accepts || state->call_count > 0;
     }

@@ -42,7 +42,11 @@ struct mr_parse {
     /* Depth of the lowest entry that a return has read since the caller set it; 0 when a stack
      * became empty. */
     uint32_t lowest;
-    uint64_t work; /* stack entries and heads compared so far, a measure of time */
+    /* The most entries that a stack had, or needs to reach the end of its rule, in the steps since
+     * the caller set it to 0; above MR_STACK_MAX: a head did not fit. */
+    uint32_t highest;
+    /* Heads followed and stack entries and heads compared so far, about 3 ns each. */
+    uint64_t work;
 };
 
 enum mr_status mr_parse_create(struct mr_parse **out, struct mr_error *err);

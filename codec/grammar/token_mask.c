@@ -8,20 +8,24 @@
 
 #define KEY_STATES_MAX 12u  /* entries of a stack in the key of a kept mask */
 #define KEEP_NODES_MIN 400u /* a walk over fewer nodes is faster than a look into the table */
-/* Work (mr_parse) on the mask of a head, about 1 ms, and most heads that may each take so much. It
- * is reached only by very ambiguous grammars. Then only some of the tokens that may follow are
- * found, always one at least. Masks are a function of the matcher alone nevertheless: the table is
- * not used above so many heads. */
-#define WORK_MAX        1000000u
-#define WORK_HEADS      8u
+/* Work (mr_parse) on one mask: WORK_LEAST and so much for each node of the trie, about 5 ms for
+ * 50,000 tokens. Each head may take half of what is left, the last one all. Only very ambiguous
+ * grammars need more. Then only some of the tokens that may follow are found, at least one for each
+ * head. Masks are a function of the matcher alone nevertheless: a mask from the table counts as the
+ * work that it took, and serves only where the walk would have had the same result. */
+#define WORK_PER_NODE   20u
+#define WORK_LEAST      50000u
 #define TABLE_SLOTS_MAX 1024u
 
 /* Which mask a slot of the table has: grammar, state, and the states on the stack that the walk has
- * read, from the top on. */
+ * read, from the top on, as key_state() has them. */
 struct key {
     unsigned char digest[16];
     uint32_t state, count;
     bool to_bottom; /* the walk has seen that nothing is below these states */
+    bool complete;
+    uint64_t work; /* complete: that the walk took, otherwise that it was allowed */
+    uint32_t room; /* entries above the head that the walk needs */
     uint32_t states[KEY_STATES_MAX];
 };
 
@@ -38,6 +42,7 @@ struct mr_token_mask {
     uint64_t *row;    /* [words] the mask of one head */
     /* [MR_TRIE_TOKEN_BYTES_MAX + 2] heads and nodes behind each byte of the token being walked */
     uint32_t *head_marks, *node_marks;
+    uint64_t work_max; /* of one mask */
     uint64_t work_end; /* value of parse->work at which a walk stops */
     bool found;        /* the walk has found a token */
     bool no_spaces;    /* the walk leaves tokens with spaces out */
@@ -59,6 +64,8 @@ static enum mr_status take_memory(struct mr_token_mask *mask)
         return MR_NOMEM;
     for (uint32_t i = 0; i < mask->slot_count; i++)
         mask->keys[i].count = UINT32_MAX;
+    mask->work_max = WORK_LEAST + (uint64_t)WORK_PER_NODE *
+                                      (mask->trie->plain.node_count + mask->trie->other.node_count);
     return MR_OK;
 }
 
@@ -160,7 +167,7 @@ static void walk(struct mr_token_mask *mask, const struct mr_trie *trie, uint32_
             i = node->skip;
             continue;
         }
-        if (parse->work > mask->work_end && (mask->found || level > base)) {
+        if (parse->work >= mask->work_end && (mask->found || level > base)) {
             i = level > base ? node->skip : end;
             continue;
         }
@@ -224,11 +231,24 @@ static void walk_head(struct mr_token_mask *mask)
 
 /* ---- the table ---- */
 
+/* A state of a counted rule so far from its limits that no token reaches them stands for all such
+ * states: an item has a byte at least, and a token no more than MR_TRIE_TOKEN_BYTES_MAX. */
+static uint32_t key_state(const struct mr_grammar *grammar, uint32_t state)
+{
+    if (state < MR_STATE_COUNTED) return state;
+    const struct mr_automaton_rule *rule = &grammar->rules[mr_automaton_counted(grammar, state)];
+    const uint32_t count = state - rule->start, far = MR_TRIE_TOKEN_BYTES_MAX + 1;
+    if (count < rule->min) return rule->min - count > far ? rule->start : state;
+    if (rule->max == UINT32_MAX) return state;
+    return rule->max - count > far ? rule->start + rule->min : state;
+}
+
 static uint32_t slot_of(const struct mr_token_mask *mask, const struct mr_matcher *matcher,
                         const struct mr_parse_head *head)
 {
     uint32_t words[2] = {head->state, UINT32_MAX};
-    if (head->parent != MR_NODE_NONE) words[1] = matcher->nodes[head->parent].state;
+    if (head->parent != MR_NODE_NONE)
+        words[1] = key_state(matcher->grammar, matcher->nodes[head->parent].state);
     uint64_t hash = mr_hash_bytes(MR_HASH_START, matcher->grammar->digest, 16);
     return (uint32_t)(mr_hash_bytes(hash, words, sizeof words) % mask->slot_count);
 }
@@ -237,69 +257,84 @@ static bool has_key(const struct key *key, const struct mr_matcher *matcher,
                     const struct mr_parse_head *head)
 {
     if (key->count == UINT32_MAX || key->state != head->state || key->count > head->depth ||
-        (key->to_bottom && key->count != head->depth) ||
+        head->depth + key->room > MR_STACK_MAX || (key->to_bottom && key->count != head->depth) ||
         memcmp(key->digest, matcher->grammar->digest, sizeof key->digest) != 0)
         return false;
     uint32_t node = head->parent;
     for (uint32_t i = 0; i < key->count; i++) {
-        if (matcher->nodes[node].state != key->states[i]) return false;
+        if (key_state(matcher->grammar, matcher->nodes[node].state) != key->states[i]) return false;
         node = matcher->nodes[node].parent;
     }
     return true;
 }
 
-/* Keeps mask->row, which a walk has filled that read the stack down to depth `lowest`. */
+/* Keeps mask->row, which the last walk has filled. allowed: the work that it might take. */
 static void keep(struct mr_token_mask *mask, const struct mr_matcher *matcher,
-                 const struct mr_parse_head *head, uint32_t lowest)
+                 const struct mr_parse_head *head, uint64_t allowed)
 {
+    const uint64_t work = allowed + mask->parse->work - mask->work_end;
+    const uint32_t lowest = mask->parse->lowest;
     uint32_t read = lowest > head->depth ? 0 : lowest == 0 ? head->depth : head->depth - lowest + 1;
-    if (read > KEY_STATES_MAX) return;
+    const uint32_t highest = mask->parse->highest;
+    if (read > KEY_STATES_MAX || highest > MR_STACK_MAX) return;
     uint32_t slot = slot_of(mask, matcher, head);
     struct key *key = &mask->keys[slot];
-    *key = (struct key){.state = head->state, .count = read, .to_bottom = lowest == 0};
+    *key = (struct key){.state = head->state,
+                        .count = read,
+                        .to_bottom = lowest == 0,
+                        .complete = work < allowed,
+                        .work = work < allowed ? work : allowed,
+                        .room = highest > head->depth ? highest - head->depth : 0};
     memcpy(key->digest, matcher->grammar->digest, sizeof key->digest);
     uint32_t node = head->parent;
     for (uint32_t i = 0; i < read; i++) {
-        key->states[i] = matcher->nodes[node].state;
+        key->states[i] = key_state(matcher->grammar, matcher->nodes[node].state);
         node = matcher->nodes[node].parent;
     }
     memcpy(mask->kept + (size_t)slot * mask->trie->word_count, mask->row,
            mask->trie->word_count * sizeof *mask->row);
 }
 
-/* Walks for the head at `index` alone. True when the walk was complete. */
-static bool walk_alone(struct mr_token_mask *mask, const struct mr_matcher *matcher, uint32_t index)
+/* Walks for the head at `index` alone and returns the work it took. */
+static uint64_t walk_alone(struct mr_token_mask *mask, const struct mr_matcher *matcher,
+                           uint32_t index, uint64_t allowed)
 {
-    const uint32_t heads = matcher->head_count > WORK_HEADS ? matcher->head_count : WORK_HEADS;
+    const uint64_t before = mask->parse->work;
     mr_matcher_load(matcher, mask->parse);
     mask->parse->heads[0] = matcher->heads[index];
     mask->parse->head_count = 1;
     mask->found = false;
-    mask->work_end = mask->parse->work + (uint64_t)WORK_MAX * WORK_HEADS / heads;
+    mask->work_end = before + allowed;
     walk_head(mask);
     mask->stats.walks++;
-    return mask->parse->work <= mask->work_end;
+    return mask->parse->work - before;
 }
 
-static void fill_head(struct mr_token_mask *mask, const struct mr_matcher *matcher, uint32_t index,
-                      uint64_t *bits)
+/* Adds the tokens of a head to bits. allowed: the work that it may take. Returns the work that the
+ * head counts as. */
+static uint64_t fill_head(struct mr_token_mask *mask, const struct mr_matcher *matcher,
+                          uint32_t index, uint64_t allowed, uint64_t *bits)
 {
     const struct mr_parse_head *head = &matcher->heads[index];
     const uint32_t words = mask->trie->word_count;
     const uint32_t slot = slot_of(mask, matcher, head);
-    const bool few = matcher->head_count <= WORK_HEADS;
+    const struct key *key = &mask->keys[slot];
     const uint64_t *row = mask->row;
-    if (few && has_key(&mask->keys[slot], matcher, head)) {
+    uint64_t work;
+    if (has_key(key, matcher, head) &&
+        (key->complete ? key->work < allowed : key->work == allowed)) {
         row = mask->kept + (size_t)slot * words;
+        work = key->work;
         mask->stats.hits++;
     } else {
         uint64_t before = mask->stats.nodes;
-        bool complete = walk_alone(mask, matcher, index);
-        if (few && complete && mask->stats.nodes - before >= KEEP_NODES_MIN)
-            keep(mask, matcher, head, mask->parse->lowest);
+        work = walk_alone(mask, matcher, index, allowed);
+        if (mask->stats.nodes - before >= KEEP_NODES_MIN) keep(mask, matcher, head, allowed);
     }
+    mask->stats.cut += work >= allowed;
     for (uint32_t i = 0; i < words; i++)
         bits[i] |= row[i];
+    return work < allowed ? work : allowed;
 }
 
 /* ---- an answer ---- */
@@ -334,13 +369,14 @@ void mr_token_mask_fill(struct mr_token_mask *mask, const struct mr_matcher *mat
     if (matcher->at_start && mask->first_space != MR_FIRST_SPACE_KEPT) {
         mr_matcher_load(matcher, mask->parse);
         mask->found = false;
-        mask->work_end = mask->parse->work + (uint64_t)WORK_MAX * WORK_HEADS;
+        mask->work_end = mask->parse->work + mask->work_max;
         walk_first(mask, &mask->trie->plain, bits);
         walk_first(mask, &mask->trie->other, bits);
         return;
     }
+    uint64_t left = mask->work_max;
     for (uint32_t i = 0; i < matcher->head_count; i++)
-        fill_head(mask, matcher, i, bits);
+        left -= fill_head(mask, matcher, i, i + 1 < matcher->head_count ? left / 2 : left, bits);
 }
 
 bool mr_token_mask_replay(const struct mr_token_mask *mask, struct mr_parse *parse,

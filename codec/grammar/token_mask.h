@@ -20,6 +20,7 @@ struct mr_token_mask;
 struct mr_token_mask_stats {
     uint64_t masks, walks, hits; /* masks filled, heads walked, heads found in the table */
     uint64_t nodes;              /* nodes of the trie visited */
+    uint64_t cut;                /* heads of which not all tokens were looked for */
 };
 
 /* tokenizer is borrowed and must outlive *out; ids from vocab_size of the tokenizer on, if the

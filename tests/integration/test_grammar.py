@@ -6,7 +6,6 @@ validates every answer. Then a worker with the real model answers some of them a
 docker/deps.sh test installs (jsonschema and confluent_kafka in .deps/python)."""
 
 import json
-import random
 import re
 import subprocess
 
@@ -14,117 +13,9 @@ import embedded_rig
 from embedded_rig import BINARY, MODEL
 
 import jsonschema  # embedded_rig adds its folder to the path
+from schemas import Schemas
 
 SCHEMAS, DRAWS, SERVED = 1000, 2, 48
-
-
-class Schemas:
-    """A generator of schemas, the same ones in every run."""
-
-    WORDS = ["id", "name", "kind", "a", "ab", "abc", "items", "value", "é", "with space", 'quote"', "x/y~z", "count"]
-    PATTERNS = ["^[a-z]+$", "^[A-Z]{2}-\\d{3}$", "foo", "^(yes|no)$", "[0-9]{2,4}x?", "^\\w+@\\w+$", "^.{3,9}$", "a|b$"]
-    FORMATS = ["date", "time", "date-time", "duration", "uuid", "email", "hostname", "ipv4", "ipv6", "uri"]
-
-    def __init__(self, seed):
-        self.random = random.Random(seed)
-
-    def maybe(self, chance=0.5):
-        return self.random.random() < chance
-
-    def bounds(self, low, high, names, step=1):
-        """Some of two bounds that leave something between them."""
-        one, two = sorted(round(self.random.uniform(low, high) / step) * step for _ in range(2))
-        found = {}
-        if self.maybe():
-            found[names[0]] = round(one, 2)
-        if self.maybe():
-            found[names[1]] = round(two + 2 * step, 2)
-        return found
-
-    def string(self):
-        kind = self.random.randrange(5)
-        if kind == 0:
-            return {"type": "string", "pattern": self.random.choice(self.PATTERNS)}
-        if kind == 1:
-            return {"type": "string", "format": self.random.choice(self.FORMATS)}
-        if kind == 2:
-            return {"type": "string", **self.bounds(0, 30, ("minLength", "maxLength"))}
-        if kind == 3:
-            return {"type": "string", "pattern": "^[a-f]*$", "maxLength": self.random.randint(1, 20)}
-        return {"type": "string"}
-
-    def number(self):
-        names = self.random.choice([("minimum", "maximum"), ("exclusiveMinimum", "exclusiveMaximum")])
-        if self.maybe():
-            schema = {"type": "integer", **self.bounds(-2000, 2000, names)}
-            if self.maybe(0.2):
-                schema = {"type": "integer", "multipleOf": self.random.randint(2, 40), "minimum": -500, "maximum": 500}
-            return schema
-        return {"type": "number", **self.bounds(-50, 50, names, self.random.choice([1, 0.25, 0.01]))}
-
-    def constant(self, depth=0):
-        kind = self.random.randrange(7 if depth < 2 else 5)
-        if kind == 5:
-            return [self.constant(depth + 1) for _ in range(self.random.randrange(3))]
-        if kind == 6:
-            return {word: self.constant(depth + 1) for word in self.random.sample(self.WORDS, 2)}
-        return [None, self.maybe(), self.random.randint(-99, 99), self.random.choice(self.WORDS),
-                self.random.choice([0.5, 1e20, -2.75])][kind]
-
-    def array(self, depth):
-        schema = {"type": "array", "items": self.schema(depth + 1), **self.bounds(0, 4, ("minItems", "maxItems"))}
-        if self.maybe(0.3):
-            schema["prefixItems"] = [self.schema(depth + 1) for _ in range(self.random.randint(1, 3))]
-            if self.maybe():
-                del schema["items"]
-        return schema
-
-    def object(self, depth):
-        names = self.random.sample(self.WORDS, self.random.randrange(6))
-        schema = {"type": "object", "properties": {name: self.schema(depth + 1) for name in names}}
-        schema["required"] = [name for name in names if self.maybe(0.6)]
-        extra = self.random.randrange(5)
-        if extra == 0:
-            schema["additionalProperties"] = self.schema(depth + 1)
-        elif extra < 4:
-            schema["additionalProperties"] = extra == 1
-        return schema
-
-    def tagged(self, depth):
-        tags = self.random.sample(["a", "ab", "b", "c"], self.random.randint(2, 3))
-        variants = []
-        for tag in tags:
-            variant = self.object(depth + 1)
-            variant["properties"]["tag"] = {"const": tag}
-            variant["required"].append("tag")
-            variants.append(variant)
-        return {"oneOf": variants}
-
-    def all_of(self, depth):
-        one, two = self.object(depth + 1), self.object(depth + 1)
-        two["properties"] = {name: {} for name in two["properties"]}
-        for part in (one, two):
-            part.pop("additionalProperties", None)
-        return {"allOf": [one, two]}
-
-    def schema(self, depth=0):
-        if depth >= 3 or self.maybe(0.4 if depth else 0):
-            return self.random.choice([self.string, self.number, lambda: {"type": ["boolean", "null"]},
-                                       lambda: {"enum": [self.constant() for _ in range(3)]},
-                                       lambda: {"const": self.constant()}, lambda: {"$ref": "#/$defs/leaf"}])()
-        return self.random.choice([self.object, self.object, self.array, self.tagged, self.all_of,
-                                   lambda d: {"anyOf": [self.schema(d + 1), self.schema(d + 1)]},
-                                   lambda d: {"$ref": "#/$defs/tree"}])(depth)
-
-    def whole(self):
-        schema = self.schema()
-        schema["$defs"] = {
-            "leaf": self.string(),
-            "tree": {"type": "object", "properties": {
-                "leaf": {"$ref": "#/$defs/leaf"},
-                "children": {"type": "array", "items": {"$ref": "#/$defs/tree"}, "maxItems": 2}},
-                "required": ["leaf"]}}
-        return schema
 
 
 def invalid(schema, text):

@@ -89,6 +89,22 @@ static void hostile_sources_are_refused_or_small(void **state)
     mr_grammar_drop(grammar);
 }
 
+/* A limit that is reached is reported with the part of the source that reached it. */
+static void limits_name_their_place(void **state)
+{
+    (void)state;
+    assert_refused(MR_CONSTRAINT_REGEX, "(a{0,99}){0,99}", MR_INVALID_REQUEST,
+                   "regex: too complex");
+    assert_refused(MR_CONSTRAINT_JSON_SCHEMA,
+                   "{\"properties\":{\"a\":{\"type\":\"integer\"},\"b\":{\"items\":"
+                   "{\"type\":\"string\",\"pattern\":\"^(a{0,99}){0,99}$\"}}}}",
+                   MR_INVALID_REQUEST, "schema #/properties/b: ");
+    char *schema =
+        repeated("{\"oneOf\":[{\"const\":0}", ",{\"enum\":[[1,1,1,1,1,1,1,1,1,1]]}", 900, "]}");
+    assert_refused(MR_CONSTRAINT_JSON_SCHEMA, schema, MR_UNSUPPORTED, "#/oneOf");
+    free(schema);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -98,6 +114,7 @@ int main(void)
         cmocka_unit_test(digests_tell_kinds_and_texts_apart),
         cmocka_unit_test(a_source_above_the_limit_is_refused),
         cmocka_unit_test(hostile_sources_are_refused_or_small),
+        cmocka_unit_test(limits_name_their_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -136,6 +136,48 @@ static void kept_masks_depend_on_the_stack(void **state)
     mr_grammar_drop(nested);
 }
 
+/* Where the stack is nearly full, a mask kept at a lower depth allows more than fits. */
+static void masks_are_exact_up_to_the_deepest_nesting(void **state)
+{
+    struct fixture *fixture = *state;
+    struct mr_grammar *grammar = compile(MR_CONSTRAINT_JSON_SCHEMA, "{\"type\":\"array\"}");
+    uint32_t depth = 0;
+    mr_token_mask_start(fixture->mask, &fixture->matcher, grammar);
+    for (; depth < 2 * MR_STACK_MAX; depth++) {
+        assert_exact(fixture);
+        if (!is_set(fixture, '[')) break;
+        assert_true(mr_token_mask_accept(fixture->mask, &fixture->matcher, '['));
+    }
+    assert_in_range(depth, 20, 2 * MR_STACK_MAX - 1);
+    for (; depth > 0; depth--) {
+        assert_exact(fixture);
+        assert_true(mr_token_mask_accept(fixture->mask, &fixture->matcher, ']'));
+    }
+    assert_true(mr_matcher_is_over(&fixture->matcher));
+    mr_grammar_drop(grammar);
+}
+
+/* Far from its limits a counted rule has the same mask at every count. */
+static void counts_far_from_their_limits_share_a_mask(void **state)
+{
+    struct fixture *fixture = *state;
+    struct mr_grammar *grammar = compile(MR_CONSTRAINT_REGEX, "[^a]{700,4000}");
+    mr_token_mask_start(fixture->mask, &fixture->matcher, grammar);
+    uint64_t walks = 0;
+    for (uint32_t i = 0; i < 4000; i++) {
+        if (i == 5) walks = mr_token_mask_stats(fixture->mask).walks;
+        if (i == 400) assert_int_equal(mr_token_mask_stats(fixture->mask).walks, walks);
+        if (i % 100 == 0 || i > 3990 || (i > 690 && i < 710))
+            assert_exact(fixture);
+        else
+            mr_token_mask_fill(fixture->mask, &fixture->matcher, fixture->bits);
+        assert_true(is_set(fixture, 'b'));
+        assert_true(mr_token_mask_accept(fixture->mask, &fixture->matcher, 'b'));
+    }
+    assert_true(mr_matcher_is_over(&fixture->matcher));
+    mr_grammar_drop(grammar);
+}
+
 static void tokens_outside_the_vocabulary_are_refused(void **state)
 {
     struct fixture *fixture = *state;
@@ -154,6 +196,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(masks_have_exactly_the_tokens_that_match, open_fixture,
                                         close_fixture),
         cmocka_unit_test_setup_teardown(kept_masks_depend_on_the_stack, open_fixture,
+                                        close_fixture),
+        cmocka_unit_test_setup_teardown(masks_are_exact_up_to_the_deepest_nesting, open_fixture,
+                                        close_fixture),
+        cmocka_unit_test_setup_teardown(counts_far_from_their_limits_share_a_mask, open_fixture,
                                         close_fixture),
         cmocka_unit_test_setup_teardown(tokens_outside_the_vocabulary_are_refused, open_fixture,
                                         close_fixture),
