@@ -224,13 +224,17 @@ static void judge_cancel(struct fleet *fleet, const struct plan *plan)
     }
 }
 
-/* Nor may it have missed its deadline for long. source: its record, which may be a repeated one. */
+/* Nor may it have missed its deadline for long. A result of exactly-once delivery waits for the
+ * commit that is due, and for the one before it. source: its record, which may be a repeated one.
+ */
 static void judge_deadline(struct fleet *fleet, const struct plan *plan, const struct plan *source,
                            const struct broker_record *record)
 {
     uint64_t due_ns = PLATFORM_START_NS + source->at_ns + plan->deadline_ms * MS;
     bool prompt = fleet->scenario->producer_room == SCENARIO_ROOM && is_calm(fleet, false);
-    if (plan->deadline_ms > 0 && prompt && record->appended_ns > due_ns + 3 * SETTLED_NS)
+    uint64_t room_ns = 3 * SETTLED_NS;
+    if (fleet->scenario->exactly_once) room_ns += 2 * fleet->scenario->commit_interval_ns;
+    if (plan->deadline_ms > 0 && prompt && record->appended_ns > due_ns + room_ns)
         fleet_accuse(fleet, "deadline: %s has ended by itself %.3f s after its deadline", plan->id,
                      (double)(record->appended_ns - due_ns) / 1e9);
 }
