@@ -5,16 +5,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum mr_status mr_batch_builder_create(struct mr_batch_builder **out, uint32_t rows_max,
-                                       uint32_t sequences_max, const struct mr_job_rules *rules,
-                                       struct mr_error *err)
+enum mr_status mr_batch_builder_create(struct mr_batch_builder **out,
+                                       const struct mr_batch_limits *limits,
+                                       const struct mr_job_rules *rules, struct mr_error *err)
 {
     *out = NULL;
+    const uint32_t rows_max = limits->rows + limits->drafts, sequences_max = limits->sequences;
     struct mr_batch_builder *made = calloc(1, sizeof *made);
     if (made == NULL) return mr_fail(err, MR_NOMEM, "no memory for a step of %u rows", rows_max);
-    size_t samples = (size_t)sequences_max * MR_CHOICES_MAX;
+    size_t samples = (size_t)sequences_max * MR_CHOICES_MAX + limits->drafts;
     made->rows_max = rows_max;
     made->sequences_max = sequences_max;
+    made->samples_max = (uint32_t)samples;
     made->rules = rules;
     if (rules->masks != NULL) made->mask_words = mr_token_mask_words(rules->masks);
     made->token_ids = calloc(rows_max, sizeof *made->token_ids);
@@ -68,7 +70,7 @@ static void add_sequence(struct mr_batch_builder *builder, const struct mr_plan_
         .context_tokens = sequence->num_computed,
         .blocks = sequence->table->blocks,
         .slots = sequence->table->slots,
-        .logit_rows = row->samples ? 1 : 0,
+        .logit_rows = row->samples ? 1 + row->draft_count : 0,
     };
     batch->row_count += row->token_count;
 }
@@ -95,13 +97,25 @@ static void add_mask(struct mr_batch_builder *builder, struct mr_sequence *seque
 static void add_sample(struct mr_batch_builder *builder, struct mr_sequence *sequence,
                        uint32_t logit_row, const float *logits)
 {
-    struct mr_sample_row row = mr_job_sample_row(sequence->job, sequence);
+    struct mr_sample_row row = mr_job_sample_row(sequence->job, sequence, 0);
     row.logit_row = logit_row;
     row.logits = logits;
-    MR_ASSERT(builder->sample_count < builder->sequences_max * MR_CHOICES_MAX);
+    MR_ASSERT(builder->sample_count < builder->samples_max);
     if (sequence->job->guidance != NULL) add_mask(builder, sequence, &row);
     builder->sampled[builder->sample_count] = sequence;
     builder->sample_rows[builder->sample_count++] = row;
+}
+
+static void add_drafts(struct mr_batch_builder *builder, struct mr_sequence *sequence,
+                       uint32_t logit_row)
+{
+    for (uint32_t i = 1; i <= sequence->draft_count; i++) {
+        struct mr_sample_row row = mr_job_sample_row(sequence->job, sequence, i);
+        row.logit_row = logit_row + i;
+        MR_ASSERT(builder->sample_count < builder->samples_max);
+        builder->sampled[builder->sample_count] = NULL;
+        builder->sample_rows[builder->sample_count++] = row;
+    }
 }
 
 void mr_batch_builder_build(struct mr_batch_builder *builder, const struct mr_plan *plan)
@@ -116,11 +130,13 @@ void mr_batch_builder_build(struct mr_batch_builder *builder, const struct mr_pl
         if (row->token_count > 0) add_sequence(builder, row);
         builder->logit_rows[i] = UINT32_MAX;
         if (!row->samples) continue;
-        if (row->logits == NULL) builder->logit_rows[i] = logit_row++;
+        if (row->logits == NULL) builder->logit_rows[i] = logit_row;
+        if (row->logits == NULL) logit_row += 1 + row->draft_count;
         struct mr_job *job = row->sequence->job;
         bool first = row->sequence->choice == 0 && mr_sequence_generated(row->sequence) == 0;
         for (uint32_t choice = 1; first && choice < job->choice_count; choice++)
             add_sample(builder, &job->sequences[choice], builder->logit_rows[i], row->logits);
         add_sample(builder, row->sequence, builder->logit_rows[i], row->logits);
+        if (row->draft_count > 0) add_drafts(builder, row->sequence, builder->logit_rows[i]);
     }
 }

@@ -5,6 +5,9 @@
  * their first token from the same logits. Their rows come before that of the first choice: they
  * wait to run already when the first choice ends with its first token and hands over its blocks.
  *
+ * The sampling rows of a sequence's drafts follow its own sampling row: row i samples the token
+ * behind the first i drafts.
+ *
  * A row of a constrained request gets the mask of its next token.
  *
  * Owner: engine thread. Memory: all in _create; the arrays point into the plan's sequences and are
@@ -15,31 +18,38 @@
 #include "batching/base/model_port.h"
 #include "batching/scheduler/plan.h"
 
+/* The most of one step. rows: of all sequences, without those of drafts. */
+struct mr_batch_limits {
+    uint32_t rows, sequences, drafts;
+};
+
 struct mr_batch_builder {
-    uint32_t rows_max, sequences_max;
+    uint32_t rows_max, sequences_max;    /* rows_max: with those of drafts */
+    uint32_t samples_max;                /* sequences_max * MR_CHOICES_MAX and the rows of drafts */
     const struct mr_job_rules *rules;    /* borrowed */
     uint32_t *token_ids;                 /* [rows_max] token ids of all rows of the step */
     uint32_t *fed_by;                    /* [rows_max] as in struct mr_model_step */
     bool feeds;                          /* a row of the batch is fed by the step before */
     struct mr_batch_sequence *sequences; /* [sequences_max] sequences that have rows in the step */
-    /* [sequences_max * MR_CHOICES_MAX] one row for each token to sample */
+    /* [samples_max] one row for each token to sample */
     struct mr_sample_row *sample_rows;
-    /* [sample_count] the sequence that each sampling row samples for */
+    /* [sample_count] the sequence that each sampling row samples for; NULL: the row is of a draft
+     */
     struct mr_sequence **sampled;
     uint32_t sample_count;
-    /* [sequences_max * MR_CHOICES_MAX][mask_words] tokens that the sampling rows of constrained
+    /* [samples_max][mask_words] tokens that the sampling rows of constrained
      * requests may draw */
     uint64_t *masks;
     uint32_t mask_words;
-    /* [sequences_max] for each row of the plan the index of its row of logits in the forward pass;
-     * UINT32_MAX: the plan row needs no logits from the forward pass */
+    /* [sequences_max] for each row of the plan the index of its first row of logits in the forward
+     * pass; UINT32_MAX: the plan row needs no logits from the forward pass */
     uint32_t *logit_rows;
     struct mr_batch batch;
 };
 
-enum mr_status mr_batch_builder_create(struct mr_batch_builder **out, uint32_t rows_max,
-                                       uint32_t sequences_max, const struct mr_job_rules *rules,
-                                       struct mr_error *err);
+enum mr_status mr_batch_builder_create(struct mr_batch_builder **out,
+                                       const struct mr_batch_limits *limits,
+                                       const struct mr_job_rules *rules, struct mr_error *err);
 void mr_batch_builder_destroy(struct mr_batch_builder *builder);
 /* Fills builder->batch and the sampling rows from the plan. batch.row_count 0: no forward pass is
  * needed. */

@@ -42,6 +42,7 @@ static void fill_rules(struct mr_engine *engine)
         .context_tokens = options->context_tokens,
         .block_count = options->block_count,
         .prefix_cache = options->prefix_cache,
+        .speculates = options->draft_rows_max > 0,
         .defaults = options->defaults,
     };
     memcpy(engine->rules.fingerprint.bytes, options->fingerprint, MR_HASH_BYTES);
@@ -119,6 +120,7 @@ static enum mr_status create_scheduler(struct mr_engine *engine, struct mr_error
     struct mr_scheduler_options scheduler = {
         .sequences_max = options->sequences_max,
         .rows_max = options->rows_max,
+        .draft_rows_max = options->draft_rows_max,
         .block_count = options->block_count,
         .chunk_tokens = options->chunk_tokens,
         .prefills_max = options->prefills_max,
@@ -141,7 +143,8 @@ static enum mr_status create_scheduler(struct mr_engine *engine, struct mr_error
     enum mr_status status = mr_scheduler_create(&engine->scheduler, &scheduler, err);
     if (status == MR_OK) status = mr_engine_create_flights(engine, err);
     if (status != MR_OK) return status;
-    engine->due = calloc(sequences * MR_CHOICES_MAX, sizeof *engine->due);
+    engine->due_max = engine->flights[0].builder->samples_max;
+    engine->due = calloc(engine->due_max, sizeof *engine->due);
     engine->jobs = calloc(2 * sequences, sizeof(struct mr_job *));
     if (engine->due == NULL || engine->jobs == NULL)
         return mr_fail(err, MR_NOMEM, "no memory for %zu sequences", sequences);

@@ -35,9 +35,12 @@ struct mr_engine_options {
     uint32_t block_count;          /* KV blocks of the model's pool */
     /* sliding-window layers: number of KV slots, tokens of a window; 0: no such layers */
     uint32_t window_slots, window_tokens;
-    uint32_t context_tokens;    /* longest sequence */
-    uint32_t sequences_max;     /* sequences that run at a time; default 64 */
-    uint32_t rows_max;          /* tokens of one step; more than sequences_max */
+    uint32_t context_tokens; /* longest sequence */
+    uint32_t sequences_max;  /* sequences that run at a time; default 64 */
+    uint32_t rows_max;       /* tokens of one step; more than sequences_max */
+    /* Most drafts checked in one step; 0: no speculation. The model must have room for so many rows
+     * and rows of logits on top of rows_max and sequences_max. */
+    uint32_t draft_rows_max;
     int32_t chunk_tokens;       /* largest prefill chunk; default 512; <= 0: no chunking */
     uint32_t prefills_max;      /* unfinished prefills at a time; default 1 */
     double step_target_ms;      /* of steps with decodes; 0: none; MR_STEP_TARGET_AUTO */
@@ -99,6 +102,9 @@ struct mr_sink {
 struct mr_engine_stats {
     uint64_t steps, prompt_tokens, generated_tokens, cached_tokens, preemptions, recomputed_tokens;
     uint64_t finished[MR_FINISH_COUNT];
+    uint64_t drafts; /* rows of a step that had drafts */
+    /* drafts checked; those that were equal to the token sampled */
+    uint64_t draft_tokens, accepted_draft_tokens;
     uint32_t running, waiting, prefilling;
     uint64_t prompt_cache_hits, cached_tokens_redis;
     /* time in the model's functions; time in steps; 0 if the model has no clock */

@@ -10,13 +10,15 @@ enum mr_status mr_engine_create_flights(struct mr_engine *engine, struct mr_erro
 {
     const struct mr_engine_options *options = &engine->options;
     size_t sequences = options->sequences_max;
+    const struct mr_batch_limits limits = {options->rows_max, options->sequences_max,
+                                           options->draft_rows_max};
     engine->flight_room = options->model.steps_ahead > 0 ? options->model.steps_ahead : 1;
     for (uint32_t i = 0; i < engine->flight_room; i++) {
         struct mr_flight *flight = &engine->flights[i];
-        enum mr_status status = mr_batch_builder_create(
-            &flight->builder, options->rows_max, options->sequences_max, &engine->rules, err);
+        enum mr_status status =
+            mr_batch_builder_create(&flight->builder, &limits, &engine->rules, err);
         if (status != MR_OK) return status;
-        flight->samples = calloc(sequences * MR_CHOICES_MAX, sizeof *flight->samples);
+        flight->samples = calloc(flight->builder->samples_max, sizeof *flight->samples);
         flight->rows = calloc(sequences, sizeof *flight->rows);
         if (flight->samples == NULL || flight->rows == NULL)
             return mr_fail(err, MR_NOMEM, "no memory for a step of %zu sequences", sequences);
@@ -50,7 +52,10 @@ static void note_row(struct mr_engine *engine, const struct mr_plan_row *row)
     if (engine->shared != NULL && sequence->logits != NULL)
         mr_shared_load_end(engine->shared, sequence);
     if (row->token_count == 0) return;
-    uint32_t again = mr_sequence_advance(sequence, row->token_count);
+    uint32_t again = mr_sequence_advance(sequence, row->token_count - row->draft_count);
+    job->draft_tokens += row->draft_count;
+    engine->stats.drafts += row->draft_count > 0;
+    engine->stats.draft_tokens += row->draft_count;
     job->recomputed_tokens += again;
     engine->stats.recomputed_tokens += again;
     if (row->decode) return;
@@ -85,7 +90,7 @@ void mr_engine_note_launch(struct mr_engine *engine, struct mr_flight *flight,
             mr_shared_load_join(engine->shared, sequence);
     }
     for (uint32_t i = 0; i < builder->sample_count; i++)
-        if (builder->sampled[i]->state == MR_SEQUENCE_RUNNING)
+        if (builder->sampled[i] != NULL && builder->sampled[i]->state == MR_SEQUENCE_RUNNING)
             mr_sequence_append_unknown(builder->sampled[i], i);
 }
 

@@ -135,6 +135,7 @@ static void report(struct mr_engine *engine, struct mr_job *job, uint64_t now_ns
         .prompt_tokens = job->sequences[0].prompt_tokens,
         .cached_tokens = job->cached_tokens,
         .cached_tokens_redis = job->cached_tokens_redis,
+        .accepted_draft_tokens = job->accepted_draft_tokens,
         .prefill_chunks = job->prefill_chunks,
         .preemptions = job->preemptions,
         .recomputed_tokens = job->recomputed_tokens,
@@ -186,7 +187,7 @@ void mr_engine_end_job(struct mr_engine *engine, struct mr_job *job, enum mr_fin
 
 void mr_engine_add_due(struct mr_engine *engine, const struct mr_due *due)
 {
-    MR_ASSERT(engine->due_count < engine->options.sequences_max * MR_CHOICES_MAX);
+    MR_ASSERT(engine->due_count < engine->due_max);
     engine->due[engine->due_count++] = *due;
 }
 

@@ -42,13 +42,27 @@ static void record_time(struct mr_sequence *sequence, uint64_t now_ns)
     sequence->last_token_ns = now_ns;
 }
 
-static void apply_sample(struct mr_engine *engine, struct mr_sequence *sequence,
+/* Marks a job for which no token could be drawn, before anything that this row computed is kept,
+ * and drops its prompt's cached logits: they may be those that were not finite. */
+static void mark_broken(struct mr_engine *engine, struct mr_job *job)
+{
+    const struct mr_sequence *sequence = &job->sequences[0];
+    unsigned char key[MR_HASH_BYTES];
+    job->broken = true;
+    if (engine->prompts == NULL) return;
+    mr_kv_cache_prompt_key(engine->cache, job->root, sequence->tokens, sequence->prompt_tokens,
+                           key);
+    mr_prompt_cache_drop(engine->prompts, key);
+}
+
+/* False: the choice has ended, and the sequence may be gone. */
+static bool apply_sample(struct mr_engine *engine, struct mr_sequence *sequence,
                          const struct mr_sample *sample, uint64_t now_ns)
 {
     struct mr_job *job = sequence->job;
     if (job->broken) {
         mr_engine_end_sequence(engine, sequence, MR_FINISH_ERROR, now_ns);
-        return;
+        return false;
     }
     mr_sequence_append(sequence, sample->token_id);
     engine->stats.generated_tokens++;
@@ -69,6 +83,28 @@ static void apply_sample(struct mr_engine *engine, struct mr_sequence *sequence,
     due.job_ended = job->finished_count == job->choice_count;
     if (due.job_ended) mr_engine_detach_job(engine, job);
     mr_engine_add_due(engine, &due);
+    return !due.choice_ended;
+}
+
+/* Applies the sample of a sequence, and those of the rows of its drafts as far as the drafts are
+ * right. The KV of a right draft is that of the token sampled. */
+static void apply_samples(struct mr_engine *engine, struct mr_sequence *sequence,
+                          const struct mr_sample *samples, uint64_t now_ns)
+{
+    const uint32_t draft_count = sequence->draft_count; /* 0 after a preemption */
+    sequence->draft_count = 0;
+    bool goes_on = apply_sample(engine, sequence, &samples[0], now_ns);
+    uint32_t right = 0;
+    while (goes_on && right < draft_count && samples[right].token_id == sequence->drafts[right]) {
+        struct mr_job *job = sequence->job;
+        right++;
+        job->accepted_draft_tokens++;
+        engine->stats.accepted_draft_tokens++;
+        mr_sequence_jump(sequence, sequence->num_tokens);
+        if (samples[right].failed) mark_broken(engine, job);
+        goes_on = apply_sample(engine, sequence, &samples[right], now_ns);
+    }
+    if (goes_on && right > 0) publish(sequence);
 }
 
 /* Puts the logits of a prompt that this step computed for the first time into the prompt cache. */
@@ -91,30 +127,16 @@ static void cache_logits(struct mr_engine *engine, const struct mr_flight_row *c
         sequence->entry_due = engine->shared != NULL;
 }
 
-/* Marks the jobs for which no token could be drawn, before anything that they computed is kept, and
- * drops their prompts' cached logits: they may be those that were not finite. */
-static void mark_broken(struct mr_engine *engine, const struct mr_flight *flight)
-{
-    for (uint32_t i = 0; i < flight->builder->sample_count; i++) {
-        const struct mr_sequence *sequence = flight->builder->sampled[i];
-        unsigned char key[MR_HASH_BYTES];
-        if (sequence == NULL || !flight->samples[i].failed) continue;
-        sequence->job->broken = true;
-        if (engine->prompts == NULL) continue;
-        mr_kv_cache_prompt_key(engine->cache, sequence->job->root, sequence->tokens,
-                               sequence->prompt_tokens, key);
-        mr_prompt_cache_drop(engine->prompts, key);
-    }
-}
-
 void mr_engine_apply_results(struct mr_engine *engine, struct mr_flight *flight, uint64_t now_ns)
 {
     const struct mr_batch_builder *builder = flight->builder;
-    mark_broken(engine, flight);
+    for (uint32_t i = 0; i < builder->sample_count; i++)
+        if (builder->sampled[i] != NULL && flight->samples[i].failed)
+            mark_broken(engine, builder->sampled[i]->job);
     settle_rows(flight);
     for (uint32_t i = 0; i < flight->row_count; i++)
         cache_logits(engine, &flight->rows[i], now_ns);
     for (uint32_t i = 0; i < builder->sample_count; i++)
         if (builder->sampled[i] != NULL)
-            apply_sample(engine, builder->sampled[i], &flight->samples[i], now_ns);
+            apply_samples(engine, builder->sampled[i], &flight->samples[i], now_ns);
 }

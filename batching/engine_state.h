@@ -32,7 +32,7 @@ struct mr_flight_row {
 /* A step that was planned and launched, until its results are applied. */
 struct mr_flight {
     struct mr_batch_builder *builder; /* its `sampled` has NULL for a sequence that has ended */
-    struct mr_sample *samples;        /* [sequences_max * MR_CHOICES_MAX] of the builder's rows */
+    struct mr_sample *samples;        /* [builder->samples_max] of the builder's rows */
     struct mr_flight_row *rows;       /* [sequences_max] */
     uint32_t row_count;
     struct mr_step_work work;
@@ -68,9 +68,8 @@ struct mr_engine {
     struct mr_flight flights[MR_STEPS_AHEAD_MAX];
     uint32_t flight_first, flight_count, flight_room;
     uint64_t collected_ns; /* when the last step was collected */
-    /* [sequences_max * MR_CHOICES_MAX] what the sink is still to receive, in order */
-    struct mr_due *due;
-    uint32_t due_count;
+    struct mr_due *due;    /* [due_max] what the sink is still to receive, in order */
+    uint32_t due_count, due_max;
     struct mr_job **jobs; /* [2 * sequences_max] requests that started and have not ended */
     uint32_t job_count;
     struct mr_engine_stats stats;

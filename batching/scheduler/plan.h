@@ -16,7 +16,8 @@ struct mr_shared_cache;
 
 struct mr_scheduler_options {
     uint32_t sequences_max, rows_max, block_count;
-    int32_t chunk_tokens; /* largest prefill chunk; <= 0: no chunking, no time budget */
+    uint32_t draft_rows_max; /* most drafts in a step, on top of rows_max; 0: no speculation */
+    int32_t chunk_tokens;    /* largest prefill chunk; <= 0: no chunking, no time budget */
     uint32_t prefills_max, prefill_batch_max;
     uint64_t prefill_bytes_max;
     struct mr_memory_geometry geometry;
@@ -39,6 +40,7 @@ struct mr_scheduler_options {
 struct mr_plan_row {
     struct mr_sequence *sequence;
     uint32_t token_count; /* the step computes tokens [num_computed, num_computed + token_count) */
+    uint32_t draft_count; /* the last of them are drafts of the sequence */
     bool decode;
     /* the row includes the sequence's last known token, so the next token is sampled */
     bool samples;

@@ -4,6 +4,7 @@
 #include "batching/scheduler/admit.h"
 #include "batching/scheduler/rebalance.h"
 #include "batching/scheduler/schedule.h"
+#include "batching/scheduler/speculate.h"
 #include "codec/check.h"
 
 #include <math.h>
@@ -154,8 +155,9 @@ static bool has_blocks(const struct mr_sequence *sequence)
  * in flight samples is known, which may also end it. */
 static bool waits_for_token(const struct mr_sequence *sequence)
 {
-    return sequence->unknown > 0 && (sequence->num_tokens == sequence->capacity ||
-                                     !mr_job_samples_ahead(sequence->job, sequence));
+    return sequence->unknown > 0 &&
+           (sequence->num_tokens == sequence->capacity || sequence->draft_count > 0 ||
+            !mr_job_samples_ahead(sequence->job, sequence));
 }
 
 /* A sequence whose last token is not known may end with that token, without needing a block. */
@@ -375,6 +377,7 @@ const struct mr_plan *mr_scheduler_plan(struct mr_scheduler *scheduler, uint64_t
     count_long_prefills(schedule);
     mr_rebalance(schedule);
     plan_decodes(schedule);
+    mr_speculate(schedule);
     schedule->round.target_ms = target_ms(schedule);
     uint32_t running = schedule->running_count;
     plan_shorts(schedule);

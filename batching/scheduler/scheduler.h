@@ -1,7 +1,8 @@
 /* scheduler - which sequences run in the next step, and with how many tokens.
  *
  * A step is planned (batching/scheduler/plan.h) in this order:
- *   1. a decode row for every running sequence that lacks the KV of one token only;
+ *   1. a decode row for every running sequence that lacks the KV of one token only, and rows for
+ *   drafts of some of them (batching/scheduler/speculate.h);
  *   2. beside a long prefill: short prefills, running ones and then candidates;
  *   3. prefill chunks for the other running sequences, within the limits below;
  *   4. new sequences: preempted sequences, further choices and waiting requests together, in the

@@ -356,11 +356,20 @@ struct mr_replay mr_completion_try_replay(struct mr_completion *completion,
 
 /* ---- state ---- */
 
-const uint32_t *mr_completion_suppressed(const struct mr_completion *completion, uint32_t *count)
+const uint32_t *mr_completion_suppressed(const struct mr_completion *completion, uint32_t ahead,
+                                         uint32_t *count)
 {
-    bool is_early = completion->pushed < completion->request->min_tokens;
+    bool is_early = completion->pushed + ahead < completion->request->min_tokens;
     *count = is_early ? completion->suppressed_count : 0;
     return completion->suppressed;
+}
+
+bool mr_completion_may_end(const struct mr_completion *completion, uint32_t id)
+{
+    const struct mr_request *request = completion->request;
+    const struct mr_completion_model *model = &completion->model;
+    return (!request->ignore_eos && is_among(model->eos_ids, model->eos_count, id)) ||
+           is_among(request->stop_token_ids, request->stop_token_count, id);
 }
 
 struct mr_choice mr_completion_choice(const struct mr_completion *completion)

@@ -104,9 +104,13 @@ struct mr_replay mr_completion_try_replay(struct mr_completion *completion,
                                           const struct mr_sample *samples, uint32_t count,
                                           uint32_t shown);
 
-/* Returns the ids that the sampler must not draw for the next token; *count is 0 once the choice
- * has min_tokens tokens. */
-const uint32_t *mr_completion_suppressed(const struct mr_completion *completion, uint32_t *count);
+/* Returns the ids that the sampler must not draw for the token that follows `ahead` more tokens;
+ * *count is 0 once the choice has min_tokens tokens. */
+const uint32_t *mr_completion_suppressed(const struct mr_completion *completion, uint32_t ahead,
+                                         uint32_t *count);
+/* True when a sampled token with this id may end the choice by itself: an end-of-sequence id or a
+ * stop token. */
+bool mr_completion_may_end(const struct mr_completion *completion, uint32_t id);
 /* The output of the choice so far, complete once the choice has ended. Its pointers point into the
  * completion. */
 struct mr_choice mr_completion_choice(const struct mr_completion *completion);

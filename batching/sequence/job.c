@@ -258,6 +258,20 @@ static enum mr_status make_guidance(struct mr_job *job, struct mr_error *err)
     return mr_guidance_create(&job->guidance, request->grammar, job->choice_count, err);
 }
 
+static enum mr_status make_lookups(struct mr_job *job, const struct mr_job_rules *rules,
+                                   struct mr_error *err)
+{
+    enum mr_status status = MR_OK;
+    if (!rules->speculates || !job->request->speculation) return MR_OK;
+    for (uint32_t i = 0; status == MR_OK && i < job->choice_count; i++) {
+        struct mr_sequence *sequence = &job->sequences[i];
+        job->held_bytes += mr_prompt_lookup_bytes(sequence->capacity);
+        status = mr_prompt_lookup_create(&sequence->lookup, sequence->capacity,
+                                         sequence->prompt_tokens, err);
+    }
+    return status;
+}
+
 static bool is_known(const struct mr_job_rules *rules, const struct mr_sample *sample)
 {
     if (sample->token_id >= rules->vocab_size || sample->top_count > MR_LOGPROBS_MAX) return false;
@@ -329,6 +343,7 @@ enum mr_status mr_job_create(struct mr_job **out, const struct mr_job_rules *rul
     job->request = request;
     status = make_completions(job, rules, room, err);
     if (status == MR_OK) status = make_guidance(job, err);
+    if (status == MR_OK) status = make_lookups(job, rules, err);
     if (status == MR_OK) status = resume(job, rules, room, submission, err);
     if (status == MR_OK) status = encode_bad_words(job, rules->completion.tokenizer, err);
     if (status != MR_OK) goto failed;
@@ -344,8 +359,10 @@ failed:
 void mr_job_destroy(struct mr_job *job)
 {
     if (job == NULL) return;
-    for (uint32_t i = 0; i < job->choice_count; i++)
+    for (uint32_t i = 0; i < job->choice_count; i++) {
         mr_completion_destroy(job->sequences[i].completion);
+        mr_prompt_lookup_destroy(job->sequences[i].lookup);
+    }
     mr_guidance_destroy(job->guidance);
     free(job->kept);
     free(job);
@@ -358,23 +375,33 @@ bool mr_job_samples_ahead(const struct mr_job *job, const struct mr_sequence *se
                      sampling->frequency_penalty < 0 || sampling->frequency_penalty > 0 ||
                      sampling->repetition_penalty < 1 || sampling->repetition_penalty > 1;
     uint32_t suppressed;
-    (void)mr_completion_suppressed(sequence->completion, &suppressed);
+    (void)mr_completion_suppressed(sequence->completion, 0, &suppressed);
     return !penalties && job->guidance == NULL && job->bad_word_count == 0 && suppressed == 0;
 }
 
-struct mr_sample_row mr_job_sample_row(const struct mr_job *job, const struct mr_sequence *sequence)
+uint32_t mr_job_count_drafts(const struct mr_job *job, const struct mr_sequence *sequence,
+                             const struct mr_guess *guesses, uint32_t count)
+{
+    if (job->guidance != NULL) return 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (mr_completion_may_end(sequence->completion, guesses[i].token_id)) return i;
+    return count;
+}
+
+struct mr_sample_row mr_job_sample_row(const struct mr_job *job, const struct mr_sequence *sequence,
+                                       uint32_t drafts)
 {
     struct mr_sample_row row = {
         .sampling = &job->sampling,
         .seed = mr_job_seed(job, sequence->choice),
-        .position = sequence->num_tokens,
+        .position = sequence->num_tokens + drafts,
         .history = sequence->tokens,
-        .history_count = sequence->num_tokens,
+        .history_count = sequence->num_tokens + drafts,
         .prompt_count = sequence->prompt_tokens,
         .bad_words = (const uint32_t *const *)job->bad_words,
         .bad_word_counts = job->bad_word_counts,
         .bad_word_count = job->bad_word_count,
     };
-    row.suppressed = mr_completion_suppressed(sequence->completion, &row.suppressed_count);
+    row.suppressed = mr_completion_suppressed(sequence->completion, drafts, &row.suppressed_count);
     return row;
 }

@@ -20,6 +20,7 @@
 #include "batching/sequence/completion.h"
 #include "batching/sequence/fetch.h"
 #include "batching/sequence/guidance.h"
+#include "batching/sequence/prompt_lookup.h"
 #include "batching/sequence/sequence.h"
 #include "batching/sequence/submission.h"
 #include "ops/model.h"
@@ -32,6 +33,7 @@ struct mr_job_rules {
     bool prefix_cache;                    /* false: no request reads or writes the prefix cache */
     struct mr_sampling_defaults defaults; /* of a request without a temperature */
     struct mr_token_mask *masks;          /* NULL: no constrained requests */
+    bool speculates;                      /* false: no sequence gets drafts */
 };
 
 #define MR_JOB_TENANT_BYTES 64u
@@ -58,6 +60,7 @@ struct mr_job {
     /* prompt tokens found in any cache; prompt tokens loaded from Redis */
     uint32_t cached_tokens, cached_tokens_redis;
     uint32_t prefill_chunks, preemptions, recomputed_tokens;
+    uint32_t draft_tokens, accepted_draft_tokens; /* drafts checked by steps; right ones of them */
     /* The prefix cache may be read, may be written for this request. The choices of a request share
      * the KV of their prompt in any case. */
     bool reads_cache, writes_cache;
@@ -101,9 +104,12 @@ uint64_t mr_job_seed(const struct mr_job *job, uint32_t choice);
 /* True when the next token of the sequence can be sampled before the last one is known: nothing in
  * its sampling row depends on the ids of its output. */
 bool mr_job_samples_ahead(const struct mr_job *job, const struct mr_sequence *sequence);
-/* Everything needed to sample the next token of one choice, except the logits, which the caller
- * adds. */
-struct mr_sample_row mr_job_sample_row(const struct mr_job *job,
-                                       const struct mr_sequence *sequence);
+/* How many of the guesses may be drafts: those before the first that may end the choice. */
+uint32_t mr_job_count_drafts(const struct mr_job *job, const struct mr_sequence *sequence,
+                             const struct mr_guess *guesses, uint32_t count);
+/* Everything needed to sample the token of one choice that follows the first `drafts` drafts of the
+ * sequence, which are in its tokens; except the logits, which the caller adds. */
+struct mr_sample_row mr_job_sample_row(const struct mr_job *job, const struct mr_sequence *sequence,
+                                       uint32_t drafts);
 
 #endif

@@ -38,7 +38,7 @@ void mr_sequence_append_unknown(struct mr_sequence *sequence, uint32_t row)
 void mr_sequence_drop_unknown(struct mr_sequence *sequence)
 {
     sequence->num_tokens -= sequence->unknown;
-    sequence->unknown = sequence->in_flight = 0;
+    sequence->unknown = sequence->in_flight = sequence->draft_count = 0;
     if (sequence->num_computed > sequence->num_tokens)
         sequence->num_computed = sequence->num_tokens;
 }
@@ -69,7 +69,7 @@ void mr_sequence_settle(struct mr_sequence *sequence, uint32_t end)
 void mr_sequence_restart(struct mr_sequence *sequence, uint32_t num_computed)
 {
     sequence->num_computed = sequence->num_settled = num_computed;
-    sequence->in_flight = 0;
+    sequence->in_flight = sequence->draft_count = 0;
 }
 
 void mr_sequence_jump(struct mr_sequence *sequence, uint32_t end)
@@ -89,6 +89,8 @@ void mr_sequence_check(const struct mr_sequence *sequence)
     MR_ASSERT(sequence->state == MR_SEQUENCE_RUNNING || sequence->in_flight == 0);
     MR_ASSERT(sequence->num_tokens <= sequence->capacity);
     MR_ASSERT(sequence->prompt_tokens <= sequence->num_tokens);
+    MR_ASSERT(sequence->draft_count <= MR_DRAFTS_MAX);
+    MR_ASSERT(sequence->draft_count == 0 || sequence->in_flight == 1);
     MR_ASSERT((sequence->table != NULL) == (sequence->state == MR_SEQUENCE_RUNNING));
     MR_ASSERT(sequence->state == MR_SEQUENCE_RUNNING || sequence->match.copy_tokens == 0);
     MR_ASSERT(sequence->state == MR_SEQUENCE_RUNNING || sequence->load == NULL);

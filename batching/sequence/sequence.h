@@ -21,10 +21,12 @@
 #include <stdint.h>
 
 #define MR_TOKEN_UNKNOWN UINT32_MAX
+#define MR_DRAFTS_MAX    32u /* most drafts of a sequence in one step */
 
 struct mr_job;
 struct mr_completion;
 struct mr_load_slot;
+struct mr_prompt_lookup;
 
 enum mr_sequence_state {
     MR_SEQUENCE_WAITING,
@@ -63,6 +65,10 @@ struct mr_sequence {
     /* loaded with the prompt, to sample the next token without a forward pass; or NULL */
     const float *logits;
     uint32_t skipped; /* rounds in which a later candidate was admitted instead of this sequence */
+    /* Guesses of the tokens that follow, which the planned step or the step in flight checks. They
+     * stand in tokens[num_tokens...] too until that step is launched. */
+    uint32_t drafts[MR_DRAFTS_MAX], draft_count;
+    struct mr_prompt_lookup *lookup; /* owned by the job; NULL: the sequence gets no drafts */
     uint32_t preemptions, tokens_at_preemption;
     uint64_t last_token_ns;
 };
@@ -111,9 +117,11 @@ void mr_sequence_drop_unknown(struct mr_sequence *sequence);
 uint32_t mr_sequence_advance(struct mr_sequence *sequence, uint32_t count);
 /* Call when that step was collected. end: num_computed after the step's tokens. */
 void mr_sequence_settle(struct mr_sequence *sequence, uint32_t end);
-/* Sets num_computed and num_settled: no step in flight computes tokens of the sequence. */
+/* Sets num_computed and num_settled, and drops the drafts: no step in flight computes tokens of the
+ * sequence. */
 void mr_sequence_restart(struct mr_sequence *sequence, uint32_t num_computed);
-/* Sets num_computed to `end`: the KV of tokens [num_computed, end) was loaded from Redis. */
+/* Sets num_computed to `end`: the KV of tokens [num_computed, end) was loaded from Redis, or was
+ * computed for drafts that the sampled tokens equal. */
 void mr_sequence_jump(struct mr_sequence *sequence, uint32_t end);
 void mr_sequence_check(const struct mr_sequence *sequence);
 

@@ -89,6 +89,13 @@ static uint32_t need_u32(struct reader *reader, struct mr_value map, const char 
     return (uint32_t)need_int(reader, map, name, 0, UINT32_MAX);
 }
 
+/* 0 when the record of an earlier version has no such field. */
+static uint32_t read_u32(struct reader *reader, struct mr_value map, const char *name)
+{
+    struct mr_value value;
+    return find(reader, map, name, MR_VALUE_INT, &value) ? need_u32(reader, map, name) : 0;
+}
+
 static double need_number(struct reader *reader, struct mr_value map, const char *name)
 {
     struct mr_value value;
@@ -280,6 +287,7 @@ static void read_figures(struct reader *reader, struct mr_value root, struct mr_
         out->prompt_tokens = need_u32(reader, usage, "prompt_tokens");
         out->cached_tokens = need_u32(reader, usage, "cached_tokens");
         out->cached_tokens_redis = need_u32(reader, usage, "cached_tokens_redis");
+        out->accepted_draft_tokens = read_u32(reader, usage, "accepted_draft_tokens");
     }
     if (need(reader, root, "timings_ms", MR_VALUE_MAP, &timings)) {
         out->queue_ms = need_number(reader, timings, "queue");

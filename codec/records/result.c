@@ -243,12 +243,13 @@ static void put_usage(struct mr_writer *writer, const struct mr_result *result)
     for (size_t i = 0; i < result->choice_count; i++)
         completion += result->choices[i].completion_tokens;
     mr_writer_name(writer, "usage");
-    mr_writer_map(writer, 5);
+    mr_writer_map(writer, 6);
     put_uint(writer, "prompt_tokens", result->prompt_tokens);
     put_uint(writer, "completion_tokens", completion);
     put_uint(writer, "total_tokens", result->prompt_tokens + completion);
     put_uint(writer, "cached_tokens", result->cached_tokens);
     put_uint(writer, "cached_tokens_redis", result->cached_tokens_redis);
+    put_uint(writer, "accepted_draft_tokens", result->accepted_draft_tokens);
 }
 
 static void put_timings(struct mr_writer *writer, const struct mr_result *result)

@@ -107,6 +107,7 @@ struct mr_result {
     const struct mr_choice *choices;
     size_t choice_count;
     uint32_t prompt_tokens, cached_tokens, cached_tokens_redis;
+    uint32_t accepted_draft_tokens; /* generated tokens that a draft had guessed */
     double queue_ms, prefill_ms, first_token_ms, total_ms, itl_mean_ms, itl_max_ms;
     uint32_t prefill_chunks, preemptions, recomputed_tokens;
     enum mr_status error; /* MR_OK: no error */

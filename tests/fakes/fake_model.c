@@ -17,11 +17,18 @@ static uint64_t mix(uint64_t state, uint64_t value)
     return state ^ (state >> 31);
 }
 
-static uint32_t draw(uint64_t hash, uint32_t vocab_size, float temperature, uint64_t seed,
-                     uint32_t position)
+/* The logits after a history that ends with token `last`. */
+static uint64_t logits_of(const struct mr_fake_model *fake, uint64_t history, uint32_t last)
 {
-    uint64_t drawn = temperature > 0.0f ? mix(mix(hash, seed), position) : mix(hash, 0);
-    return (uint32_t)(drawn % vocab_size);
+    return fake->options.repeats && history % 8 != 0 ? mix(EMPTY_HISTORY, last) : history;
+}
+
+static uint32_t draw(const struct mr_fake_model *fake, uint64_t hash, float temperature,
+                     uint64_t seed, uint32_t position)
+{
+    uint64_t drawn = mix(mix(hash, seed), position);
+    bool greedy = temperature <= 0.0f || (fake->options.repeats && drawn % 4 != 0);
+    return (uint32_t)((greedy ? mix(hash, 0) : drawn) % fake->options.vocab_size);
 }
 
 uint32_t mr_fake_next(const struct mr_fake_model *fake, const uint32_t *tokens, uint32_t count,
@@ -30,7 +37,8 @@ uint32_t mr_fake_next(const struct mr_fake_model *fake, const uint32_t *tokens, 
     uint64_t hash = EMPTY_HISTORY;
     for (uint32_t i = 0; i < count; i++)
         hash = mix(hash, tokens[i]);
-    return draw(hash, fake->options.vocab_size, temperature, seed, count);
+    if (count > 0) hash = logits_of(fake, hash, tokens[count - 1]);
+    return draw(fake, hash, temperature, seed, count);
 }
 
 static struct mr_fake_slot *slot_at(struct mr_fake_model *fake, const uint32_t *blocks,
@@ -141,7 +149,8 @@ static void forward(struct mr_fake_model *fake, const struct mr_model_step *step
             uint32_t token = input_of(fake, step, sequence->row_begin + row);
             hash = mix(hash, token);
             write_slot(fake, sequence, sequence->context_tokens + row, token);
-            if (row + sequence->logit_rows >= sequence->row_count) hashes[logit_row++] = hash;
+            if (row + sequence->logit_rows >= sequence->row_count)
+                hashes[logit_row++] = logits_of(fake, hash, token);
         }
     }
     MR_ASSERT(rows_seen == batch->row_count);
@@ -182,8 +191,7 @@ static struct mr_sample sample(const struct mr_fake_model *fake, const struct mr
     if (fake->broken_position > 0 && row->position == fake->broken_position)
         return (struct mr_sample){.failed = true};
     uint64_t hash = row->logits != NULL ? hash_of(row->logits) : hashes[row->logit_row];
-    uint32_t token =
-        draw(hash, fake->options.vocab_size, row->sampling->temperature, row->seed, row->position);
+    uint32_t token = draw(fake, hash, row->sampling->temperature, row->seed, row->position);
     bool fed = row->history_count > 0 && row->history[row->history_count - 1] == UINT32_MAX;
     MR_ASSERT(!fed || row->suppressed_count == 0);
     while (is_suppressed(row, token))

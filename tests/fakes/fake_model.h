@@ -23,10 +23,13 @@ struct mr_fake_slot {
 };
 
 struct mr_fake_options {
-    uint32_t block_count, vocab_size, sequences_max;
-    uint32_t slot_count, window_tokens;           /* of sliding-window layers; 0: none */
-    double step_ms, row_ms, token_ms, history_ms; /* a, b, c, d */
+    uint32_t block_count, vocab_size, sequences_max; /* sequences_max: most rows of logits too */
+    uint32_t slot_count, window_tokens;              /* of sliding-window layers; 0: none */
+    double step_ms, row_ms, token_ms, history_ms;    /* a, b, c, d */
     uint32_t steps_ahead;
+    /* Most tokens follow from the token before, whatever else the history is, and at a temperature
+     * above 0 most draws are greedy: answers repeat themselves. */
+    bool repeats;
     bool fails_late;
     bool remote;       /* the tier cannot reach the pool: blocks are copied */
     bool fails_export; /* as int8 does for numbers that are not finite */

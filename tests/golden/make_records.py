@@ -84,7 +84,7 @@ def make_answers():
         "id": "id-1", "attempt": 1, "model": "m", "finish_reason": "stop_token",
         "stopped_by": "stop_token", "stop_reason": 42, "text": "hello", "token_ids": [10, 11, 12],
         "usage": {"prompt_tokens": 20, "completion_tokens": 4, "total_tokens": 24,
-                  "cached_tokens": 5, "cached_tokens_redis": 2},
+                  "cached_tokens": 5, "cached_tokens_redis": 2, "accepted_draft_tokens": 3},
         "timings_ms": {"queue": 1.25, "prefill": 10.0, "first_token": 12.5, "total": 99.063,
                        "itl_mean": 9.5, "itl_max": 20.0},
         "prefill_chunks": 2, "preemptions": 1, "recomputed_tokens": 7,

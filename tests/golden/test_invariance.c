@@ -34,16 +34,26 @@ static const struct subject sliding[] = {
 struct variant {
     const char *name;
     int32_t chunk_tokens;
-    bool background, prefix_cache, preempts;
+    bool background, prefix_cache, preempts, speculates;
 };
 
 /* Chunk size of the last variant, which runs in a pool that is too small. */
 #define TIGHT_CHUNK 512
 static const struct variant variants[] = {
-    {"whole prompt", 0, false, false, false},   {"chunks of 7", 7, false, false, false},
-    {"chunks of 1", 1, false, false, false},    {"chunks of 255", 255, false, false, false},
-    {"chunks of 256", 256, true, false, false}, {"chunks of 257", 257, true, true, false},
-    {"prefix cache", 512, false, true, false},  {"preemption", TIGHT_CHUNK, true, true, true},
+    {.name = "whole prompt", .chunk_tokens = 0},
+    {.name = "chunks of 7", .chunk_tokens = 7},
+    {.name = "chunks of 1", .chunk_tokens = 1},
+    {.name = "chunks of 255", .chunk_tokens = 255},
+    {.name = "chunks of 256", .chunk_tokens = 256, .background = true},
+    {.name = "chunks of 257", .chunk_tokens = 257, .background = true, .prefix_cache = true},
+    {.name = "prefix cache", .chunk_tokens = 512, .prefix_cache = true},
+    {.name = "speculation", .chunk_tokens = 512, .background = true, .speculates = true},
+    {.name = "preemption",
+     .chunk_tokens = TIGHT_CHUNK,
+     .background = true,
+     .prefix_cache = true,
+     .preempts = true,
+     .speculates = true},
 };
 
 struct fixture {
@@ -146,6 +156,7 @@ static void submit(struct fixture *fixture, struct mr_engine *engine, uint32_t t
     uint32_t *ids;
     struct mr_request *request = mr_bench_workload_request("r", ticket, length, output, &ids);
     assert_non_null(request);
+    request->speculation = true;
     /* prompts 1 and 2 share their first 201 tokens, so that the prefix cache is used */
     uint32_t seed = ticket == 2 ? 1 : ticket;
     for (uint32_t i = 0; i < length; i++) {
@@ -164,7 +175,8 @@ static uint32_t tight_slots(const struct mr_model_info *info)
     return mr_kv_window_blocks(info->window_tokens, TIGHT_CHUNK) + 1;
 }
 
-static void run(struct fixture *fixture, const struct variant *variant, uint64_t *preemptions)
+static void run(struct fixture *fixture, const struct variant *variant,
+                struct mr_engine_stats *stats)
 {
     const struct mr_model_info *info = mr_model_info(fixture->model);
     const struct subject *subject = fixture->subject;
@@ -183,6 +195,7 @@ static void run(struct fixture *fixture, const struct variant *variant, uint64_t
         .context_tokens = subject->context_tokens,
         .sequences_max = 32,
         .rows_max = 1024,
+        .draft_rows_max = variant->speculates ? 32 : 0,
         .chunk_tokens = variant->chunk_tokens,
         .prefills_max = 2,
         .prefill_batch_max = 8,
@@ -211,7 +224,7 @@ static void run(struct fixture *fixture, const struct variant *variant, uint64_t
     }
     for (uint32_t i = 0; i < PROMPTS; i++)
         assert_int_equal(fixture->counts[i], 1);
-    *preemptions = mr_engine_stats(engine).preemptions;
+    *stats = mr_engine_stats(engine);
     mr_engine_check(engine);
     mr_engine_destroy(engine);
 }
@@ -231,7 +244,7 @@ static void run_variants(const struct subject *subject, const char *dtype, bool 
                                .max_sequences = 32,
                                .chunk_tokens = 512};
     struct mr_error err;
-    uint64_t preemptions;
+    struct mr_engine_stats stats;
     if (mr_engine_setup_model(&config, NULL, NULL, &fixture->model, &err) != MR_OK) {
         fail_msg("%s", err.detail);
     }
@@ -242,14 +255,18 @@ static void run_variants(const struct subject *subject, const char *dtype, bool 
     fixture->compares_logits = compares_logits;
     uint32_t expected[PROMPTS][OUTPUT];
     for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
-        run(fixture, &variants[i], &preemptions);
-        print_message("%s, %s: %u histories compared, %u different, %llu preemptions\n", dtype,
-                      variants[i].name, fixture->compared, fixture->different,
-                      (unsigned long long)preemptions);
+        run(fixture, &variants[i], &stats);
+        print_message("%s, %s: %u histories compared, %u different, %llu preemptions, %llu of %llu "
+                      "drafts right\n",
+                      dtype, variants[i].name, fixture->compared, fixture->different,
+                      (unsigned long long)stats.preemptions,
+                      (unsigned long long)stats.accepted_draft_tokens,
+                      (unsigned long long)stats.draft_tokens);
         if (i == 0) memcpy(expected, fixture->tokens, sizeof expected);
         assert_memory_equal(fixture->tokens, expected, sizeof expected);
         assert_int_equal(fixture->different, 0);
-        assert_true(!variants[i].preempts || preemptions > 0);
+        assert_true(!variants[i].preempts || stats.preemptions > 0);
+        assert_true(!variants[i].speculates || stats.accepted_draft_tokens > 0);
     }
     assert_true(!compares_logits || fixture->compared > 100);
     free(fixture->logits);

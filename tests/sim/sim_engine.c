@@ -34,6 +34,7 @@ static void make_options(struct sim_world *world)
         .context_tokens = 64 + sim_below(random, SIM_PROMPT_MAX + SIM_OUTPUT_MAX - 64),
         .sequences_max = sequences,
         .rows_max = sequences + 1 + sim_below(random, 600),
+        .draft_rows_max = one_in(random, 2) ? 1 + sim_below(random, 40) : 0,
         .chunk_tokens = chunk_sizes[sim_below(random, sizeof chunk_sizes / sizeof *chunk_sizes)],
         .prefills_max = 1 + sim_below(random, 3),
         .step_target_ms = one_in(random, 2) ? MR_STEP_TARGET_AUTO : sim_below(random, 60),
@@ -65,11 +66,12 @@ static void make_fake(struct sim_world *world)
     struct mr_fake_options options = {
         .block_count = world->options.block_count,
         .vocab_size = 40,
-        .sequences_max = world->options.sequences_max,
+        .sequences_max = world->options.sequences_max + world->options.draft_rows_max,
         .step_ms = 1 + sim_below(random, 10),
         .row_ms = 0.1 + 0.01 * sim_below(random, 100),
         .token_ms = 0.01 + 0.01 * sim_below(random, 50),
         .history_ms = 1e-6 * sim_below(random, 200),
+        .repeats = world->options.draft_rows_max > 0,
         .steps_ahead = (uint32_t)(world->seed % (MR_STEPS_AHEAD_MAX + 1)),
     };
     world->fake = mr_fake_model_create(&options);

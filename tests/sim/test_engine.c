@@ -10,7 +10,8 @@
 
 struct totals {
     uint64_t requests, finished[MR_FINISH_COUNT], preemptions, cached, refused, steps, hits;
-    uint64_t fed; /* rows computed from a token that was not known yet */
+    uint64_t fed;              /* rows computed from a token that was not known yet */
+    uint64_t drafts, accepted; /* of speculation */
 };
 
 static void count(const struct sim_world *world, struct totals *totals)
@@ -21,6 +22,8 @@ static void count(const struct sim_world *world, struct totals *totals)
     totals->cached += stats.cached_tokens;
     totals->hits += stats.prompt_cache_hits;
     totals->steps += stats.steps;
+    totals->drafts += stats.draft_tokens;
+    totals->accepted += stats.accepted_draft_tokens;
     totals->fed += world->fake->fed_count;
     for (uint32_t i = 0; i < MR_FINISH_COUNT; i++)
         totals->finished[i] += stats.finished[i];
@@ -49,7 +52,8 @@ static bool run(uint64_t seed, struct totals *totals, bool verbose)
 static bool everything_happened(const struct totals *totals)
 {
     bool all = totals->preemptions > 0 && totals->cached > 0 && totals->refused > 0 &&
-               totals->hits > 0 && totals->fed > 0;
+               totals->hits > 0 && totals->fed > 0 && totals->accepted > 0 &&
+               totals->accepted < totals->drafts;
     static const enum mr_finish finishes[] = {
         MR_FINISH_EOS,      MR_FINISH_LENGTH,    MR_FINISH_STOP_TOKEN,    MR_FINISH_CONTEXT_FULL,
         MR_FINISH_DEADLINE, MR_FINISH_CANCELLED, MR_FINISH_POOL_EXHAUSTED};
@@ -72,9 +76,10 @@ int main(int argc, char **argv)
         failures += !run(seed, &totals, argc == 2);
     printf("%" PRIu64 " worlds, %" PRIu64 " requests, %" PRIu64 " steps, %" PRIu64
            " preemptions, %" PRIu64 " cached tokens, %" PRIu64 " whole prompts known, %" PRIu64
-           " rows fed by the step before, %" PRIu64 " refused, %" PRIu64 " worlds failed\n",
+           " rows fed by the step before, %" PRIu64 " drafts, %" PRIu64 " of them right, %" PRIu64
+           " refused, %" PRIu64 " worlds failed\n",
            worlds, totals.requests, totals.steps, totals.preemptions, totals.cached, totals.hits,
-           totals.fed, totals.refused, failures);
+           totals.fed, totals.drafts, totals.accepted, totals.refused, failures);
     if (argc == 1 && !everything_happened(&totals)) failures++;
     return failures == 0 ? 0 : 1;
 }

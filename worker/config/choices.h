@@ -34,6 +34,8 @@ enum mr_duplicate_id { MR_DUPLICATE_ID_REJECT, MR_DUPLICATE_ID_RUN };
 enum mr_log_replaced { MR_LOG_REPLACED_RUN, MR_LOG_REPLACED_SKIP };
 /* running requests of revoked partitions: drop or finish them */
 enum mr_on_revoke { MR_ON_REVOKE_DROP, MR_ON_REVOKE_DRAIN };
+/* several tokens of an answer in one step: where the answer stays the same, or never */
+enum mr_speculation { MR_SPECULATION_AUTO, MR_SPECULATION_OFF };
 /* how KV blocks are encoded in Redis */
 enum mr_redis_kv { MR_REDIS_KV_EXACT, MR_REDIS_KV_INT8 };
 

@@ -58,6 +58,7 @@ struct mr_config {
     uint32_t step_tokens;    /* most tokens computed in one engine step */
     uint32_t chunk_requests; /* most requests in chunked prefill at a time */
     uint32_t step_target_ms; /* duration of a step to aim for; 0: none; or MR_OPTION_AUTO */
+    enum mr_speculation speculation;
     bool deterministic, prefix_cache;
     uint32_t prompt_entries; /* most complete prompts in the cache */
     uint64_t prompt_entry_ttl_ns;

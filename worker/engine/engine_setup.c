@@ -11,6 +11,7 @@
 
 #define PREFILL_BATCH_MAX 8u
 #define PREFILL_BYTES_MAX ((uint64_t)4 << 30)
+#define DRAFT_ROWS_MAX    32u
 /* context length in tokens while the model's own limit is not known */
 #define CONTEXT_UNKNOWN 8192u
 /* a request that has waited 10 s is ranked one step of priority higher */
@@ -70,6 +71,14 @@ static const struct mr_cuda_kernels *kernels_of(const struct mr_config *config)
     return on_gpu && wanted ? mr_backends_cuda_kernels() : NULL;
 }
 
+/* Most drafts in one step. With a backend whose results depend on the rows of the step there are
+ * none: they would change answers. */
+static uint32_t draft_rows_max(const struct mr_config *config, const char *backend)
+{
+    bool on = config->speculation == MR_SPECULATION_AUTO && strcmp(backend, "cpu") == 0;
+    return on ? DRAFT_ROWS_MAX : 0;
+}
+
 static enum mr_status fill_options(const struct mr_config *config, const struct mr_machine *machine,
                                    struct mr_model_options *options, struct mr_error *err)
 {
@@ -83,8 +92,8 @@ static enum mr_status fill_options(const struct mr_config *config, const struct 
         .kv_bytes = config->kv_memory_bytes,
         .memory_bytes = config->kv_memory_given ? 0 : mr_machine_usable_bytes(machine),
         .context_tokens = config->context_tokens,
-        .rows_max = rows_max(config),
-        .sequences_max = config->max_sequences,
+        .rows_max = rows_max(config) + DRAFT_ROWS_MAX,
+        .sequences_max = config->max_sequences + DRAFT_ROWS_MAX,
         .kv_int8 = config->redis_kv == MR_REDIS_KV_INT8,
     };
     return parse_dtype(config->dtype, &options->dtype, err);
@@ -212,6 +221,7 @@ enum mr_status mr_engine_setup_engine(const struct mr_config *config, struct mr_
         .context_tokens = context,
         .sequences_max = config->max_sequences,
         .rows_max = rows,
+        .draft_rows_max = draft_rows_max(config, info->backend),
         .chunk_tokens = config->chunk_tokens,
         .prefills_max = config->chunk_requests,
         .step_target_ms =

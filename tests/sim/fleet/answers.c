@@ -53,9 +53,12 @@ static bool push(struct expected *expected, const struct plan *plan, uint32_t to
     return expected->finish == MR_FINISH_NONE;
 }
 
-static void expect(struct expected *expected, const struct plan *plan, uint32_t choice)
+static void expect(struct expected *expected, const struct fleet *fleet, const struct plan *plan,
+                   uint32_t choice)
 {
-    struct mr_fake_model model = {.options = {.vocab_size = SIM_VOCABULARY}};
+    struct mr_fake_model model = {
+        .options = {.vocab_size = SIM_VOCABULARY,
+                    .repeats = worker_sim_repeats(fleet->scenario->steps_ahead)}};
     uint32_t history[SIM_CONTEXT + 1], count = (uint32_t)plan->prompt.length, next;
     float temperature = plan->drawn ? SCENARIO_TEMPERATURE : 0.0f;
     uint64_t seed =
@@ -73,7 +76,7 @@ static void judge_choice(struct fleet *fleet, const struct plan *plan,
                          const struct mr_choice *choice, uint32_t index)
 {
     struct expected expected;
-    expect(&expected, plan, index);
+    expect(&expected, fleet, plan, index);
     /* a cancel or a deadline may end one choice after another has ended by itself */
     bool ended = choice->finish <= MR_FINISH_CONTEXT_FULL;
     size_t count = choice->token_count;

@@ -70,11 +70,12 @@ static enum mr_status open_model(void *self, const struct mr_engine_user *user,
     const struct sim_worker_options *options = &worker->options;
     struct mr_fake_options fake = {.block_count = options->blocks,
                                    .vocab_size = SIM_VOCABULARY,
-                                   .sequences_max = worker->config.max_sequences,
+                                   .sequences_max = worker->config.max_sequences + SIM_DRAFT_ROWS,
                                    .step_ms = options->step_ms,
                                    .row_ms = options->step_ms / 8,
                                    .token_ms = options->step_ms / 64,
                                    .steps_ahead = options->steps_ahead,
+                                   .repeats = worker_sim_repeats(options->steps_ahead),
                                    .fails_late = options->fails_late};
     worker->fake = mr_fake_model_create(&fake);
     worker->fake->now_ns = platform_ns();
@@ -84,6 +85,7 @@ static enum mr_status open_model(void *self, const struct mr_engine_user *user,
                                        .context_tokens = SIM_CONTEXT,
                                        .sequences_max = worker->config.max_sequences,
                                        .rows_max = 256,
+                                       .draft_rows_max = SIM_DRAFT_ROWS,
                                        .chunk_tokens = 128,
                                        .prefills_max = 2,
                                        .prefill_batch_max = 8,

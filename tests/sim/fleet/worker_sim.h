@@ -22,9 +22,12 @@
 #include "worker/publish/publish.h"
 #include "worker/redis/tier_redis.h"
 
-#define POISON_BYTE    'r'  /* no other prompt has it */
-#define SIM_VOCABULARY 116u /* every token below is an ASCII character */
-#define SIM_CONTEXT    512u
+#define POISON_BYTE    'r' /* no other prompt has it */
+#define SIM_DRAFT_ROWS 12u
+/* Whether the fake model of a worker repeats itself: where its steps may check drafts. */
+#define worker_sim_repeats(steps_ahead) ((steps_ahead) < 2)
+#define SIM_VOCABULARY                  116u /* every token below is an ASCII character */
+#define SIM_CONTEXT                     512u
 
 enum sim_phase {
     SIM_OFF,

@@ -23,6 +23,7 @@ static int setup(void **state)
 {
     (void)state;
     uint32_t prompt[] = {10, 11, 12, 13, 14};
+    const struct mr_batch_limits limits = {.rows = 5, .sequences = 2, .drafts = 3};
     struct mr_error err = {0};
     tokenizer = mr_fake_tokenizer();
     assert_int_equal(mr_token_text_create(&texts, tokenizer, &err), MR_OK);
@@ -34,7 +35,7 @@ static int setup(void **state)
     request->choice_count = 2;
     struct mr_submission submission = {.request = request};
     assert_int_equal(mr_job_create(&job, &rules, &submission, &err), MR_OK);
-    assert_int_equal(mr_batch_builder_create(&builder, 8, 2, &rules, &err), MR_OK);
+    assert_int_equal(mr_batch_builder_create(&builder, &limits, &rules, &err), MR_OK);
     job->sequences[0].table = &table;
     return 0;
 }
@@ -120,6 +121,37 @@ static void logit_rows_count_only_those_that_sample(void **state)
     second->num_computed = 0;
 }
 
+static void drafts_have_rows_and_logits_of_their_own(void **state)
+{
+    (void)state;
+    struct mr_sequence *sequence = &job->sequences[0];
+    const uint32_t before = sequence->num_tokens, computed = sequence->num_computed;
+    mr_sequence_append(sequence, 20);
+    sequence->num_computed = before;
+    sequence->draft_count = 2;
+    sequence->tokens[before + 1] = 21;
+    sequence->tokens[before + 2] = 22;
+    struct mr_plan_row row = {
+        .sequence = sequence, .token_count = 3, .draft_count = 2, .decode = true, .samples = true};
+    struct mr_plan plan = {.rows = &row, .row_count = 1};
+    mr_batch_builder_build(builder, &plan);
+    assert_int_equal(builder->batch.row_count, 3);
+    assert_int_equal(builder->batch.sequences[0].logit_rows, 3);
+    assert_int_equal(builder->sample_count, 3);
+    for (uint32_t i = 0; i < 3; i++) {
+        const struct mr_sample_row *sample = &builder->sample_rows[i];
+        assert_int_equal(builder->batch.token_ids[i], 20 + i);
+        assert_ptr_equal(builder->sampled[i], i == 0 ? sequence : NULL);
+        assert_int_equal(sample->logit_row, i);
+        assert_int_equal(sample->position, before + 1 + i);
+        assert_int_equal(sample->history[sample->history_count - 1], 20 + i);
+        assert_true(sample->seed == builder->sample_rows[0].seed);
+    }
+    sequence->draft_count = 0;
+    sequence->num_tokens = before;
+    sequence->num_computed = computed;
+}
+
 static void an_unknown_token_is_fed_by_its_sampling_row(void **state)
 {
     (void)state;
@@ -153,6 +185,7 @@ int main(void)
         cmocka_unit_test(the_end_of_a_prompt_samples_every_choice_from_one_row),
         cmocka_unit_test(known_logits_need_no_rows),
         cmocka_unit_test(logit_rows_count_only_those_that_sample),
+        cmocka_unit_test(drafts_have_rows_and_logits_of_their_own),
         cmocka_unit_test(an_unknown_token_is_fed_by_its_sampling_row),
         cmocka_unit_test(more_rows_than_there_is_room_for_are_a_bug),
     };

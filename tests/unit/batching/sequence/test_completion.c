@@ -417,13 +417,13 @@ static void below_min_tokens_nothing_but_limits_ends(void **state)
     stop_at(bench, "STOP");
     begin(bench);
     uint32_t count;
-    const uint32_t *suppressed = mr_completion_suppressed(bench->completion, &count);
+    const uint32_t *suppressed = mr_completion_suppressed(bench->completion, 0, &count);
     assert_int_equal(count, 3);
     assert_memory_equal(suppressed, ((const uint32_t[]){EOS, EOT, WORLD}), 12);
     struct mr_sample doubtful = {.token_id = STOPPER, .probability = 0.1f};
     assert_int_equal(push_sample(bench, &doubtful), MR_FINISH_NONE);
     assert_int_equal(push(bench, STOPPER), MR_FINISH_NONE);
-    (void)mr_completion_suppressed(bench->completion, &count);
+    (void)mr_completion_suppressed(bench->completion, 0, &count);
     assert_int_equal(count, 0);
     assert_int_equal(push(bench, WORLD), MR_FINISH_STOP_TOKEN);
     assert_choice(bench, "xSTOPyxSTOPy", IDS(STOPPER, STOPPER));

@@ -181,7 +181,7 @@ static void a_sample_row_says_where_it_stands(void **state)
     request->min_tokens = 2;
     struct mr_job *job = make(request);
     mr_sequence_append(&job->sequences[0], 9);
-    struct mr_sample_row row = mr_job_sample_row(job, &job->sequences[0]);
+    struct mr_sample_row row = mr_job_sample_row(job, &job->sequences[0], 0);
     assert_int_equal(row.position, 5);
     assert_int_equal(row.history_count, 5);
     assert_int_equal(row.prompt_count, 4);
@@ -233,7 +233,7 @@ static void bad_words_are_banned_with_and_without_a_space(void **state)
     request->sampling.bad_words = &word;
     request->sampling.bad_word_count = 1;
     struct mr_job *job = make(request);
-    struct mr_sample_row row = mr_job_sample_row(job, &job->sequences[0]);
+    struct mr_sample_row row = mr_job_sample_row(job, &job->sequences[0], 0);
     assert_int_equal(row.bad_word_count, 2);
     assert_int_equal(row.bad_word_counts[0], 2);
     assert_int_equal(row.bad_words[0][0], 'a' + 1);

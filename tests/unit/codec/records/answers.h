@@ -35,6 +35,7 @@ static inline struct mr_result answer_result(const struct mr_choice *choices, si
                               .prompt_tokens = 20,
                               .cached_tokens = 5,
                               .cached_tokens_redis = 2,
+                              .accepted_draft_tokens = 3,
                               .queue_ms = 1.25,
                               .prefill_ms = 10,
                               .first_token_ms = 12.5,

@@ -45,6 +45,7 @@ static void round_trip(const struct mr_result *result, enum mr_encoding encoding
     assert_int_equal(back.prompt_tokens, result->prompt_tokens);
     assert_int_equal(back.cached_tokens, result->cached_tokens);
     assert_int_equal(back.cached_tokens_redis, result->cached_tokens_redis);
+    assert_int_equal(back.accepted_draft_tokens, result->accepted_draft_tokens);
     assert_true(back.queue_ms == result->queue_ms && back.prefill_ms == result->prefill_ms);
     assert_true(back.itl_max_ms == result->itl_max_ms && back.total_ms == 99.063);
     assert_int_equal(back.recomputed_tokens, result->recomputed_tokens);

@@ -32,7 +32,8 @@ static void a_plain_result_has_exactly_the_documented_fields(void **state)
         "{\"id\":\"id-1\",\"attempt\":1,\"model\":\"m\",\"finish_reason\":\"eos\","
         "\"stopped_by\":\"eos\",\"stop_reason\":null,\"text\":\"hello\",\"token_ids\":[10,11,12],"
         "\"usage\":{\"prompt_tokens\":20,\"completion_tokens\":4,"
-        "\"total_tokens\":24,\"cached_tokens\":5,\"cached_tokens_redis\":2}," FIGURES PLACE "}");
+        "\"total_tokens\":24,\"cached_tokens\":5,\"cached_tokens_redis\":2,\"accepted_draft_"
+        "tokens\":3}," FIGURES PLACE "}");
 }
 
 static void two_or_more_choices_are_listed_and_usage_sums_them(void **state)
@@ -46,18 +47,20 @@ static void two_or_more_choices_are_listed_and_usage_sums_them(void **state)
     choices[1].token_count = 0;
     choices[1].text = text_of("");
     struct mr_result result = answer_result(choices, 2);
-    result_is(&result,
-              "{\"id\":\"id-1\",\"attempt\":1,\"model\":\"m\",\"finish_reason\":\"stop_string\","
-              "\"stopped_by\":\"eos\",\"stop_reason\":\"END\",\"text\":\"hello\",\"token_ids\":[10,"
-              "11,12],"
-              "\"choices\":[{\"choice\":0,\"finish_reason\":\"stop_string\",\"stopped_by\":\"eos\","
-              "\"stop_reason\":\"END\","
-              "\"text\":\"hello\",\"token_ids\":[10,11,12],\"completion_tokens\":4},"
-              "{\"choice\":1,\"finish_reason\":\"stop_token\",\"stopped_by\":\"eos\",\"stop_"
-              "reason\":7,\"text\":\"\","
-              "\"token_ids\":[],\"completion_tokens\":4}],"
-              "\"usage\":{\"prompt_tokens\":20,\"completion_tokens\":8,\"total_tokens\":28,"
-              "\"cached_tokens\":5,\"cached_tokens_redis\":2}," FIGURES PLACE "}");
+    result_is(
+        &result,
+        "{\"id\":\"id-1\",\"attempt\":1,\"model\":\"m\",\"finish_reason\":\"stop_string\","
+        "\"stopped_by\":\"eos\",\"stop_reason\":\"END\",\"text\":\"hello\",\"token_ids\":[10,"
+        "11,12],"
+        "\"choices\":[{\"choice\":0,\"finish_reason\":\"stop_string\",\"stopped_by\":\"eos\","
+        "\"stop_reason\":\"END\","
+        "\"text\":\"hello\",\"token_ids\":[10,11,12],\"completion_tokens\":4},"
+        "{\"choice\":1,\"finish_reason\":\"stop_token\",\"stopped_by\":\"eos\",\"stop_"
+        "reason\":7,\"text\":\"\","
+        "\"token_ids\":[],\"completion_tokens\":4}],"
+        "\"usage\":{\"prompt_tokens\":20,\"completion_tokens\":8,\"total_tokens\":28,"
+        "\"cached_tokens\":5,\"cached_tokens_redis\":2,\"accepted_draft_tokens\":3}," FIGURES PLACE
+        "}");
 }
 
 static void error_warnings_and_metadata_are_written_only_when_set(void **state)
@@ -76,7 +79,8 @@ static void error_warnings_and_metadata_are_written_only_when_set(void **state)
         "{\"id\":\"id-1\",\"attempt\":1,\"model\":\"m\","
         "\"finish_reason\":\"rejected\",\"stopped_by\":null,\"stop_reason\":null,\"text\":\"\","
         "\"token_ids\":[],\"usage\":{\"prompt_tokens\":20,\"completion_tokens\":0,"
-        "\"total_tokens\":20,\"cached_tokens\":5,\"cached_tokens_redis\":2}," FIGURES
+        "\"total_tokens\":20,\"cached_tokens\":5,\"cached_tokens_redis\":2,\"accepted_draft_"
+        "tokens\":3}," FIGURES
         "\"error\":{\"code\":\"prompt_too_long\",\"message\":\"9000 tokens\","
         "\"retryable\":false}," PLACE
         ",\"warnings\":[\"user is not supported\"],\"metadata\":{\"k\": 1.50}}");

@@ -1,0 +1,82 @@
+#include "batching/scheduler/speculate.h"
+
+#include "batching/sequence/prompt_lookup.h"
+#include "codec/check.h"
+
+/* A draft's part of the expected tokens must be larger than its part of the predicted time by this
+ * factor, for what the cost model and the learnt chances miss. */
+#define MARGIN 1.2
+
+/* The tokens that the step is expected to yield, and the time that it is predicted to take. */
+struct outlook {
+    double tokens, ms;
+};
+
+static uint32_t min_of(uint32_t left, uint32_t right)
+{
+    return left < right ? left : right;
+}
+
+/* Most drafts of the row: those that the sequence's blocks have room for and that leave a token to
+ * sample. */
+static uint32_t room_of(const struct mr_sequence *sequence, uint32_t rows_left)
+{
+    if (sequence->lookup == NULL || sequence->in_flight > 0 || sequence->unknown > 0) return 0;
+    uint32_t covered = mr_blocks_for(sequence->num_tokens) * MR_BLOCK_TOKENS;
+    uint32_t room = min_of(covered, sequence->capacity - 1);
+    room = room > sequence->num_tokens ? room - sequence->num_tokens : 0;
+    return min_of(room, min_of(rows_left, MR_DRAFTS_MAX));
+}
+
+/* Of the guesses, how many are worth their rows. *outlook and the plan's work become those with
+ * them. */
+static uint32_t count_worthy(struct mr_schedule *schedule, const struct mr_sequence *sequence,
+                             const struct mr_guess *guesses, uint32_t count,
+                             struct outlook *outlook)
+{
+    const struct mr_cost_model *cost = schedule->options.cost;
+    struct mr_step_work *work = &schedule->plan.work;
+    double chance = 1.0;
+    for (uint32_t i = 0; i < count; i++) {
+        struct mr_step_work with = *work;
+        mr_step_work_add(&with, 1, sequence->num_tokens + i, true);
+        double more_ms = mr_cost_model_predict(cost, &with) - outlook->ms;
+        chance *= (double)guesses[i].chance;
+        if (chance * outlook->ms <= MARGIN * outlook->tokens * more_ms) return i;
+        *work = with;
+        outlook->ms += more_ms;
+        outlook->tokens += chance;
+    }
+    return count;
+}
+
+static void add_drafts(struct mr_plan_row *row, const struct mr_guess *guesses, uint32_t count)
+{
+    struct mr_sequence *sequence = row->sequence;
+    for (uint32_t i = 0; i < count; i++)
+        sequence->tokens[sequence->num_tokens + i] = sequence->drafts[i] = guesses[i].token_id;
+    sequence->draft_count = row->draft_count = count;
+    row->token_count += count;
+}
+
+void mr_speculate(struct mr_schedule *schedule)
+{
+    struct mr_plan *plan = &schedule->plan;
+    uint32_t rows_left = schedule->options.draft_rows_max;
+    struct outlook outlook = {.tokens = plan->decode_count,
+                              .ms = mr_cost_model_predict(schedule->options.cost, &plan->work)};
+    MR_ASSERT(plan->row_count == plan->decode_count);
+    for (uint32_t i = 0; i < plan->row_count; i++) {
+        struct mr_plan_row *row = &plan->rows[i];
+        struct mr_guess guesses[MR_DRAFTS_MAX];
+        uint32_t room = room_of(row->sequence, rows_left);
+        if (room == 0) continue;
+        uint32_t count = mr_prompt_lookup_guess(row->sequence->lookup, row->sequence->tokens,
+                                                row->sequence->num_tokens, guesses, room);
+        count = mr_job_count_drafts(row->sequence->job, row->sequence, guesses, count);
+        count = count_worthy(schedule, row->sequence, guesses, count, &outlook);
+        add_drafts(row, guesses, count);
+        plan->token_count += count;
+        rows_left -= count;
+    }
+}
