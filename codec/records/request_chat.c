@@ -160,6 +160,39 @@ static enum mr_status check_message(struct mr_request_reader *reader, size_t ind
     return status;
 }
 
+/* Replaces the arguments of a call that are a text with the object in it, as templates want them;
+ * OpenAI's API has a text, and vLLM does the same. A text that is no object stays. */
+static enum mr_status open_arguments(struct mr_request_reader *reader, struct mr_data *arguments)
+{
+    struct mr_document *document;
+    struct mr_error why;
+    if (arguments->text.length == 0) {
+        *arguments = (struct mr_data){.kind = MR_DATA_MAP};
+        return MR_OK;
+    }
+    enum mr_status status = mr_document_open(&document, arguments->text, MR_ENCODING_JSON, &why);
+    if (status == MR_NOMEM) return mr_fail(reader->err, status, "no memory for a request");
+    if (status != MR_OK) return MR_OK;
+    status = copy(reader, "messages", mr_document_root(document), arguments);
+    mr_document_close(document);
+    return status;
+}
+
+/* Opens the arguments of every call of a message. */
+static enum mr_status open_calls(struct mr_request_reader *reader, const struct mr_data *message)
+{
+    const struct mr_data *calls = mr_data_get(message, "tool_calls");
+    enum mr_status status = MR_OK;
+    if (!calls || calls->kind != MR_DATA_LIST) return MR_OK;
+    for (size_t i = 0; i < calls->list.count && status == MR_OK; i++) {
+        const struct mr_data *function = mr_data_get(&calls->list.items[i], "function");
+        const struct mr_data *arguments = function ? mr_data_get(function, "arguments") : NULL;
+        if (arguments && arguments->kind == MR_DATA_TEXT) /* it is memory of this request */
+            status = open_arguments(reader, (struct mr_data *)(uintptr_t)arguments);
+    }
+    return status;
+}
+
 enum mr_status mr_request_read_messages(struct mr_request_reader *reader, const char *field,
                                         struct mr_value value)
 {
@@ -175,6 +208,8 @@ enum mr_status mr_request_read_messages(struct mr_request_reader *reader, const 
     enum mr_status status = read_maps(reader, field, value, &list);
     for (size_t i = 0; i < count && status == MR_OK; i++)
         status = check_message(reader, i, &list.list.items[i]);
+    for (size_t i = 0; i < count && status == MR_OK; i++)
+        status = open_calls(reader, &list.list.items[i]);
     if (status != MR_OK) return status;
     reader->request->chat.messages = list.list.items;
     reader->request->chat.message_count = count;

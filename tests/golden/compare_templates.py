@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Compares what millrace renders from chat templates with what the reference (transformers) renders.
 
-    compare_templates.py [--verbose] [--refused] [--tokenizer tokenizer.json] TEST_TEMPLATES FILE...
+    compare_templates.py [--verbose] [--refused] [--tools] [--tokenizer tokenizer.json] TEST_TEMPLATES FILE...
 
 TEST_TEMPLATES is the program golden_test_templates of a build, a FILE holds one template. Each is rendered from the
-60 records of chat_records.py. Prints how many renderings are equal and the templates with differences; exit status 1
+60 records of chat_records.py, or with --tools from the 40 conversations of tool_records.py. Prints how many renderings are equal and the templates with differences; exit status 1
 if there is one. --refused also prints the templates that are refused at start. With --tokenizer the ids are compared
 too: those of the reference where no text of the user holds a special token; where one does, no special id may come
 from the user's text.
@@ -21,13 +21,14 @@ import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from chat_records import RECORDS  # noqa: E402
+from tool_records import CONVERSATIONS  # noqa: E402
 from make_templates import UNIX_SECONDS, reference  # noqa: E402
 
 
 def ours(args, template):
     """[(status, reason, text, ranges, ids)] of the records."""
     with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file:
-        for record in RECORDS:
+        for record in args.records:
             file.write(json.dumps(record, ensure_ascii=False) + "\n")
         file.flush()
         command = [args.program, template, file.name, str(UNIX_SECONDS), *([args.tokenizer] if args.tokenizer else [])]
@@ -72,6 +73,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--verbose", action="store_true")
     parser.add_argument("--refused", action="store_true")
+    parser.add_argument("--tools", action="store_const", dest="records", const=CONVERSATIONS, default=RECORDS)
     parser.add_argument("--tokenizer")
     parser.add_argument("program")
     parser.add_argument("templates", nargs="+")
@@ -81,7 +83,7 @@ def main():
     for path in args.templates:
         source = open(path, encoding="utf-8", newline="").read()
         faults = []
-        for index, (record, answer) in enumerate(zip(RECORDS, ours(args, path), strict=True)):
+        for index, (record, answer) in enumerate(zip(args.records, ours(args, path), strict=True)):
             status, reason, text, ranges, ids = answer
             rendered, want = reference(source, record)
             if status == "BAD_FILE" and index == 0 and (args.refused or rendered):

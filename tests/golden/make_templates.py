@@ -3,8 +3,8 @@ tests/golden/test_templates.c checks. tests/golden/compare_templates.py compares
 
     make_templates.py OUT.json TEMPLATE.jinja...
 
-A template is rendered from the conversations of chat_records.py; one in a folder features/ from the record in the
-comment of its first line.
+A template is rendered from the conversations of chat_records.py; one in a folder tools/ from those of
+tool_records.py; one in a folder features/ from the record in the comment of its first line.
 
 Needs: pip install transformers jinja2.
 """
@@ -17,6 +17,7 @@ import jinja2
 from transformers.utils import chat_template_utils
 
 from chat_records import RECORDS
+from tool_records import CONVERSATIONS
 
 UNIX_SECONDS = 1763683200  # 21 Nov 2025
 
@@ -30,10 +31,26 @@ class FixedTime(datetime):
 chat_template_utils.datetime = FixedTime
 
 
+def opened(message):
+    """The message with the arguments of its calls as objects: templates want that, OpenAI's API has texts of JSON."""
+    if not isinstance(message.get("tool_calls"), list):
+        return message
+    message = json.loads(json.dumps(message))
+    for call in message["tool_calls"]:
+        function = call.get("function", {})
+        if isinstance(function.get("arguments"), str):
+            try:
+                found = json.loads(function["arguments"] or "{}")
+            except ValueError:
+                continue
+            function["arguments"] = found if isinstance(found, dict) else function["arguments"]
+    return message
+
+
 def reference(source, record, bos="<s>", eos="</s>"):
     """(True, text), or (False, reason) when the reference refuses the template or the messages. What
     apply_chat_template of a tokenizer does, from the messages on."""
-    messages = [{key: value for key, value in one.items() if value is not None} for one in record["messages"]]
+    messages = [{key: value for key, value in opened(one).items() if value is not None} for one in record["messages"]]
     continues = record.get("continue_final_message", False)
     try:
         rendered, _ = chat_template_utils.render_jinja_template(
@@ -51,8 +68,9 @@ def reference(source, record, bos="<s>", eos="</s>"):
 
 
 def records_of(path, source):
-    if os.path.basename(os.path.dirname(path)) != "features":
-        return RECORDS
+    folder = os.path.basename(os.path.dirname(path))
+    if folder != "features":
+        return CONVERSATIONS if folder == "tools" else RECORDS
     return [json.loads(source.split("\n", 1)[0].removeprefix("{#").removesuffix("#}"))]
 
 

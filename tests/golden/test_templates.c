@@ -19,6 +19,7 @@
 static const char *const case_paths[] = {
     "tests/golden/templates/cases.json",
     "tests/golden/templates/features.json",
+    "tests/golden/templates/tools.json",
     /* inputs of fuzz_template, written by tests/fuzz/compare_templates.py */
     "tests/golden/templates/fuzzed.json",
 };

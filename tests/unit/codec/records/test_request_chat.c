@@ -46,6 +46,46 @@ static void messages_are_role_and_content(void **state)
     mr_request_destroy(got.request);
 }
 
+/* The arguments of the only call of the only message. */
+static const struct mr_data *arguments_of(const struct decoded *got)
+{
+    const struct mr_data *calls = mr_data_get(&got->request->chat.messages[0], "tool_calls");
+    return mr_data_get(mr_data_get(&calls->list.items[0], "function"), "arguments");
+}
+
+static void arguments_of_calls_are_opened(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *arguments;
+        enum mr_data_kind kind;
+    } cases[] = {
+        {"{\"n\":7}", MR_DATA_MAP},        {"\" {\\\"n\\\": 7} \"", MR_DATA_MAP},
+        {"\"{\\\"n\\\":\"", MR_DATA_TEXT}, {"\"[7]\"", MR_DATA_TEXT},
+        {"\"{} {}\"", MR_DATA_TEXT},       {"null", MR_DATA_NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char json[512];
+        snprintf(json, sizeof json,
+                 "{\"messages\":[{\"role\":\"assistant\",\"tool_calls\":[{\"function\":{\"name\":"
+                 "\"f\",\"arguments\":%s}}]}]}",
+                 cases[i].arguments);
+        struct decoded got = decode(text_of(json));
+        if (got.status != MR_OK) fail_msg("%s", got.err.detail);
+        const struct mr_data *arguments = arguments_of(&got);
+        assert_int_equal(arguments->kind, cases[i].kind);
+        if (arguments->kind == MR_DATA_MAP)
+            assert_int_equal(mr_data_get(arguments, "n")->integer, 7);
+        mr_request_destroy(got.request);
+    }
+    struct decoded got =
+        decode(text_of("{\"messages\":[{\"role\":\"assistant\",\"tool_calls\":[{\"function\":"
+                       "{\"arguments\":\"\"}}]}]}"));
+    assert_int_equal(arguments_of(&got)->kind, MR_DATA_MAP);
+    assert_int_equal(arguments_of(&got)->map.count, 0);
+    mr_request_destroy(got.request);
+}
+
 static void template_arguments_have_names_that_are_not_reserved(void **state)
 {
     (void)state;
@@ -118,6 +158,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(messages_are_role_and_content),
+        cmocka_unit_test(arguments_of_calls_are_opened),
         cmocka_unit_test(template_arguments_have_names_that_are_not_reserved),
         cmocka_unit_test(tools_and_documents_are_lists_of_maps),
         cmocka_unit_test(the_last_message_is_continued_or_answered),
