@@ -61,17 +61,23 @@ struct lag {
     int64_t unread, uncommitted;
 };
 
-struct mr_metrics {
-    pthread_mutex_t lock; /* protects all fields except the first two and the counters */
-    char *info_labels;
-    const char *kafka_version;
-    _Atomic uint64_t counters[MR_COUNTER_COUNT];
+/* What the lock protects. The page is printed from a copy: publish counts every token record, and
+ * would else wait for the whole page. */
+struct measured {
     struct mr_request_metrics *requests;
     struct mr_histogram histograms[HISTOGRAM_COUNT];
     struct lag lags[MR_METRICS_PARTITIONS_MAX];
     uint64_t transaction_ns; /* when the open Kafka transaction began; 0: none is open */
     /* number of requests whose results are in the open transaction */
     uint32_t transaction_requests;
+};
+
+struct mr_metrics {
+    char *info_labels;
+    const char *kafka_version;
+    _Atomic uint64_t counters[MR_COUNTER_COUNT];
+    pthread_mutex_t lock;
+    struct measured measured; /* under lock */
 };
 
 /* ---- create and destroy ---- */
@@ -99,7 +105,7 @@ static char *make_info_labels(const struct mr_metrics_info *info)
 static void init_histograms(struct mr_metrics *metrics)
 {
     for (unsigned i = 0; i < HISTOGRAM_COUNT; i++) {
-        struct mr_histogram *histogram = &metrics->histograms[i];
+        struct mr_histogram *histogram = &metrics->measured.histograms[i];
         mr_histogram_init(histogram, histogram_table[i].bounds, histogram_table[i].bound_count);
         mr_histogram_check(histogram);
     }
@@ -111,8 +117,8 @@ enum mr_status mr_metrics_create(struct mr_metrics **out, const struct mr_metric
     *out = NULL;
     struct mr_metrics *metrics = calloc(1, sizeof *metrics);
     if (!metrics) return mr_fail(err, MR_NOMEM, "no memory for the metrics");
-    enum mr_status status =
-        mr_request_metrics_create(&metrics->requests, info->topics, info->topic_count, err);
+    enum mr_status status = mr_request_metrics_create(&metrics->measured.requests, info->topics,
+                                                      info->topic_count, err);
     if (status != MR_OK) goto fail;
     metrics->info_labels = make_info_labels(info);
     if (!metrics->info_labels || pthread_mutex_init(&metrics->lock, NULL) != 0) {
@@ -125,7 +131,7 @@ enum mr_status mr_metrics_create(struct mr_metrics **out, const struct mr_metric
     return MR_OK;
 fail:
     free(metrics->info_labels);
-    mr_request_metrics_destroy(metrics->requests);
+    mr_request_metrics_destroy(metrics->measured.requests);
     free(metrics);
     return status;
 }
@@ -134,7 +140,7 @@ void mr_metrics_destroy(struct mr_metrics *metrics)
 {
     if (!metrics) return;
     pthread_mutex_destroy(&metrics->lock);
-    mr_request_metrics_destroy(metrics->requests);
+    mr_request_metrics_destroy(metrics->measured.requests);
     free(metrics->info_labels);
     free(metrics);
 }
@@ -151,7 +157,7 @@ void mr_metrics_count_end(struct mr_metrics *metrics, size_t topic_index,
                           const struct mr_request_end *end)
 {
     pthread_mutex_lock(&metrics->lock);
-    mr_request_metrics_count_end(metrics->requests, topic_index, end);
+    mr_request_metrics_count_end(metrics->measured.requests, topic_index, end);
     pthread_mutex_unlock(&metrics->lock);
 }
 
@@ -159,29 +165,29 @@ void mr_metrics_observe_result(struct mr_metrics *metrics, size_t topic_index,
                                const struct mr_result *result, double since_record_ms)
 {
     pthread_mutex_lock(&metrics->lock);
-    mr_request_metrics_observe(metrics->requests, topic_index, result, since_record_ms);
+    mr_request_metrics_observe(metrics->measured.requests, topic_index, result, since_record_ms);
     pthread_mutex_unlock(&metrics->lock);
 }
 
 void mr_metrics_observe_gap(struct mr_metrics *metrics, uint64_t gap_ns)
 {
     pthread_mutex_lock(&metrics->lock);
-    mr_histogram_observe(&metrics->histograms[GAP], (double)gap_ns / 1e9);
+    mr_histogram_observe(&metrics->measured.histograms[GAP], (double)gap_ns / 1e9);
     pthread_mutex_unlock(&metrics->lock);
 }
 
 void mr_metrics_observe_publish_delay(struct mr_metrics *metrics, uint64_t delay_ns)
 {
     pthread_mutex_lock(&metrics->lock);
-    mr_histogram_observe(&metrics->histograms[PUBLISH_DELAY], (double)delay_ns / 1e9);
+    mr_histogram_observe(&metrics->measured.histograms[PUBLISH_DELAY], (double)delay_ns / 1e9);
     pthread_mutex_unlock(&metrics->lock);
 }
 
 void mr_metrics_transaction_began(struct mr_metrics *metrics, uint32_t requests, uint64_t now_ns)
 {
     pthread_mutex_lock(&metrics->lock);
-    metrics->transaction_ns = now_ns;
-    metrics->transaction_requests = requests;
+    metrics->measured.transaction_ns = now_ns;
+    metrics->measured.transaction_requests = requests;
     pthread_mutex_unlock(&metrics->lock);
 }
 
@@ -191,10 +197,10 @@ void mr_metrics_transaction_ended(struct mr_metrics *metrics, bool committed, ui
                    1);
     pthread_mutex_lock(&metrics->lock);
     if (committed)
-        mr_histogram_observe(&metrics->histograms[TRANSACTION],
-                             (double)(now_ns - metrics->transaction_ns) / 1e9);
-    metrics->transaction_ns = 0;
-    metrics->transaction_requests = 0;
+        mr_histogram_observe(&metrics->measured.histograms[TRANSACTION],
+                             (double)(now_ns - metrics->measured.transaction_ns) / 1e9);
+    metrics->measured.transaction_ns = 0;
+    metrics->measured.transaction_requests = 0;
     pthread_mutex_unlock(&metrics->lock);
 }
 
@@ -205,7 +211,7 @@ static struct lag *find_lag(struct mr_metrics *metrics, const char *topic, int32
 {
     struct lag *empty = NULL;
     for (size_t i = 0; i < MR_METRICS_PARTITIONS_MAX; i++) {
-        struct lag *lag = &metrics->lags[i];
+        struct lag *lag = &metrics->measured.lags[i];
         if (!lag->topic[0] && !empty) empty = lag;
         if (lag->partition == partition && strcmp(lag->topic, topic) == 0) return lag;
     }
@@ -235,12 +241,32 @@ void mr_metrics_drop_lag(struct mr_metrics *metrics, const char *topic, int32_t 
 
 /* ---- the page ---- */
 
-static void put_histograms(FILE *out, const struct mr_metrics *metrics)
+/* NULL: out of memory. */
+static struct measured *copy_measured(struct mr_metrics *metrics)
+{
+    struct measured *copy = malloc(sizeof *copy);
+    if (!copy) return NULL;
+    pthread_mutex_lock(&metrics->lock);
+    *copy = metrics->measured;
+    copy->requests = mr_request_metrics_copy(metrics->measured.requests);
+    pthread_mutex_unlock(&metrics->lock);
+    if (copy->requests) return copy;
+    free(copy);
+    return NULL;
+}
+
+static void free_copy(struct measured *copy)
+{
+    if (copy) free(copy->requests);
+    free(copy);
+}
+
+static void put_histograms(FILE *out, const struct measured *measured)
 {
     for (unsigned i = 0; i < HISTOGRAM_COUNT; i++) {
         const char *name = histogram_table[i].name;
         mr_metric_put_head(out, name, "histogram", histogram_table[i].help);
-        mr_histogram_print(&metrics->histograms[i], name, "", out);
+        mr_histogram_print(&measured->histograms[i], name, "", out);
     }
 }
 
@@ -252,31 +278,31 @@ static void put_lag(FILE *out, const char *name, const struct lag *lag, int64_t 
     fprintf(out, ",partition=\"%d\"} %" PRId64 "\n", lag->partition, records);
 }
 
-static void put_lags(FILE *out, const struct mr_metrics *metrics)
+static void put_lags(FILE *out, const struct measured *measured)
 {
     mr_metric_put_head(out, "millrace_consumer_lag", "gauge",
                        "Records of a request partition that this worker has not read yet.");
     for (size_t i = 0; i < MR_METRICS_PARTITIONS_MAX; i++)
-        put_lag(out, "millrace_consumer_lag", &metrics->lags[i], metrics->lags[i].unread);
+        put_lag(out, "millrace_consumer_lag", &measured->lags[i], measured->lags[i].unread);
     mr_metric_put_head(
         out, "millrace_commit_lag_records", "gauge",
         "Records of a request partition that are read and whose offset is not committed yet.");
     for (size_t i = 0; i < MR_METRICS_PARTITIONS_MAX; i++)
-        put_lag(out, "millrace_commit_lag_records", &metrics->lags[i],
-                metrics->lags[i].uncommitted);
+        put_lag(out, "millrace_commit_lag_records", &measured->lags[i],
+                measured->lags[i].uncommitted);
 }
 
 /* Prints how long the open Kafka transaction lasts and how many requests it has: consumers that
  * read only committed records wait for its end. */
-static void put_transaction(FILE *out, const struct mr_metrics *metrics)
+static void put_transaction(FILE *out, const struct measured *measured)
 {
     double age_s =
-        metrics->transaction_ns ? (double)(mr_clock_ns() - metrics->transaction_ns) / 1e9 : 0;
+        measured->transaction_ns ? (double)(mr_clock_ns() - measured->transaction_ns) / 1e9 : 0;
     mr_metric_put_value(out, "millrace_transaction_age_seconds", "gauge",
                         "Age of the open Kafka transaction; 0 when none is open.", age_s);
     mr_metric_put_value(out, "millrace_transaction_requests", "gauge",
                         "Requests whose results are in the open Kafka transaction.",
-                        metrics->transaction_requests);
+                        measured->transaction_requests);
 }
 
 static void put_counters(FILE *out, struct mr_metrics *metrics)
@@ -333,19 +359,22 @@ enum mr_status mr_metrics_render(struct mr_metrics *metrics, const struct mr_met
 {
     *text = NULL;
     *length = 0;
-    FILE *out = open_memstream(text, length);
-    if (!out) return mr_fail(err, MR_NOMEM, "no memory for the metrics page");
+    struct measured *measured = copy_measured(metrics);
+    FILE *out = measured ? open_memstream(text, length) : NULL;
+    if (!out) {
+        free_copy(measured);
+        return mr_fail(err, MR_NOMEM, "no memory for the metrics page");
+    }
     put_info(out, metrics);
     put_gauges(out, gauges);
     put_counters(out, metrics);
     if (gauges->engine) mr_engine_metrics_print(gauges->engine, out);
-    pthread_mutex_lock(&metrics->lock);
-    mr_request_metrics_print(metrics->requests, out);
-    put_histograms(out, metrics);
-    put_lags(out, metrics);
-    put_transaction(out, metrics);
-    pthread_mutex_unlock(&metrics->lock);
+    mr_request_metrics_print(measured->requests, out);
+    put_histograms(out, measured);
+    put_lags(out, measured);
+    put_transaction(out, measured);
     mr_process_metrics_print(out);
+    free_copy(measured);
     if (fclose(out) == 0) return MR_OK;
     free(*text);
     *text = NULL;

@@ -171,6 +171,14 @@ void mr_request_metrics_observe(struct mr_request_metrics *requests, size_t topi
 
 /* ---- the page ---- */
 
+struct mr_request_metrics *mr_request_metrics_copy(const struct mr_request_metrics *requests)
+{
+    size_t bytes = sizeof *requests + requests->topic_count * sizeof requests->topics[0];
+    struct mr_request_metrics *copy = malloc(bytes);
+    if (copy) memcpy(copy, requests, bytes);
+    return copy;
+}
+
 /* The status that stands for the error code in a series: the first one with this code. */
 static enum mr_status first_of_code(enum mr_status status)
 {
@@ -183,24 +191,26 @@ static enum mr_status first_of_code(enum mr_status status)
 /* Whether the series is on the page before the first such end, so that a rate sees that end: every
  * reason with the code that it usually has, and `rejected` with every code of the contract that is
  * only for rejected requests. */
-static bool is_usual(unsigned reason, enum mr_status code)
+static bool is_usual(unsigned reason, enum mr_status code, const enum mr_status *firsts)
 {
     if (reason == MR_FINISH_DEADLINE) return code == MR_DEADLINE_EXCEEDED;
     if (reason == MR_FINISH_CANCELLED) return code == MR_CANCELLED;
-    if (reason == MR_FINISH_ERROR) return code == first_of_code(MR_INTERNAL);
+    if (reason == MR_FINISH_ERROR) return code == firsts[MR_INTERNAL];
     if (reason != MR_FINISH_REJECTED) return code == MR_OK;
     return mr_status_class(code) == MR_CLASS_REJECT && code != MR_DEADLINE_EXCEEDED &&
            code != MR_CANCELLED;
 }
 
-static void put_reason(FILE *out, const struct topic *topic, unsigned reason)
+/* firsts: first_of_code of every status. */
+static void put_reason(FILE *out, const struct topic *topic, unsigned reason,
+                       const enum mr_status *firsts)
 {
     uint64_t counts[MR_STATUS_COUNT] = {0};
     for (unsigned i = 0; i < MR_STATUS_COUNT; i++)
-        counts[first_of_code((enum mr_status)i)] += topic->ends[reason][i];
+        counts[firsts[i]] += topic->ends[reason][i];
     for (unsigned i = 0; i < MR_STATUS_COUNT; i++) {
-        if (counts[i] == 0 && !is_usual(reason, (enum mr_status)i)) continue;
-        if (i != first_of_code((enum mr_status)i)) continue;
+        if (i != (unsigned)firsts[i]) continue;
+        if (counts[i] == 0 && !is_usual(reason, (enum mr_status)i, firsts)) continue;
         fprintf(out, "millrace_requests_finished_total{reason=\"%s\",code=\"%s\",%s} %" PRIu64 "\n",
                 reason == DUPLICATE ? "duplicate" : mr_finish_text((enum mr_finish)reason),
                 mr_status_code((enum mr_status)i), topic->labels, counts[i]);
@@ -219,9 +229,12 @@ void mr_request_metrics_print(const struct mr_request_metrics *requests, FILE *o
     mr_metric_put_head(out, "millrace_requests_finished_total", "counter",
                        "Request records answered, each counted once: by finish reason (duplicate: "
                        "by the result of an equal record), error code, topic and tenant.");
+    enum mr_status firsts[MR_STATUS_COUNT];
+    for (unsigned i = 0; i < MR_STATUS_COUNT; i++)
+        firsts[i] = first_of_code((enum mr_status)i);
     for (size_t i = 0; i < requests->topic_count; i++)
         for (unsigned reason = MR_FINISH_NONE + 1; reason < REASON_COUNT; reason++)
-            put_reason(out, &requests->topics[i], reason);
+            put_reason(out, &requests->topics[i], reason, firsts);
     for (unsigned which = 0; which < HISTOGRAM_COUNT; which++) {
         if (histogram_table[which].help[0])
             mr_metric_put_head(out, histogram_table[which].name, "histogram",
