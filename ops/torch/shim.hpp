@@ -77,12 +77,14 @@ at::Tensor upload_bytes(const struct device *device, const void *bytes, size_t c
 /* Block tables of one group of layers, for attention with or without a window; made when the first
  * layer of a step needs them. */
 struct decode_plan {
-    uint32_t count;       /* decoding sequences */
-    at::Tensor rows;      /* [count] rows of the step */
+    at::Tensor rows;      /* [count] rows of the step, one for each decoding sequence */
     at::Tensor blocks;    /* [pairs] a pair is a sequence and one of its blocks */
     at::Tensor sequences; /* [pairs] index among the decoding sequences */
-    at::Tensor hidden;    /* [pairs, 1, 1, MR_BLOCK_TOKENS] true: the token is not attended to */
+    at::Tensor members;   /* [count * most] the pairs of each sequence, unless single */
+    int64_t tokens;       /* first tokens of each block that are gathered */
+    at::Tensor hidden;    /* [pairs, 1, 1, tokens] true: the token is not attended to */
     bool single;          /* each sequence has one block: pair i is sequence i */
+    bool all;             /* all rows of the step, in order */
 };
 
 struct decode_plans {

@@ -7,10 +7,13 @@ namespace mr_torch
 {
 
 /* Limits of the intermediate results of one operation, in numbers: gathered K of decoding
- * sequences, and scores of a tile of rows of a prompt. One sequence, or 32 rows, may have more. */
+ * sequences, and scores of a tile of rows of a prompt. One sequence, or 32 rows, may have more. On
+ * a CPU a tile of 2 MiB stays in its cache: for 512 rows of SmolLM2 twice as fast as one of 16. */
 constexpr int64_t gathered_max = int64_t{64} << 20;
-constexpr int64_t scores_max_cpu = int64_t{4} << 20, scores_max_cuda = int64_t{128} << 20;
+constexpr int64_t scores_max_cpu = int64_t{512} << 10, scores_max_cuda = int64_t{128} << 20;
 constexpr int64_t tile_rows_min = 32;
+/* Tokens of a block that decoding sequences gather are a multiple of this. */
+constexpr int64_t gathered_step = 32;
 
 static constexpr float no_score = -std::numeric_limits<float>::infinity();
 
@@ -21,24 +24,70 @@ static int64_t first_token(const struct mr_attention *attention, int64_t positio
     return window > 0 && position >= window ? position - window + 1 : 0;
 }
 
+/* ---- number formats ---- */
+
+/* Scores are floats. LibTorch's product of bf16 on a CPU rounds its results to bf16, so q and K are
+ * floats there; a GPU's product has results in floats. */
+static at::ScalarType score_type(const struct device *device)
+{
+    return device->where.is_cpu() ? at::kFloat : device->type;
+}
+
+/* V, and the weights it is multiplied by. LibTorch has no fast product of fp16 on a CPU. */
+static at::ScalarType value_type(const struct device *device)
+{
+    return device->where.is_cpu() && device->type == at::kHalf ? at::kFloat : device->type;
+}
+
+/* Floats: q [n, rows, dim] times the transposed keys [n, tokens, dim], both of score_type. */
+static at::Tensor scores_of(const at::Tensor &q, const at::Tensor &keys)
+{
+    const at::Tensor columns = keys.transpose(1, 2);
+    return q.scalar_type() == at::kFloat ? at::bmm(q, columns) : at::bmm(q, columns, at::kFloat);
+}
+
+/* Floats: weights [n, rows, tokens] times values [n, tokens, dim], of value_type. */
+static at::Tensor weighted(const at::Tensor &weights, const at::Tensor &values)
+{
+    return at::bmm(weights.to(values.scalar_type()), values).to(at::kFloat);
+}
+
 /* ---- rows of decoding sequences ---- */
 
 /* The host's side of a decode_plan. */
 struct pair_lists {
     std::vector<int64_t> rows, blocks, sequences, starts, firsts, lasts;
+    std::vector<int64_t> begins; /* first pair of each sequence */
+    int64_t pairs_most, tokens;  /* of one sequence; of one block */
 };
+
+/* The pairs of each sequence, [rows * pairs_most]; a shorter list repeats its last one. */
+static std::vector<int64_t> members_of(const struct pair_lists &lists)
+{
+    std::vector<int64_t> members;
+    for (size_t i = 0; i < lists.begins.size(); i++) {
+        const bool is_last = i + 1 == lists.begins.size();
+        const int64_t end =
+            is_last ? static_cast<int64_t>(lists.blocks.size()) : lists.begins[i + 1];
+        for (int64_t k = 0; k < lists.pairs_most; k++)
+            members.push_back(std::min(lists.begins[i] + k, end - 1));
+    }
+    return members;
+}
 
 static struct decode_plan plan_of(const struct mr_step *step, const struct pair_lists &lists)
 {
     const struct device *device = step->device;
     struct decode_plan plan = {};
-    plan.count = static_cast<uint32_t>(lists.rows.size());
     plan.rows = upload(device, lists.rows);
     plan.blocks = upload(device, lists.blocks);
     plan.sequences = upload(device, lists.sequences);
-    plan.single = lists.blocks.size() == lists.rows.size();
+    plan.tokens = lists.tokens;
+    plan.single = lists.pairs_most == 1;
+    plan.all = lists.rows.size() == step->sequences.size();
+    if (!plan.single) plan.members = upload(device, members_of(lists));
     const at::Tensor tokens = upload(device, lists.starts).unsqueeze(1) +
-                              at::arange(MR_BLOCK_TOKENS, plan.rows.options()).unsqueeze(0);
+                              at::arange(plan.tokens, plan.rows.options()).unsqueeze(0);
     plan.hidden = (tokens < upload(device, lists.firsts).unsqueeze(1))
                       .logical_or_(tokens > upload(device, lists.lasts).unsqueeze(1))
                       .unsqueeze(1)
@@ -51,7 +100,14 @@ static void add_sequence(struct pair_lists *lists, const struct mr_attention *at
 {
     const int64_t position = sequence.range.context_tokens;
     const int64_t first = first_token(attention, position);
-    for (int64_t i = first / MR_BLOCK_TOKENS; i * MR_BLOCK_TOKENS <= position; i++) {
+    const int64_t begin = first / MR_BLOCK_TOKENS, end = position / MR_BLOCK_TOKENS + 1;
+    lists->begins.push_back(static_cast<int64_t>(lists->blocks.size()));
+    lists->pairs_most = std::max(lists->pairs_most, end - begin);
+    const int64_t longest =
+        end - begin > 1 ? MR_BLOCK_TOKENS : position - begin * MR_BLOCK_TOKENS + 1;
+    const int64_t rounded = (longest + gathered_step - 1) / gathered_step * gathered_step;
+    lists->tokens = std::max(lists->tokens, std::min<int64_t>(rounded, MR_BLOCK_TOKENS));
+    for (int64_t i = begin; i < end; i++) {
         lists->blocks.push_back(sequence.ids[attention->group][static_cast<size_t>(i)]);
         lists->sequences.push_back(static_cast<int64_t>(lists->rows.size()));
         lists->starts.push_back(i * MR_BLOCK_TOKENS);
@@ -67,7 +123,7 @@ static void make_plans(const struct mr_step *step, const struct mr_attention *at
 {
     const struct mr_kv_spec *spec = &attention->kv->spec;
     const int64_t block = int64_t{spec->kv_head_count} * MR_BLOCK_TOKENS * spec->head_dim;
-    struct pair_lists lists;
+    struct pair_lists lists = {};
     for (const struct sequence &sequence : step->sequences) {
         if (sequence.range.row_count != 1) continue;
         add_sequence(&lists, attention, sequence);
@@ -85,50 +141,88 @@ static void cap_scores(const struct mr_attention *attention, at::Tensor *scores)
         scores->div_(attention->softcap).tanh_().mul_(attention->softcap);
 }
 
+/* K or V of the pairs, [pairs * kv heads, tokens, dim]. */
+static at::Tensor gather_pairs(const struct mr_attention *attention, const struct decode_plan *plan,
+                               int64_t half, at::ScalarType type)
+{
+    return kv_half(attention->kv, attention->layer, half)
+        .narrow(2, 0, plan->tokens)
+        .index_select(0, plan->blocks)
+        .to(type)
+        .flatten(0, 1);
+}
+
+/* [sequences, ...] from [pairs, ...]: the largest of each sequence. */
+static at::Tensor largest_of(const struct decode_plan *plan, const at::Tensor &pairs, int64_t count)
+{
+    if (plan->single) return pairs;
+    const at::Tensor listed = pairs.index_select(0, plan->members);
+    return listed.view({count, -1, pairs.size(1), pairs.size(2)}).amax(1);
+}
+
+/* The same: the sums. */
+static at::Tensor sums_of(const struct decode_plan *plan, const at::Tensor &pairs, int64_t count)
+{
+    if (plan->single) return pairs;
+    std::vector<int64_t> sizes = pairs.sizes().vec();
+    sizes[0] = count;
+    return at::zeros(sizes, pairs.options()).index_add_(0, plan->sequences, pairs);
+}
+
 /* A softmax over the blocks of each sequence: partial ones for each pair, merged by their largest
  * scores (Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018). q:
  * [sequences, kv heads, group, dim]; returns the same shape in floats. */
-static at::Tensor attend_pairs(const struct mr_attention *attention, const struct decode_plan *plan,
-                               const at::Tensor &q)
+static at::Tensor attend_pairs(const struct device *device, const struct mr_attention *attention,
+                               const struct decode_plan *plan, const at::Tensor &q)
 {
-    const at::Tensor keys =
-        kv_half(attention->kv, attention->layer, 0).index_select(0, plan->blocks);
-    const at::Tensor values =
-        kv_half(attention->kv, attention->layer, 1).index_select(0, plan->blocks);
+    const at::Tensor keys = gather_pairs(attention, plan, 0, score_type(device));
+    const at::Tensor values = gather_pairs(attention, plan, 1, value_type(device));
     const at::Tensor paired = plan->single ? q : q.index_select(0, plan->sequences);
-    at::Tensor scores = at::matmul(paired, keys.transpose(2, 3)).to(at::kFloat);
+    const int64_t count = q.size(0), heads = q.size(1), group = q.size(2), dim = q.size(3);
+    at::Tensor scores =
+        scores_of(paired.flatten(0, 1), keys).view({-1, heads, group, plan->tokens});
     cap_scores(attention, &scores);
     scores.masked_fill_(plan->hidden, no_score);
-    at::Tensor top = scores.amax(-1);
-    if (!plan->single)
-        top = at::full({q.size(0), q.size(1), q.size(2)}, no_score, top.options())
-                  .index_reduce_(0, plan->sequences, top, "amax");
+    at::Tensor top = largest_of(plan, scores.amax(-1), count);
     at::Tensor sinks;
     if (attention->sinks) {
-        sinks = attention->sinks->numbers.view({1, q.size(1), q.size(2)});
+        sinks = attention->sinks->numbers.view({1, heads, group});
         top = at::maximum(top, sinks);
     }
     const at::Tensor own = plan->single ? top : top.index_select(0, plan->sequences);
     scores.sub_(own.unsqueeze(-1)).exp_();
-    at::Tensor sum = scores.sum(-1);
-    at::Tensor out = at::matmul(scores.to(values.scalar_type()), values).to(at::kFloat);
-    if (!plan->single) {
-        sum = at::zeros_like(top).index_add_(0, plan->sequences, sum);
-        out = at::zeros(q.sizes(), out.options()).index_add_(0, plan->sequences, out);
-    }
+    at::Tensor sum = sums_of(plan, scores.sum(-1), count);
     if (sinks.defined()) sum = sum + at::exp(sinks - top);
-    return out.div_(sum.unsqueeze(-1));
+    const at::Tensor out = weighted(scores.flatten(0, 1), values).view({-1, heads, group, dim});
+    return sums_of(plan, out, count).div_(sum.unsqueeze(-1));
 }
 
 /* ---- the rows of a prompt ---- */
 
-/* K or V of a sequence from block `begin` on: [kv heads, tokens, dim], contiguous. */
+/* K or V of `tokens` tokens of a sequence, from the first of `blocks` on: [kv heads, tokens, dim].
+ */
 static at::Tensor history(const struct mr_attention *attention, int64_t half,
-                          const at::Tensor &blocks)
+                          const at::Tensor &blocks, int64_t tokens, at::ScalarType type)
 {
     const at::Tensor gathered =
         kv_half(attention->kv, attention->layer, half).index_select(0, blocks);
-    return gathered.permute({1, 0, 2, 3}).reshape({gathered.size(1), -1, gathered.size(3)});
+    return gathered.permute({1, 0, 2, 3}).flatten(1, 2).narrow(1, 0, tokens).to(type).contiguous();
+}
+
+/* Sets the scores that a row does not attend to. scores: [heads, group, rows, count], rows from
+ * `position` on, tokens from `start` on, the last of which is the last row. */
+static void hide(const struct mr_attention *attention, at::Tensor *scores, int64_t start,
+                 int64_t position)
+{
+    const at::TensorOptions index = at::TensorOptions().dtype(at::kLong).device(scores->device());
+    const int64_t rows = scores->size(2);
+    const int64_t first = attention->window > 0 ? start : position; /* earlier ones are visible */
+    const at::Tensor tokens = at::arange(first, position + rows, index).unsqueeze(0);
+    const at::Tensor own = at::arange(position, position + rows, index).unsqueeze(1);
+    at::Tensor hidden = tokens > own;
+    if (attention->window > 0)
+        hidden.logical_or_(tokens <= own - static_cast<int64_t>(attention->window));
+    scores->narrow(3, first - start, position + rows - first).masked_fill_(hidden, no_score);
 }
 
 static at::Tensor softmax_with_sinks(const struct mr_attention *attention, const at::Tensor &scores)
@@ -150,20 +244,12 @@ static at::Tensor attend_tile(const struct mr_attention *attention, const at::Te
     const int64_t count = position + rows - start;
     const at::Tensor keys = halves[0].narrow(1, 0, count), values = halves[1].narrow(1, 0, count);
     const at::Tensor folded = q.permute({1, 2, 0, 3}).reshape({heads, group * rows, dim});
-    at::Tensor scores =
-        at::bmm(folded, keys.transpose(1, 2)).to(at::kFloat).view({heads, group, rows, count});
+    at::Tensor scores = scores_of(folded, keys).view({heads, group, rows, count});
     cap_scores(attention, &scores);
-    const at::TensorOptions index = at::TensorOptions().dtype(at::kLong).device(q.device());
-    const at::Tensor tokens = at::arange(start, start + count, index).unsqueeze(0);
-    const at::Tensor own = at::arange(position, position + rows, index).unsqueeze(1);
-    at::Tensor hidden = tokens > own;
-    if (attention->window > 0)
-        hidden.logical_or_(tokens <= own - static_cast<int64_t>(attention->window));
-    scores.masked_fill_(hidden, no_score);
-    const at::Tensor weights = softmax_with_sinks(attention, scores)
-                                   .to(values.scalar_type())
-                                   .reshape({heads, group * rows, count});
-    return at::bmm(weights, values)
+    hide(attention, &scores, start, position);
+    const at::Tensor weights =
+        softmax_with_sinks(attention, scores).reshape({heads, group * rows, count});
+    return weighted(weights, values)
         .view({heads, group, rows, dim})
         .permute({2, 0, 1, 3})
         .reshape({rows, heads * group * dim});
@@ -178,11 +264,12 @@ static void attend_prompt(struct mr_step *step, const struct mr_attention *atten
     const std::vector<uint32_t> &ids = sequence.ids[attention->group];
     const at::Tensor blocks =
         upload(step->device, std::vector<int64_t>(ids.begin() + begin, ids.end()));
-    const std::array<at::Tensor, 2> halves = {history(attention, 0, blocks),
-                                              history(attention, 1, blocks)};
-    const int64_t start = begin * MR_BLOCK_TOKENS;
+    const int64_t start = begin * MR_BLOCK_TOKENS, tokens = context + rows - start;
+    const std::array<at::Tensor, 2> halves = {
+        history(attention, 0, blocks, tokens, score_type(step->device)),
+        history(attention, 1, blocks, tokens, value_type(step->device))};
     const int64_t most = step->device->where.is_cpu() ? scores_max_cpu : scores_max_cuda;
-    const int64_t row_scores = int64_t{attention->head_count} * (context + rows - start);
+    const int64_t row_scores = int64_t{attention->head_count} * tokens;
     const int64_t tile = std::max(tile_rows_min, most / row_scores);
     for (int64_t at_row = 0; at_row < rows; at_row += tile) {
         const int64_t count = std::min(tile, rows - at_row);
@@ -205,7 +292,7 @@ static at::Tensor scaled_queries(const struct mr_step *step, const struct mr_att
     const at::Tensor q = step->queries.defined() ? step->queries.to(at::kFloat)
                                                  : step->buffers[MR_QKV].narrow(1, 0, heads * dim);
     return (q * attention->scale)
-        .to(step->device->type)
+        .to(score_type(step->device))
         .view({q.size(0), kv_heads, heads / kv_heads, dim});
 }
 
@@ -216,9 +303,14 @@ static void attend_decodes(struct mr_step *step, const struct mr_attention *atte
         &step->groups[attention->group].plans[attention->window > 0 ? 1 : 0];
     if (!plans->made) make_plans(step, attention, plans);
     for (const struct decode_plan &plan : plans->list) {
-        const at::Tensor out = attend_pairs(attention, &plan, q.index_select(0, plan.rows));
-        step->buffers[MR_ATTENDED].index_copy_(
-            0, plan.rows, out.reshape({out.size(0), -1}).to(step->device->type));
+        const at::Tensor own = plan.all ? q : q.index_select(0, plan.rows);
+        const at::Tensor out = attend_pairs(step->device, attention, &plan, own)
+                                   .view({own.size(0), -1})
+                                   .to(step->device->type);
+        if (plan.all)
+            step->buffers[MR_ATTENDED] = out;
+        else
+            step->buffers[MR_ATTENDED].index_copy_(0, plan.rows, out);
     }
 }
 
