@@ -2,6 +2,7 @@
 
 #include "codec/check.h"
 #include "codec/constraint/call_frame.h"
+#include "codec/constraint/grammar_front.h"
 #include "codec/constraint/regex_front.h"
 #include "codec/constraint/schema.h"
 #include "codec/grammar/compile.h"
@@ -74,7 +75,7 @@ static void define_rules(struct mr_expr_builder *builder, const struct mr_constr
                              constraint->kind == MR_CONSTRAINT_WHOLE_CALL, document);
         break;
     case MR_CONSTRAINT_EBNF:
-        mr_expr_fail(builder, MR_UNSUPPORTED, "grammar is not supported yet");
+        mr_grammar_front_define(builder, constraint->text);
         break;
     }
 }

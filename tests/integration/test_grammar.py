@@ -69,6 +69,9 @@ REFUSED = [
 OTHERS = [
     ({"guided_choice": ["yes", "no"], "min_tokens": 20}, "yes|no"),
     ({"guided_regex": "[a-c]{2,4}\\d", "n": 3, "logprobs": 2}, "[a-c]{2,4}[0-9]"),
+    ({"guided_grammar": 'root ::= "(" root ")" | [a-c]{2,3}', "n": 2}, r"\(*[a-c]{2,3}\)*"),
+    ({"response_format": {"type": "grammar", "grammar": "start: DIGIT~2 [NAME]\nNAME: /[a-z]/+\n%import common.DIGIT"}},
+     "[0-9]{2}[a-z]*"),
     ({"response_format": {"type": "json_object"}, "allowed_token_ids": [5]}, r"\{[\s\S]*\}"),
 ]
 

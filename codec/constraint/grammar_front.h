@@ -1,0 +1,27 @@
+/* grammar_front - grammars in GBNF or in Lark's notation become rules of a grammar.
+ *
+ * GBNF (llama.cpp, grammars/README.md): rules `name ::= ...`, the first of which is called `root`;
+ * texts, classes, `.`, groups, `|`, `*`, `+`, `?`, `{m,n}`. A rule may go on on the next line.
+ * Refused: tokens (`<...>`).
+ *
+ * Lark: a grammar without `::=`. Rules `name: ...` and terminals `NAME: ...`; the start is `start`.
+ * Texts (also with i), `/regexes/` without flags, ranges, groups, `[optional]`, `|`, `*`, `+`, `?`,
+ * `~n`, `~n..m`, `%import common.NAME`, `%ignore`; `?`, `!`, priorities and aliases change trees,
+ * not texts. Refused: templates, `%declare`, `%override`, `%extend`, other imports. Texts are those
+ * that Lark's Earley parser reads with the lexer "dynamic_complete": a terminal may match any of
+ * its texts, not only the longest. What is ignored may stand in front of each terminal of a rule
+ * and at the end.
+ *
+ * A rule that begins with itself (left recursion) is refused when the grammar is compiled.
+ *
+ * Threads: any. Memory: the builder's. Errors: MR_INVALID_REQUEST and MR_UNSUPPORTED with the line,
+ *          as the builder's sticky status. */
+#ifndef MR_CODEC_CONSTRAINT_GRAMMAR_FRONT_H
+#define MR_CODEC_CONSTRAINT_GRAMMAR_FRONT_H
+
+#include "codec/grammar/expr.h"
+
+/* Defines rule 0, which must exist, from the text of a grammar. */
+void mr_grammar_front_define(struct mr_expr_builder *builder, struct mr_text text);
+
+#endif

@@ -1,0 +1,70 @@
+/* grammar_reader - the text of a grammar in GBNF or Lark while it is read, and the names of its
+ * rules. For grammar_front.c, grammar_atoms.c and grammar_lark.c only. */
+#ifndef MR_CODEC_CONSTRAINT_GRAMMAR_READER_H
+#define MR_CODEC_CONSTRAINT_GRAMMAR_READER_H
+
+#include "codec/grammar/expr.h"
+
+#define MR_GRAMMAR_NAME_BYTES_MAX 100u
+
+struct mr_grammar_name {
+    struct mr_grammar_name *next; /* of the same hash */
+    struct mr_text name;
+    uint32_t rule;
+    bool is_defined;
+};
+
+struct mr_grammar_reader {
+    struct mr_expr_builder *builder;
+    struct mr_text text;
+    size_t at;
+    unsigned depth; /* open groups */
+    bool lark;
+    bool in_terminal;             /* the rule being read is a terminal: nothing is ignored in it */
+    const struct mr_expr *ignore; /* what may stand between terminals, NULL: nothing */
+    struct mr_grammar_name *names[512];
+};
+
+/* A growing list of expressions in the builder's memory. */
+struct mr_expr_items {
+    const struct mr_expr **items;
+    uint32_t count, capacity;
+};
+
+/* ---- grammar_atoms.c ---- */
+
+/* Fails with the line of reader->at; returns an expression that matches nothing. */
+const struct mr_expr *mr_grammar_fail(struct mr_grammar_reader *reader, enum mr_status status,
+                                      const char *what);
+/* The next byte, -1 at the end and after a failure. */
+int mr_grammar_peek(const struct mr_grammar_reader *reader);
+bool mr_grammar_take(struct mr_grammar_reader *reader, const char *word);
+/* Skips blanks, line ends and comments. */
+void mr_grammar_skip(struct mr_grammar_reader *reader);
+/* Reads a name; empty when there is none. */
+struct mr_text mr_grammar_name(struct mr_grammar_reader *reader);
+/* The rule of a name, which is added when it is new; NULL after a failure. */
+struct mr_grammar_name *mr_grammar_rule(struct mr_grammar_reader *reader, struct mr_text name);
+void mr_grammar_append(struct mr_grammar_reader *reader, struct mr_expr_items *list,
+                       const struct mr_expr *item);
+/* Reads a decimal number. */
+bool mr_grammar_number(struct mr_grammar_reader *reader, uint32_t *out);
+/* Read an atom of which the first character is the next: a text in quotes, a class in brackets
+ * (GBNF), a regex between slashes (Lark). */
+const struct mr_expr *mr_grammar_quoted(struct mr_grammar_reader *reader);
+const struct mr_expr *mr_grammar_class(struct mr_grammar_reader *reader);
+const struct mr_expr *mr_grammar_regex(struct mr_grammar_reader *reader);
+
+/* ---- grammar_lark.c ---- */
+
+/* Reads a directive of which the % is the next character. Those of %ignore are only read: see
+ * mr_grammar_find_ignored. */
+void mr_grammar_directive(struct mr_grammar_reader *reader);
+/* Sets reader->ignore from the %ignore directives of the whole text. */
+void mr_grammar_find_ignored(struct mr_grammar_reader *reader);
+
+/* ---- grammar_front.c ---- */
+
+const struct mr_expr *mr_grammar_alternatives(struct mr_grammar_reader *reader);
+
+#endif
