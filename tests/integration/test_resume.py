@@ -246,8 +246,30 @@ def handed_over(options, services, redis):
     return {"went on at": [told[attempt]["at"] for attempt in later], "lists left": scene.lists_left(redis)}
 
 
+def constrained(options, services, redis):
+    """The worker of a constrained answer is killed: the next one continues it, and the whole obeys the schema."""
+    names = ["alpha", "beta", "gamma", "a longer name"]
+    schema = {"type": "object", "required": ["names", "end"], "additionalProperties": False, "properties": {
+        "names": {"type": "array", "items": {"enum": names}, "minItems": 70, "maxItems": 80}, "end": {"const": "of it"}}}
+    scene = Scene(options, services, "constrained", "--redis", redis)
+    scene.ask("json", 1500, ignore_eos=False, response_format={"type": "json_schema", "json_schema": {"schema": schema}})
+    first = scene.wait_tokens("json", 1, 60)
+    scene.kill_runner(first[1])
+    result = scene.result("json", 90)
+    assert result["finish_reason"] == "eos" and result["attempt"] == 2, result
+    answer = json.loads(result["text"])
+    assert list(answer) == ["names", "end"] and answer["end"] == "of it", answer
+    assert 70 <= len(answer["names"]) <= 80 and set(answer["names"]) <= set(names), answer
+    scene.wait_tokens("json", 2, len(result["token_ids"]))
+    ids, text, told = scene.stream("json")
+    assert ids == result["token_ids"] and text == result["text"], "stream and result differ"
+    assert told[2]["at"] > 0 and told[2]["same"], told
+    scene.close()
+    return {"went on at": told[2]["at"], "tokens": len(ids), "lists left": scene.lists_left(redis)}
+
+
 SCENARIOS = {"crash": crash, "poison-redis": poison_redis, "poison-plain": poison_plain, "forgotten": forgotten,
-             "handed-over": handed_over}
+             "handed-over": handed_over, "constrained": constrained}
 
 
 def arguments():
