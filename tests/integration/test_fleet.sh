@@ -1,6 +1,7 @@
 #!/bin/sh
 # Workers join and leave while requests are in flight: every request must be answered, no finished request may
-# run again, token records must have no gaps. With the embedded broker, then with Apache Kafka.
+# run again, token records must have no gaps. With the embedded broker, with Apache Kafka, and with Apache Kafka and
+# workers that compute on LibTorch's operators.
 set -eu
 . "$(dirname "$0")/services.sh"
 
@@ -8,6 +9,8 @@ build=${BUILD:-build}
 model=$deps/model/SmolLM2-135M-Instruct.Q4_1.gguf
 requests=${FLEET_REQUESTS:-80}
 tokens=${FLEET_TOKENS:-24}
+backend=cpu
+threads=0
 
 fail() {
     echo "FAILED: $*" >&2
@@ -24,6 +27,7 @@ worker_start() { # worker_start NAME [KV-MEMORY]
     : >"$SERVICES/$1.log"
     "$build/millrace" serve --model "$model" --brokers "$brokers" --http off --kv-memory "${2:-512MiB}" \
         --worker-id "$1" --drain-timeout 10s --session-timeout 6s --log-format json \
+        --backend "$backend" --threads "$threads" \
         >"$SERVICES/$1.log" 2>&1 &
     echo $! >"$SERVICES/$1.pid"
 }
@@ -111,3 +115,9 @@ kafka_start
 brokers=$KAFKA_BROKERS
 kafka_topic millrace.requests 4
 scenarios "Apache Kafka"
+
+# LibTorch's threads spin while they wait for each other, so two workers on the same cores get one each.
+backend=torch
+threads=1
+requests=$((requests / 2))
+scenarios "Apache Kafka, LibTorch"
