@@ -66,9 +66,8 @@ static void cache_folder(char path[CACHE_PATH_BYTES])
 /* Our kernels for a GPU; NULL: none in this build, not wanted, or the device is the CPU. */
 static const struct mr_cuda_kernels *kernels_of(const struct mr_config *config)
 {
-    const bool on_gpu = strncmp(config->device, "cuda", 4) == 0;
-    const bool wanted = strcmp(config->cuda_kernels, "off") != 0;
-    return on_gpu && wanted ? mr_backends_cuda_kernels() : NULL;
+    if (strncmp(config->device, "cuda", 4) != 0) return NULL;
+    return strcmp(config->cuda_kernels, "off") != 0 ? mr_backends_cuda_kernels() : NULL;
 }
 
 /* Most drafts in one step. With a backend whose results depend on the rows of the step there are
