@@ -52,10 +52,15 @@ template <typename F> enum mr_status guarded(struct mr_error *err, const F &body
     }
 }
 
+/* Puts the operation's name before the text of err. */
+void name_operation(struct mr_error *err, const char *operation);
+
 /* Runs body, unless an operation before failed; keeps its error for `finish`. */
-template <typename F> void queued(struct device *device, const F &body)
+template <typename F> void queued(struct device *device, const char *operation, const F &body)
 {
-    if (device->failed == MR_OK) device->failed = guarded(&device->error, body);
+    if (device->failed != MR_OK) return;
+    device->failed = guarded(&device->error, body);
+    if (device->failed != MR_OK) name_operation(&device->error, operation);
 }
 
 inline at::TensorOptions floats(const struct device *device)
@@ -77,8 +82,10 @@ at::Tensor upload_bytes(const struct device *device, const void *bytes, size_t c
 /* Block tables of one group of layers, for attention with or without a window; made when the first
  * layer of a step needs them. */
 struct decode_plan {
-    at::Tensor rows;      /* [count] rows of the step, one for each decoding sequence */
-    at::Tensor blocks;    /* [pairs] a pair is a sequence and one of its blocks */
+    at::Tensor rows; /* [count] rows of the step, one for each decoding sequence */
+    /* [2 * pairs * kv heads] heads of the pool in layer 0: K of all pairs, then V. A pair is a
+     * sequence and one of its blocks. */
+    at::Tensor heads;
     at::Tensor sequences; /* [pairs] index among the decoding sequences */
     at::Tensor members;   /* [count * most] the pairs of each sequence, unless single */
     int64_t tokens;       /* first tokens of each block that are gathered */
@@ -122,7 +129,7 @@ struct index_arrays {
 };
 
 struct group {
-    at::Tensor write_rows;   /* [rows * kv heads] rows of the pool, of layer 0 */
+    at::Tensor write_rows;   /* [rows * 2 * kv heads] rows of the pool, of layer 0 */
     at::Tensor fresh_blocks; /* blocks whose first token is written in this step */
     bool staged;
     struct decode_plans plans[2]; /* of layers without and with a window */
@@ -169,7 +176,7 @@ struct mr_step {
     std::vector<struct mr_torch::sequence> sequences;
     struct mr_torch::group groups[2];
     const struct mr_rope *gathered; /* whose sines and cosines of the step's positions are below */
-    at::Tensor cos, sin;            /* [rows, 1, half] */
+    at::Tensor cos, sin;            /* [rows, 1, 2 * half]: cos, cos and -sin, sin */
     at::Tensor logits;              /* in host memory, after finish */
     at::Tensor queries; /* [rows, heads * dim] q after kernel_rope_write, or undefined */
     at::Tensor pending; /* kernel_add: to be added to MR_RESIDUAL, or undefined */
@@ -179,8 +186,10 @@ struct mr_step {
 namespace mr_torch
 {
 
-/* The result of a layer without activation: numbers on a CPU in bf16, or floats. */
+/* The result of a layer without activation, in floats; the product in it is rounded to numbers. */
 at::Tensor linear_floats(const struct mr_linear *linear, const at::Tensor &x);
+/* Adds the same to the floats of `to`. */
+void linear_add(const struct mr_linear *linear, const at::Tensor &x, const at::Tensor &to);
 /* The same, rounded to numbers, and without the layer's scale. */
 at::Tensor linear_numbers(const struct mr_linear *linear, const at::Tensor &x);
 /* The result of a layer with one of the gated epilogues, in numbers. */

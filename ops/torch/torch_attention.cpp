@@ -75,12 +75,24 @@ static std::vector<int64_t> members_of(const struct pair_lists &lists)
     return members;
 }
 
-static struct decode_plan plan_of(const struct mr_step *step, const struct pair_lists &lists)
+static std::vector<int64_t> heads_of(const struct mr_kv_spec *spec, const struct pair_lists &lists)
+{
+    std::vector<int64_t> heads;
+    for (int64_t half = 0; half < 2; half++)
+        for (const int64_t block : lists.blocks)
+            for (int64_t head = 0; head < spec->kv_head_count; head++)
+                heads.push_back((block * spec->layer_count * 2 + half) * spec->kv_head_count +
+                                head);
+    return heads;
+}
+
+static struct decode_plan plan_of(const struct mr_step *step, const struct mr_kv_spec *spec,
+                                  const struct pair_lists &lists)
 {
     const struct device *device = step->device;
     struct decode_plan plan = {};
     plan.rows = upload(device, lists.rows);
-    plan.blocks = upload(device, lists.blocks);
+    plan.heads = upload(device, heads_of(spec, lists));
     plan.sequences = upload(device, lists.sequences);
     plan.tokens = lists.tokens;
     plan.single = lists.pairs_most == 1;
@@ -128,10 +140,10 @@ static void make_plans(const struct mr_step *step, const struct mr_attention *at
         if (sequence.range.row_count != 1) continue;
         add_sequence(&lists, attention, sequence);
         if (static_cast<int64_t>(lists.blocks.size()) * block < gathered_max) continue;
-        plans->list.push_back(plan_of(step, lists));
+        plans->list.push_back(plan_of(step, spec, lists));
         lists = {};
     }
-    if (!lists.rows.empty()) plans->list.push_back(plan_of(step, lists));
+    if (!lists.rows.empty()) plans->list.push_back(plan_of(step, spec, lists));
     plans->made = true;
 }
 
@@ -141,15 +153,15 @@ static void cap_scores(const struct mr_attention *attention, at::Tensor *scores)
         scores->div_(attention->softcap).tanh_().mul_(attention->softcap);
 }
 
-/* K or V of the pairs, [pairs * kv heads, tokens, dim]. */
-static at::Tensor gather_pairs(const struct mr_attention *attention, const struct decode_plan *plan,
-                               int64_t half, at::ScalarType type)
+/* K, then V of the pairs: [2 * pairs * kv heads, tokens, dim]. */
+static at::Tensor gather_pairs(const struct mr_attention *attention, const struct decode_plan *plan)
 {
-    return kv_half(attention->kv, attention->layer, half)
-        .narrow(2, 0, plan->tokens)
-        .index_select(0, plan->blocks)
-        .to(type)
-        .flatten(0, 1);
+    const struct mr_kv_spec *spec = &attention->kv->spec;
+    const at::Tensor heads = attention->kv->pool.view({-1, MR_BLOCK_TOKENS, spec->head_dim});
+    const int64_t first = int64_t{attention->layer} * 2 * spec->kv_head_count;
+    return heads.narrow(0, first, heads.size(0) - first)
+        .narrow(1, 0, plan->tokens)
+        .index_select(0, plan->heads);
 }
 
 /* [sequences, ...] from [pairs, ...]: the largest of each sequence. */
@@ -170,19 +182,13 @@ static at::Tensor sums_of(const struct decode_plan *plan, const at::Tensor &pair
 }
 
 /* A softmax over the blocks of each sequence: partial ones for each pair, merged by their largest
- * scores (Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018). q:
- * [sequences, kv heads, group, dim]; returns the same shape in floats. */
-static at::Tensor attend_pairs(const struct device *device, const struct mr_attention *attention,
-                               const struct decode_plan *plan, const at::Tensor &q)
+ * scores (Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018). scores:
+ * [pairs, kv heads, group, tokens], changed; values: [pairs * kv heads, tokens, dim]; returns
+ * [sequences, kv heads, group, dim] in floats. */
+static at::Tensor merge_pairs(const struct mr_attention *attention, const struct decode_plan *plan,
+                              const at::Tensor &scores, const at::Tensor &values)
 {
-    const at::Tensor keys = gather_pairs(attention, plan, 0, score_type(device));
-    const at::Tensor values = gather_pairs(attention, plan, 1, value_type(device));
-    const at::Tensor paired = plan->single ? q : q.index_select(0, plan->sequences);
-    const int64_t count = q.size(0), heads = q.size(1), group = q.size(2), dim = q.size(3);
-    at::Tensor scores =
-        scores_of(paired.flatten(0, 1), keys).view({-1, heads, group, plan->tokens});
-    cap_scores(attention, &scores);
-    scores.masked_fill_(plan->hidden, no_score);
+    const int64_t count = plan->rows.size(0), heads = scores.size(1), group = scores.size(2);
     at::Tensor top = largest_of(plan, scores.amax(-1), count);
     at::Tensor sinks;
     if (attention->sinks) {
@@ -193,8 +199,26 @@ static at::Tensor attend_pairs(const struct device *device, const struct mr_atte
     scores.sub_(own.unsqueeze(-1)).exp_();
     at::Tensor sum = sums_of(plan, scores.sum(-1), count);
     if (sinks.defined()) sum = sum + at::exp(sinks - top);
-    const at::Tensor out = weighted(scores.flatten(0, 1), values).view({-1, heads, group, dim});
+    const at::Tensor out =
+        weighted(scores.flatten(0, 1), values).view({-1, heads, group, values.size(2)});
     return sums_of(plan, out, count).div_(sum.unsqueeze(-1));
+}
+
+/* q: [sequences, kv heads, group, dim]; returns the same shape in floats. */
+static at::Tensor attend_pairs(const struct device *device, const struct mr_attention *attention,
+                               const struct decode_plan *plan, const at::Tensor &q)
+{
+    const at::Tensor both = gather_pairs(attention, plan);
+    const int64_t half = both.size(0) / 2;
+    const at::Tensor keys = both.narrow(0, 0, half).to(score_type(device));
+    const at::Tensor values = both.narrow(0, half, half).to(value_type(device));
+    const at::Tensor paired = plan->single ? q : q.index_select(0, plan->sequences);
+    at::Tensor scores = scores_of(paired.flatten(0, 1), keys)
+                            .view({paired.size(0), q.size(1), q.size(2), plan->tokens});
+    cap_scores(attention, &scores);
+    scores.masked_fill_(plan->hidden, no_score);
+    if (!plan->single || attention->sinks) return merge_pairs(attention, plan, scores, values);
+    return weighted(at::softmax(scores, -1).flatten(0, 1), values).view(q.sizes());
 }
 
 /* ---- the rows of a prompt ---- */
@@ -316,7 +340,7 @@ static void attend_decodes(struct mr_step *step, const struct mr_attention *atte
 
 void attend(struct mr_step *step, const struct mr_attention *attention)
 {
-    queued(step->device, [=] {
+    queued(step->device, "attention", [=] {
         const int64_t rows = step->buffers[MR_QKV].size(0);
         const int64_t width = int64_t{attention->head_count} * attention->kv->spec.head_dim;
         step->buffers[MR_ATTENDED] = at::empty({rows, width}, numbers(step->device));

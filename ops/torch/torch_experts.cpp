@@ -46,7 +46,7 @@ static struct pairs sort_pairs(const struct mr_expert_layer *layer, const at::Te
 
 void experts(struct mr_step *step, const struct mr_expert_layer *layer, uint32_t rows)
 {
-    queued(step->device, [=] {
+    queued(step->device, "experts", [=] {
         settle_residual(step);
         at::Tensor ids, weights;
         route(layer, step->buffers[MR_ROUTING].narrow(0, 0, rows), &ids, &weights);
@@ -70,7 +70,7 @@ void experts(struct mr_step *step, const struct mr_expert_layer *layer, uint32_t
 
 void add_switched(struct mr_step *step, const struct mr_linear *linear, uint32_t rows)
 {
-    queued(step->device, [=] {
+    queued(step->device, "shared expert", [=] {
         settle_residual(step);
         const at::Tensor y = linear_floats(linear, step->buffers[MR_GATED].narrow(0, 0, rows));
         const at::Tensor factor = at::sigmoid(step->buffers[MR_SWITCHES].narrow(0, 0, rows));

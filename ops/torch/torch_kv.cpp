@@ -62,7 +62,7 @@ static void clear_after(const struct mr_kv *kv, uint32_t block, uint32_t tokens)
 void kv_copy(struct mr_kv *kv, uint32_t from, uint32_t to, uint32_t token_count)
 {
     MR_ASSERT(token_count <= MR_BLOCK_TOKENS);
-    queued(kv->device, [=] {
+    queued(kv->device, "KV copy", [=] {
         block_of(kv, to)
             .narrow(3, 0, token_count)
             .copy_(block_of(kv, from).narrow(3, 0, token_count));
@@ -127,7 +127,7 @@ static void import_int8(const at::Tensor &span, const unsigned char *bytes)
 bool kv_export(const struct mr_kv *kv, const struct mr_kv_span *span, void *bytes)
 {
     bool stored = true;
-    queued(kv->device, [&] {
+    queued(kv->device, "KV export", [&] {
         const at::Tensor from = span_of(kv, span);
         if (span->int8)
             stored = export_int8(from, static_cast<unsigned char *>(bytes));
@@ -139,7 +139,7 @@ bool kv_export(const struct mr_kv *kv, const struct mr_kv_span *span, void *byte
 
 void kv_import(struct mr_kv *kv, const struct mr_kv_span *span, const void *bytes)
 {
-    queued(kv->device, [&] {
+    queued(kv->device, "KV import", [&] {
         const at::Tensor to = span_of(kv, span);
         if (span->int8)
             import_int8(to, static_cast<const unsigned char *>(bytes));

@@ -3,8 +3,8 @@
 namespace mr_torch
 {
 
-/* Rows of the pool that the staged rows are written to, for layer 0, K and each kv head; and the
- * blocks whose first token is among them. */
+/* Rows of the pool that the staged rows are written to, for layer 0, K and V and each kv head; and
+ * the blocks whose first token is among them. */
 static void stage_group(struct mr_step *step, const struct mr_attention *attention)
 {
     struct group *group = &step->groups[attention->group];
@@ -17,11 +17,10 @@ static void stage_group(struct mr_step *step, const struct mr_attention *attenti
             const int64_t token = position % MR_BLOCK_TOKENS;
             MR_ASSERT(block < spec->block_count);
             if (token == 0) fresh.push_back(block);
-            for (int64_t head = 0; head < spec->kv_head_count; head++) {
-                const int64_t heads =
-                    int64_t{block} * spec->layer_count * 2 * spec->kv_head_count + head;
-                rows.push_back(heads * MR_BLOCK_TOKENS + token);
-            }
+            const int64_t heads = int64_t{2} * spec->kv_head_count;
+            for (int64_t head = 0; head < heads; head++)
+                rows.push_back((block * spec->layer_count * heads + head) * MR_BLOCK_TOKENS +
+                               token);
         }
     group->write_rows = upload(step->device, rows);
     group->fresh_blocks = upload(step->device, fresh);
@@ -44,8 +43,10 @@ static void norm_heads(const struct mr_attention *attention, const struct mr_vec
 static void gather_angles(struct mr_step *step, const struct mr_rope *rope)
 {
     if (step->gathered == rope) return;
-    step->cos = rope->cos.index_select(0, step->positions).unsqueeze(1);
-    step->sin = rope->sin.index_select(0, step->positions).unsqueeze(1);
+    const at::Tensor cos = rope->cos.index_select(0, step->positions).unsqueeze(1);
+    const at::Tensor sin = rope->sin.index_select(0, step->positions).unsqueeze(1);
+    step->cos = at::cat({cos, cos}, 2);
+    step->sin = at::cat({sin.neg(), sin}, 2);
     step->gathered = rope;
 }
 
@@ -53,28 +54,26 @@ static void gather_angles(struct mr_step *step, const struct mr_rope *rope)
 static void rotate(struct mr_step *step, const struct mr_rope *rope, const at::Tensor &x)
 {
     gather_angles(step, rope);
-    const at::Tensor a = x.narrow(2, 0, rope->half), b = x.narrow(2, rope->half, rope->half);
-    const at::Tensor first = (a * step->cos).sub_(b * step->sin);
-    b.mul_(step->cos).add_(a * step->sin);
-    a.copy_(first);
+    const at::Tensor used = x.narrow(2, 0, 2 * rope->half);
+    const at::Tensor partners = used.roll(rope->half, 2);
+    used.mul_(step->cos).addcmul_(partners, step->sin);
 }
 
-/* Writes x, [rows, kv heads, dim], to K (half 0) or V (half 1) of the staged rows. */
-static void write_half(const struct mr_attention *attention, const struct group *group,
-                       int64_t half, const at::Tensor &x)
+/* Writes x, [rows, 2 * kv heads, dim], to K and V of the staged rows. */
+static void write_kv(const struct mr_attention *attention, const struct group *group,
+                     const at::Tensor &x)
 {
     const struct mr_kv *kv = attention->kv;
     const int64_t dim = kv->spec.head_dim;
-    const int64_t first =
-        (int64_t{attention->layer} * 2 + half) * kv->spec.kv_head_count * MR_BLOCK_TOKENS;
-    at::Tensor rows = kv->pool.view({-1, dim});
+    const int64_t first = int64_t{attention->layer} * 2 * kv->spec.kv_head_count * MR_BLOCK_TOKENS;
+    const at::Tensor rows = kv->pool.view({-1, dim});
     rows.narrow(0, first, rows.size(0) - first)
         .index_copy_(0, group->write_rows, x.to(kv->device->type).reshape({-1, dim}));
 }
 
 void rope_write(struct mr_step *step, const struct mr_attention *attention)
 {
-    queued(step->device, [=] {
+    queued(step->device, "rope and KV write", [=] {
         if (kernel_rope_write(step, attention)) return;
         const struct mr_kv *kv = attention->kv;
         const struct group *group = &step->groups[attention->group];
@@ -90,8 +89,7 @@ void rope_write(struct mr_step *step, const struct mr_attention *attention)
          * owner of the block left there could be infinite. */
         if (group->fresh_blocks.numel() > 0)
             kv_half(kv, attention->layer, 1).index_fill_(0, group->fresh_blocks, 0);
-        write_half(attention, group, 0, x.narrow(1, q, k));
-        write_half(attention, group, 1, x.narrow(1, q + k, k));
+        write_kv(attention, group, x.narrow(1, q, 2 * k));
     });
 }
 

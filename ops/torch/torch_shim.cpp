@@ -30,6 +30,12 @@ enum mr_status fail_current(struct mr_error *err)
     }
 }
 
+void name_operation(struct mr_error *err, const char *operation)
+{
+    const struct mr_error cause = *err;
+    (void)mr_fail(err, cause.status, "%s: %s", operation, cause.detail);
+}
+
 /* Memory of the host that the device copies from without waiting. */
 static at::Tensor staging(const struct device *device, int64_t count, at::ScalarType type)
 {

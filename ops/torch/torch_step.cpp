@@ -74,7 +74,7 @@ void stage(struct mr_step *step, const uint32_t *token_ids, uint32_t rows,
            const struct mr_step_sequence *sequences, uint32_t count)
 {
     MR_ASSERT(rows <= step->spec.rows_max);
-    queued(step->device, [=] {
+    queued(step->device, "staging", [=] {
         step->tokens = upload(step->device, std::vector<int64_t>(token_ids, token_ids + rows));
         step->pending = at::Tensor();
         stage_sequences(step, sequences, count);
@@ -84,7 +84,7 @@ void stage(struct mr_step *step, const uint32_t *token_ids, uint32_t rows,
 void keep(struct mr_step *step, const uint32_t *rows, const struct mr_step_sequence *sequences,
           uint32_t count)
 {
-    queued(step->device, [=] {
+    queued(step->device, "keeping rows", [=] {
         const at::Tensor kept = upload(step->device, std::vector<int64_t>(rows, rows + count));
         settle_residual(step);
         if (step->queries.defined()) step->queries = step->queries.index_select(0, kept);
@@ -99,7 +99,7 @@ void keep(struct mr_step *step, const uint32_t *rows, const struct mr_step_seque
 
 void embed(struct mr_step *step, const struct mr_linear *table, float scale)
 {
-    queued(step->device, [=] {
+    queued(step->device, "embedding", [=] {
         at::Tensor rows = table->weight.index_select(0, step->tokens).to(at::kFloat);
         step->buffers[MR_RESIDUAL] = scale == 1.0f ? rows : rows.mul_(scale);
     });
@@ -116,7 +116,7 @@ static at::Tensor normed(const struct mr_norm *norm, const at::Tensor &x)
 
 void norm(struct mr_step *step, const struct mr_norm *norm, uint32_t rows)
 {
-    queued(step->device, [=] {
+    queued(step->device, "norm", [=] {
         if (kernel_norm(step, norm, rows)) return;
         settle_residual(step);
         const at::Tensor x = step->buffers[MR_RESIDUAL].narrow(0, 0, rows);
@@ -127,7 +127,7 @@ void norm(struct mr_step *step, const struct mr_norm *norm, uint32_t rows)
 
 void norm_add(struct mr_step *step, const struct mr_norm *norm, uint32_t rows)
 {
-    queued(step->device, [=] {
+    queued(step->device, "norm and add", [=] {
         settle_residual(step);
         step->buffers[MR_RESIDUAL].add_(normed(norm, step->buffers[MR_BRANCH].narrow(0, 0, rows)));
     });
@@ -136,13 +136,14 @@ void norm_add(struct mr_step *step, const struct mr_norm *norm, uint32_t rows)
 void softcap(struct mr_step *step, float cap, uint32_t rows)
 {
     (void)rows;
-    queued(step->device, [=] { step->buffers[MR_LOGITS].div_(cap).tanh_().mul_(cap); });
+    queued(step->device, "logit soft cap",
+           [=] { step->buffers[MR_LOGITS].div_(cap).tanh_().mul_(cap); });
 }
 
 void linear(struct mr_step *step, const struct mr_linear *linear, enum mr_step_buffer from,
             uint32_t rows, enum mr_epilogue epilogue, enum mr_step_buffer to)
 {
-    queued(step->device, [=] {
+    queued(step->device, "linear layer", [=] {
         const at::Tensor x = step->buffers[from].narrow(0, 0, rows);
         const bool kernels = step->device->kernels != nullptr;
         if (epilogue == MR_STORE && kernels && to == MR_QKV && linear->scale == 1.0f)
@@ -152,7 +153,7 @@ void linear(struct mr_step *step, const struct mr_linear *linear, enum mr_step_b
         else if (epilogue == MR_ADD && kernels && to == MR_RESIDUAL)
             kernel_add(step, linear_numbers(linear, x), linear->scale);
         else if (epilogue == MR_ADD)
-            step->buffers[to].add_(linear_floats(linear, x));
+            linear_add(linear, x, step->buffers[to]);
         else
             step->buffers[to] = linear_gated(linear, x, epilogue);
     });
@@ -163,7 +164,7 @@ void linear(struct mr_step *step, const struct mr_linear *linear, enum mr_step_b
 enum mr_status finish(struct mr_step *step, uint32_t logit_rows, struct mr_error *err)
 {
     struct device *device = step->device;
-    queued(device, [=] {
+    queued(device, "end of the step", [=] {
         if (logit_rows > 0)
             step->logits = step->buffers[MR_LOGITS].to(at::kCPU).contiguous();
         else if (!device->where.is_cpu())

@@ -161,6 +161,45 @@ static void values_after_a_copy_are_zero(void **state)
     b->close(compute);
 }
 
+/* A norm with too few weights: LibTorch throws. */
+static void an_exception_names_the_operation_and_ends_the_step(void **state)
+{
+    (void)state;
+    static const uint32_t tokens[] = {1}, block = 0;
+    const struct mr_step_sequence one = {0, 1, 0, {&block, NULL}, {0, 0}};
+    const struct mr_backend *b = &mr_torch_backend;
+    const float weight[WIDTH - 1] = {0};
+    uint64_t seed = 7;
+    struct mr_linear_spec spec = {.out_size = VOCAB,
+                                  .in_size = WIDTH,
+                                  .source = read_row,
+                                  .source_context = &seed,
+                                  .table = true};
+    struct mr_step_spec sizes = {.rows_max = 1, .sequences_max = 1};
+    struct mr_compute *compute;
+    struct mr_vector *vector;
+    struct mr_linear *table;
+    struct mr_step *step;
+    struct mr_error err = {0};
+    assert_int_equal(b->open(&compute, cpu, MR_NUMBER_F32, NULL), MR_OK);
+    assert_int_equal(b->vector_create(compute, &vector, weight, WIDTH - 1, NULL), MR_OK);
+    assert_int_equal(b->linear_create(compute, &table, &spec, NULL), MR_OK);
+    assert_int_equal(b->step_create(compute, &step, &sizes, NULL), MR_OK);
+    const struct mr_norm norm = {vector, NULL, 1e-5f, false};
+    b->stage(step, tokens, 1, &one, 1);
+    b->embed(step, table, 1.0f);
+    b->norm(step, &norm, 1);
+    b->linear(step, table, MR_NORMED, 1, MR_STORE, MR_LOGITS);
+    assert_int_equal(b->finish(step, 1, &err), MR_BACKEND);
+    assert_int_equal(err.status, MR_BACKEND);
+    assert_memory_equal(err.detail, "norm: LibTorch: ", 16);
+    assert_null(strchr(err.detail, '\n'));
+    b->step_destroy(step);
+    b->linear_destroy(table);
+    b->vector_destroy(vector);
+    b->close(compute);
+}
+
 static void a_missing_gpu_is_one_line(void **state)
 {
     (void)state;
@@ -187,6 +226,7 @@ int main(void)
         cmocka_unit_test(operations_agree_with_the_kernels),
         cmocka_unit_test(a_block_goes_out_and_in),
         cmocka_unit_test(values_after_a_copy_are_zero),
+        cmocka_unit_test(an_exception_names_the_operation_and_ends_the_step),
         cmocka_unit_test(a_missing_gpu_is_one_line),
         cmocka_unit_test(a_layout_is_not_that_of_the_kernels),
     };
