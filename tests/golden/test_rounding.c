@@ -1,6 +1,8 @@
 /* Compares models that round to the same models in fp32, which test_logits.c compares to the
  * reference implementation: bf16 weights and activations, int8 weights, and KV blocks stored in
- * int8. */
+ * int8.
+ *     golden_test_rounding torch
+ * tests bf16, fp16 and KV blocks in int8 on LibTorch's operators (ops/torch/torch_backend.h). */
 #include "tests/golden/logits_fixture.h"
 
 #include <math.h>
@@ -18,6 +20,8 @@
 #define BF16_SAME       0.99  /* smallest share of such tokens that stay first, over all models */
 #define BF16_SAME_EACH  0.95  /* ... and in each model */
 #define BF16_SHARE      0.015 /* largest root mean square error, relative to that of the logits */
+#define TORCH_SHARE     0.025 /* ... on LibTorch, which rounds the result of each product */
+#define FP16_SHARE      0.004 /* ... with fp16 on LibTorch */
 #define WEIGHTS_SHARE   0.07  /* ... with int8 weights */
 #define WEIGHTS_EXPERTS 0.2   /* ... with int8 weights and experts */
 #define EXPERTS_SHARE   0.1   /* ... with experts */
@@ -171,6 +175,18 @@ static void bf16_chooses_the_tokens_of_fp32(void **state)
     choose_the_tokens_of_fp32(MR_DTYPE_BF16, "bf16", BF16_SHARE, EXPERTS_SHARE);
 }
 
+static void bf16_on_torch_chooses_the_tokens_of_fp32(void **state)
+{
+    (void)state;
+    choose_the_tokens_of_fp32(MR_DTYPE_BF16, "bf16", TORCH_SHARE, EXPERTS_SHARE);
+}
+
+static void fp16_on_torch_chooses_the_tokens_of_fp32(void **state)
+{
+    (void)state;
+    choose_the_tokens_of_fp32(MR_DTYPE_F16, "fp16", FP16_SHARE, EXPERTS_SHARE);
+}
+
 static void int8_weights_choose_the_tokens_of_fp32(void **state)
 {
     (void)state;
@@ -197,12 +213,19 @@ static void int8_gives_nearly_the_same_logits(void **state)
     }
 }
 
-int main(void)
+int main(int argument_count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bf16_chooses_the_tokens_of_fp32),
         cmocka_unit_test(int8_weights_choose_the_tokens_of_fp32),
         cmocka_unit_test(int8_gives_nearly_the_same_logits),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    const struct CMUnitTest on_torch[] = {
+        cmocka_unit_test(bf16_on_torch_chooses_the_tokens_of_fp32),
+        cmocka_unit_test(fp16_on_torch_chooses_the_tokens_of_fp32),
+        cmocka_unit_test(int8_gives_nearly_the_same_logits),
+    };
+    if (argument_count == 1) return cmocka_run_group_tests(tests, NULL, NULL);
+    fixture_backend = arguments[1];
+    return cmocka_run_group_tests(on_torch, NULL, NULL);
 }
