@@ -9,6 +9,7 @@
 #   make bench    the speed of the engine as a table and as JSON (build/bench.json)
 #   make sweep    lives of a worker in which every allocation, system call and tensor call fails once
 #   make simulate simulate fleets of whole workers under faults; SEEDS=… says how many, BASE=… the first seed
+#   make schemas  1,000 schemas answered by the small model at temperature 1, each answer validated; SUITE=… adds public ones
 #   make chaos    kill, stop and restart workers and Apache Kafka under load: a table, and JSON in build
 #   make cuda-check  2,000 random cases of every CUDA kernel without a card, and nvcc for three architectures
 #   make fuzz     fuzz every parser for TIME seconds each; TARGET=name for one       make fuzz-min: see tests/fuzz
@@ -26,7 +27,7 @@ BASE   ?= 1
 TIME ?= 60
 TARGET ?=
 
-.PHONY: build demo test check bench simulate chaos soak mutants cuda-check fuzz fuzz-min format tidy asan sweep tsan coverage \
+.PHONY: build demo test check bench simulate schemas chaos soak mutants cuda-check fuzz fuzz-min format tidy asan sweep tsan coverage \
 	install clean deps check_tools
 
 build: $(BUILD)/build.ninja
@@ -65,6 +66,12 @@ bench: $(BUILD)/build.ninja
 simulate: $(BUILD)/build.ninja
 	@cmake --build $(BUILD) -j $(JOBS) --target sim_test_fleet
 	@$(BUILD)/sim_test_fleet $(BASE) $(SEEDS) $(JOBS)
+
+# SUITE: the folder json/tests/draft2020-12 of the source package of PyPI jsonschema.
+schemas: $(BUILD)/build.ninja
+	@docker/deps.sh test
+	@cmake --build $(BUILD) -j $(JOBS) --target millrace grammar_draw
+	@MILLRACE_BIN=$(BUILD)/millrace tests/integration/test_grammar.py --served 1000 $(if $(SUITE),--suite $(SUITE))
 
 # DELIVERY=exactly-once tests that mode; SCENARIO names the scenarios to run, all but kills by default:
 # SCENARIO=kills KILLS=500 HOURS=1 kills workers for an hour.

@@ -1,9 +1,9 @@
 /* constraint - constrained output: what an answer may be, from a request's response_format to an
  * automaton (codec/grammar/automaton.h).
  *
- * The front ends read JSON schemas (schema.h), regular expressions (regex_front.h), grammars in GBNF
- * and Lark (grammar_front.h) and lists of choices. What a front end cannot guarantee it refuses,
- * with the place in the source: JSON pointer, byte offset or line.
+ * The front ends read JSON schemas (schema.h), regular expressions (regex_front.h), grammars in
+ * GBNF and Lark (grammar_front.h) and lists of choices. What a front end cannot guarantee it
+ * refuses, with the place in the source: JSON pointer, byte offset or line.
  *
  * Compiling is bounded: MR_CONSTRAINT_BYTES_MAX of source, MR_GRAMMAR_WORK_MAX units of work (under
  * 100 ms), MR_GRAMMAR_BUILD_BYTES_MAX of memory while it runs and MR_GRAMMAR_BYTES_MAX after.

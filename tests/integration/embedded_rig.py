@@ -35,7 +35,7 @@ def serve(bodies, *options, topic_of=lambda name: REQUESTS):
         for name, body in bodies.items():
             producer.produce(topic_of(name), key=name, value=json.dumps({"id": name, **body}))
         producer.flush(30)
-        results, tokens, end, quiet = {}, {}, time.monotonic() + 300, False
+        results, tokens, end, quiet = {}, {}, time.monotonic() + 300 + len(bodies), False
         while len(results) < len(bodies) or not quiet:  # the topics are read in no order
             assert time.monotonic() < end and worker.poll() is None, f"{len(results)} of {len(bodies)} results"
             record = consumer.poll(2)

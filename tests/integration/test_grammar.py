@@ -3,9 +3,16 @@
 
 1,000 generated schemas: grammar_draw compiles each one and draws answers at random from its masks; PyPI jsonschema
 validates every answer. Then a worker with the real model answers some of them at temperature 1. Needs what
-docker/deps.sh test installs (jsonschema and confluent_kafka in .deps/python)."""
+docker/deps.sh test installs (jsonschema and confluent_kafka in .deps/python).
 
+    test_grammar.py [--served 48] [--suite FOLDER]
+
+--suite: the folder json/tests/draft2020-12 of a source package of PyPI jsonschema: answers are drawn for each schema of
+the public JSON Schema Test Suite too."""
+
+import argparse
 import json
+import pathlib
 import re
 import subprocess
 
@@ -15,7 +22,7 @@ from embedded_rig import BINARY, MODEL
 import jsonschema  # embedded_rig adds its folder to the path
 from schemas import Schemas
 
-SCHEMAS, DRAWS, SERVED = 1000, 2, 48
+SCHEMAS, DRAWS, SUITE_DRAWS = 1000, 2, 20
 
 
 def invalid(schema, text):
@@ -33,13 +40,36 @@ def percentile(values, part):
     return sorted(values)[min(len(values) - 1, int(len(values) * part))] if values else 0
 
 
-def check_draws(schemas):
-    lines = [json.dumps({"kind": "json_schema", "text": json.dumps(schema), "draws": DRAWS, "seed": number + 1})
+def draw(schemas, draws):
+    lines = [json.dumps({"kind": "json_schema", "text": json.dumps(schema), "draws": draws, "seed": number + 1})
              for number, schema in enumerate(schemas)]
     done = subprocess.run([BINARY.parent / "grammar_draw", MODEL], input="\n".join(lines) + "\n", capture_output=True, text=True,
                           check=True)
-    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    answers = [json.loads(line) for line in done.stdout.split("\n")[:-1]]
     assert len(answers) == len(schemas)
+    return answers
+
+
+def check_suite(folder):
+    """Every schema of the public suite is refused, or all answers drawn from it are valid."""
+    schemas = [(f"{file.relative_to(folder)}: {group['description']}", group["schema"])
+               for file in sorted(folder.rglob("*.json")) for group in json.loads(file.read_text())]
+    refused, texts, wrong = {}, 0, []
+    for (name, schema), answer in zip(schemas, draw([schema for _, schema in schemas], SUITE_DRAWS)):
+        if "error" in answer:
+            assert answer["code"] in ("unsupported", "invalid_request"), answer
+            reason = "no text" if "no text" in answer["error"] else answer["code"]
+            refused[reason] = refused.get(reason, 0) + 1
+            continue
+        texts += len(answer["texts"])
+        wrong += [f"{name}: {why}: {text}\n  {json.dumps(schema)}"
+                  for text in answer["texts"] if (why := invalid(schema, text))]
+    print(f"{len(schemas)} schemas of the suite, refused: {refused}, {texts} answers drawn, {len(wrong)} invalid")
+    assert not wrong, "\n".join(wrong)
+
+
+def check_draws(schemas):
+    answers = draw(schemas, DRAWS)
     texts, refused, rows = 0, 0, []
     for schema, answer in zip(schemas, answers):
         if "error" in answer:
@@ -78,7 +108,7 @@ OTHERS = [
 
 def requests(schemas):
     found = {}
-    for number, schema in enumerate(schemas[:SERVED]):
+    for number, schema in enumerate(schemas):
         body = {"response_format": {"type": "json_schema", "json_schema": {"name": "s", "schema": schema}}}
         found[f"schema-{number}"] = {**body, "temperature": 1.0, "seed": number}
     for number, (body, _, _) in enumerate(REFUSED):
@@ -92,7 +122,7 @@ def requests(schemas):
 def check_served(schemas):
     results, _ = embedded_rig.serve(requests(schemas))
     ended = 0
-    for number, schema in enumerate(schemas[:SERVED]):
+    for number, schema in enumerate(schemas):
         result = results[f"schema-{number}"]
         if result["finish_reason"] == "rejected":
             assert "no text" in result["error"]["message"] or "may both hold" in result["error"]["message"], result
@@ -102,7 +132,7 @@ def check_served(schemas):
             ended += 1
             why = invalid(schema, result["text"])
             assert not why, f"{why}\n{json.dumps(schema)}\n{result['text']}"
-    assert ended > SERVED / 4, f"only {ended} answers ended"
+    assert ended > len(schemas) / 4, f"only {ended} answers ended"
     for number, (_, code, why) in enumerate(REFUSED):
         error = results[f"refused-{number}"]["error"]
         assert error["code"] == code and why in error["message"], error
@@ -111,14 +141,20 @@ def check_served(schemas):
         for choice in result.get("choices") or [result]:
             if choice["finish_reason"] == "eos":
                 assert re.fullmatch(pattern, choice["text"]), choice
-    print(f"{len(results)} requests served, {ended} of {SERVED} schemas answered to the end and valid")
+    print(f"{len(results)} requests served, {ended} of {len(schemas)} schemas answered to the end and valid")
 
 
 def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--served", type=int, default=48, help="generated schemas that the worker answers")
+    parser.add_argument("--suite", type=pathlib.Path, help="folder of the JSON Schema Test Suite's draft 2020-12")
+    options = parser.parse_args()
+    if options.suite:
+        check_suite(options.suite)
     generator = Schemas(21)
     schemas = [generator.whole() for _ in range(SCHEMAS)]
     check_draws(schemas)
-    check_served(schemas)
+    check_served(schemas[:options.served])
 
 
 main()

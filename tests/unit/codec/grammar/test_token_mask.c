@@ -140,7 +140,8 @@ static void kept_masks_depend_on_the_stack(void **state)
 static void masks_are_exact_up_to_the_deepest_nesting(void **state)
 {
     struct fixture *fixture = *state;
-    struct mr_grammar *grammar = compile(MR_CONSTRAINT_EBNF, "root ::= \"[\" root \"]\" | [^\\[\\]]*");
+    struct mr_grammar *grammar =
+        compile(MR_CONSTRAINT_EBNF, "root ::= \"[\" root \"]\" | [^\\[\\]]*");
     uint32_t depth = 0;
     mr_token_mask_start(fixture->mask, &fixture->matcher, grammar);
     for (; depth < 2 * MR_STACK_MAX; depth++) {
