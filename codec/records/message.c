@@ -31,19 +31,24 @@ struct mr_message {
     struct mr_harmony harmony;
     struct mr_tool_calls found; /* positions count from the rest, at `at` */
     size_t shown, place;        /* bytes of the rest that were put out; its next place */
-    size_t reported;            /* calls */
+    size_t reported;            /* complete calls that were put out */
+    bool begun;                 /* of the next one the name and some arguments were put out */
+    size_t sent;                /* bytes of these arguments */
     struct sink reasoning, content;
-    struct mr_tool_call_delta calls[MR_TOOL_CALLS_MAX];
+    struct mr_tool_call_delta calls[MR_TOOL_CALLS_MAX + 1];
 };
 
 struct mr_message_rules mr_message_rules_of(const struct mr_request *request)
 {
     const struct mr_tool_use *use = &request->tool_use;
     size_t calls_max = use->single ? 1 : MR_TOOL_CALLS_MAX;
+    enum mr_constraint_kind kind = request->constraint.kind;
+    bool tagged = kind == MR_CONSTRAINT_TAGGED_CALLS || kind == MR_CONSTRAINT_TAGGED_CALL;
     return (struct mr_message_rules){
         .is_split = use->format != MR_TOOLS_NONE || use->separate_reasoning,
         .format = use->format,
         .calls_max = use->choice == MR_TOOL_CHOICE_NONE ? 0 : calls_max,
+        .steady = tagged || use->format == MR_TOOLS_ARRAY,
         .has_reasoning = use->separate_reasoning,
         .reasoning_opened = use->reasoning_opened,
         .echoed_bytes = request->echoed.length};
@@ -177,6 +182,7 @@ enum mr_status mr_message_create(struct mr_message **out, const struct mr_messag
     message->echoed_left = rules->echoed_bytes;
     message->found.format = rules->format;
     message->found.count_max = rules->calls_max;
+    message->found.steady = rules->steady;
     mr_buffer_init(&message->text, MR_RESULT_BYTES_MAX);
     mr_buffer_init(&message->reasoning.out, 2 * MR_RESULT_BYTES_MAX);
     mr_buffer_init(&message->reasoning.blank, 2 * MR_RESULT_BYTES_MAX);
@@ -223,6 +229,27 @@ static enum mr_status take(struct mr_message *message, struct mr_text part, stru
     return status;
 }
 
+/* Puts out the calls that are complete and what is there of an open one. */
+static void put_calls(struct mr_message *message, struct mr_message_delta *delta)
+{
+    const struct mr_tool_calls *found = &message->found;
+    bool complete = true;
+    while (complete) {
+        complete = message->reported < found->count;
+        const struct mr_tool_call *call =
+            complete ? &found->calls[message->reported] : &found->open;
+        if (!call->name.bytes) return; /* none is open */
+        struct mr_tool_call_delta more = {
+            (uint32_t)message->reported, message->begun ? (struct mr_text){0} : call->name,
+            mr_text_part(call->arguments, message->sent, call->arguments.length)};
+        if (!message->begun || more.arguments.length > 0)
+            message->calls[delta->call_count++] = more;
+        message->reported += complete;
+        message->begun = !complete;
+        message->sent = complete ? 0 : call->arguments.length;
+    }
+}
+
 enum mr_status mr_message_push(struct mr_message *message, struct mr_text part, bool ended,
                                struct mr_message_delta *delta, struct mr_error *err)
 {
@@ -240,11 +267,7 @@ enum mr_status mr_message_push(struct mr_message *message, struct mr_text part, 
     }
     if (status != MR_OK) return status;
     message->taken = false;
-    for (; message->reported < message->found.count; message->reported++) {
-        const struct mr_tool_call *call = &message->found.calls[message->reported];
-        message->calls[delta->call_count++] =
-            (struct mr_tool_call_delta){(uint32_t)message->reported, call->name, call->arguments};
-    }
+    put_calls(message, delta);
     delta->content = mr_buffer_text(&message->content.out);
     if (message->rules.has_reasoning) delta->reasoning = mr_buffer_text(&message->reasoning.out);
     return MR_OK;

@@ -7,6 +7,10 @@
  * of reasoning and content is left out, that at the ends of the text so far is held back, and so is
  * what may be the beginning of a tag or of a call.
  *
+ * A call is put out when it is complete. Where the request's grammar makes it, so that it can only
+ * be cut off, its name and arguments come as they are read; one that is cut off has an index that
+ * the whole message does not have, and its text is content.
+ *
  * The deltas joined are the whole, and what has been put out for the beginning of a text depends on
  * its bytes only: a stream that is resumed at any byte goes on as it was.
  *
@@ -23,6 +27,7 @@ struct mr_message_rules {
     bool is_split; /* false: the request has neither tools nor separate_reasoning */
     enum mr_tool_format format;
     size_t calls_max;
+    bool steady;           /* a grammar makes the calls: their arguments are put out as they come */
     bool has_reasoning;    /* reasoning is reported; otherwise it is left out */
     bool reasoning_opened; /* the prompt ends with <think> */
     size_t echoed_bytes;   /* the text begins with that much of the prompt, which is left out */

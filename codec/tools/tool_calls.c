@@ -176,6 +176,8 @@ static void decide(struct mr_tool_calls *found, size_t from)
     found->from = from;
     found->scan = (struct mr_tool_scan){0};
     found->tries = 0;
+    found->open = (struct mr_tool_call){0};
+    found->open_scan = (struct mr_tool_scan){0};
 }
 
 /* Follows one more byte. True: what has been read so far may be a complete call, or proves to be
@@ -196,6 +198,29 @@ static bool scan_byte(struct mr_tool_scan *scan, char c)
         scan->depth--;
     }
     return scan->depth == 0 && !mr_text_is_space(c);
+}
+
+/* Reads the name and the arguments so far of an unfinished call, an object that begins at `begin`.
+ */
+static void read_open(struct mr_tool_cursor *cursor, size_t begin)
+{
+    struct mr_tool_calls *found = cursor->found;
+    struct mr_tool_scan *scan = &found->open_scan;
+    struct mr_tool_cursor head = *cursor;
+    struct mr_text name;
+    head.at = begin;
+    mr_tool_skip_space(&head);
+    if (!found->steady || found->count >= found->count_max) return;
+    if (scan->at == 0) {
+        if (mr_tool_read_head(&head, &name) != MR_TOOL_FOUND) return;
+        size_t start = (size_t)(name.bytes - cursor->text.bytes);
+        found->open_name = (struct mr_text_range){start, start + name.length};
+        found->open_arguments = scan->at = head.at;
+    }
+    while (scan->at < cursor->text.length && (scan->depth > 0 || scan->at == found->open_arguments))
+        scan_byte(scan, cursor->text.bytes[scan->at]);
+    found->open.name = mr_text_part(cursor->text, found->open_name.start, found->open_name.end);
+    found->open.arguments = mr_text_part(cursor->text, found->open_arguments, scan->at);
 }
 
 /* Reads on in the call whose opener ends at cursor->at. The call is read at the first byte at which
@@ -238,7 +263,9 @@ static enum mr_status find_behind_openers(struct mr_tool_cursor *cursor,
         enum mr_tool_outcome outcome = MR_TOOL_BAD;
         if (found->count < found->count_max && found->place_count < MR_TOOL_CALLS_MAX)
             outcome = find_opener(cursor, format, &read);
+        size_t begin = cursor->at;
         if (outcome == MR_TOOL_FOUND) outcome = read_on(cursor, read);
+        if (outcome == MR_TOOL_MORE && read) read_open(cursor, begin);
         if (outcome == MR_TOOL_MORE) return MR_OK;
         if (outcome == MR_TOOL_NOMEM) decide(found, at);
         if (outcome == MR_TOOL_NOMEM) return no_memory(err);
@@ -300,6 +327,7 @@ static enum mr_tool_outcome read_item(struct mr_tool_cursor *cursor)
         if (found->count > found->count_max) found->count = found->count_max;
         return outcome;
     }
+    if (!cursor->ended) read_open(cursor, begin);
     return mr_tool_end(cursor);
 }
 

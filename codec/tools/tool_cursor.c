@@ -150,6 +150,43 @@ enum mr_tool_outcome mr_tool_read_call(struct mr_tool_cursor *cursor)
     return outcome == MR_TOOL_FOUND ? mr_tool_add_object(cursor, object) : outcome;
 }
 
+/* Reads "word" with its quotes and the colon behind. */
+static enum mr_tool_outcome read_member(struct mr_tool_cursor *cursor, const char *quoted)
+{
+    mr_tool_skip_space(cursor);
+    enum mr_tool_outcome outcome = mr_tool_read_word(cursor, quoted);
+    mr_tool_skip_space(cursor);
+    if (outcome == MR_TOOL_FOUND) outcome = mr_tool_read_word(cursor, ":");
+    mr_tool_skip_space(cursor);
+    return outcome;
+}
+
+enum mr_tool_outcome mr_tool_read_head(struct mr_tool_cursor *cursor, struct mr_text *name)
+{
+    enum mr_tool_outcome outcome = mr_tool_read_word(cursor, "{");
+    if (outcome == MR_TOOL_FOUND) outcome = read_member(cursor, "\"name\"");
+    if (outcome == MR_TOOL_FOUND) outcome = mr_tool_read_word(cursor, "\"");
+    if (outcome != MR_TOOL_FOUND) return outcome;
+    size_t from = cursor->at;
+    while (cursor->at < cursor->text.length && cursor->text.bytes[cursor->at] != '"' &&
+           cursor->text.bytes[cursor->at] != '\\' && cursor->at - from < NAME_BYTES_MAX)
+        cursor->at++;
+    *name = mr_text_part(cursor->text, from, cursor->at);
+    outcome = mr_tool_read_word(cursor, "\"");
+    mr_tool_skip_space(cursor);
+    if (outcome == MR_TOOL_FOUND) outcome = mr_tool_read_word(cursor, ",");
+    if (outcome != MR_TOOL_FOUND) return outcome;
+    struct mr_tool_cursor other = *cursor;
+    outcome = read_member(cursor, "\"arguments\"");
+    if (outcome == MR_TOOL_BAD) {
+        *cursor = other;
+        outcome = read_member(cursor, "\"parameters\"");
+    }
+    if (outcome != MR_TOOL_FOUND) return outcome;
+    if (cursor->at == cursor->text.length) return mr_tool_end(cursor);
+    return cursor->text.bytes[cursor->at] == '{' ? MR_TOOL_FOUND : MR_TOOL_BAD;
+}
+
 enum mr_tool_outcome mr_tool_read_array(struct mr_tool_cursor *cursor)
 {
     enum mr_tool_outcome outcome = mr_tool_read_word(cursor, "[");

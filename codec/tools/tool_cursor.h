@@ -30,6 +30,9 @@ enum mr_tool_outcome mr_tool_read_object(struct mr_tool_cursor *cursor, struct m
 /* Reads {"name": …, "arguments": …}, or "parameters" in place of "arguments", and adds the call.
  * The arguments may be a text that contains the object. */
 enum mr_tool_outcome mr_tool_read_call(struct mr_tool_cursor *cursor);
+/* Reads the beginning of such an object, with the name first and without escapes, up to the object
+ * that the arguments are. */
+enum mr_tool_outcome mr_tool_read_head(struct mr_tool_cursor *cursor, struct mr_text *name);
 /* Adds the call that such an object is. */
 enum mr_tool_outcome mr_tool_add_object(struct mr_tool_cursor *cursor, struct mr_text object);
 /* Reads an array of such objects, at least one. */

@@ -29,6 +29,9 @@ struct mr_tool_calls {
     /* set by the caller, the rest zero */
     enum mr_tool_format format;
     size_t count_max; /* most calls to look for, at most MR_TOOL_CALLS_MAX */
+    /* a grammar makes the calls of a HERMES or ARRAY answer: `open` has those that are unfinished
+     */
+    bool steady;
     struct mr_arena *arena;
     /* the calls found so far */
     struct mr_tool_call calls[MR_TOOL_CALLS_MAX];
@@ -40,9 +43,15 @@ struct mr_tool_calls {
     /* of what may be a call at `from`; scan.at 0: nothing was scanned */
     struct mr_tool_scan scan;
     uint32_t tries; /* how often the call at `from` was read */
-    bool in_array;  /* the array of a format that is one has begun */
-    bool plain;     /* no call follows: the rest is text */
-    size_t work;    /* bytes read; at MR_TOOL_WORK_MAX the rest stays text */
+    /* The call at `from`, if it is unfinished and its name has been read: the arguments so far. Its
+     * texts are part of the answer's. name.bytes NULL: none. */
+    struct mr_tool_call open;
+    struct mr_text_range open_name;
+    size_t open_arguments;         /* where they begin */
+    struct mr_tool_scan open_scan; /* up to their end */
+    bool in_array;                 /* the array of a format that is one has begun */
+    bool plain;                    /* no call follows: the rest is text */
+    size_t work;                   /* bytes read; at MR_TOOL_WORK_MAX the rest stays text */
 };
 
 #endif

@@ -152,7 +152,7 @@ def main():
         result = results[f"page-{number}"]
         check_members(expected, result, f"example {number + 1}")
         check_stream(tokens.get(f"page-{number}", []), result, f"example {number + 1}")
-    assert sum("tool_calls" in record for records in tokens.values() for record in records) >= 3
+    assert sum("tool_calls" in record for records in tokens.values() for record in records) >= 8  # some come in pieces
     print(f"{len(examples)} examples of fields and {len(pages)} of features have the outcome that docker/fields.md says")
 
 

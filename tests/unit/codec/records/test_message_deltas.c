@@ -9,7 +9,7 @@ struct joined {
         char name[64];
         struct mr_buffer arguments;
     } calls[MR_TOOL_CALLS_MAX];
-    size_t call_count;
+    size_t call_count, delta_count;
 };
 
 static struct joined *joined_create(void)
@@ -38,6 +38,7 @@ static void join(struct joined *joined, const struct mr_message_delta *delta)
     mr_buffer_append(&joined->reasoning, delta->reasoning);
     for (size_t i = 0; i < delta->call_count; i++) {
         const struct mr_tool_call_delta *call = &delta->calls[i];
+        joined->delta_count++;
         assert_int_equal(call->index, joined->call_count - (call->name.bytes == NULL));
         if (call->name.bytes) {
             assert_true(call->name.length < sizeof joined->calls[0].name);
@@ -195,6 +196,54 @@ static void a_stream_may_be_resumed_at_every_byte(void **state)
     }
 }
 
+/* Where a grammar makes the calls, arguments come with their bytes, and the name with the first. */
+static void arguments_of_constrained_calls_come_in_pieces(void **state)
+{
+    (void)state;
+    static struct tool_text made;
+    static char bytes[9000];
+    static const enum mr_tool_format steady[] = {MR_TOOLS_HERMES, MR_TOOLS_ARRAY};
+    size_t in_pieces = 0;
+    for (uint32_t i = 0; i < 1000; i++) {
+        struct mr_message_rules rules = rules_of(steady[i % 2]);
+        rules.steady = true;
+        struct mr_text text = make_text(rules.format, i + 1, false, &made, bytes);
+        struct joined *whole = read_text(&rules, text, SIZE_MAX);
+        struct joined *cut = read_text(&rules, text, 1 + i % 5);
+        assert_equal(cut, whole, text);
+        assert_int_equal(whole->call_count, made.count);
+        in_pieces += cut->delta_count > cut->call_count;
+        joined_destroy(cut);
+        joined_destroy(whole);
+    }
+    assert_true(in_pieces > 700);
+}
+
+/* The deltas of the call that is cut off are a beginning of its arguments. */
+static void a_constrained_call_that_is_cut_off_is_text_at_the_end(void **state)
+{
+    (void)state;
+    static const char text[] = "[{\"name\": \"f\", \"parameters\": {}}, "
+                               "{\"name\": \"g\", \"parameters\": {\"a";
+    static const char rest[] = "{\"name\": \"g\", \"parameters\": {\"a";
+    struct mr_message_rules rules = rules_of(MR_TOOLS_ARRAY);
+    rules.steady = true;
+    struct joined *cut = read_text(&rules, (struct mr_text){text, sizeof text - 1}, 3);
+    assert_int_equal(cut->call_count, 2);
+    assert_string_equal(cut->calls[1].name, "g");
+    assert_true(mr_text_is(mr_buffer_text(&cut->calls[1].arguments), "{\"a"));
+    assert_true(mr_text_is(mr_buffer_text(&cut->content), rest));
+    joined_destroy(cut);
+    /* the result of the same answer */
+    struct mr_arena *arena = mr_arena_create(1 << 16);
+    struct mr_choice choice = {.text = {text, sizeof text - 1}};
+    struct mr_error err;
+    assert_int_equal(mr_message_split(&choice, &rules, arena, &err), MR_OK);
+    assert_int_equal(choice.tool_call_count, 1);
+    assert_true(mr_text_is(choice.content, rest));
+    mr_arena_destroy(arena);
+}
+
 /* Text comes when it is decided that it belongs to no call, not only at the end. */
 static void text_is_held_back_only_while_it_may_be_a_call(void **state)
 {
@@ -291,6 +340,8 @@ int main(void)
         cmocka_unit_test(deltas_joined_are_the_whole_message),
         cmocka_unit_test(deltas_of_damaged_answers_are_the_whole_message),
         cmocka_unit_test(a_stream_may_be_resumed_at_every_byte),
+        cmocka_unit_test(arguments_of_constrained_calls_come_in_pieces),
+        cmocka_unit_test(a_constrained_call_that_is_cut_off_is_text_at_the_end),
         cmocka_unit_test(text_is_held_back_only_while_it_may_be_a_call),
         cmocka_unit_test(channels_of_harmony_are_told_apart),
         cmocka_unit_test(the_echoed_prompt_may_come_in_pieces),
