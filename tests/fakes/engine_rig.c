@@ -47,7 +47,10 @@ static void on_delta(void *context, uint64_t ticket, const struct mr_request *re
     MR_ASSERT(record->index == choice->streamed_count);
     /* a resumed request that ends while it waits was not started by this engine */
     MR_ASSERT(rig->seen[ticket].started == 1 || rig->seen[ticket].resumed == 1);
+    if (choice->deltas == 0) choice->before_bytes = record->before.length;
     choice->deltas++;
+    choice->ended += record->ended;
+    choice->text_bytes += record->text.length;
     for (size_t i = 0; i < record->token_count; i++)
         choice->streamed[choice->streamed_count++] = record->token_ids[i];
 }

@@ -22,7 +22,8 @@ struct rig_choice {
     enum mr_finish finish;
     uint32_t tokens[RIG_TOKENS_MAX], token_count, completion_tokens;
     uint32_t streamed[RIG_TOKENS_MAX], streamed_count;
-    uint32_t deltas;
+    uint32_t deltas, ended;          /* ended: records that end the text */
+    size_t text_bytes, before_bytes; /* of the records; of the text before the first one */
 };
 
 struct rig_seen {

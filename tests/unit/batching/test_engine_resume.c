@@ -85,6 +85,39 @@ static void an_answer_resumes_wherever_it_was_cut(void **state)
     rig_end(&whole);
 }
 
+/* The first record of a resumed answer that is split has the text before it, the last one the end.
+ */
+static void the_text_before_a_resumed_answer_comes_with_it(void **state)
+{
+    struct engine_rig whole, rest;
+    (void)state;
+    rig_init(&whole);
+    rig_start(&whole);
+    struct mr_request *request = make(&whole);
+    request->tool_use.separate_reasoning = true;
+    assert_int_equal(submit_behind(&whole, request, NULL, 0, 0), MR_OK);
+    rig_run(&whole);
+    const struct rig_choice *wanted = &whole.seen[1].choices[0];
+    assert_true(wanted->text_bytes > 0);
+    assert_int_equal(wanted->before_bytes, 0);
+    assert_int_equal(wanted->ended, 1);
+    for (uint32_t shown = 0; shown < ANSWER; shown += 5) {
+        rig_init(&rest);
+        rig_start(&rest);
+        request = make(&rest);
+        request->tool_use.separate_reasoning = true;
+        assert_int_equal(submit_behind(&rest, request, whole.seen[1].drawn, ANSWER - 1, shown),
+                         MR_OK);
+        rig_run(&rest);
+        const struct rig_choice *seen = &rest.seen[1].choices[0];
+        assert_int_equal(seen->before_bytes + seen->text_bytes, wanted->text_bytes);
+        assert_int_equal(seen->before_bytes > 0, shown > 0);
+        assert_int_equal(seen->ended, 1);
+        rig_end(&rest);
+    }
+    rig_end(&whole);
+}
+
 static void what_was_kept_is_computed_in_chunks_like_a_prompt(void **state)
 {
     struct engine_rig whole, rest;
@@ -265,6 +298,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_answer_that_this_pool_cannot_hold_ends_before_it_starts),
         cmocka_unit_test(an_answer_resumes_wherever_it_was_cut),
+        cmocka_unit_test(the_text_before_a_resumed_answer_comes_with_it),
         cmocka_unit_test(what_was_kept_is_computed_in_chunks_like_a_prompt),
         cmocka_unit_test(the_prompts_blocks_are_reused_and_no_more_counted_than_it_has),
         cmocka_unit_test(kept_tokens_that_end_the_answer_are_sampled_again),
