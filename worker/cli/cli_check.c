@@ -6,6 +6,7 @@
 #include "worker/cli/cli_common.h"
 #include "worker/cli/model_report.h"
 #include "worker/cli/topic_report.h"
+#include "worker/cli/worker_rules.h"
 #include "worker/config/option_apply.h"
 #include "worker/engine/engine_setup.h"
 #include "worker/http/http.h"
@@ -40,6 +41,34 @@ static void report_line(void *context, const char *what, const char *text)
     mr_report(&checking->report, "ok", what, text);
 }
 
+static void warn(void *context, const char *text)
+{
+    const struct checking *checking = context;
+    mr_report(&checking->report, "warn", "options", text);
+}
+
+static void check_combinations(struct checking *checking)
+{
+    bool given =
+        mr_option_origin(checking->config, mr_option_find("worker-id")) != MR_ORIGIN_DEFAULT;
+    mr_worker_rules_check(checking->config, given, warn, checking);
+}
+
+static void check_memory(struct checking *checking, const struct mr_model_plan *plan)
+{
+    struct mr_machine machine;
+    char text[400];
+    mr_machine_read(&machine, "");
+    bool fits = mr_worker_rules_fits(checking->config, plan, &machine, text, sizeof text);
+    mr_report(&checking->report, fits ? "ok" : "warn", "memory", text);
+}
+
+static void note_right(void *context, const char *text)
+{
+    const struct checking *checking = context;
+    mr_report(&checking->report, "note", "right", text);
+}
+
 static void check_model(struct checking *checking)
 {
     struct mr_error err = {0};
@@ -51,10 +80,12 @@ static void check_model(struct checking *checking)
     }
     enum mr_status status = mr_local_open_model(&source, checking->config, &err);
     if (status == MR_OK) status = mr_engine_setup_plan(checking->config, &source, &plan, &err);
-    if (status == MR_OK)
+    if (status == MR_OK) {
         mr_model_report(&source, &plan, report_line, checking);
-    else
+        check_memory(checking, &plan);
+    } else {
         mr_report_failure(&checking->report, "model", mr_local_model_exit(status), err.detail);
+    }
     mr_model_source_close(&source);
 }
 
@@ -140,9 +171,11 @@ int mr_cli_check(const struct mr_config *config, struct mr_log *log)
                                 .timeout_ms = mr_cli_timeout_ms(config, TIMEOUT_MS),
                                 .report = {.json = config->json}};
     check_options(&checking);
+    check_combinations(&checking);
     check_model(&checking);
     check_http(&checking);
     check_broker(&checking);
+    mr_worker_rules_rights(config, note_right, &checking);
     check_redis(&checking);
     return checking.report.code;
 }
