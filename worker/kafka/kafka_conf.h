@@ -14,6 +14,7 @@
 #include "codec/status.h"
 #include "worker/base/heartbeat.h"
 #include "worker/config/config.h"
+#include "worker/kafka/stats/kafka_stats.h"
 
 #include <stdatomic.h>
 
@@ -47,6 +48,7 @@ struct mr_kafka_options {
      * not */
     const atomic_bool *ending;
     struct mr_heartbeats *heartbeats; /* watches the threads that use the clients; NULL: none */
+    struct mr_kafka_stats *stats; /* gets the statistics of consumer and producers; NULL: none */
 };
 
 enum mr_kafka_role {

@@ -126,7 +126,8 @@ static int on_stats(rd_kafka_t *rk, char *json, size_t length, void *opaque)
     static const char name[] = "\"rxidle\":";
     struct mr_kafka_in *in = opaque;
     uint64_t now_ns = mr_clock_ns();
-    (void)rk, (void)length;
+    (void)rk;
+    mr_kafka_stats_read(in->kafka->stats, MR_KAFKA_STATS_CONSUMER, (struct mr_text){json, length});
     for (const char *at = json; (at = strstr(at, name));) {
         at += sizeof name - 1;
         long long idle_us = strtoll(at, NULL, 10);

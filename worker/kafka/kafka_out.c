@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PRIME_TIMEOUT_MS 10000u
+#define PRIME_TIMEOUT_MS  10000u
+#define STATS_INTERVAL_MS "5000" /* as that of the consumer: kafka_conf.c */
 
 struct mr_kafka_out {
     /* must be the first field: callbacks in kafka_conf.c read it */
@@ -31,6 +32,24 @@ static void on_report(rd_kafka_t *rk, const rd_kafka_message_t *message, void *o
                           message->err ? rd_kafka_err2str(message->err) : "");
 }
 
+/* librdkafka calls it from rd_kafka_poll, on the owner's thread. */
+static int on_stats(rd_kafka_t *rk, char *json, size_t length, void *opaque)
+{
+    const struct mr_kafka_out *out = opaque;
+    enum mr_kafka_stats_client client =
+        out->options.transactional_id ? MR_KAFKA_STATS_TRANSACTIONS : MR_KAFKA_STATS_PRODUCER;
+    (void)rk;
+    mr_kafka_stats_read(out->kafka->stats, client, (struct mr_text){json, length});
+    return 0; /* librdkafka frees the text */
+}
+
+static void ask_for_stats(rd_kafka_conf_t *conf, const struct mr_kafka_out_options *options)
+{
+    if (!options->kafka->stats) return;
+    rd_kafka_conf_set(conf, "statistics.interval.ms", STATS_INTERVAL_MS, NULL, 0);
+    rd_kafka_conf_set_stats_cb(conf, on_stats);
+}
+
 enum mr_status mr_kafka_out_create(struct mr_kafka_out **out,
                                    const struct mr_kafka_out_options *options, struct mr_error *err)
 {
@@ -44,6 +63,7 @@ enum mr_status mr_kafka_out_create(struct mr_kafka_out **out,
     enum mr_status status = mr_kafka_conf_create(&conf, role, options->kafka, made, err);
     if (status != MR_OK) goto fail;
     rd_kafka_conf_set_dr_msg_cb(conf, on_report);
+    ask_for_stats(conf, options);
     if (options->transactional_id)
         rd_kafka_conf_set(conf, "transactional.id", options->transactional_id, NULL, 0);
     status = mr_kafka_conf_open(&made->rk, conf, role, err);

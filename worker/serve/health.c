@@ -106,6 +106,8 @@ static void answer_metrics(struct mr_worker *worker, struct mr_http_reply *reply
         struct mr_tier_redis_stats tier = mr_tier_redis_stats(worker->tier);
         status = mr_tier_metrics_append(&tier, &reply->body, &reply->length, &err);
     }
+    if (status == MR_OK)
+        status = mr_kafka_stats_append(worker->kafka_stats, &reply->body, &reply->length, &err);
     if (status == MR_OK && worker->tracer) {
         struct mr_tracer_stats tracer = mr_tracer_stats(worker->tracer);
         status = mr_tracer_metrics_append(&tracer, &reply->body, &reply->length, &err);

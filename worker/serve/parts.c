@@ -97,6 +97,7 @@ bool mr_worker_destroy(struct mr_worker *worker, uint32_t timeout_ms)
     mr_tier_redis_destroy(worker->tier);
     mr_resume_destroy(worker->resume);
     mr_metrics_destroy(worker->metrics);
+    mr_kafka_stats_destroy(worker->kafka_stats);
     mr_wake_close(&worker->wake);
     pthread_mutex_destroy(&worker->mutex);
     free(worker);

@@ -75,7 +75,8 @@ static void set_kafka_options(struct mr_worker *worker)
         .log = on_kafka_log,
         .log_context = worker,
         .ending = &worker->ending,
-        .heartbeats = &worker->heartbeats};
+        .heartbeats = &worker->heartbeats,
+        .stats = worker->kafka_stats};
 }
 
 static enum mr_status ensure_topics(struct mr_worker *worker, struct mr_kafka_admin *admin,
@@ -413,6 +414,7 @@ enum mr_status mr_worker_create(struct mr_worker **out, const struct mr_worker_o
     worker->started_ns = mr_clock_ns();
     pthread_mutex_init(&worker->mutex, NULL);
     enum mr_status status = mr_wake_open(&worker->wake, err);
+    if (status == MR_OK) status = mr_kafka_stats_create(&worker->kafka_stats, err);
     set_kafka_options(worker);
     mr_slice_short();
     if (status == MR_OK) status = build(worker, exit_code, err);
