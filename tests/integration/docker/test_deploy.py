@@ -1,0 +1,219 @@
+#!/usr/bin/env python3
+"""Holds the files for operators to the program: docker/kubernetes, docker/systemd, docker/compose.yaml and Prometheus' and
+Grafana's files. Each YAML document has the structure that its kind wants; what names something in another file names it
+right; every option is one (millrace itself reads the environment and the arguments); every metric has a row in
+docker/README.md, whose tables test_readme.py holds to a running worker.
+
+Needs what docker/deps.sh test installs (ruamel.yaml in .deps/python)."""
+
+import configparser
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+DEPS = pathlib.Path(os.environ.get("MILLRACE_DEPS", ROOT / ".deps"))
+BIN = pathlib.Path(os.environ.get("MILLRACE_BIN", ROOT / "build/millrace")).resolve()
+sys.path.insert(0, str(DEPS / "python"))
+
+from ruamel.yaml import YAML  # noqa: E402
+
+DOCKER = ROOT / "docker"
+KUBERNETES = DOCKER / "kubernetes"
+GUIDE = (DOCKER / "README.md").read_text()
+IMAGE = (DOCKER / "Dockerfile").read_text()
+PORT = int(re.search(r"^EXPOSE (\d+)$", IMAGE, re.M)[1])
+KINDS = {"v1": {"Namespace", "ConfigMap", "Secret", "Service"}, "apps/v1": {"Deployment"},
+         "policy/v1": {"PodDisruptionBudget"}, "networking.k8s.io/v1": {"NetworkPolicy"},
+         "monitoring.coreos.com/v1": {"ServiceMonitor"}, "keda.sh/v1alpha1": {"ScaledObject"}}
+
+
+def load(path):
+    return YAML(typ="safe", pure=True).load(path)
+
+
+def must(holds, what):
+    assert holds, what
+
+
+def check_command(arguments, environment):
+    """millrace reads options that are given so, and names an unknown one."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("MILLRACE_")}
+    told = subprocess.run([BIN, *arguments, "--print-config"], env=clean | environment, capture_output=True, text=True)
+    must(told.returncode == 0, f"{arguments} {environment}: {told.stderr}")
+    return told.stdout
+
+
+def seconds(text):
+    number, unit = re.fullmatch(r"(\d+)(s|m)", text).groups()
+    return int(number) * (60 if unit == "m" else 1)
+
+
+def check_metrics(expression, where):
+    names = set(re.findall(r"\bmillrace_[a-z0-9_]+", expression))
+    must(names, f"{where}: no metric in {expression}")
+    for name in names:
+        must(f"`{name}`" in GUIDE, f"{where}: {name} has no row in docker/README.md")
+
+
+# ---- Kubernetes ----
+
+
+def read_kubernetes():
+    kustomization = load(KUBERNETES / "kustomization.yaml")
+    files = {path.name for path in KUBERNETES.glob("*.yaml")} - {"kustomization.yaml"}
+    must(sorted(kustomization["resources"]) == sorted(files), f"kustomization.yaml names other files than {files}")
+    found = {}
+    for name in sorted(files):
+        document = load(KUBERNETES / name)
+        must(document["kind"] in KINDS.get(document["apiVersion"], ()), f"{name}: {document['apiVersion']}")
+        must(document["metadata"]["name"] == "millrace", f"{name}: another name")
+        must(document["kind"] not in found, f"{document['kind']} twice")
+        found[document["kind"]] = document
+    must(set(found) == set().union(*KINDS.values()), f"kinds: {set(found)}")
+    must(kustomization["namespace"] == "millrace", "another namespace")
+    return found, kustomization["labels"][0]["pairs"]
+
+
+def check_deployment(found):
+    spec = found["Deployment"]["spec"]
+    pod = spec["template"]["spec"]
+    container, = pod["containers"]
+    settings = found["ConfigMap"]["data"]
+    must(all(isinstance(value, str) for value in settings.values()), "a value of the ConfigMap is no text")
+    must(container["envFrom"] == [{"configMapRef": {"name": "millrace"}}], container["envFrom"])
+    arguments = [word.replace("$(POD_NAME)", "millrace-1") for word in container["args"]]
+    check_command(arguments, dict(settings))
+    names = {variable["name"] for variable in container["env"]}
+    must(set(re.findall(r"\$\((\w+)\)", " ".join(container["args"]))) <= names, "an argument names no variable")
+    volumes = {volume["name"]: volume for volume in pod["volumes"]}
+    mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
+    must(set(volumes) == set(mounts), f"{set(volumes)} are not the mounts {set(mounts)}")
+    must(volumes["secrets"]["secret"]["secretName"] == "millrace", volumes["secrets"])
+    for option, mount in (("MILLRACE_MODEL", "model"), ("MILLRACE_STATE_DIR", "state"), ("MILLRACE_REDIS_PASSWORD_FILE",
+                                                                                         "secrets")):
+        must(settings[option].startswith(mounts[mount]), f"{option} is not below {mounts[mount]}")
+    key = settings["MILLRACE_REDIS_PASSWORD_FILE"].removeprefix(mounts["secrets"] + "/")
+    must(key in found["Secret"]["stringData"], f"{key} is not in the Secret")
+    drain = seconds(settings["MILLRACE_DRAIN_TIMEOUT"])
+    must(pod["terminationGracePeriodSeconds"] >= drain + 5, "killed before the drain is over")
+    user = pod["securityContext"]["runAsUser"]
+    must(f"USER {user}" in IMAGE, f"the image has no user {user}")
+    must(container["ports"] == [{"name": "http", "containerPort": PORT}], container["ports"])
+    must(settings["MILLRACE_HTTP"].endswith(f":{PORT}"), settings["MILLRACE_HTTP"])
+    for probe, page in (("livenessProbe", "/livez"), ("readinessProbe", "/readyz")):
+        must(container[probe]["httpGet"] == {"path": page, "port": "http"}, container[probe])
+
+
+def check_selectors(found, common):
+    labels = found["Deployment"]["spec"]["template"]["metadata"]["labels"]
+    for kind, path in (("Deployment", ["selector", "matchLabels"]), ("Service", ["selector"]),
+                       ("PodDisruptionBudget", ["selector", "matchLabels"]),
+                       ("NetworkPolicy", ["podSelector", "matchLabels"])):
+        selector = found[kind]["spec"]
+        for step in path:
+            selector = selector[step]
+        must(selector.items() <= labels.items(), f"{kind} selects {selector}, the pods have {labels}")
+    monitor = found["ServiceMonitor"]["spec"]
+    must(monitor["selector"]["matchLabels"] == common, "ServiceMonitor selects another service")
+    service, = found["Service"]["spec"]["ports"]
+    must(monitor["endpoints"][0]["port"] == service["name"] and service["port"] == PORT, service)
+    must(service["targetPort"] == "http", service)
+    ingress, = found["NetworkPolicy"]["spec"]["ingress"]
+    must(ingress["ports"] == [{"protocol": "TCP", "port": PORT}], ingress)
+
+
+def check_network(found):
+    """The workers may reach what the options name."""
+    allowed = {port["port"] for rule in found["NetworkPolicy"]["spec"]["egress"] for port in rule["ports"]}
+    settings = found["ConfigMap"]["data"]
+    for name in ("MILLRACE_BROKERS", "MILLRACE_REDIS"):
+        port = int(re.search(r":(\d+)(?:/|$)", settings[name])[1])
+        must(port in allowed, f"{name}: port {port} is not allowed by network.yaml")
+
+
+def check_scaler(found):
+    spec = found["ScaledObject"]["spec"]
+    must(spec["scaleTargetRef"]["name"] == found["Deployment"]["metadata"]["name"], "another deployment")
+    must(spec["minReplicaCount"] >= 1, "without a worker nothing exports the lag")
+    trigger, = spec["triggers"]
+    must(trigger["type"] == "prometheus" and isinstance(trigger["metadata"]["threshold"], str), trigger)
+    check_metrics(trigger["metadata"]["query"], "scaler.yaml")
+
+
+# ---- systemd ----
+
+
+def check_unit():
+    unit = configparser.ConfigParser(strict=True, interpolation=None)
+    unit.optionxform = str
+    unit.read(DOCKER / "systemd/millrace.service")
+    must(unit.sections() == ["Unit", "Service", "Install"], unit.sections())
+    service = unit["Service"]
+    program, *arguments = shlex.split(service["ExecStart"])
+    must(program == "/usr/bin/millrace", program)
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+        file.write("model: /model\nbrokers: localhost:9092\n")
+        file.flush()
+        check_command([word.replace("/etc/millrace/config.yaml", file.name) for word in arguments], {})
+    drain = seconds(re.search(r"drain-timeout\W+(\d+s)", check_command(["serve"], {}))[1])
+    must(int(service["TimeoutStopSec"]) >= drain + 5, "killed before the drain is over")
+    codes = re.findall(r"^\| (\d) \| ", GUIDE, re.M)
+    must(set(service["RestartPreventExitStatus"].split()) <= set(codes), "an exit code that the guide does not have")
+
+
+# ---- compose, Prometheus, Grafana ----
+
+
+def check_compose():
+    services = load(DOCKER / "compose.yaml")["services"]
+    for name, service in services.items():
+        must("build" in service or re.search(r":[\w.]+$", service["image"]), f"{name}: an image without a version")
+        for volume in service.get("volumes", []):
+            source = volume.split(":")[0]
+            must(not source.startswith("./") or (DOCKER / source).is_file(), f"{name}: no file {source}")
+        for other in service.get("depends_on", {}):
+            must(other in services, f"{name} depends on {other}")
+    worker = services["worker"]
+    check_command([word.replace("${MILLRACE_MODEL_FILE:-", "").replace("}", "") for word in worker["command"]],
+                  {name: re.sub(r"\$\{\w+:-(.*)\}", r"\1", value) for name, value in worker["environment"].items()})
+    must(services["prometheus"]["profiles"] == services["grafana"]["profiles"] == ["observe"], "another profile")
+    scrape, = load(DOCKER / "prometheus/prometheus.yml")["scrape_configs"]
+    must(scrape["dns_sd_configs"][0]["names"] == ["worker"] and scrape["dns_sd_configs"][0]["port"] == PORT, scrape)
+    mounted = {volume.split(":")[1] for volume in services["prometheus"]["volumes"]}
+    must(set(load(DOCKER / "prometheus/prometheus.yml")["rule_files"]) <= mounted, "rules that are not mounted")
+    provider, = load(DOCKER / "grafana/provider.yaml")["providers"]
+    dashboards = {volume.split(":")[1] for volume in services["grafana"]["volumes"]}
+    must(f"{provider['options']['path']}/millrace.json" in dashboards, "the dashboard is not where Grafana looks")
+    source, = load(DOCKER / "grafana/datasource.yaml")["datasources"]
+    must(source["url"] == "http://prometheus:9090", source)
+
+
+def check_rules():
+    groups = load(DOCKER / "prometheus/rules.yaml")["groups"]
+    alerts = [rule for group in groups for rule in group["rules"]]
+    must(len({rule["alert"] for rule in alerts}) == len(alerts) >= 10, "an alert twice, or too few")
+    for rule in alerts:
+        must(set(rule) <= {"alert", "expr", "for", "labels", "annotations"}, rule)
+        must({"summary", "runbook"} <= set(rule["annotations"]) and rule["labels"]["severity"], rule)
+        must(rule["expr"].count("(") == rule["expr"].count(")"), rule["expr"])
+
+
+def main():
+    found, common = read_kubernetes()
+    check_deployment(found)
+    check_selectors(found, common)
+    check_network(found)
+    check_scaler(found)
+    check_unit()
+    check_compose()
+    check_rules()
+    print(f"{len(found)} objects of Kubernetes, a unit, a compose file and {len(KINDS)} API groups: consistent")
+
+
+if __name__ == "__main__":
+    main()
