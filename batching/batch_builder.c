@@ -75,11 +75,13 @@ static void add_sequence(struct mr_batch_builder *builder, const struct mr_plan_
     batch->row_count += row->token_count;
 }
 
-/* Sets the mask of a row of a constrained request. An answer that is complete ends, also before
- * min_tokens. */
+/* Sets the mask of a row of a constrained request, which samples the token behind the first
+ * `drafts` drafts. An answer that is complete ends, also before min_tokens. */
 static void add_mask(struct mr_batch_builder *builder, struct mr_sequence *sequence,
-                     struct mr_sample_row *row)
+                     uint32_t drafts, struct mr_sample_row *row)
 {
+    struct mr_guidance *guidance = sequence->job->guidance;
+    struct mr_token_mask *masks = builder->rules->masks;
     const struct mr_completion_model *model = &builder->rules->completion;
     const struct mr_guidance_answer answer = {
         .choice = sequence->choice,
@@ -89,8 +91,10 @@ static void add_mask(struct mr_batch_builder *builder, struct mr_sequence *seque
         .eos_count = model->eos_count,
     };
     uint64_t *bits = builder->masks + (size_t)builder->sample_count * builder->mask_words;
-    if (mr_guidance_fill(sequence->job->guidance, builder->rules->masks, &answer, bits))
-        row->suppressed_count = 0;
+    bool over = drafts == 0 ? mr_guidance_fill(guidance, masks, &answer, bits)
+                            : mr_guidance_fill_behind(guidance, masks, &answer, sequence->drafts,
+                                                      drafts, bits);
+    if (over) row->suppressed_count = 0;
     row->allowed = bits;
 }
 
@@ -101,7 +105,7 @@ static void add_sample(struct mr_batch_builder *builder, struct mr_sequence *seq
     row.logit_row = logit_row;
     row.logits = logits;
     MR_ASSERT(builder->sample_count < builder->samples_max);
-    if (sequence->job->guidance != NULL) add_mask(builder, sequence, &row);
+    if (sequence->job->guidance != NULL) add_mask(builder, sequence, 0, &row);
     builder->sampled[builder->sample_count] = sequence;
     builder->sample_rows[builder->sample_count++] = row;
 }
@@ -113,6 +117,7 @@ static void add_drafts(struct mr_batch_builder *builder, struct mr_sequence *seq
         struct mr_sample_row row = mr_job_sample_row(sequence->job, sequence, i);
         row.logit_row = logit_row + i;
         MR_ASSERT(builder->sample_count < builder->samples_max);
+        if (sequence->job->guidance != NULL) add_mask(builder, sequence, i, &row);
         builder->sampled[builder->sample_count] = NULL;
         builder->sample_rows[builder->sample_count++] = row;
     }

@@ -71,9 +71,7 @@ void mr_speculate(struct mr_schedule *schedule)
         struct mr_guess guesses[MR_DRAFTS_MAX];
         uint32_t room = room_of(row->sequence, rows_left);
         if (room == 0) continue;
-        uint32_t count = mr_prompt_lookup_guess(row->sequence->lookup, row->sequence->tokens,
-                                                row->sequence->num_tokens, guesses, room);
-        count = mr_job_count_drafts(row->sequence->job, row->sequence, guesses, count);
+        uint32_t count = mr_job_guess(row->sequence->job, row->sequence, guesses, room);
         count = count_worthy(schedule, row->sequence, guesses, count, &outlook);
         add_drafts(row, guesses, count);
         plan->token_count += count;

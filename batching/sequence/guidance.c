@@ -15,6 +15,7 @@ struct choice {
 struct mr_guidance {
     const struct mr_grammar *grammar;
     uint32_t choice_count;
+    struct mr_matcher trial; /* behind some drafts of a choice */
     struct choice choices[];
 };
 
@@ -80,21 +81,64 @@ static bool is_empty(const uint64_t *bits, uint32_t words)
     return true;
 }
 
-bool mr_guidance_fill(struct mr_guidance *guidance, struct mr_token_mask *masks,
-                      const struct mr_guidance_answer *answer, uint64_t *bits)
+/* Writes the mask of the token behind the matcher; NULL: no token is allowed. */
+static bool fill(struct mr_token_mask *masks, const struct mr_matcher *matcher,
+                 const struct mr_guidance_answer *answer, uint64_t *bits)
 {
     const uint32_t words = mr_token_mask_words(masks);
-    MR_ASSERT(answer->choice < guidance->choice_count);
-    struct choice *choice = &guidance->choices[answer->choice];
-    catch_up(choice, masks, guidance->grammar, answer);
-    if (choice->lost)
+    if (matcher == NULL)
         memset(bits, 0, words * sizeof *bits);
     else
-        mr_token_mask_fill(masks, &choice->matcher, bits);
+        mr_token_mask_fill(masks, matcher, bits);
     bool over = is_empty(bits, words);
-    if (over || choice->matcher.can_end)
+    if (over || matcher->can_end)
         for (uint32_t i = 0; i < answer->eos_count; i++)
             if (answer->eos_ids[i] / 64 < words)
                 bits[answer->eos_ids[i] / 64] |= 1ull << (answer->eos_ids[i] % 64);
     return over;
+}
+
+/* The matcher behind the answer; NULL: the grammar does not allow the answer. */
+static const struct mr_matcher *matcher_of(struct mr_guidance *guidance,
+                                           struct mr_token_mask *masks,
+                                           const struct mr_guidance_answer *answer)
+{
+    MR_ASSERT(answer->choice < guidance->choice_count);
+    struct choice *choice = &guidance->choices[answer->choice];
+    catch_up(choice, masks, guidance->grammar, answer);
+    return choice->lost ? NULL : &choice->matcher;
+}
+
+bool mr_guidance_fill(struct mr_guidance *guidance, struct mr_token_mask *masks,
+                      const struct mr_guidance_answer *answer, uint64_t *bits)
+{
+    return fill(masks, matcher_of(guidance, masks, answer), answer, bits);
+}
+
+uint32_t mr_guidance_forced(struct mr_guidance *guidance, struct mr_token_mask *masks,
+                            const struct mr_guidance_answer *answer, uint32_t *ids, uint32_t max)
+{
+    const struct mr_matcher *matcher = matcher_of(guidance, masks, answer);
+    return matcher == NULL ? 0 : mr_token_mask_forced(masks, matcher, ids, max);
+}
+
+uint32_t mr_guidance_count_drafts(struct mr_guidance *guidance, struct mr_token_mask *masks,
+                                  const struct mr_guidance_answer *answer, const uint32_t *drafts,
+                                  uint32_t count)
+{
+    const struct mr_matcher *matcher = matcher_of(guidance, masks, answer);
+    uint32_t allowed = 0;
+    if (matcher == NULL) return 0;
+    mr_matcher_copy(&guidance->trial, matcher);
+    while (allowed < count && mr_token_mask_accept(masks, &guidance->trial, drafts[allowed]))
+        allowed++;
+    return allowed;
+}
+
+bool mr_guidance_fill_behind(struct mr_guidance *guidance, struct mr_token_mask *masks,
+                             const struct mr_guidance_answer *answer, const uint32_t *drafts,
+                             uint32_t count, uint64_t *bits)
+{
+    uint32_t allowed = mr_guidance_count_drafts(guidance, masks, answer, drafts, count);
+    return fill(masks, allowed == count ? &guidance->trial : NULL, answer, bits);
 }

@@ -4,8 +4,12 @@
  * A choice is advanced by the tokens it has generated when its next mask is wanted, so preemption,
  * cached prompts and resumed answers need nothing of their own.
  *
+ * Drafts (batching/scheduler/speculate.h): where the grammar forces the next bytes, the tokens that
+ * spell them are guessed, so long names of an object take few steps. The row behind a draft has the
+ * mask of the answer with the draft.
+ *
  * Owner:  the job: made by the submitting thread, used by the engine thread. Memory: about 16 KiB
- *         for each choice, in _create. It borrows grammar and masks.
+ *         for each choice and one more, in _create. It borrows grammar and masks.
  * Errors: only _create. */
 #ifndef MR_BATCHING_SEQUENCE_GUIDANCE_H
 #define MR_BATCHING_SEQUENCE_GUIDANCE_H
@@ -42,5 +46,16 @@ struct mr_guidance_answer {
  * the answer may end. True when only an end token may follow. */
 bool mr_guidance_fill(struct mr_guidance *guidance, struct mr_token_mask *masks,
                       const struct mr_guidance_answer *answer, uint64_t *bits);
+/* Writes at most `max` tokens that the grammar forces next; returns their number. */
+uint32_t mr_guidance_forced(struct mr_guidance *guidance, struct mr_token_mask *masks,
+                            const struct mr_guidance_answer *answer, uint32_t *ids, uint32_t max);
+/* How many of the first drafts the grammar allows behind the answer. */
+uint32_t mr_guidance_count_drafts(struct mr_guidance *guidance, struct mr_token_mask *masks,
+                                  const struct mr_guidance_answer *answer, const uint32_t *drafts,
+                                  uint32_t count);
+/* As mr_guidance_fill, for the token behind the answer and drafts[0, count), which are allowed. */
+bool mr_guidance_fill_behind(struct mr_guidance *guidance, struct mr_token_mask *masks,
+                             const struct mr_guidance_answer *answer, const uint32_t *drafts,
+                             uint32_t count, uint64_t *bits);
 
 #endif

@@ -250,11 +250,13 @@ static enum mr_status make_completions(struct mr_job *job, const struct mr_job_r
     return status;
 }
 
-static enum mr_status make_guidance(struct mr_job *job, struct mr_error *err)
+static enum mr_status make_guidance(struct mr_job *job, struct mr_token_mask *masks,
+                                    struct mr_error *err)
 {
     const struct mr_request *request = job->request;
     if (request->constraint.kind == MR_CONSTRAINT_NONE) return MR_OK;
     job->held_bytes += mr_guidance_bytes(job->choice_count);
+    job->masks = masks;
     return mr_guidance_create(&job->guidance, request->grammar, job->choice_count, err);
 }
 
@@ -342,7 +344,7 @@ enum mr_status mr_job_create(struct mr_job **out, const struct mr_job_rules *rul
     if (job == NULL) return mr_fail(err, MR_NOMEM, "no memory for a request of %u tokens", prompt);
     job->request = request;
     status = make_completions(job, rules, room, err);
-    if (status == MR_OK) status = make_guidance(job, err);
+    if (status == MR_OK) status = make_guidance(job, rules->masks, err);
     if (status == MR_OK) status = make_lookups(job, rules, err);
     if (status == MR_OK) status = resume(job, rules, room, submission, err);
     if (status == MR_OK) status = encode_bad_words(job, rules->completion.tokenizer, err);
@@ -379,10 +381,32 @@ bool mr_job_samples_ahead(const struct mr_job *job, const struct mr_sequence *se
     return !penalties && job->guidance == NULL && job->bad_word_count == 0 && suppressed == 0;
 }
 
-uint32_t mr_job_count_drafts(const struct mr_job *job, const struct mr_sequence *sequence,
-                             const struct mr_guess *guesses, uint32_t count)
+/* The guesses that a constrained answer allows: of its forced tokens, if there are any. */
+static uint32_t guess_constrained(struct mr_job *job, const struct mr_sequence *sequence,
+                                  struct mr_guess *guesses, uint32_t count, uint32_t max)
 {
-    if (job->guidance != NULL) return 0;
+    uint32_t ids[MR_DRAFTS_MAX];
+    const struct mr_guidance_answer answer = {.choice = sequence->choice,
+                                              .tokens = sequence->tokens + sequence->prompt_tokens,
+                                              .token_count = mr_sequence_generated(sequence)};
+    uint32_t forced = mr_guidance_forced(job->guidance, job->masks, &answer, ids, max);
+    for (uint32_t i = 0; i < count && forced == 0; i++)
+        ids[i] = guesses[i].token_id;
+    if (forced > 0) count = forced;
+    /* The model may spell the forced bytes in another way, or go on past them in the last token. */
+    float chance = (float)(job->accepted_draft_tokens + 4) / (float)(job->draft_tokens + 5);
+    for (uint32_t i = 0; i < forced; i++)
+        guesses[i] = (struct mr_guess){.token_id = ids[i], .chance = chance};
+    return mr_guidance_count_drafts(job->guidance, job->masks, &answer, ids, count);
+}
+
+uint32_t mr_job_guess(struct mr_job *job, struct mr_sequence *sequence, struct mr_guess *guesses,
+                      uint32_t max)
+{
+    MR_ASSERT(max <= MR_DRAFTS_MAX);
+    uint32_t count = mr_prompt_lookup_guess(sequence->lookup, sequence->tokens,
+                                            sequence->num_tokens, guesses, max);
+    if (job->guidance != NULL) count = guess_constrained(job, sequence, guesses, count, max);
     for (uint32_t i = 0; i < count; i++)
         if (mr_completion_may_end(sequence->completion, guesses[i].token_id)) return i;
     return count;

@@ -77,6 +77,7 @@ struct mr_job {
     uint32_t bad_word_count;
     struct mr_stop_match *matcher;
     struct mr_guidance *guidance; /* NULL: the answer is free */
+    struct mr_token_mask *masks;  /* of the rules, for the guidance */
     size_t held_bytes;
     /* [kept_count] tokens that an earlier attempt sampled and that are to be emitted again */
     struct mr_sample *kept;
@@ -104,9 +105,11 @@ uint64_t mr_job_seed(const struct mr_job *job, uint32_t choice);
 /* True when the next token of the sequence can be sampled before the last one is known: nothing in
  * its sampling row depends on the ids of its output. */
 bool mr_job_samples_ahead(const struct mr_job *job, const struct mr_sequence *sequence);
-/* How many of the guesses may be drafts: those before the first that may end the choice. */
-uint32_t mr_job_count_drafts(const struct mr_job *job, const struct mr_sequence *sequence,
-                             const struct mr_guess *guesses, uint32_t count);
+/* Writes at most `max`, <= MR_DRAFTS_MAX, guesses of the sequence's next tokens: those that the
+ * grammar of the answer forces, or else those that its text suggests, before the first that may end
+ * the choice. Returns their number. The sequence must have a lookup, and no unknown token. */
+uint32_t mr_job_guess(struct mr_job *job, struct mr_sequence *sequence, struct mr_guess *guesses,
+                      uint32_t max);
 /* Everything needed to sample the token of one choice that follows the first `drafts` drafts of the
  * sequence, which are in its tokens; except the logits, which the caller adds. */
 struct mr_sample_row mr_job_sample_row(const struct mr_job *job, const struct mr_sequence *sequence,

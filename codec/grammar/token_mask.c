@@ -6,8 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define KEY_STATES_MAX 12u  /* entries of a stack in the key of a kept mask */
-#define KEEP_NODES_MIN 400u /* a walk over fewer nodes is faster than a look into the table */
+#define FORCED_BYTES_MAX 256u /* forced bytes that are spelled at a time */
+#define KEY_STATES_MAX   12u  /* entries of a stack in the key of a kept mask */
+#define KEEP_NODES_MIN   400u /* a walk over fewer nodes is faster than a look into the table */
 /* Work (mr_parse) on one mask: WORK_LEAST and so much for each node of the trie, about 5 ms for
  * 50,000 tokens. Each head may take half of what is left, the last one all. Only very ambiguous
  * grammars need more. Then only some of the tokens that may follow are found, at least one for each
@@ -396,4 +397,20 @@ bool mr_token_mask_replay(const struct mr_token_mask *mask, struct mr_parse *par
 bool mr_token_mask_accept(struct mr_token_mask *mask, struct mr_matcher *matcher, uint32_t id)
 {
     return mr_token_mask_replay(mask, mask->parse, matcher, id);
+}
+
+uint32_t mr_token_mask_forced(struct mr_token_mask *mask, const struct mr_matcher *matcher,
+                              uint32_t *ids, uint32_t max)
+{
+    char forced[FORCED_BYTES_MAX];
+    uint32_t count = 0;
+    size_t at = 0, length = mr_matcher_forced(matcher, mask->parse, forced, sizeof forced);
+    while (count < max && at < length) {
+        const struct mr_text rest = {forced + at, length - at};
+        size_t next = mr_token_trie_longest(mask->trie, rest, &ids[count]);
+        if (next == 0) break;
+        at += next;
+        count++;
+    }
+    return count;
 }

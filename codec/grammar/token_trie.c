@@ -148,3 +148,31 @@ size_t mr_token_trie_bytes(const struct mr_token_trie *trie)
            ((size_t)trie->plain.id_count + trie->other.id_count) * sizeof(uint32_t) +
            (size_t)(MR_TRIE_PLAIN_CHARS_MAX + 1) * trie->word_count * sizeof(uint64_t);
 }
+
+/* As mr_token_trie_longest, of the tokens of one tree that are longer than `best`. */
+static size_t longest_of(const struct mr_trie *trie, struct mr_text bytes, size_t best,
+                         uint32_t *id)
+{
+    uint32_t end = trie->node_count;
+    for (uint32_t i = 0; i < end;) {
+        const struct mr_trie_node *node = &trie->nodes[i];
+        if (node->depth > bytes.length) break;
+        if (node->byte != (unsigned char)bytes.bytes[node->depth - 1]) {
+            i = node->skip;
+            continue;
+        }
+        if (node->token_count > 0 && node->depth > best) {
+            best = node->depth;
+            *id = trie->ids[node->first_token];
+        }
+        end = node->skip;
+        i++;
+    }
+    return best;
+}
+
+size_t mr_token_trie_longest(const struct mr_token_trie *trie, struct mr_text bytes, uint32_t *id)
+{
+    size_t best = longest_of(&trie->plain, bytes, 0, id);
+    return longest_of(&trie->other, bytes, best, id);
+}

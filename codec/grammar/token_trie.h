@@ -53,6 +53,9 @@ struct mr_token_trie {
 enum mr_status mr_token_trie_create(struct mr_token_trie **out, const struct mr_text *tokens,
                                     uint32_t vocab_size, struct mr_error *err);
 void mr_token_trie_destroy(struct mr_token_trie *trie);
+/* Sets *id to the token with the most bytes that `bytes` begin with, the lowest id among equals,
+ * and returns its length; 0: there is none. */
+size_t mr_token_trie_longest(const struct mr_token_trie *trie, struct mr_text bytes, uint32_t *id);
 /* Bytes of memory. */
 size_t mr_token_trie_bytes(const struct mr_token_trie *trie);
 

@@ -4,8 +4,10 @@
  *
  *     bench_speculation MODEL PROMPTS [REPETITIONS]        the figures
  *     bench_speculation MODEL PROMPTS identical REQUESTS   compares REQUESTS answers with those
- *         without speculation, half at temperature 0 and half at 1; exits with 1 if one differs */
+ *         without speculation, half at temperature 0 and half at 1, every fifth constrained by a
+ *         JSON schema; exits with 1 if one differs */
 #include "batching/engine.h"
+#include "codec/constraint/constraint.h"
 #include "worker/base/clock.h"
 #include "worker/bench/bench_workload.h"
 #include "worker/engine/engine_setup.h"
@@ -15,6 +17,12 @@
 #include <string.h>
 
 enum { PROMPTS_MAX = 64, IDS_MAX = 2048, OUTPUT = 256, STREAMS = 32, ROUND = 50 };
+
+#define SCHEMA                                                                                     \
+    "{\"type\":\"object\",\"properties\":{\"name_of_the_customer\":{\"type\":\"string\","          \
+    "\"maxLength\":20},\"number_of_the_order\":{\"type\":\"integer\"},\"is_to_be_delivered\":"     \
+    "{\"type\":\"boolean\"}},\"required\":[\"name_of_the_customer\",\"number_of_the_order\","      \
+    "\"is_to_be_delivered\"],\"additionalProperties\":false}"
 
 struct prompt {
     char kind[16], name[32];
@@ -28,6 +36,7 @@ struct answer {
 struct bench {
     struct mr_model *model;
     struct mr_engine *engine;
+    struct mr_grammar *grammar; /* of constrained answers */
     struct prompt prompts[PROMPTS_MAX];
     uint32_t prompt_count;
     struct answer answers[2][ROUND];
@@ -114,7 +123,7 @@ static void on_result(void *context, uint64_t ticket, struct mr_request *request
 struct task {
     uint32_t prompt, ticket, seed;
     float temperature;
-    bool speculates, ends;
+    bool speculates, ends, constrained;
 };
 
 static void submit(struct bench *bench, const struct task *task)
@@ -132,6 +141,10 @@ static void submit(struct bench *bench, const struct task *task)
     request->sampling.temperature = task->temperature;
     request->sampling.seed = task->seed;
     request->sampling.has_seed = true;
+    if (task->constrained) {
+        request->constraint.kind = MR_CONSTRAINT_JSON_SCHEMA;
+        request->grammar = mr_grammar_hold(bench->grammar);
+    }
     struct mr_submission submission = {.request = request,
                                        .ticket = task->ticket,
                                        .tenant = "default",
@@ -233,7 +246,8 @@ static uint32_t compare(struct bench *bench, uint32_t first, uint32_t count)
                                          .seed = first + i,
                                          .temperature = i % 2 == 0 ? 0.0f : 1.0f,
                                          .speculates = speculates == 1,
-                                         .ends = true});
+                                         .ends = true,
+                                         .constrained = i % 5 == 0});
         run(bench);
     }
     for (uint32_t i = 0; i < count; i++) {
@@ -284,6 +298,8 @@ int main(int argc, char **argv)
     while (mr_model_kv_populate(bench.model)) {
     }
     read_prompts(&bench, argv[2]);
+    const struct mr_constraint schema = {MR_CONSTRAINT_JSON_SCHEMA, {SCHEMA, sizeof SCHEMA - 1}};
+    if (mr_constraint_compile(&bench.grammar, &schema, NULL, &err) != MR_OK) die("schema", &err);
     bool compares = argc > 4 && strcmp(argv[3], "identical") == 0;
     int code = 0;
     if (compares)
@@ -291,6 +307,7 @@ int main(int argc, char **argv)
     else
         print_figures(&bench, argc > 3 ? (uint32_t)atoi(argv[3]) : 2);
     mr_engine_destroy(bench.engine);
+    mr_grammar_drop(bench.grammar);
     mr_model_close(bench.model);
     return code;
 }

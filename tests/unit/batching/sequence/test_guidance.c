@@ -71,6 +71,28 @@ static void each_choice_has_its_own_place(void **state)
     assert_next(1, "acd", "$", true);
 }
 
+/* a(b|cd)? forces a; then b, c or the end; then d. */
+static void forced_bytes_and_rows_behind_drafts(void **state)
+{
+    (void)state;
+    const uint32_t answer_ids[] = {ID('a'), ID('c')}, drafts[] = {ID('c'), ID('d'), ID('b')};
+    struct mr_guidance_answer answer = {1, answer_ids, 0, end_ids, 1};
+    uint32_t ids[4];
+    uint64_t bits[WORDS_MAX], want[WORDS_MAX];
+    assert_int_equal(mr_guidance_forced(guidance, masks, &answer, ids, 4), 1);
+    assert_int_equal(ids[0], ID('a'));
+    answer.token_count = 1;
+    assert_int_equal(mr_guidance_forced(guidance, masks, &answer, ids, 4), 0);
+    assert_int_equal(mr_guidance_count_drafts(guidance, masks, &answer, drafts, 3), 2);
+    assert_false(mr_guidance_fill_behind(guidance, masks, &answer, drafts, 1, bits));
+    answer.token_count = 2; /* the draft has come true */
+    assert_int_equal(mr_guidance_forced(guidance, masks, &answer, ids, 4), 1);
+    assert_int_equal(ids[0], ID('d'));
+    assert_false(mr_guidance_fill(guidance, masks, &answer, want));
+    assert_memory_equal(bits, want, mr_token_mask_words(masks) * sizeof *bits);
+    assert_true(mr_guidance_fill_behind(guidance, masks, &answer, drafts + 1, 1, bits));
+}
+
 static void asking_twice_changes_nothing(void **state)
 {
     (void)state;
@@ -105,6 +127,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(each_choice_has_its_own_place, setup, teardown),
+        cmocka_unit_test_setup_teardown(forced_bytes_and_rows_behind_drafts, setup, teardown),
         cmocka_unit_test_setup_teardown(asking_twice_changes_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(a_token_that_was_not_allowed_ends_the_answer, setup,
                                         teardown),
