@@ -12,6 +12,8 @@
 #   make schemas  1,000 schemas answered by the small model at temperature 1, each answer validated; SUITE=… adds public ones
 #   make chaos    kill, stop and restart workers and Apache Kafka under load: a table, and JSON in build
 #   make cuda-check  2,000 random cases of every CUDA kernel without a card, and nvcc for three architectures
+#   make gpu-bundle  what a machine with a card needs to run the next two, in build-gpu/millrace-gpu.tar.gz
+#   make gpu-check   is what a card computes right? JSON      make gpu-bench   how fast is it? JSON
 #   make fuzz     fuzz every parser for TIME seconds each; TARGET=name for one       make fuzz-min: see tests/fuzz
 #   make format   format the sources        make tidy   the rules of the source tree
 #   make asan tsan coverage                 make install PREFIX=…     make clean
@@ -27,7 +29,8 @@ BASE   ?= 1
 TIME ?= 60
 TARGET ?=
 
-.PHONY: build demo test check bench simulate schemas chaos soak mutants cuda-check fuzz fuzz-min format tidy asan sweep tsan coverage \
+.PHONY: build demo test check bench simulate schemas chaos soak mutants cuda-check gpu-bundle gpu-check gpu-bench \
+	fuzz fuzz-min format tidy asan sweep tsan coverage \
 	install clean deps check_tools
 
 build: $(BUILD)/build.ninja
@@ -97,6 +100,17 @@ cuda-check:
 	@docker/deps.sh cuda
 	@BUILD=$(BUILD) JOBS=$(JOBS) tests/run.sh cuda
 
+gpu-bundle:
+	@docker/deps.sh cuda
+	@tests/gpu/bundle.sh $(BUILD)-gpu $(JOBS)
+
+# On a machine with a card, from its bundle; without a card the scripts say so and exit with 3.
+gpu-check:
+	@tests/gpu/check.py $(if $(MODEL),--model $(MODEL) $(EXPECTED))
+
+gpu-bench:
+	@tests/gpu/bench.py
+
 fuzz fuzz-min:
 	@docker/deps.sh fuzz
 	@BUILD=$(abspath $(BUILD)) JOBS=$(JOBS) tests/run.sh fuzz
@@ -109,4 +123,4 @@ install: build
 	@cmake --install $(BUILD) --prefix $(PREFIX)
 
 clean:
-	@rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-coverage $(BUILD)-fuzz
+	@rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-coverage $(BUILD)-fuzz $(BUILD)-gpu

@@ -293,6 +293,19 @@ static void fill_info(struct mr_model *model)
     info->special = source->special;
 }
 
+/* The size of the KV pool when the user has not given one: on a device with its own memory, what is
+ * free there, but for a tenth, and at least 1 GiB, for the intermediate results of steps. */
+static uint64_t pool_bytes(const struct mr_model *model, const struct mr_model_options *options)
+{
+    const uint64_t free_bytes = model->compute->backend->free_bytes(model->compute);
+    const uint64_t tenth = free_bytes / 10, gibibyte = (uint64_t)1 << 30;
+    const uint64_t reserve = tenth > gibibyte ? tenth : gibibyte;
+    if (free_bytes > 0 && options->memory_bytes > 0)
+        return free_bytes > reserve ? free_bytes - reserve : 0;
+    return mr_kv_groups_pool_bytes(options->kv_bytes, options->memory_bytes,
+                                   model->weights.packed_bytes);
+}
+
 static enum mr_status open_parts(struct mr_model *model, const struct mr_model_options *options,
                                  struct mr_error *err)
 {
@@ -300,11 +313,8 @@ static enum mr_status open_parts(struct mr_model *model, const struct mr_model_o
     if (status == MR_OK) status = read_files(model, options, err);
     if (status == MR_OK) status = load_weights(model, options, err);
     if (status == MR_OK)
-        status = mr_kv_groups_create(
-            &model->kv, model->compute, &model->source.config, options->rows_max,
-            mr_kv_groups_pool_bytes(options->kv_bytes, options->memory_bytes,
-                                    model->weights.packed_bytes),
-            err);
+        status = mr_kv_groups_create(&model->kv, model->compute, &model->source.config,
+                                     options->rows_max, pool_bytes(model, options), err);
     model->kv.int8 = options->kv_int8;
     if (status == MR_OK) status = create_ropes(model, options, err);
     if (status == MR_OK) status = create_decoder(model, options, err);

@@ -45,8 +45,8 @@ struct mr_model_options {
     enum mr_dtype dtype;
     uint32_t thread_count; /* of parallel loops; 0: one for each core of the affinity mask */
     uint64_t kv_bytes;     /* size of the KV pool, rounded down to whole blocks (ops/kv_groups.h) */
-    /* Memory of the process: the pool takes at most half of what the weights leave of it. 0: the
-     * pool takes kv_bytes in any case. */
+    /* Memory of the process: the pool takes at most half of what the weights leave of it, or on a
+     * GPU what fits there. 0: the pool takes kv_bytes in any case. */
     uint64_t memory_bytes;
     /* Longest sequence that will be served; 0: as long as the model and the pool allow. Longrope
      * chooses its factors by it (ops/rope_table.h). */

@@ -37,6 +37,8 @@ struct mr_backend {
     enum mr_status (*open)(struct mr_compute **out, struct mr_device device, enum mr_number number,
                            struct mr_error *err);
     void (*close)(struct mr_compute *compute);
+    /* Bytes of the device's own memory that are free; 0: it uses the memory of the process. */
+    uint64_t (*free_bytes)(const struct mr_compute *compute);
     /* Names the kernels; kernels that round differently have different names. */
     const char *(*numerics)(const struct mr_compute *compute);
 

@@ -29,6 +29,12 @@ static void device_close(struct mr_compute *compute)
     free(compute);
 }
 
+static uint64_t free_bytes(const struct mr_compute *compute)
+{
+    (void)compute;
+    return 0;
+}
+
 static const char *numerics(const struct mr_compute *compute)
 {
     (void)compute;
@@ -184,6 +190,7 @@ const struct mr_backend mr_cpu_backend = {
     .kv_layout_sliding = "full-sliding-layer-head-panels16",
     .open = device_open,
     .close = device_close,
+    .free_bytes = free_bytes,
     .numerics = numerics,
     .vector_create = vector_create,
     .vector_destroy = vector_destroy,

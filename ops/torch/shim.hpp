@@ -73,6 +73,12 @@ inline at::TensorOptions numbers(const struct device *device)
     return at::TensorOptions().dtype(device->type).device(device->where);
 }
 
+/* Of the device's own memory; 0 on the CPU and when LibTorch does not say. */
+uint64_t free_bytes(const struct mr_compute *compute);
+
+/* Memory of the host that the device copies from without waiting for the host. */
+at::Tensor staging(const struct device *device, int64_t count, at::ScalarType type);
+
 /* Copies index numbers of the host to the device. */
 at::Tensor upload(const struct device *device, const std::vector<int64_t> &values);
 /* Copies bytes of the host to the device, at an address aligned to 16. The copy may still run after

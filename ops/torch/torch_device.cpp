@@ -4,6 +4,7 @@
 #include <ATen/Parallel.h>
 #include <ATen/Version.h>
 #include <ATen/detail/CUDAHooksInterface.h>
+#include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <torch/headeronly/version.h>
@@ -90,6 +91,19 @@ static void device_close(struct mr_compute *compute)
     delete device_of(compute);
 }
 
+uint64_t free_bytes(const struct mr_compute *compute)
+{
+    const struct device *device = reinterpret_cast<const struct device *>(compute);
+    if (device->where.is_cpu()) return 0;
+    uint64_t bytes = 0;
+    (void)guarded(nullptr, [&] {
+        c10::DeviceAllocator *allocator = c10::getDeviceAllocator(device->where.type());
+        allocator->emptyCache();
+        bytes = allocator->getMemoryInfo(device->where.index()).first;
+    });
+    return bytes;
+}
+
 static const char *numerics(const struct mr_compute *compute)
 {
     return reinterpret_cast<const struct device *>(compute)->numerics;
@@ -105,6 +119,7 @@ const struct mr_backend mr_torch_backend = {
     .kv_layout_sliding = "full-sliding-layer-head-token",
     .open = mr_torch::device_open,
     .close = mr_torch::device_close,
+    .free_bytes = mr_torch::free_bytes,
     .numerics = mr_torch::numerics,
     .vector_create = mr_torch::vector_create,
     .vector_destroy = mr_torch::vector_destroy,

@@ -16,13 +16,20 @@ enum mr_status kv_create(struct mr_compute *compute, struct mr_kv **out,
                          const struct mr_kv_spec *spec, struct mr_error *err)
 {
     *out = nullptr;
-    return guarded(err, [=] {
+    const double free = static_cast<double>(free_bytes(compute));
+    const enum mr_status status = guarded(err, [=] {
         struct device *device = device_of(compute);
         at::Tensor pool = at::zeros({spec->block_count, spec->layer_count, 2, spec->kv_head_count,
                                      MR_BLOCK_TOKENS, spec->head_dim},
                                     numbers(device));
         *out = new mr_kv{device, *spec, pool};
     });
+    if (status != MR_NOMEM || free == 0.0) return status;
+    const double wanted = static_cast<double>(kv_block_bytes(spec)) * spec->block_count;
+    return mr_fail(err, MR_NOMEM,
+                   "the KV pool takes %.2f GiB, but %.2f GiB of the device's memory are free; "
+                   "lower --kv-memory",
+                   wanted / 0x1p30, free / 0x1p30);
 }
 
 void kv_destroy(struct mr_kv *kv)

@@ -1,6 +1,8 @@
 #include "ops/torch/kernels.hpp"
 
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <c10/core/Event.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <cstring>
 #include <optional>
@@ -8,8 +10,8 @@
 namespace mr_torch
 {
 
-/* Floats of a host array that are read together, at most: 64 MiB. */
-constexpr int64_t chunk_floats = int64_t{16} << 20;
+/* Numbers of a weight that go to the device together, at most. */
+constexpr int64_t chunk_numbers = int64_t{16} << 20;
 
 static at::Tensor from_host(const struct device *device, const float *values, int64_t count)
 {
@@ -51,10 +53,22 @@ void rope_destroy(struct mr_rope *rope)
 
 /* ---- loading a linear layer ---- */
 
+/* An event after all that the device has been given so far; none on the CPU, which has done it. */
+static std::optional<c10::Event> record(const struct device *device)
+{
+    if (device->where.is_cpu()) return std::nullopt;
+    const c10::impl::VirtualGuardImpl guard(device->where.type());
+    c10::Event event(device->where.type());
+    event.record(guard.getStream(device->where));
+    return event;
+}
+
 struct rows_work {
     const struct mr_linear_spec *spec;
-    float *out;
-    uint32_t first; /* row of the weight that is row 0 of out */
+    void *out; /* [rows][in_size] numbers of `type` */
+    at::ScalarType type;
+    uint32_t first;                         /* row of the weight that is row 0 of out */
+    std::vector<std::vector<float>> floats; /* a row for each thread */
 };
 
 /* Row `row` of the weight as the layer keeps it: of a gated layer first all gates, then all ups. */
@@ -65,27 +79,50 @@ static uint32_t source_row(const struct mr_linear_spec *spec, uint32_t row)
     return row < half ? 2 * row : 2 * (row - half) + 1;
 }
 
-static void read_rows(void *context, size_t begin, size_t end)
+template <typename T> static void round_row(const std::vector<float> &row, void *out, size_t index)
 {
-    const struct rows_work *work = static_cast<const struct rows_work *>(context);
-    for (size_t i = begin; i < end; i++)
-        work->spec->source(work->spec->source_context,
-                           source_row(work->spec, work->first + static_cast<uint32_t>(i)),
-                           work->out + i * work->spec->in_size);
+    T *to = static_cast<T *>(out) + index * row.size();
+    for (size_t i = 0; i < row.size(); i++)
+        to[i] = static_cast<T>(row[i]);
 }
 
+static void read_rows(void *context, size_t begin, size_t end)
+{
+    struct rows_work *work = static_cast<struct rows_work *>(context);
+    std::vector<float> &row = work->floats[mr_parallel_thread_index()];
+    for (size_t i = begin; i < end; i++) {
+        work->spec->source(work->spec->source_context,
+                           source_row(work->spec, work->first + static_cast<uint32_t>(i)),
+                           row.data());
+        if (work->type == at::kFloat)
+            round_row<float>(row, work->out, i);
+        else if (work->type == at::kBFloat16)
+            round_row<at::BFloat16>(row, work->out, i);
+        else
+            round_row<at::Half>(row, work->out, i);
+    }
+}
+
+/* Rows are converted on the host; while the device copies one chunk, the host converts the next. */
 static at::Tensor read_weight(const struct device *device, const struct mr_linear_spec *spec)
 {
     const int64_t in = spec->in_size, out = spec->out_size;
-    const int64_t chunk = std::min(out, std::max<int64_t>(1, chunk_floats / in));
-    at::Tensor host = at::empty({chunk, in}, at::kFloat);
-    at::Tensor weight = at::empty({out, in}, numbers(device));
-    for (int64_t first = 0; first < out; first += chunk) {
+    const int64_t chunk = std::min(out, std::max<int64_t>(1, chunk_numbers / in));
+    const at::Tensor halves[2] = {staging(device, chunk * in, device->type),
+                                  staging(device, out > chunk ? chunk * in : 0, device->type)};
+    std::optional<c10::Event> copied[2];
+    const at::Tensor weight = at::empty({out, in}, numbers(device));
+    struct rows_work work = {spec, nullptr, device->type, 0, {}};
+    work.floats.resize(mr_parallel_thread_count(), std::vector<float>(spec->in_size));
+    for (int64_t first = 0, half = 0; first < out; first += chunk, half ^= 1) {
         const int64_t count = std::min(chunk, out - first);
-        struct rows_work work = {spec, host.mutable_data_ptr<float>(),
-                                 static_cast<uint32_t>(first)};
+        if (copied[half]) copied[half]->synchronize();
+        work.out = halves[half].mutable_data_ptr();
+        work.first = static_cast<uint32_t>(first);
         mr_parallel_for(static_cast<size_t>(count), 1, read_rows, &work);
-        weight.narrow(0, first, count).copy_(host.narrow(0, 0, count));
+        weight.narrow(0, first, count)
+            .copy_(halves[half].narrow(0, 0, count * in).view({count, in}), true);
+        copied[half] = record(device);
     }
     return weight;
 }

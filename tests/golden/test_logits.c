@@ -2,8 +2,12 @@
  * position, in steps of many shapes. Without arguments it tests the committed tiny models; with
  *     golden_test_logits MODEL EXPECTED.bin
  * it tests a model against the file that make_logits.py has written for it; with
- *     golden_test_logits torch
- * it tests the committed models on LibTorch's operators (ops/torch/torch_backend.h). */
+ *     golden_test_logits torch [DEVICE [DTYPE [KERNELS [MODEL EXPECTED]]]]
+ * it tests the committed models on LibTorch's operators (ops/torch/torch_backend.h): on the CPU, or
+ * on DEVICE in fp32 or bf16; KERNELS auto: with the CUDA kernels of this build, off: without. In
+ * bf16 logits are compared within BF16_TOLERANCE, without models that rounding sends to other
+ * experts, and continuations are not compared. */
+#include "ops/backends.h"
 #include "tests/golden/logits_fixture.h"
 
 #include <math.h>
@@ -33,6 +37,11 @@ static void continue_greedily(struct fixture *fixture, const struct prompt *prom
     }
 }
 
+/* On the CPU the largest difference of the committed models in bf16 is 0.14. */
+#define BF16_TOLERANCE 0.25f
+
+static enum mr_dtype dtype = MR_DTYPE_F32;
+
 static void compare_model(struct fixture *fixture, const char *name)
 {
     /* {rows of a step, rows of a sequence}: single positions, pieces, chunks, whole prompts */
@@ -43,7 +52,7 @@ static void compare_model(struct fixture *fixture, const char *name)
         for (size_t shape = 0; shape < sizeof(shapes) / sizeof(shapes[0]); shape++)
             if (shapes[shape][1] < prompt.token_count)
                 run_prompt(fixture, &prompt, shapes[shape][0], shapes[shape][1]);
-        continue_greedily(fixture, &prompt);
+        if (dtype == MR_DTYPE_F32) continue_greedily(fixture, &prompt);
     }
     assert_true(all_prompts_read(fixture));
     print_message("%s: %u positions, largest difference %g\n", name, fixture->positions,
@@ -57,9 +66,10 @@ static void the_model_equals_the_reference(void **state)
 {
     const struct golden_model *golden = *state;
     struct fixture fixture;
-    open_golden(&fixture, golden, MR_DTYPE_F32, false);
+    if (dtype != MR_DTYPE_F32 && golden->experts) return;
+    open_golden(&fixture, golden, dtype, false);
     compare_model(&fixture, golden->name);
-    if (!golden->gguf) return;
+    if (!golden->gguf || dtype != MR_DTYPE_F32) return;
     open_golden_gguf(&fixture, golden);
     compare_model(&fixture, "the same in GGUF");
 }
@@ -70,21 +80,34 @@ static void the_given_model_equals_the_reference(void **state)
 {
     struct fixture fixture;
     (void)state;
-    open_fixture(&fixture, given_model, given_expected, MR_DTYPE_F32, false, 0);
+    open_fixture(&fixture, given_model, given_expected, dtype, false, 0);
     compare_model(&fixture, given_model);
+}
+
+/* arguments: BACKEND [DEVICE [DTYPE [KERNELS]]] */
+static void select_backend(int argument_count, char **arguments)
+{
+    fixture_backend = arguments[0];
+    if (argument_count > 1) fixture_device = arguments[1];
+    if (argument_count > 2 && strcmp(arguments[2], "bf16") == 0) {
+        dtype = MR_DTYPE_BF16;
+        fixture_tolerance = BF16_TOLERANCE;
+    }
+    if (argument_count > 3 && strcmp(arguments[3], "off") != 0)
+        fixture_kernels = mr_backends_cuda_kernels();
 }
 
 int main(int argument_count, char **arguments)
 {
     const struct CMUnitTest given[] = {cmocka_unit_test(the_given_model_equals_the_reference)};
-    struct CMUnitTest *tests = calloc(golden_model_count, sizeof *tests);
-    if (argument_count == 3) {
-        given_model = arguments[1];
-        given_expected = arguments[2];
-        free(tests);
+    const bool on_torch = argument_count > 1 && strcmp(arguments[1], "torch") == 0;
+    if (on_torch) select_backend(argument_count - 1, arguments + 1);
+    if (argument_count == (on_torch ? 7 : 3)) {
+        given_model = arguments[argument_count - 2];
+        given_expected = arguments[argument_count - 1];
         return cmocka_run_group_tests(given, NULL, NULL);
     }
-    if (argument_count == 2) fixture_backend = arguments[1];
+    struct CMUnitTest *tests = calloc(golden_model_count, sizeof *tests);
     for (size_t i = 0; i < golden_model_count; i++)
         tests[i] = (struct CMUnitTest){.name = golden_models[i].name,
                                        .test_func = the_model_equals_the_reference,

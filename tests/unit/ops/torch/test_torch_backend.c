@@ -93,6 +93,46 @@ static void operations_agree_with_the_kernels(void **state)
     }
 }
 
+#define LARGE (6u << 20) /* two rows of so many numbers are loaded at once */
+
+/* Row r: r + 1 at number r. */
+static void read_large_row(void *context, uint32_t row, float *out)
+{
+    (void)context;
+    memset(out, 0, LARGE * sizeof *out);
+    out[row] = (float)(row + 1);
+}
+
+static void a_large_weight_is_loaded_in_parts(void **state)
+{
+    (void)state;
+    static const uint32_t token = 3, block = 0;
+    const struct mr_backend *b = &mr_torch_backend;
+    const struct mr_step_sequence one = {0, 1, 0, {&block, NULL}, {0, 0}};
+    struct mr_step_spec spec = {.rows_max = 1, .sequences_max = 1};
+    spec.widths[MR_RESIDUAL] = spec.widths[MR_NORMED] = LARGE;
+    spec.widths[MR_LOGITS] = 5;
+    const struct mr_linear_spec table = {
+        .out_size = 5, .in_size = LARGE, .source = read_large_row, .table = true};
+    struct mr_compute *compute;
+    struct mr_linear *linear;
+    struct mr_step *step;
+    assert_int_equal(b->open(&compute, cpu, MR_NUMBER_F16, NULL), MR_OK);
+    assert_int_equal(b->free_bytes(compute), 0);
+    assert_int_equal(b->linear_create(compute, &linear, &table, NULL), MR_OK);
+    assert_int_equal(b->step_create(compute, &step, &spec, NULL), MR_OK);
+    b->stage(step, &token, 1, &one, 1);
+    b->embed(step, linear, 1.0f);
+    b->norm(step, NULL, 1);
+    b->linear(step, linear, MR_NORMED, 1, MR_STORE, MR_LOGITS);
+    assert_int_equal(b->finish(step, 1, NULL), MR_OK);
+    for (uint32_t i = 0; i < 5; i++)
+        assert_true(b->logits(step, 0)[i] == (i == token ? 16.0f : 0.0f));
+    b->step_destroy(step);
+    b->linear_destroy(linear);
+    b->close(compute);
+}
+
 /* Blocks of 2 layers with 1 head of 16 numbers. */
 #define BLOCK_FLOATS ((size_t)2 * 2 * 16 * MR_BLOCK_TOKENS)
 
@@ -224,6 +264,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(operations_agree_with_the_kernels),
+        cmocka_unit_test(a_large_weight_is_loaded_in_parts),
         cmocka_unit_test(a_block_goes_out_and_in),
         cmocka_unit_test(values_after_a_copy_are_zero),
         cmocka_unit_test(an_exception_names_the_operation_and_ends_the_step),

@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+"""make gpu-bench: the speed of a card, as JSON. Exits 3 without a card; a figure below its bar does not fail it.
+
+    bench.py [--bundle FOLDER] [--folder FOLDER] [--json FILE]
+
+Parts: bandwidth of decode attention against a copy; the geometry of Llama-3-8B with random bf16 weights (written to
+--folder, 16 GB, unless a model is there): decode of 1, 64 and 256 sequences, prefill of 2,048 and 8,192 tokens, decode
+beside prompts, with our kernels and without; the engine (millrace bench --engine); transformers' generate_batch."""
+
+import argparse
+import json
+import pathlib
+import subprocess
+import tempfile
+import threading
+
+import card
+
+# name, what to read of the report, least or (with a minus) most
+BARS = [
+    ("decode 1, tokens/s", lambda r: r["kernels"]["decode"][0]["decode_tokens_per_s"], 200),
+    ("decode 64, tokens/s", lambda r: r["kernels"]["decode"][1]["decode_tokens_per_s"], 8000),
+    ("decode 256, tokens/s", lambda r: r["kernels"]["decode"][2]["decode_tokens_per_s"], 15000),
+    ("decode 64 / generate_batch", lambda r: r["kernels"]["decode"][1]["decode_tokens_per_s"] /
+     r["generate_batch"]["decode_tokens_per_s"], 2),
+    ("prefill 2,048, tokens/s", lambda r: r["kernels"]["prefill"][0]["tokens_per_s"], 30000),
+    ("prefill 8,192, tokens/s", lambda r: r["kernels"]["prefill"][1]["tokens_per_s"], 27000),
+    ("decode attention 64 x 4,096 / copy", lambda r: r["bandwidth"]["bandwidth"]["decode 64 x 4096"]["of_copy"], 0.75),
+    ("prefill beside 64 streams at P99 <= 25 ms / alone", lambda r: max(
+        [m["prefill_tokens_per_s"] for m in r["kernels"]["mixed"] if m["step_ms_p99"] <= 25], default=0) /
+     r["kernels"]["prefill"][1]["tokens_per_s"], 0.6),
+    ("time of sampling / step at 64", lambda r: r["kernels"]["decode"][1]["sample_ms"] /
+     r["kernels"]["decode"][1]["step_ms"], -0.05),
+    ("GPU busy", lambda r: r["kernels"]["gpu_busy"], 0.95),
+]
+
+
+class Busy:
+    """The share of samples in which nvidia-smi found the card at work, while a part runs."""
+
+    def __enter__(self):
+        self.process = subprocess.Popen(["nvidia-smi", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits",
+                                         "-lms", "500"], stdout=subprocess.PIPE, text=True)
+        self.samples = []
+        self.reader = threading.Thread(target=lambda: self.samples.extend(self.process.stdout), daemon=True)
+        self.reader.start()
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait()
+        self.reader.join()
+
+    def median(self):
+        found = sorted(int(line) for line in self.samples if line.strip().isdigit())
+        return found[len(found) // 2] / 100 if found else None
+
+
+def last_json(part):
+    """part: exit code, stdout, stderr of a program that prints one JSON value."""
+    code, out, err = part
+    try:
+        return json.loads(out[out.index("{"):]) if code == 0 else {"exit_code": code, "output": (out + err)[-2000:]}
+    except ValueError:
+        return {"exit_code": code, "output": (out + err)[-2000:]}
+
+
+def device(bundle, folder, kernels):
+    with Busy() as busy:
+        report = last_json(card.run(bundle, ["bench_device", str(folder), "--device", "cuda", "--cuda-kernels", kernels,
+                                             "--kv-mib", "60000", "--seconds", "4"]))
+    report["gpu_busy"] = busy.median()
+    return report
+
+
+def engine(bundle, folder):
+    with tempfile.TemporaryDirectory() as scratch:
+        output = pathlib.Path(scratch) / "engine.json"
+        code, out, err = card.run(bundle, ["millrace", "bench", "--engine", "--model", str(folder), "--device", "cuda",
+                                           "--dtype", "bf16", "--repetitions", "2", "--output", str(output)])
+        return json.loads(output.read_text()) if code == 0 else {"exit_code": code, "output": (out + err)[-2000:]}
+
+
+def judge(report):
+    """What each bar asks for and what was measured; None: a part is missing."""
+    rows = []
+    for name, read, bar in BARS:
+        try:
+            value = round(read(report), 3)
+        except (KeyError, IndexError, TypeError, ZeroDivisionError):
+            value = None
+        met = value is not None and (value >= bar if bar > 0 else value <= -bar)
+        rows.append({"bar": name, "asked": abs(bar), "measured": value, "met": met})
+    return rows
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--bundle")
+    parser.add_argument("--folder", type=pathlib.Path, default=pathlib.Path(tempfile.gettempdir()) / "millrace-random-8b")
+    parser.add_argument("--json", default="gpu-bench.json")
+    options = parser.parse_args()
+    card.require()
+    bundle, folder = card.bundle_of(options.bundle), options.folder.resolve()
+    target = pathlib.Path(options.json).resolve()
+    parts = {
+        "bandwidth": lambda: last_json(card.run_python(bundle, "cuda_kernels.py", "--bandwidth", "--library",
+                                                       bundle / "lib/libmr_cuda_kernels.so")),
+        "model": lambda: {"folder": str(folder)} if (folder / "model.safetensors").exists() else last_json(
+            card.run_python(bundle, "make_model.py", folder, bundle / "tests/golden/models/grouped_tied")),
+        "kernels": lambda: device(bundle, folder, "auto"),
+        "operators": lambda: device(bundle, folder, "off"),
+        "engine": lambda: engine(bundle, folder),
+        "generate_batch": lambda: last_json(card.run_python(bundle, "generate_batch.py", folder)),
+    }
+    report = {}
+    for name, part in parts.items():
+        try:
+            report[name] = part()
+        except subprocess.TimeoutExpired as late:
+            report[name] = {"output": str(late)}
+        report["bars"] = judge(report)
+        target.write_text(json.dumps(report, indent=1) + "\n")
+        print(f"{'FAILED' if 'output' in report[name] else 'ran'}  {name}", flush=True)
+    for row in report["bars"]:
+        print(f"{'met ' if row['met'] else '    '}  {row['bar']}: {row['measured']} (asked: {row['asked']})")
+
+
+main()
