@@ -1,17 +1,20 @@
 /* millrace top [HOST:PORT...]: a table of workers, refreshed until a signal, from their /metrics
  * pages; without an address the worker of this machine (the default of --http). --once prints one
  * table and ends; with --json each worker is an object. Rates and latencies are those of the last
- * interval. */
+ * interval. On a terminal keys sort the rows (worker/cli/top_order.h); plain ANSI is enough for
+ * that, so there is no ncurses. */
 #include "codec/wire/json_writer.h"
 #include "worker/base/clock.h"
 #include "worker/cli/cli.h"
 #include "worker/cli/cli_common.h"
+#include "worker/cli/top_order.h"
 #include "worker/client/scrape.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <termios.h>
 #include <unistd.h>
 
 #define ADDRESS_DEFAULT "127.0.0.1:9464"
@@ -134,16 +137,11 @@ static void print_json(const struct worker *worker)
     free(bytes);
 }
 
-static void print_text(const struct worker *worker)
+static void print_row(const char *name, const struct row *row)
 {
-    printf("%-21s", worker->address);
-    if (!worker->now) {
-        printf(" %s\n", worker->error);
-        return;
-    }
-    struct row row = row_of(worker);
+    printf("%-21s", name);
     for (size_t i = 0; i < COLUMNS; i++) {
-        double value = value_of(&row, &columns[i]);
+        double value = value_of(row, &columns[i]);
         if (isnan(value))
             printf(" %*s", columns[i].width, "-");
         else if (isinf(value))
@@ -154,21 +152,142 @@ static void print_text(const struct worker *worker)
     putchar('\n');
 }
 
-static void print_all(const struct mr_config *config, const struct worker *workers, size_t count)
+static void print_text(const struct worker *worker)
 {
-    if (!config->json) {
-        if (!config->once && isatty(STDOUT_FILENO)) fputs("\033[H\033[2J", stdout);
-        printf("%-21s", "WORKER");
-        for (size_t i = 0; i < COLUMNS; i++)
-            printf(" %*s", columns[i].width, columns[i].name);
-        putchar('\n');
+    if (!worker->now) {
+        printf("%-21s %s\n", worker->address, worker->error);
+        return;
     }
+    struct row row = row_of(worker);
+    print_row(worker->address, &row);
+}
+
+/* The sums of the columns that can be added up. */
+static void print_fleet(const struct worker *workers, size_t count)
+{
+    struct row sum = {.kv = NAN, .cache_hits = NAN, .first_token = NAN, .gap = NAN, .redis = NAN};
+    for (size_t i = 0; i < count; i++) {
+        if (!workers[i].now) continue;
+        struct row row = row_of(&workers[i]);
+        sum.ready += row.ready;
+        sum.running += row.running;
+        sum.waiting += row.waiting;
+        sum.parked += row.parked;
+        sum.lag += row.lag;
+        /* a worker that has only just answered has no rates yet */
+        sum.finished += isnan(row.finished) ? 0 : row.finished;
+        sum.prompt_tokens += isnan(row.prompt_tokens) ? 0 : row.prompt_tokens;
+        sum.output_tokens += isnan(row.output_tokens) ? 0 : row.output_tokens;
+    }
+    print_row("all", &sum);
+}
+
+static void print_partitions(const struct worker *workers, size_t count)
+{
+    struct mr_scrape_series series;
+    printf("\nLAG by partition\n");
+    for (size_t i = 0; i < count; i++) {
+        const char *at = workers[i].now;
+        while (mr_scrape_next(&at, "millrace_consumer_lag", &series))
+            printf("%-21s %10.0f  %.*s\n", workers[i].address, series.value,
+                   (int)series.labels_length, series.labels);
+    }
+}
+
+/* The values of the rows in the column that they are sorted by, and the order. */
+static void sort_rows(const struct mr_top_order *order, const struct worker *workers, size_t count,
+                      size_t *sequence)
+{
+    double values[WORKERS_MAX];
+    for (size_t i = 0; i < count; i++) {
+        struct row row = {0};
+        if (workers[i].now) row = row_of(&workers[i]);
+        values[i] = workers[i].now ? value_of(&row, &columns[order->column]) : (double)NAN;
+    }
+    mr_top_order_sort(order, values, count, sequence);
+}
+
+static void print_screen(const struct mr_top_order *order, bool live, const struct worker *workers,
+                         size_t count)
+{
+    size_t sequence[WORKERS_MAX];
+    if (live) fputs("\033[H\033[2J", stdout);
+    printf("%-21s", "WORKER");
+    for (size_t i = 0; i < COLUMNS; i++) {
+        bool marked = live && order->sorted && order->column == i;
+        printf("%s %*s%s", marked ? "\033[7m" : "", columns[i].width, columns[i].name,
+               marked ? "\033[0m" : "");
+    }
+    putchar('\n');
+    sort_rows(order, workers, count, sequence);
     for (size_t i = 0; i < count; i++)
-        if (config->json)
+        print_text(&workers[sequence[i]]);
+    if (count > 1) print_fleet(workers, count);
+    if (order->partitions) print_partitions(workers, count);
+    if (live) printf("\n< > sort  r reverse  o given order  p partitions  q quit\n");
+}
+
+static void print_all(const struct mr_config *config, const struct mr_top_order *order, bool live,
+                      const struct worker *workers, size_t count)
+{
+    if (config->json)
+        for (size_t i = 0; i < count; i++)
             print_json(&workers[i]);
-        else
-            print_text(&workers[i]);
+    else
+        print_screen(order, live, workers, count);
     fflush(stdout);
+}
+
+/* ---- the terminal ---- */
+
+/* Keys without Enter and without an echo. False: the terminal stays as it is. */
+static bool open_keys(struct termios *usual)
+{
+    if (!isatty(STDIN_FILENO) || tcgetattr(STDIN_FILENO, usual) != 0) return false;
+    struct termios raw = *usual;
+    raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+    raw.c_cc[VMIN] = raw.c_cc[VTIME] = 0;
+    return tcsetattr(STDIN_FILENO, TCSANOW, &raw) == 0;
+}
+
+/* Waits for the next refresh and takes keys meanwhile, each of which shows the rows anew. False:
+ * the user or a signal ends it. */
+static bool wait_keys(struct mr_cli_signals *signals, const struct mr_config *config,
+                      struct mr_top_order *order, const struct worker *workers, size_t count)
+{
+    uint64_t until_ns = mr_clock_ns() + config->interval_ns, now_ns;
+    while (!order->quit && (now_ns = mr_clock_ns()) < until_ns) {
+        char key;
+        if (mr_cli_signals_wait(signals, STDIN_FILENO, (int)mr_clock_left_ms(now_ns, until_ns)))
+            return false;
+        while (!order->quit && read(STDIN_FILENO, &key, 1) == 1)
+            if (mr_top_order_key(order, COLUMNS, key))
+                print_all(config, order, true, workers, count);
+    }
+    return !order->quit;
+}
+
+/* Shows the workers until it ends; true if any answered the last time. */
+static bool show(const struct mr_config *config, struct mr_cli_signals *signals,
+                 struct worker *workers, size_t count)
+{
+    struct mr_top_order order = {.sorted = false};
+    struct termios usual;
+    bool live = !config->once && !config->json && isatty(STDOUT_FILENO), answers = false;
+    bool keys = live && open_keys(&usual);
+    for (unsigned round = 0; !config->once || round < 2; round++) {
+        int pause_ms = round > 0 ? (int)(config->interval_ns / 1000000) : 0;
+        if (keys && round > 0 && !wait_keys(signals, config, &order, workers, count)) break;
+        if (mr_cli_signals_wait(signals, -1, keys ? 0 : pause_ms)) break;
+        answers = false;
+        for (size_t i = 0; i < count; i++) {
+            fetch(&workers[i]);
+            answers |= workers[i].now != NULL;
+        }
+        if (!config->once || round == 1) print_all(config, &order, live, workers, count);
+    }
+    if (keys) tcsetattr(STDIN_FILENO, TCSANOW, &usual);
+    return answers;
 }
 
 int mr_cli_top(const struct mr_config *config, struct mr_log *log)
@@ -176,7 +295,7 @@ int mr_cli_top(const struct mr_config *config, struct mr_log *log)
     (void)log;
     struct mr_cli_signals signals;
     struct mr_error err = {0};
-    size_t count = config->argument_count > 0 ? config->argument_count : 1, answers = 0;
+    size_t count = config->argument_count > 0 ? config->argument_count : 1;
     if (count > WORKERS_MAX) {
         mr_fail(&err, MR_BAD_CONFIG, "top shows at most %zu workers", WORKERS_MAX);
         return mr_cli_fail(&err);
@@ -186,19 +305,12 @@ int mr_cli_top(const struct mr_config *config, struct mr_log *log)
     mr_cli_signals_open(&signals);
     for (size_t i = 0; i < count; i++)
         workers[i].address = config->argument_count > 0 ? config->arguments[i] : ADDRESS_DEFAULT;
-    for (unsigned round = 0; !config->once || round < 2; round++) {
-        int pause_ms = round > 0 ? (int)(config->interval_ns / 1000000) : 0;
-        if (mr_cli_signals_wait(&signals, -1, pause_ms)) break;
-        for (size_t i = 0; i < count; i++)
-            fetch(&workers[i]);
-        if (!config->once || round == 1) print_all(config, workers, count);
-    }
+    bool answers = show(config, &signals, workers, count);
     for (size_t i = 0; i < count; i++) {
-        answers += workers[i].now != NULL;
         free(workers[i].before);
         free(workers[i].now);
     }
     free(workers);
     mr_cli_signals_close(&signals);
-    return answers > 0 ? MR_EXIT_DONE : MR_EXIT_UNREACHABLE;
+    return answers ? MR_EXIT_DONE : MR_EXIT_UNREACHABLE;
 }

@@ -134,6 +134,17 @@ double mr_scrape_sum(const char *page, const char *name, const char *labels)
     return sum;
 }
 
+bool mr_scrape_next(const char **at, const char *name, struct mr_scrape_series *series)
+{
+    const char *found = *at ? next_series(*at, name, &series->value) : NULL;
+    *at = found ? next_line(found) : NULL;
+    if (!found) return false;
+    const char *open = found + strlen(name), *close = *open == '{' ? strstr(open, "} ") : NULL;
+    series->labels = close ? open + 1 : open;
+    series->labels_length = close ? (size_t)(close - open - 1) : 0;
+    return true;
+}
+
 /* The buckets of a histogram by their upper bounds, increasing; counts are cumulative. */
 struct buckets {
     double bounds[BUCKETS_MAX], counts[BUCKETS_MAX];

@@ -7,6 +7,7 @@
 
 #include "codec/status.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,6 +21,14 @@ enum mr_status mr_scrape_page(const char *address, uint32_t timeout_ms, char **b
 /* The sum of a metric's values over all its series whose labels contain `labels`, such as
  * "state=\"held\""; "": every series. 0 if there is none. */
 double mr_scrape_sum(const char *page, const char *name, const char *labels);
+/* One series of a metric. */
+struct mr_scrape_series {
+    const char *labels; /* what is between { and }; "" has length 0; borrowed from the page */
+    size_t labels_length;
+    double value;
+};
+/* The next series of the metric after `*at`, which begins as the page; false: no more. */
+bool mr_scrape_next(const char **at, const char *name, struct mr_scrape_series *series);
 /* The quantile q (0 to 1) of a histogram, over all its series together; the upper bound of the
  * bucket in which it lies. before: an earlier page, whose counts are subtracted; NULL: none. NaN:
  * no value was counted. */

@@ -35,6 +35,23 @@ static void series_are_summed_by_name_and_labels(void **state)
     assert_true(mr_scrape_sum(page, "none", "") == 0);
 }
 
+static void series_are_walked_through_one_by_one(void **state)
+{
+    (void)state;
+    struct mr_scrape_series series;
+    const char *at = page;
+    assert_true(mr_scrape_next(&at, "a_total", &series));
+    assert_int_equal(series.labels_length, strlen("x=\"1\",y=\"2\""));
+    assert_memory_equal(series.labels, "x=\"1\",y=\"2\"", series.labels_length);
+    assert_true(series.value == 3);
+    assert_true(mr_scrape_next(&at, "a_total", &series) && series.value == 4.5);
+    assert_false(mr_scrape_next(&at, "a_total", &series));
+    assert_false(mr_scrape_next(&at, "a_total", &series));
+    at = page;
+    assert_true(mr_scrape_next(&at, "b", &series));
+    assert_true(series.labels_length == 0 && series.value == 7);
+}
+
 static void quantiles_are_over_all_series_and_since_the_page_before(void **state)
 {
     (void)state;
@@ -89,6 +106,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(series_are_summed_by_name_and_labels),
+        cmocka_unit_test(series_are_walked_through_one_by_one),
         cmocka_unit_test(quantiles_are_over_all_series_and_since_the_page_before),
         cmocka_unit_test(a_page_is_fetched_whole),
     };
