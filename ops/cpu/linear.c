@@ -302,7 +302,9 @@ struct sums {
     uint32_t row, rows, panel, panels;
 };
 
-static void multiply_quantized(const struct mr_cpu_linear_cut *run, const struct sums *sums)
+/* Panels before panel_end are prefetched. */
+static void multiply_quantized(const struct mr_cpu_linear_cut *run, const struct sums *sums,
+                               uint32_t panel_end)
 {
     const struct mr_cpu_linear *linear = run->linear;
     const size_t x_stride = mr_cpu_linear_x_bytes(linear);
@@ -321,13 +323,13 @@ static void multiply_quantized(const struct mr_cpu_linear_cut *run, const struct
             .c_stride = sums->c_stride,
             .rows = sums->rows,
             .panels = panels,
+            .panels_ahead = (panel_end < band->end ? panel_end : band->end) - panel,
             .group_count = mr_quant_group_count(linear->in_size)};
         linear->ops->quant->tile(&tile);
         panel += panels;
     }
 }
 
-/* Panels before panel_end are prefetched. */
 static void multiply(const struct mr_cpu_linear_cut *run, const struct sums *sums,
                      uint32_t panel_end)
 {
@@ -363,7 +365,7 @@ static void run_tile(const struct mr_cpu_linear_cut *run, uint32_t row, uint32_t
     const struct sums sums = {memory, panels * MR_PANEL_COLUMNS, row, rows, panel, panels};
     MR_ASSERT(rows * sums.c_stride <= SUMS_FLOATS);
     if (linear->band_count > 0)
-        multiply_quantized(run, &sums);
+        multiply_quantized(run, &sums, panel_end);
     else
         multiply(run, &sums, panel_end);
     const struct mr_cpu_finish finish = {

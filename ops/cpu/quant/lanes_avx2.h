@@ -21,6 +21,11 @@ static inline bytes bytes_load(const unsigned char *p)
     return (bytes){_mm256_loadu_si256((const __m256i *)(const void *)p),
                    _mm256_loadu_si256((const __m256i *)(const void *)(p + 32))};
 }
+static inline void bytes_store(unsigned char *p, bytes a)
+{
+    _mm256_storeu_si256((__m256i *)(void *)p, a.a);
+    _mm256_storeu_si256((__m256i *)(void *)(p + 32), a.b);
+}
 static inline void bytes_prefetch(const void *p)
 {
     _mm_prefetch(p, _MM_HINT_T0);
@@ -58,10 +63,10 @@ static inline bytes bytes_look_up(bytes codes, const void *values)
     return (bytes){_mm256_shuffle_epi8(table, codes.a), _mm256_shuffle_epi8(table, codes.b)};
 }
 /* Codes with an offset of 128 are made signed (ints_dot): their sums need no correction. */
-static inline ints ints_start(int32_t minus, const uint32_t bits, const uint32_t shift)
+static inline ints ints_start(int32_t minus, const uint32_t shift)
 {
-    (void)bits;
-    const __m256i start = shift == 7 ? _mm256_setzero_si256() : _mm256_set1_epi32(minus);
+    const __m256i start = shift == 7 ? _mm256_setzero_si256()
+                                     : _mm256_slli_epi32(_mm256_set1_epi32(minus), (int)shift);
     return (ints){start, start};
 }
 static inline __m256i dot_half(__m256i sum, __m256i codes, __m256i x, const uint32_t shift)
@@ -74,11 +79,9 @@ static inline __m256i dot_half(__m256i sum, __m256i codes, __m256i x, const uint
     const __m256i pairs = _mm256_maddubs_epi16(codes, x);
     return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
 }
-static inline ints ints_dot(ints sum, bytes codes, const void *x, const uint32_t bits,
-                            const uint32_t shift)
+static inline ints ints_dot(ints sum, bytes codes, const void *x, const uint32_t shift)
 {
     int32_t word;
-    (void)bits;
     memcpy(&word, x, sizeof word);
     const __m256i words = _mm256_set1_epi32(word);
     return (ints){dot_half(sum.a, codes.a, words, shift), dot_half(sum.b, codes.b, words, shift)};
@@ -103,10 +106,9 @@ static inline floats floats_set(float x)
 {
     return (floats){_mm256_set1_ps(x), _mm256_set1_ps(x)};
 }
-static inline floats floats_load(const unsigned char *p)
+static inline floats floats_load(const void *p)
 {
-    return (floats){_mm256_loadu_ps((const float *)(const void *)p),
-                    _mm256_loadu_ps((const float *)(const void *)(p + 32))};
+    return (floats){_mm256_loadu_ps(p), _mm256_loadu_ps((const float *)p + 8)};
 }
 static inline void floats_store(float *p, floats x)
 {
@@ -132,6 +134,10 @@ static inline floats floats_sub(floats x, floats y)
 static inline floats floats_mul(floats x, floats y)
 {
     return (floats){_mm256_mul_ps(x.a, y.a), _mm256_mul_ps(x.b, y.b)};
+}
+static inline floats floats_fma(floats x, floats y, floats z)
+{
+    return (floats){_mm256_fmadd_ps(x.a, y.a, z.a), _mm256_fmadd_ps(x.b, y.b, z.b)};
 }
 static inline __m128i load_half(const void *p)
 {

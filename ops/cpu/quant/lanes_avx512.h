@@ -16,6 +16,10 @@ static inline bytes bytes_load(const void *p)
 {
     return _mm512_loadu_si512(p);
 }
+static inline void bytes_store(unsigned char *p, bytes a)
+{
+    _mm512_storeu_si512(p, a);
+}
 static inline void bytes_prefetch(const void *p)
 {
     _mm_prefetch(p, _MM_HINT_T0);
@@ -44,17 +48,13 @@ static inline bytes bytes_look_up(bytes codes, const void *values)
     const __m512i table = _mm512_broadcast_i32x4(_mm_loadu_si128(values));
     return _mm512_shuffle_epi8(table, codes);
 }
-static inline ints ints_start(int32_t minus, const uint32_t bits, const uint32_t shift)
+static inline ints ints_start(int32_t minus, const uint32_t shift)
 {
-    (void)bits;
-    (void)shift;
-    return _mm512_set1_epi32(minus);
+    return _mm512_slli_epi32(_mm512_set1_epi32(minus), shift);
 }
-static inline ints ints_dot(ints sum, bytes codes, const void *x, const uint32_t bits,
-                            const uint32_t shift)
+static inline ints ints_dot(ints sum, bytes codes, const void *x, const uint32_t shift)
 {
     int32_t word;
-    (void)bits;
     (void)shift;
     memcpy(&word, x, sizeof word);
     return _mm512_dpbusd_epi32(sum, codes, _mm512_set1_epi32(word));
@@ -96,6 +96,10 @@ static inline floats floats_sub(floats a, floats b)
 static inline floats floats_mul(floats a, floats b)
 {
     return _mm512_mul_ps(a, b);
+}
+static inline floats floats_fma(floats a, floats b, floats c)
+{
+    return _mm512_fmadd_ps(a, b, c);
 }
 static inline floats floats_halves(const void *p)
 {

@@ -32,6 +32,10 @@ static inline bytes bytes_load(const unsigned char *p)
     memcpy(out.at, p, sizeof out.at);
     return out;
 }
+static inline void bytes_store(unsigned char *p, bytes a)
+{
+    memcpy(p, a.at, sizeof a.at);
+}
 static inline void bytes_prefetch(const void *p)
 {
     __builtin_prefetch(p);
@@ -57,16 +61,13 @@ static inline bytes bytes_look_up(bytes codes, const void *values)
 {
     EACH(bytes, 64, ((const unsigned char *)values)[codes.at[i]]);
 }
-static inline ints ints_start(int32_t minus, uint32_t bits, uint32_t shift)
+static inline ints ints_start(int32_t minus, uint32_t shift)
 {
-    (void)bits;
-    (void)shift;
-    EACH(ints, 16, minus);
+    EACH(ints, 16, minus * (1 << shift));
 }
-static inline ints ints_dot(ints sum, bytes codes, const void *x, uint32_t bits, uint32_t shift)
+static inline ints ints_dot(ints sum, bytes codes, const void *x, uint32_t shift)
 {
     signed char by[4];
-    (void)bits;
     (void)shift;
     memcpy(by, x, sizeof by);
     EACH(ints, 16,
@@ -116,6 +117,11 @@ static inline floats floats_sub(floats a, floats b)
 static inline floats floats_mul(floats a, floats b)
 {
     EACH(floats, 16, a.at[i] * b.at[i]);
+}
+/* a * b + c, rounded once, as the instruction does. */
+static inline floats floats_fma(floats a, floats b, floats c)
+{
+    EACH(floats, 16, fmaf(a.at[i], b.at[i], c.at[i]));
 }
 static inline floats floats_halves(const void *p)
 {

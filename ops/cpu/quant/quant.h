@@ -14,9 +14,10 @@
  *          of its bytes and inputs 16+4i..16+4i+3 in the high halves. The fifth bit, or the fifth
  *          and sixth, of all codes of a group follow in one or two more lines. A panel has the
  *          lines of all groups, then the scales of all groups, then those of blocks of 256.
- * Order:   the groups of an output are added from first to last in one float, a product and a sum
- *          rounded separately. So all instruction sets give the same bits, and a row's outputs do
- *          not depend on the other rows.
+ * Order:   the groups of an output are added from first to last in one float. A group's integers
+ *          are multiplied by the row's scale, then by the weights'; a product that is added to
+ *          something is rounded once, with the sum (fused). So all instruction sets give the same
+ *          bits, and a row's outputs do not depend on the other rows.
  * Threads: any; all functions are pure. Memory: none allocated. Errors: none. */
 #ifndef MR_OPS_CPU_QUANT_QUANT_H
 #define MR_OPS_CPU_QUANT_QUANT_H
@@ -57,7 +58,7 @@ struct mr_quant_group {
      * finite. */
     float scale[2];
     float scaled_sum; /* of the numbers of both halves, as quantized */
-    int16_t minus[2]; /* minus the sum of the bytes of each half */
+    int32_t minus[2]; /* minus the sum of the bytes of each half */
 };
 /* Groups of a row of in_size numbers; the last is filled up with zeros. */
 static inline uint32_t mr_quant_group_count(uint32_t in_size)
@@ -80,6 +81,7 @@ struct mr_quant_tile {
     float *c;
     size_t c_stride; /* floats from row to row */
     uint32_t rows, panels, group_count;
+    uint32_t panels_ahead; /* panels from b on that may be prefetched for the caller; 0: none */
 };
 
 /* The functions of one instruction set. */

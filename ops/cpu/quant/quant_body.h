@@ -1,6 +1,7 @@
 /* quant_body - the functions of struct mr_quant_ops, in the vectors that the including file
  * defines: bytes  64 unsigned bytes, a line of a panel       ints  16 int32       floats  16 floats
- * and TILE_ROWS, TILE_ROWS_2, TILE_ROWS_4: the most rows of a tile of one, two and four panels.
+ * and TILE_ROWS, TILE_ROWS_2, TILE_ROWS_4: the most rows of a tile of one, two and four panels;
+ * TILES_UNPACKED: so many tiles, or more, have panels of 5 or 6 bits unpacked for them.
  *
  * A tile keeps its outputs in registers while it goes through the groups. In a group the sums of
  * integers start at minus the offset times the sum of the row's bytes, so that codes need not be
@@ -12,7 +13,7 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-#define PREFETCH_BYTES 1024u
+#define PREFETCH_BYTES 4096u
 
 /* ---- quantizing rows ---- */
 
@@ -38,7 +39,7 @@ static void quant_row(const void *x, uint32_t in_size, bool bf16, unsigned char 
         const uint32_t left = in_size > i * 16 ? in_size - i * 16 : 0, half = i % 2;
         const floats part = floats_of(x, (size_t)i * 16, left < 16 ? left : 16, bf16);
         const int32_t sum = quant_half(part, &group->scale[half], out);
-        group->minus[half] = (int16_t)-sum;
+        group->minus[half] = -sum;
         if (half == 0) continue;
         group->scaled_sum =
             group->scale[0] * (float)-group->minus[0] + group->scale[1] * (float)sum;
@@ -47,6 +48,15 @@ static void quant_row(const void *x, uint32_t in_size, bool bf16, unsigned char 
 }
 
 /* ---- the product ---- */
+
+/* Groups of two panels that are unpacked at a time for many rows: 10 KB, in the L1 cache. */
+#define READY_GROUPS MR_QUANT_GROUPS_EACH
+
+/* Codes as bytes and scales as floats of some groups of two panels. */
+struct quant_ready {
+    _Alignas(64) unsigned char lines[2][READY_GROUPS][8 * MR_QUANT_LINE];
+    float factors[2][READY_GROUPS][2][MR_QUANT_COLUMNS];
+};
 
 /* Returns word j of a group as unsigned bytes: inputs 4j..4j+3 of each column. */
 INLINE bytes quant_codes(const struct mr_quant_shape shape, const unsigned char *lines,
@@ -89,7 +99,8 @@ INLINE struct quant_factors quant_factors(const struct mr_quant_shape shape,
         break;
     case MR_SCALES_BLOCK_LOW:
         f.scale = floats_mul(floats_halves(blocks), floats_unsigned(scales));
-        f.other = floats_mul(floats_halves(blocks + 32), floats_unsigned(scales + 16));
+        f.other = floats_sub(f.other,
+                             floats_mul(floats_halves(blocks + 32), floats_unsigned(scales + 16)));
         break;
     case MR_SCALES_BLOCK_EACH:
         f.scale = floats_mul(floats_halves(blocks), floats_signed(scales));
@@ -106,8 +117,15 @@ INLINE struct quant_factors quant_factors(const struct mr_quant_shape shape,
 struct quant_place {
     const unsigned char *x, *groups; /* of the first row */
     size_t x_stride;
-    const unsigned char *lines; /* of the first panel */
+    const unsigned char *lines; /* of the first panel, and from there to the next panel */
+    size_t lines_stride;
+    const unsigned char *scales, *blocks; /* of the group in the first panel */
     size_t panel_bytes;
+    const float *factors; /* instead, with unpacked panels: [panel][READY_GROUPS][2][16] */
+    float *c;
+    const unsigned char *ahead; /* what is prefetched, and how much of it in a group */
+    size_t ahead_step;
+    uint32_t first, end; /* groups to multiply; c has the sums of those before `first` */
 };
 
 INLINE const struct mr_quant_group *quant_group(const struct quant_place *at, uint32_t row)
@@ -120,17 +138,20 @@ struct quant_size {
     uint32_t rows, panels;
 };
 
-/* Adds the first or the second 16 inputs of a group to the outputs. */
-INLINE void quant_add(const struct mr_quant_shape shape, const struct quant_place *at,
-                      const struct quant_size size, const uint32_t half, const floats scale[4],
-                      floats sum[TILE_ROWS][4])
+/* The scaled integers of a tile, or its outputs. */
+typedef floats quant_outputs[TILE_ROWS][4];
+
+/* Multiplies the first or the second 16 inputs of a group: the sums of integers, each times its
+ * row's scale, are put into `out` or added to it. */
+INLINE void quant_dots(const struct mr_quant_shape shape, const struct quant_place *at,
+                       const struct quant_size size, const uint32_t half, const bool add,
+                       quant_outputs out)
 {
     ints whole[TILE_ROWS][4];
 #pragma GCC unroll 16
     for (uint32_t r = 0; r < size.rows; r++) {
-        const struct mr_quant_group *group = quant_group(at, r);
-        const ints start = ints_start(shape.shift > 0 ? group->minus[half] * (1 << shape.shift) : 0,
-                                      shape.bits, shape.shift);
+        const ints start =
+            ints_start(shape.shift > 0 ? quant_group(at, r)->minus[half] : 0, shape.shift);
 #pragma GCC unroll 16
         for (uint32_t p = 0; p < size.panels; p++)
             whole[r][p] = start;
@@ -139,100 +160,151 @@ INLINE void quant_add(const struct mr_quant_shape shape, const struct quant_plac
     for (uint32_t j = half * 4; j < half * 4 + 4; j++)
 #pragma GCC unroll 16
         for (uint32_t p = 0; p < size.panels; p++) {
-            const unsigned char *lines = at->lines + p * at->panel_bytes;
-            if (j < 4 || shape.bits == 8)
-                bytes_prefetch(lines + j * MR_QUANT_LINE + PREFETCH_BYTES);
-            const bytes codes = quant_codes(shape, lines, j);
+            const bytes codes = quant_codes(shape, at->lines + p * at->lines_stride, j);
 #pragma GCC unroll 16
             for (uint32_t r = 0; r < size.rows; r++)
-                whole[r][p] = ints_dot(whole[r][p], codes, at->x + r * at->x_stride + j * 4u,
-                                       shape.bits, shape.shift);
+                whole[r][p] =
+                    ints_dot(whole[r][p], codes, at->x + r * at->x_stride + j * 4u, shape.shift);
         }
 #pragma GCC unroll 16
     for (uint32_t r = 0; r < size.rows; r++) {
         const floats by = floats_set(quant_group(at, r)->scale[half]);
 #pragma GCC unroll 16
         for (uint32_t p = 0; p < size.panels; p++) {
-            floats product = floats_from(whole[r][p]);
-            if (shape.scales != MR_SCALES_COLUMN) product = floats_mul(product, scale[p]);
-            sum[r][p] = floats_add(sum[r][p], floats_mul(product, by));
+            const floats sum = floats_from(whole[r][p]);
+            out[r][p] = add ? floats_fma(sum, by, out[r][p]) : floats_mul(sum, by);
         }
     }
 }
 
-/* Adds the minimums of a group times the sum of the row's numbers. */
-INLINE void quant_lower(const struct mr_quant_shape shape, const struct quant_place *at,
-                        const struct quant_size size, const floats low[4], floats sum[TILE_ROWS][4])
+/* Adds to the outputs of a tile: scaled integers times the weights' scales. */
+INLINE void quant_scale(const struct quant_size size, const quant_outputs scaled,
+                        const floats scale[4], quant_outputs sum)
+{
+#pragma GCC unroll 16
+    for (uint32_t r = 0; r < size.rows; r++)
+#pragma GCC unroll 16
+        for (uint32_t p = 0; p < size.panels; p++)
+            sum[r][p] = floats_fma(scaled[r][p], scale[p], sum[r][p]);
+}
+
+/* Adds what is added to the weights of a group, times the sum of the row's numbers. */
+INLINE void quant_lower(const struct quant_place *at, const struct quant_size size,
+                        const floats low[4], quant_outputs sum)
 {
 #pragma GCC unroll 16
     for (uint32_t r = 0; r < size.rows; r++) {
         const floats by = floats_set(quant_group(at, r)->scaled_sum);
 #pragma GCC unroll 16
-        for (uint32_t p = 0; p < size.panels; p++) {
-            const floats product = floats_mul(low[p], by);
-            sum[r][p] = shape.scales == MR_SCALES_HALF_LOW ? floats_add(sum[r][p], product)
-                                                           : floats_sub(sum[r][p], product);
-        }
+        for (uint32_t p = 0; p < size.panels; p++)
+            sum[r][p] = floats_fma(low[p], by, sum[r][p]);
     }
 }
 
-/* Computes one register tile. shape, rows and panels are constants wherever it is inlined. */
-INLINE void quant_sums(const struct mr_quant_tile *tile, const struct mr_quant_shape shape,
-                       uint32_t row, uint32_t panel, const uint32_t rows, const uint32_t panels)
+/* Adds one group to the outputs. */
+INLINE void quant_add(const struct mr_quant_shape shape, const struct quant_place *at,
+                      const struct quant_size size, const struct quant_factors f[4],
+                      quant_outputs sum)
 {
-    const struct mr_quant_parts parts = mr_quant_parts_of(&shape, tile->group_count);
-    const unsigned char *b = tile->b + panel * tile->panel_bytes;
-    struct quant_place at = {.x = tile->x + row * tile->x_stride,
-                             .x_stride = tile->x_stride,
-                             .lines = b,
-                             .panel_bytes = tile->panel_bytes};
-    const struct quant_size size = {rows, panels};
-    at.groups = at.x + (size_t)tile->group_count * MR_QUANT_GROUP;
-    floats sum[TILE_ROWS][4];
+    quant_outputs scaled;
+    floats scale[4], other[4];
 #pragma GCC unroll 16
-    for (uint32_t r = 0; r < rows; r++)
-#pragma GCC unroll 16
-        for (uint32_t p = 0; p < panels; p++)
-            sum[r][p] = floats_set(0.0f);
-    for (uint32_t g = 0; g < tile->group_count; g++) {
-        floats scale[4], other[4];
-#pragma GCC unroll 16
-        for (uint32_t p = 0; p < panels; p++) {
-            const unsigned char *from = b + p * tile->panel_bytes;
-            const struct quant_factors f = quant_factors(
-                shape, from + parts.scales + (size_t)g * shape.group_bytes,
-                from + parts.blocks + (size_t)(g / MR_QUANT_GROUPS_EACH) * shape.block_bytes);
-            scale[p] = f.scale;
-            other[p] = f.other;
-        }
-        quant_add(shape, &at, size, 0, scale, sum);
-        quant_add(shape, &at, size, 1, shape.scales == MR_SCALES_BLOCK_16 ? other : scale, sum);
-        if (shape.scales == MR_SCALES_HALF_LOW || shape.scales == MR_SCALES_BLOCK_LOW)
-            quant_lower(shape, &at, size, other, sum);
-        at.x += MR_QUANT_GROUP;
-        at.groups += sizeof(struct mr_quant_group);
-        at.lines += mr_quant_group_lines(&shape);
+    for (uint32_t p = 0; p < size.panels; p++) {
+        scale[p] = f[p].scale;
+        other[p] = f[p].other;
     }
-    float *c = tile->c + row * tile->c_stride + panel * MR_QUANT_COLUMNS;
+    if (shape.scales == MR_SCALES_COLUMN) {
+        quant_dots(shape, at, size, 0, true, sum);
+        quant_dots(shape, at, size, 1, true, sum);
+        return;
+    }
+    quant_dots(shape, at, size, 0, false, scaled);
+    if (shape.scales == MR_SCALES_BLOCK_16) {
+        quant_scale(size, scaled, scale, sum);
+        quant_dots(shape, at, size, 1, false, scaled);
+        quant_scale(size, scaled, other, sum);
+        return;
+    }
+    quant_dots(shape, at, size, 1, true, scaled);
+    quant_scale(size, scaled, scale, sum);
+    if (shape.scales == MR_SCALES_HALF_LOW || shape.scales == MR_SCALES_BLOCK_LOW)
+        quant_lower(at, size, other, sum);
+}
+
+INLINE void quant_prefetch(const struct quant_place *at, const struct quant_size size)
+{
 #pragma GCC unroll 16
-    for (uint32_t r = 0; r < rows; r++)
+    for (uint32_t p = 0; p < size.panels; p++)
+        for (size_t i = 0; i < at->ahead_step; i += MR_QUANT_LINE)
+            bytes_prefetch(at->ahead + p * at->panel_bytes + i);
+}
+
+/* The factors of the group that a tile is at. */
+INLINE struct quant_factors quant_factors_at(const struct mr_quant_shape shape,
+                                             const struct quant_place *at, uint32_t p,
+                                             const bool ready)
+{
+    if (!ready)
+        return quant_factors(shape, at->scales + p * at->panel_bytes,
+                             at->blocks + p * at->panel_bytes);
+    const float *from = at->factors + (size_t)p * READY_GROUPS * 2 * MR_QUANT_COLUMNS;
+    return (struct quant_factors){floats_load(from), floats_load(from + MR_QUANT_COLUMNS)};
+}
+
+/* Moves a tile behind its group g. */
+INLINE void quant_next(const struct mr_quant_shape shape, struct quant_place *at, uint32_t g)
+{
+    at->x += MR_QUANT_GROUP;
+    at->groups += sizeof(struct mr_quant_group);
+    at->lines += mr_quant_group_lines(&shape);
+    at->scales += shape.group_bytes;
+    if (g % MR_QUANT_GROUPS_EACH == MR_QUANT_GROUPS_EACH - 1) at->blocks += shape.block_bytes;
+    at->factors += 2 * MR_QUANT_COLUMNS;
+    at->ahead += at->ahead_step;
+}
+
+/* Computes one register tile. shape, size and ready are constants wherever it is inlined. */
+INLINE void quant_sums(const struct mr_quant_tile *tile, const struct mr_quant_shape shape,
+                       struct quant_place at, const struct quant_size size, const bool ready)
+{
+    const size_t columns = mr_quant_parts_of(&shape, tile->group_count).columns;
+    const unsigned char *b = at.lines;
+    quant_outputs sum;
 #pragma GCC unroll 16
-        for (uint32_t p = 0; p < panels; p++) {
+    for (uint32_t r = 0; r < size.rows; r++)
+#pragma GCC unroll 16
+        for (uint32_t p = 0; p < size.panels; p++)
+            sum[r][p] = ready && at.first > 0
+                            ? floats_load(at.c + r * tile->c_stride + p * MR_QUANT_COLUMNS)
+                            : floats_set(0.0f);
+    for (uint32_t g = at.first; g < at.end; g++) {
+        struct quant_factors f[4];
+        quant_prefetch(&at, size);
+#pragma GCC unroll 16
+        for (uint32_t p = 0; p < size.panels; p++)
+            f[p] = quant_factors_at(shape, &at, p, ready);
+        quant_add(shape, &at, size, f, sum);
+        quant_next(shape, &at, g);
+    }
+#pragma GCC unroll 16
+    for (uint32_t r = 0; r < size.rows; r++)
+#pragma GCC unroll 16
+        for (uint32_t p = 0; p < size.panels; p++) {
             if (shape.scales == MR_SCALES_COLUMN)
-                sum[r][p] =
-                    floats_mul(sum[r][p], floats_load(b + p * tile->panel_bytes + parts.columns));
-            floats_store(c + r * tile->c_stride + p * MR_QUANT_COLUMNS, sum[r][p]);
+                sum[r][p] = floats_mul(sum[r][p], floats_load(b + p * at.panel_bytes + columns));
+            floats_store(at.c + r * tile->c_stride + p * MR_QUANT_COLUMNS, sum[r][p]);
         }
 }
 
 /* One copy of quant_sums for each height, so that every sum has a fixed register. */
 #define QUANT_CASE(n)                                                                              \
     case n:                                                                                        \
-        if ((n) <= most) quant_sums(tile, shape, row, panel, (n), panels);                         \
+        if ((n) <= most) quant_sums(tile, shape, at, (struct quant_size){(n), panels}, ready);     \
         break;
 
 INLINE void quant_rows(const struct mr_quant_tile *tile, const struct mr_quant_shape shape,
-                       uint32_t row, uint32_t panel, uint32_t rows, const uint32_t panels)
+                       const struct quant_place at, uint32_t rows, const uint32_t panels,
+                       const bool ready)
 {
     const uint32_t most = panels == 4 ? TILE_ROWS_4 : panels == 2 ? TILE_ROWS_2 : TILE_ROWS;
     switch (rows) {
@@ -240,35 +312,131 @@ INLINE void quant_rows(const struct mr_quant_tile *tile, const struct mr_quant_s
         QUANT_CASE(2)
         QUANT_CASE(3)
         QUANT_CASE(4)
-        QUANT_CASE(5)
-        QUANT_CASE(6)
     }
 }
 
-/* Cuts the rows into tiles of nearly equal height, which all use the same panels before the next
- * panels are read. */
+INLINE struct quant_place quant_start(const struct mr_quant_tile *tile,
+                                      const struct mr_quant_shape shape, uint32_t row,
+                                      uint32_t panel)
+{
+    const struct mr_quant_parts parts = mr_quant_parts_of(&shape, tile->group_count);
+    const unsigned char *b = tile->b + panel * tile->panel_bytes;
+    const unsigned char *x = tile->x + row * tile->x_stride;
+    return (struct quant_place){.x = x,
+                                .groups = x + (size_t)tile->group_count * MR_QUANT_GROUP,
+                                .x_stride = tile->x_stride,
+                                .lines = b,
+                                .lines_stride = tile->panel_bytes,
+                                .scales = b + parts.scales,
+                                .blocks = b + parts.blocks,
+                                .panel_bytes = tile->panel_bytes,
+                                .c = tile->c + row * tile->c_stride +
+                                     (size_t)panel * MR_QUANT_COLUMNS,
+                                .ahead = b,
+                                .end = tile->group_count};
+}
+
+/* The rows of a tile, cut into register tiles of nearly equal height, which all use the same panels
+ * before the next panels are read. */
+struct quant_cut {
+    uint32_t tiles, height, taller; /* the first `taller` tiles have one row more */
+};
+
+/* Each tile prefetches its share of the next panels; a single one what it reads next itself, since
+ * it goes through the panels at the speed of memory. */
+INLINE void quant_direct(const struct mr_quant_tile *tile, const struct mr_quant_shape shape,
+                         const struct quant_cut cut, uint32_t panel, const uint32_t width)
+{
+    const size_t each = tile->panel_bytes / cut.tiles;
+    for (uint32_t i = 0, row = 0; i < cut.tiles; i++) {
+        const uint32_t rows = cut.height + (i < cut.taller);
+        struct quant_place at = quant_start(tile, shape, row, panel);
+        at.ahead_step = each / tile->group_count;
+        if (cut.tiles == 1)
+            at.ahead += PREFETCH_BYTES;
+        else if (panel + 2 * width <= tile->panels_ahead)
+            at.ahead += width * tile->panel_bytes + each * i;
+        else
+            at.ahead_step = 0;
+        quant_rows(tile, shape, at, rows, width, false);
+        row += rows;
+    }
+}
+
+/* Unpacks the groups [first, end) of two panels. */
+INLINE void quant_unpack(const struct mr_quant_shape shape, struct quant_place at,
+                         struct quant_ready *ready)
+{
+    for (uint32_t g = at.first; g < at.end; g++) {
+        const uint32_t i = g - at.first;
+#pragma GCC unroll 16
+        for (uint32_t p = 0; p < 2; p++) {
+            const struct quant_factors f = quant_factors_at(shape, &at, p, false);
+            floats_store(ready->factors[p][i][0], f.scale);
+            floats_store(ready->factors[p][i][1], f.other);
+#pragma GCC unroll 16
+            for (uint32_t j = 0; j < 8; j++)
+                bytes_store(ready->lines[p][i] + j * MR_QUANT_LINE,
+                            quant_codes(shape, at.lines + p * at.panel_bytes, j));
+        }
+        quant_next(shape, &at, g);
+    }
+}
+
+/* Many rows: two panels are unpacked a few groups at a time, and multiplied with all rows. */
+INLINE void quant_unpacked(const struct mr_quant_tile *tile, const struct mr_quant_shape shape,
+                           const struct quant_cut cut, uint32_t panel)
+{
+    const struct mr_quant_shape bytes_shape = {8, shape.shift, NULL, shape.scales, 0, 0};
+    const uint32_t lines_bytes = mr_quant_group_lines(&shape);
+    struct quant_ready ready;
+    for (uint32_t first = 0, end; first < tile->group_count; first = end) {
+        end = first + READY_GROUPS < tile->group_count ? first + READY_GROUPS : tile->group_count;
+        struct quant_place from = quant_start(tile, shape, 0, panel);
+        from.first = first;
+        from.end = end;
+        from.lines += (size_t)first * lines_bytes;
+        from.scales += (size_t)first * shape.group_bytes;
+        from.blocks += (size_t)(first / MR_QUANT_GROUPS_EACH) * shape.block_bytes;
+        quant_unpack(shape, from, &ready);
+        for (uint32_t i = 0, row = 0; i < cut.tiles; i++) {
+            const uint32_t rows = cut.height + (i < cut.taller);
+            struct quant_place at = quant_start(tile, shape, row, panel);
+            at.x += (size_t)first * MR_QUANT_GROUP;
+            at.groups += first * sizeof(struct mr_quant_group);
+            at.lines = ready.lines[0][0];
+            at.lines_stride = sizeof ready.lines[0];
+            at.factors = ready.factors[0][0][0];
+            at.first = first;
+            at.end = end;
+            at.ahead = from.lines + READY_GROUPS * lines_bytes +
+                       READY_GROUPS * lines_bytes / cut.tiles * i;
+            if (end == tile->group_count) at.ahead += 2 * tile->panel_bytes - end * lines_bytes;
+            at.ahead_step = lines_bytes / cut.tiles;
+            if (end == tile->group_count && panel + 4 > tile->panels_ahead) at.ahead_step = 0;
+            quant_rows(tile, bytes_shape, at, rows, 2, true);
+            row += rows;
+        }
+    }
+}
+
 INLINE void quant_all(const struct mr_quant_tile *tile, const struct mr_quant_shape shape)
 {
     const uint32_t tiles = (tile->rows + TILE_ROWS - 1) / TILE_ROWS;
     if (tiles == 0) return;
-    const uint32_t height = tile->rows / tiles, taller = tile->rows % tiles;
-    const uint32_t most = height + (taller > 0);
-    for (uint32_t panel = 0; panel < tile->panels;) {
+    const struct quant_cut cut = {tiles, tile->rows / tiles, tile->rows % tiles};
+    const uint32_t most = cut.height + (cut.taller > 0);
+    for (uint32_t panel = 0, width; panel < tile->panels; panel += width) {
         const uint32_t left = tile->panels - panel;
-        const uint32_t width = most <= TILE_ROWS_4 && left >= 4   ? 4
-                               : most <= TILE_ROWS_2 && left >= 2 ? 2
-                                                                  : 1;
-        for (uint32_t i = 0, row = 0; i < tiles; i++) {
-            const uint32_t rows = height + (i < taller);
-            if (width == 4)
-                quant_rows(tile, shape, row, panel, rows, 4);
-            else if (width == 2)
-                quant_rows(tile, shape, row, panel, rows, 2);
-            else
-                quant_rows(tile, shape, row, panel, rows, 1);
-            row += rows;
-        }
-        panel += width;
+        width = most <= TILE_ROWS_4 && left >= 4 ? 4 : most <= TILE_ROWS_2 && left >= 2 ? 2 : 1;
+        if (width == 4)
+            quant_direct(tile, shape, cut, panel, 4);
+        else if (width == 2 && (shape.bits == 5 || shape.bits == 6) && tiles >= TILES_UNPACKED)
+            quant_unpacked(tile, shape, cut, panel);
+        else if (width == 2)
+            quant_direct(tile, shape, cut, panel, 2);
+        else
+            quant_direct(tile, shape, cut, panel, 1);
     }
 }
 

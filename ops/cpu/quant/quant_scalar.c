@@ -2,9 +2,10 @@
  * instruction sets equal bit for bit. */
 #include "ops/cpu/quant/lanes_scalar.h"
 
-#define TILE_ROWS   1
-#define TILE_ROWS_2 0
-#define TILE_ROWS_4 0
+#define TILE_ROWS      1
+#define TILE_ROWS_2    0
+#define TILE_ROWS_4    0
+#define TILES_UNPACKED 4u
 
 #define TABLE mr_quant_ops_scalar
 #include "ops/cpu/quant/quant_body.h"
