@@ -4,6 +4,7 @@
 #   make demo     answer one prompt with the small model and an embedded broker; PROMPT=… sets the prompt
 #   make check    the quick tests, on the release build
 #   make test     all tests: release build, both sanitizers, tidy rules, Apache Kafka and Redis
+#   make stops    SIGTERM in twelve phases of a worker's life: a table, and JSON in build
 #   make soak     hours of load with faults: memory, descriptors, threads and times in build/soak.svg; HOURS=…
 #   make mutants  plant 60 bugs, one after the other, and see which tests catch them
 #   make bench    the speed of the engine as a table and as JSON (build/bench.json)
@@ -29,7 +30,7 @@ BASE   ?= 1
 TIME ?= 60
 TARGET ?=
 
-.PHONY: build demo test check bench simulate schemas chaos soak mutants cuda-check gpu-bundle gpu-check gpu-bench \
+.PHONY: build demo test check bench simulate schemas chaos stops soak mutants cuda-check gpu-bundle gpu-check gpu-bench \
 	fuzz fuzz-min format tidy asan sweep tsan coverage \
 	install clean deps check_tools
 
@@ -83,6 +84,12 @@ chaos: $(BUILD)/build.ninja
 	@cmake --build $(BUILD) -j $(JOBS) --target millrace checker produce
 	@MILLRACE_TOOLS=$(BUILD) tests/integration/chaos.py --delivery $(DELIVERY) $(if $(KILLS),--times $(KILLS)) \
 		$(if $(HOURS),--hours $(HOURS)) --json $(BUILD)/chaos-$(DELIVERY).json $(SCENARIO)
+
+# PHASE names the phases to run, all by default.
+stops: $(BUILD)/build.ninja
+	@docker/deps.sh test
+	@cmake --build $(BUILD) -j $(JOBS) --target millrace checker produce
+	@MILLRACE_TOOLS=$(BUILD) tests/integration/stops.py --json $(BUILD)/stops.json $(PHASE)
 
 # HOURS of 70 % load with a fault every few minutes, 40 in two hours; figures as JSON and as an SVG in build.
 soak: $(BUILD)/build.ninja
