@@ -2,26 +2,11 @@
 import argparse
 import ctypes
 import json
-import os
 import time
 
 import llama_cpp as lc
 
 import workload
-
-TYPES = {"bf16": 32, "q4_0": 2}  # llama_ftype
-
-
-def requantize(source, kind, work):
-    target = os.path.join(work, f"model-{kind}.gguf")
-    if not os.path.exists(target):
-        params = lc.llama_model_quantize_default_params()
-        params.ftype = TYPES[kind]
-        params.allow_requantize = True
-        params.nthread = 2
-        if lc.llama_model_quantize(source.encode(), target.encode(), ctypes.byref(params)):
-            raise SystemExit("requantizing failed")
-    return target
 
 
 class Bench:
@@ -108,22 +93,17 @@ class Bench:
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--gguf", required=True)
-    parser.add_argument("--type", required=True, choices=TYPES)
-    parser.add_argument("--work", required=True)
     parser.add_argument("--threads", type=int, required=True)
-    parser.add_argument("--repetitions", type=int, required=True)
+    parser.add_argument("--tests", required=True)
     options = parser.parse_args()
     quiet = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)(lambda *_: None)
     lc.llama_log_set(quiet, None)
-    bench = Bench(requantize(options.gguf, options.type, options.work), options.threads)
+    bench = Bench(options.gguf, options.threads)
     row = {}
-    for name, call in [("prefill 512", lambda: bench.prefill(512)),
-                       ("prefill 2048", lambda: bench.prefill(2048)),
-                       ("decode 1", lambda: bench.generate(1)), ("decode 8", lambda: bench.generate(8)),
-                       ("decode 16", lambda: bench.generate(16)),
-                       ("decode 32", lambda: bench.generate(32)), ("mix", bench.mix)]:
-        values = [call() for _ in range(options.repetitions + (name != "mix"))]
-        row[name] = min(values) if name == "mix" else max(values)
+    for test in options.tests.split(","):
+        kind, _, count = test.partition(" ")
+        row[test] = (bench.mix() if kind == "mix" else bench.prefill(int(count)) if kind == "prefill"
+                     else bench.generate(int(count)))
     print(json.dumps(row))
 
 
