@@ -75,7 +75,7 @@ simulate: $(BUILD)/build.ninja
 schemas: $(BUILD)/build.ninja
 	@docker/deps.sh test
 	@cmake --build $(BUILD) -j $(JOBS) --target millrace grammar_draw
-	@MILLRACE_BIN=$(BUILD)/millrace tests/integration/test_grammar.py --served 1000 $(if $(SUITE),--suite $(SUITE))
+	@MILLRACE_BIN=$(BUILD)/millrace tests/integration/grammar/test_grammar.py --served 1000 $(if $(SUITE),--suite $(SUITE))
 
 # DELIVERY=exactly-once tests that mode; SCENARIO names the scenarios to run, all but kills by default:
 # SCENARIO=kills KILLS=500 HOURS=1 kills workers for an hour.

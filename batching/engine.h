@@ -21,10 +21,8 @@
 
 #include "batching/base/budget.h"
 #include "batching/base/model_port.h"
-#include "batching/cache/prompt_cache.h"
-#include "batching/cache/shared_stats.h"
+#include "batching/engine_stats.h"
 #include "batching/sequence/submission.h"
-#include "codec/records/result.h"
 
 struct mr_engine;
 
@@ -97,23 +95,6 @@ struct mr_sink {
      * first step with the request, to recognise a request that crashes the process. NULL: always
      * true. */
     bool (*may_start)(void *context, uint64_t ticket);
-};
-
-struct mr_engine_stats {
-    uint64_t steps, prompt_tokens, generated_tokens, cached_tokens, preemptions, recomputed_tokens;
-    uint64_t finished[MR_FINISH_COUNT];
-    uint64_t drafts; /* rows of a step that had drafts */
-    /* drafts checked; those that were equal to the token sampled */
-    uint64_t draft_tokens, accepted_draft_tokens;
-    uint32_t running, waiting, prefilling;
-    uint64_t prompt_cache_hits, cached_tokens_redis;
-    /* time in the model's functions; time in steps; 0 if the model has no clock */
-    uint64_t model_ns, step_ns_total;
-    /* coefficients a, b, c, d of the step time (batching/base/cost_model.h), ms */
-    double cost_model[4];
-    struct mr_kv_cache_stats cache; /* the local KV cache */
-    struct mr_prompt_cache_stats prompts;
-    struct mr_shared_cache_stats shared; /* zero without a shared KV cache in Redis */
 };
 
 enum mr_status mr_engine_create(struct mr_engine **out, const struct mr_engine_options *options,

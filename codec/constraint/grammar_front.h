@@ -14,6 +14,9 @@
  *
  * A rule that begins with itself (left recursion) is refused when the grammar is compiled.
  *
+ * Sources: codec/constraint/grammar_front.c, codec/constraint/grammar_atoms.c (names, texts,
+ * classes) and codec/constraint/grammar_lark.c.
+ *
  * Threads: any. Memory: the builder's. Errors: MR_INVALID_REQUEST and MR_UNSUPPORTED with the line,
  *          as the builder's sticky status. */
 #ifndef MR_CODEC_CONSTRAINT_GRAMMAR_FRONT_H

@@ -1,6 +1,5 @@
 /* grammar_reader - the text of a grammar in GBNF or Lark while it is read, and the names of its
- * rules. For codec/constraint/grammar_front.c, codec/constraint/grammar_atoms.c and
- * codec/constraint/grammar_lark.c only. */
+ * rules. For the sources of grammar_front.h only. */
 #ifndef MR_CODEC_CONSTRAINT_GRAMMAR_READER_H
 #define MR_CODEC_CONSTRAINT_GRAMMAR_READER_H
 

@@ -30,18 +30,13 @@ enum mr_status fail_current(struct mr_error *err)
     }
 }
 
-<<<<<<< HEAD
 void name_operation(struct mr_error *err, const char *operation)
 {
     const struct mr_error cause = *err;
     (void)mr_fail(err, cause.status, "%s: %s", operation, cause.detail);
 }
 
-/* Memory of the host that the device copies from without waiting. */
-static at::Tensor staging(const struct device *device, int64_t count, at::ScalarType type)
-=======
 at::Tensor staging(const struct device *device, int64_t count, at::ScalarType type)
->>>>>>> 7519e3f (Carry the programs to a machine with a card, check and measure them there; size its KV pool by its free memory)
 {
     return at::empty({count},
                      at::TensorOptions().dtype(type).pinned_memory(!device->where.is_cpu()));

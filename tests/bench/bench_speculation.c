@@ -83,9 +83,11 @@ static void read_prompts(struct bench *bench, const char *path)
     for (char *at = strstr(text, "=== "); at != NULL;) {
         struct prompt *prompt = &bench->prompts[bench->prompt_count++];
         char *next = strstr(at + 4, "\n=== "), *body = strchr(at, '\n');
-        if (bench->prompt_count == PROMPTS_MAX || body == NULL ||
-            sscanf(at, "=== %15s %31s", prompt->kind, prompt->name) != 2)
+        const char *space = strchr(at + 4, ' ');
+        if (bench->prompt_count == PROMPTS_MAX || body == NULL || space == NULL || space > body)
             die(path, NULL);
+        snprintf(prompt->kind, sizeof prompt->kind, "%.*s", (int)(space - at - 4), at + 4);
+        snprintf(prompt->name, sizeof prompt->name, "%.*s", (int)(body - space - 1), space + 1);
         size_t length = next != NULL ? (size_t)(next - body - 1) : strlen(body + 1);
         while (length > 0 && body[length] == '\n')
             length--;
@@ -303,9 +305,9 @@ int main(int argc, char **argv)
     bool compares = argc > 4 && strcmp(argv[3], "identical") == 0;
     int code = 0;
     if (compares)
-        code = print_identity(&bench, (uint32_t)atoi(argv[4]));
+        code = print_identity(&bench, (uint32_t)strtoul(argv[4], NULL, 10));
     else
-        print_figures(&bench, argc > 3 ? (uint32_t)atoi(argv[3]) : 2);
+        print_figures(&bench, argc > 3 ? (uint32_t)strtoul(argv[3], NULL, 10) : 2);
     mr_engine_destroy(bench.engine);
     mr_grammar_drop(bench.grammar);
     mr_model_close(bench.model);

@@ -3,7 +3,7 @@
 
     grammar_bars.py TOKENIZER [SCHEMAS]
 
-TOKENIZER: a .gguf file or a tokenizer.json; SCHEMAS: how many schemas of tests/integration/schemas.py, by default 1,000.
+TOKENIZER: a .gguf file or a tokenizer.json; SCHEMAS: how many schemas of tests/integration/grammar/schemas.py, by default 1,000.
 After these come hostile sources: each must be compiled or refused within 100 ms. Times are CPU time of one thread."""
 
 import json
@@ -15,7 +15,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("MILLRACE_BIN", ROOT / "build/millrace")).resolve().parent
-sys.path.insert(0, str(ROOT / "tests/integration"))
+sys.path.insert(0, str(ROOT / "tests/integration/grammar"))
 
 from schemas import Schemas  # noqa: E402
 

@@ -69,7 +69,8 @@ const struct mr_plan *scheduler_rig_step(struct scheduler_rig *rig)
         const struct mr_plan_row *row = &plan->rows[i];
         struct mr_sequence *sequence = row->sequence;
         if (sequence->match.copy_tokens > 0) mr_kv_cache_copied(sequence->table, &sequence->match);
-        mr_sequence_advance(sequence, row->token_count);
+        mr_sequence_advance(sequence, row->token_count - row->draft_count);
+        sequence->draft_count = 0;
         mr_sequence_settle(sequence, sequence->num_computed);
         mr_kv_cache_publish(sequence->table, sequence->tokens, sequence->num_computed,
                             row->samples);

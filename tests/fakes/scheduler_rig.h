@@ -31,8 +31,8 @@ void scheduler_rig_end(struct scheduler_rig *rig);
  */
 struct mr_sequence *scheduler_rig_add(struct scheduler_rig *rig, uint32_t first, uint32_t count,
                                       uint32_t max_tokens, int32_t priority);
-/* Plans a step and does what the engine would: computes every row and appends a token to every
- * sequence that reached its last known one. */
+/* Plans a step and does what the engine would: computes every row and appends token 7 to every
+ * sequence that reached its last known one, as if all drafts were wrong. */
 const struct mr_plan *scheduler_rig_step(struct scheduler_rig *rig);
 /* Tokens of the sequence in the plan; 0: it has no row. */
 uint32_t scheduler_rig_planned(const struct mr_plan *plan, const struct mr_sequence *sequence);

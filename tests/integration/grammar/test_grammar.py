@@ -15,12 +15,15 @@ import json
 import pathlib
 import re
 import subprocess
+import sys
 
-import embedded_rig
-from embedded_rig import BINARY, MODEL
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-import jsonschema  # embedded_rig adds its folder to the path
-from schemas import Schemas
+import embedded_rig  # noqa: E402
+from embedded_rig import BINARY, MODEL  # noqa: E402
+
+import jsonschema  # noqa: E402 (embedded_rig adds its folder to the path)
+from schemas import Schemas  # noqa: E402
 
 SCHEMAS, DRAWS, SUITE_DRAWS = 1000, 2, 20
 

@@ -1,0 +1,147 @@
+#include "batching/scheduler/speculate.h"
+
+#include "tests/fakes/scheduler_rig.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#define BLOCK     MR_BLOCK_TOKENS
+#define ANSWER    7u /* the rig's only token, so that answers repeat themselves */
+#define SEQUENCES 4u
+
+/* A scheduler that speculates, on a machine where a step takes 10 ms and row_ms for each row. */
+static void start(struct scheduler_rig *rig, uint32_t draft_rows_max, double row_ms)
+{
+    scheduler_rig_init(rig);
+    rig->options.draft_rows_max = draft_rows_max;
+    scheduler_rig_teach(rig, 10, row_ms, 0.1);
+    scheduler_rig_start(rig);
+    rig->rules.speculates = true;
+}
+
+static uint32_t drafts_of(const struct mr_plan *plan)
+{
+    uint32_t drafts = 0;
+    for (uint32_t i = 0; i < plan->row_count; i++)
+        drafts += plan->rows[i].draft_count;
+    return drafts;
+}
+
+static uint32_t drafts_in_steps(struct scheduler_rig *rig, uint32_t steps)
+{
+    uint32_t drafts = 0;
+    for (uint32_t i = 0; i < steps; i++)
+        drafts += drafts_of(scheduler_rig_step(rig));
+    return drafts;
+}
+
+static void an_answer_that_repeats_itself_gets_drafts(void **state)
+{
+    (void)state;
+    struct scheduler_rig rig;
+    start(&rig, 8, 0.01);
+    struct mr_sequence *sequence = scheduler_rig_add(&rig, 20, 30, 100, 0);
+    assert_int_equal(drafts_in_steps(&rig, 3), 0); /* the prompt, and two tokens of the answer */
+    (void)drafts_in_steps(&rig, 10);
+    uint32_t known = sequence->num_tokens;
+    const struct mr_plan *plan = mr_scheduler_plan(rig.scheduler, rig.now_ns++);
+    assert_int_equal(plan->row_count, 1);
+    assert_int_equal(plan->rows[0].draft_count, 8);
+    assert_int_equal(plan->rows[0].token_count, 9);
+    assert_int_equal(plan->token_count, 9);
+    assert_int_equal(plan->work.rows, 9);
+    assert_int_equal(sequence->draft_count, 8);
+    for (uint32_t i = 0; i < 8; i++) {
+        assert_int_equal(sequence->drafts[i], ANSWER);
+        assert_int_equal(sequence->tokens[known + i], ANSWER);
+    }
+    scheduler_rig_end(&rig);
+}
+
+static void rows_that_cost_as_much_as_they_yield_get_no_drafts(void **state)
+{
+    (void)state;
+    struct scheduler_rig rig;
+    start(&rig, 8, 100);
+    scheduler_rig_add(&rig, 20, 30, 100, 0);
+    assert_int_equal(drafts_in_steps(&rig, 40), 0);
+    scheduler_rig_end(&rig);
+}
+
+static void without_draft_rows_there_are_no_drafts(void **state)
+{
+    (void)state;
+    struct scheduler_rig rig;
+    start(&rig, 0, 0.01);
+    scheduler_rig_add(&rig, 20, 30, 100, 0);
+    assert_int_equal(drafts_in_steps(&rig, 40), 0);
+    scheduler_rig_end(&rig);
+}
+
+static void the_sequences_of_a_step_share_its_draft_rows(void **state)
+{
+    (void)state;
+    struct scheduler_rig rig;
+    start(&rig, 12, 0.01);
+    for (uint32_t i = 0; i < SEQUENCES; i++)
+        scheduler_rig_add(&rig, 20 + 50 * i, 30, 100, 0);
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < 40; i++) {
+        uint32_t drafts = drafts_of(scheduler_rig_step(&rig));
+        most = drafts > most ? drafts : most;
+    }
+    assert_int_equal(most, 12);
+    scheduler_rig_end(&rig);
+}
+
+static void drafts_stay_in_the_blocks_of_the_sequence(void **state)
+{
+    (void)state;
+    struct scheduler_rig rig;
+    start(&rig, 32, 0.01);
+    struct mr_sequence *sequence = scheduler_rig_add(&rig, 20, BLOCK - 40, 100, 0);
+    uint32_t drafts = 0;
+    while (sequence->num_tokens < BLOCK) {
+        uint32_t known = sequence->num_tokens;
+        const struct mr_plan *plan = scheduler_rig_step(&rig);
+        if (known == BLOCK - 40) continue; /* the prompt */
+        assert_in_range(plan->rows[0].draft_count, 0, BLOCK - known);
+        drafts += plan->rows[0].draft_count;
+    }
+    assert_true(drafts > 32);
+    scheduler_rig_end(&rig);
+}
+
+static void drafts_leave_a_token_to_sample(void **state)
+{
+    (void)state;
+    struct scheduler_rig rig;
+    start(&rig, 32, 0.01);
+    struct mr_sequence *sequence = scheduler_rig_add(&rig, 20, 30, 20, 0);
+    uint32_t drafts = 0;
+    while (sequence->num_tokens < sequence->capacity) {
+        uint32_t left = sequence->capacity - sequence->num_tokens;
+        const struct mr_plan *plan = scheduler_rig_step(&rig);
+        assert_in_range(plan->rows[0].draft_count, 0, left - 1);
+        drafts += plan->rows[0].draft_count;
+    }
+    assert_true(drafts > 0);
+    scheduler_rig_end(&rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_answer_that_repeats_itself_gets_drafts),
+        cmocka_unit_test(rows_that_cost_as_much_as_they_yield_get_no_drafts),
+        cmocka_unit_test(without_draft_rows_there_are_no_drafts),
+        cmocka_unit_test(the_sequences_of_a_step_share_its_draft_rows),
+        cmocka_unit_test(drafts_stay_in_the_blocks_of_the_sequence),
+        cmocka_unit_test(drafts_leave_a_token_to_sample),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
