@@ -41,12 +41,14 @@ static bool is_over(struct mr_grammar_reader *reader)
 
 /* ---- atoms ---- */
 
+static const struct mr_expr *read_alternatives(struct mr_grammar_reader *reader);
+
 static const struct mr_expr *read_group(struct mr_grammar_reader *reader, const char *end)
 {
     reader->at++;
     if (++reader->depth > MR_EXPR_DEPTH_MAX)
         return mr_grammar_fail(reader, MR_INVALID_REQUEST, "the groups are nested too deep");
-    const struct mr_expr *inner = mr_grammar_alternatives(reader);
+    const struct mr_expr *inner = read_alternatives(reader);
     reader->depth--;
     if (!mr_grammar_take(reader, end))
         return mr_grammar_fail(reader, MR_INVALID_REQUEST, "a group is not closed");
@@ -157,7 +159,7 @@ static const struct mr_expr *read_sequence(struct mr_grammar_reader *reader)
     return mr_expr_seq(reader->builder, list.items, list.count);
 }
 
-const struct mr_expr *mr_grammar_alternatives(struct mr_grammar_reader *reader)
+static const struct mr_expr *read_alternatives(struct mr_grammar_reader *reader)
 {
     struct mr_expr_items list = {0};
     do
@@ -197,12 +199,37 @@ static void read_rule(struct mr_grammar_reader *reader)
     if (reader->builder->status != MR_OK || !name) return;
     reader->builder->rule = name->rule;
     name->is_defined = true;
-    const struct mr_expr *body = mr_grammar_alternatives(reader);
+    const struct mr_expr *body = read_alternatives(reader);
     if (name->rule == 0 && reader->ignore)
         body = mr_expr_pair(reader->builder, body, reader->ignore);
     mr_expr_rule_define(reader->builder, name->rule, body);
     if (mr_grammar_peek(reader) >= 0 && !is_start_of_rule(reader))
         mr_grammar_fail(reader, MR_INVALID_REQUEST, "this character is not expected");
+}
+
+/* Sets reader->ignore from the %ignore directives of the whole text. */
+static void find_ignored(struct mr_grammar_reader *reader)
+{
+    static const char word[] = "%ignore";
+    const size_t length = sizeof word - 1;
+    struct mr_expr_items list = {0};
+    reader->in_terminal = true;
+    for (size_t line = 0; line < reader->text.length; line++) {
+        if (line > 0 && reader->text.bytes[line - 1] != '\n') continue;
+        reader->at = line;
+        while (mr_grammar_take(reader, " ") || mr_grammar_take(reader, "\t")) {
+        }
+        if (reader->text.length - reader->at < length || !mr_grammar_take(reader, word)) continue;
+        mr_grammar_append(reader, &list, read_alternatives(reader));
+    }
+    reader->at = 0;
+    if (list.count == 0 || reader->builder->status != MR_OK) return;
+    uint32_t rule = mr_expr_rule_add(reader->builder, "%ignore");
+    if (reader->builder->status != MR_OK) return;
+    mr_expr_rule_define(reader->builder, rule,
+                        mr_expr_alt(reader->builder, list.items, list.count));
+    reader->ignore =
+        mr_expr_repeat(reader->builder, mr_expr_ref(reader->builder, rule), 0, MR_EXPR_UNBOUNDED);
 }
 
 static bool contains(struct mr_text text, const char *word)
@@ -221,7 +248,7 @@ void mr_grammar_front_define(struct mr_expr_builder *builder, struct mr_text tex
         mr_expr_fail(builder, MR_INVALID_REQUEST, "grammar: the text is not valid UTF-8");
         return;
     }
-    if (reader.lark) mr_grammar_find_ignored(&reader);
+    if (reader.lark) find_ignored(&reader);
     for (;;) {
         mr_grammar_skip(&reader);
         if (mr_grammar_peek(&reader) < 0) break;

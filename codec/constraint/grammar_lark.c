@@ -1,4 +1,4 @@
-/* What only Lark's notation has: imports of common terminals, and what is ignored. */
+/* What only Lark's notation has: directives, among them imports of common terminals. */
 #include "codec/constraint/grammar_reader.h"
 #include "codec/constraint/regex_front.h"
 
@@ -96,28 +96,4 @@ void mr_grammar_directive(struct mr_grammar_reader *reader)
     } else {
         mr_grammar_fail(reader, MR_UNSUPPORTED, "this directive is not supported");
     }
-}
-
-void mr_grammar_find_ignored(struct mr_grammar_reader *reader)
-{
-    static const char word[] = "%ignore";
-    const size_t length = sizeof word - 1;
-    struct mr_expr_items list = {0};
-    reader->in_terminal = true;
-    for (size_t line = 0; line < reader->text.length; line++) {
-        if (line > 0 && reader->text.bytes[line - 1] != '\n') continue;
-        reader->at = line;
-        while (mr_grammar_take(reader, " ") || mr_grammar_take(reader, "\t")) {
-        }
-        if (reader->text.length - reader->at < length || !mr_grammar_take(reader, word)) continue;
-        mr_grammar_append(reader, &list, mr_grammar_alternatives(reader));
-    }
-    reader->at = 0;
-    if (list.count == 0 || reader->builder->status != MR_OK) return;
-    uint32_t rule = mr_expr_rule_add(reader->builder, "%ignore");
-    if (reader->builder->status != MR_OK) return;
-    mr_expr_rule_define(reader->builder, rule,
-                        mr_expr_alt(reader->builder, list.items, list.count));
-    reader->ignore =
-        mr_expr_repeat(reader->builder, mr_expr_ref(reader->builder, rule), 0, MR_EXPR_UNBOUNDED);
 }

@@ -57,14 +57,8 @@ const struct mr_expr *mr_grammar_regex(struct mr_grammar_reader *reader);
 
 /* ---- grammar_lark.c ---- */
 
-/* Reads a directive of which the % is the next character. Those of %ignore are only read: see
- * mr_grammar_find_ignored. */
+/* Reads a directive of which the % is the next character. The text behind %ignore is passed
+ * over: grammar_front.c has read it before. */
 void mr_grammar_directive(struct mr_grammar_reader *reader);
-/* Sets reader->ignore from the %ignore directives of the whole text. */
-void mr_grammar_find_ignored(struct mr_grammar_reader *reader);
-
-/* ---- grammar_front.c ---- */
-
-const struct mr_expr *mr_grammar_alternatives(struct mr_grammar_reader *reader);
 
 #endif

@@ -14,9 +14,11 @@ extern "C" {
 #include "ops/torch/torch_backend.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 
 #include <array>
 #include <new>
+#include <optional>
 #include <vector>
 
 namespace mr_torch
@@ -158,11 +160,25 @@ struct mr_rope {
     int64_t half;
 };
 
+/* A weight in oneDNN's form, and the operator that multiplies with it. */
+namespace mr_torch
+{
+struct packed_weight {
+    using operation = at::Tensor(const at::Tensor &, const at::Tensor &,
+                                 const std::optional<at::Tensor> &, c10::string_view,
+                                 c10::List<std::optional<at::Scalar>>,
+                                 std::optional<c10::string_view>);
+    at::Tensor weight;
+    c10::TypedOperatorHandle<operation> multiply;
+    c10::List<std::optional<at::Scalar>> no_scalars;
+};
+} // namespace mr_torch
+
 struct mr_linear {
     struct mr_torch::device *device;
     at::Tensor weight; /* [out, in]; gate rows before up rows if `gated`. Undefined once packed */
-    at::Tensor packed; /* oneDNN's form of weight, or undefined */
-    at::Tensor bias;   /* floats, [out], or undefined */
+    std::optional<struct mr_torch::packed_weight> packed;
+    at::Tensor bias; /* floats, [out], or undefined */
     int64_t out_size, in_size;
     float scale;
     bool gated, table;

@@ -4,7 +4,6 @@
 #include <ATen/Parallel.h>
 #include <ATen/Version.h>
 #include <ATen/detail/CUDAHooksInterface.h>
-#include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <torch/headeronly/version.h>
@@ -89,19 +88,6 @@ static enum mr_status device_open(struct mr_compute **out, struct mr_device plac
 static void device_close(struct mr_compute *compute)
 {
     delete device_of(compute);
-}
-
-uint64_t free_bytes(const struct mr_compute *compute)
-{
-    const struct device *device = reinterpret_cast<const struct device *>(compute);
-    if (device->where.is_cpu()) return 0;
-    uint64_t bytes = 0;
-    (void)guarded(nullptr, [&] {
-        c10::DeviceAllocator *allocator = c10::getDeviceAllocator(device->where.type());
-        allocator->emptyCache();
-        bytes = allocator->getMemoryInfo(device->where.index()).first;
-    });
-    return bytes;
 }
 
 static const char *numerics(const struct mr_compute *compute)

@@ -1,5 +1,7 @@
 #include "ops/torch/shim.hpp"
 
+#include <c10/core/CachingDeviceAllocator.h>
+
 #include <cstring>
 
 namespace mr_torch
@@ -34,6 +36,19 @@ void name_operation(struct mr_error *err, const char *operation)
 {
     const struct mr_error cause = *err;
     (void)mr_fail(err, cause.status, "%s: %s", operation, cause.detail);
+}
+
+uint64_t free_bytes(const struct mr_compute *compute)
+{
+    const struct device *device = reinterpret_cast<const struct device *>(compute);
+    if (device->where.is_cpu()) return 0;
+    uint64_t bytes = 0;
+    (void)guarded(nullptr, [&] {
+        c10::DeviceAllocator *allocator = c10::getDeviceAllocator(device->where.type());
+        allocator->emptyCache();
+        bytes = allocator->getMemoryInfo(device->where.index()).first;
+    });
+    return bytes;
 }
 
 at::Tensor staging(const struct device *device, int64_t count, at::ScalarType type)

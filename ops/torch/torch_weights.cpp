@@ -1,6 +1,5 @@
 #include "ops/torch/kernels.hpp"
 
-#include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/core/Event.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
@@ -142,25 +141,20 @@ static bool packs(const struct device *device)
     return device->where.is_cpu() && device->type != at::kHalf;
 }
 
-static at::Tensor pack(const at::Tensor &weight)
+static struct packed_weight pack(const at::Tensor &weight)
 {
-    const auto op = c10::Dispatcher::singleton()
-                        .findSchemaOrThrow("mkldnn::_reorder_linear_weight", "")
+    c10::Dispatcher &dispatcher = c10::Dispatcher::singleton();
+    const auto op = dispatcher.findSchemaOrThrow("mkldnn::_reorder_linear_weight", "")
                         .typed<at::Tensor(const at::Tensor &, std::optional<int64_t>)>();
-    return op.call(weight, std::nullopt);
+    return {op.call(weight, std::nullopt),
+            dispatcher.findSchemaOrThrow("mkldnn::_linear_pointwise", "")
+                .typed<packed_weight::operation>(),
+            c10::List<std::optional<at::Scalar>>()};
 }
 
-static at::Tensor run_packed(const at::Tensor &x, const at::Tensor &packed)
+static at::Tensor run_packed(const at::Tensor &x, const struct packed_weight &packed)
 {
-    static const auto op =
-        c10::Dispatcher::singleton()
-            .findSchemaOrThrow("mkldnn::_linear_pointwise", "")
-            .typed<at::Tensor(const at::Tensor &, const at::Tensor &,
-                              const std::optional<at::Tensor> &, c10::string_view,
-                              c10::List<std::optional<at::Scalar>>,
-                              std::optional<c10::string_view>)>();
-    static const c10::List<std::optional<at::Scalar>> no_scalars;
-    return op.call(x, packed, std::nullopt, "none", no_scalars, "");
+    return packed.multiply.call(x, packed.weight, std::nullopt, "none", packed.no_scalars, "");
 }
 
 enum mr_status linear_create(struct mr_compute *compute, struct mr_linear **out,
@@ -178,7 +172,7 @@ enum mr_status linear_create(struct mr_compute *compute, struct mr_linear **out,
         linear.weight = read_weight(device, spec);
         if (spec->bias) linear.bias = read_bias(device, spec);
         if (packs(device)) linear.packed = pack(linear.weight);
-        if (linear.packed.defined() && !spec->table) linear.weight = at::Tensor();
+        if (linear.packed && !spec->table) linear.weight = at::Tensor();
         *out = new mr_linear(linear);
     });
 }
@@ -191,7 +185,7 @@ void linear_destroy(struct mr_linear *linear)
 size_t linear_bytes(const struct mr_linear *linear)
 {
     const size_t number = mr_number_bytes(linear->device->base.number);
-    const size_t copies = linear->weight.defined() && linear->packed.defined() ? 2 : 1;
+    const size_t copies = linear->weight.defined() && linear->packed ? 2 : 1;
     return static_cast<size_t>(linear->out_size * linear->in_size) * number * copies +
            (linear->bias.defined() ? linear->bias.nbytes() : 0);
 }
@@ -200,7 +194,7 @@ size_t linear_bytes(const struct mr_linear *linear)
 
 static at::Tensor product(const struct mr_linear *linear, const at::Tensor &x)
 {
-    return linear->packed.defined() ? run_packed(x, linear->packed) : at::linear(x, linear->weight);
+    return linear->packed ? run_packed(x, *linear->packed) : at::linear(x, linear->weight);
 }
 
 at::Tensor linear_numbers(const struct mr_linear *linear, const at::Tensor &x)
