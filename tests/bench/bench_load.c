@@ -1,8 +1,8 @@
 /* bench_load MODEL: the phases of loading a model, in milliseconds as JSON. `read` copies
  * the file from the page cache on one thread; `write` fills as much fresh memory as the packed
  * weights take; `convert` converts every row to floats, without packing; `load` packs and hashes
- * the weights, as a worker does at its start. The best of three passes counts, by the clock and by
- * the time of all threads. */
+ * the weights, as a worker does at its start, and `load_bf16` as it does with --dtype bf16. The
+ * best of three passes counts, by the clock and by the time of all threads. */
 #include "ops/cpu/parallel.h"
 #include "ops/cpu_backend/cpu_backend.h"
 #include "ops/files/model_files.h"
@@ -84,7 +84,7 @@ static void convert(struct bench *bench)
     }
 }
 
-static void load(struct bench *bench)
+static void load_as(struct bench *bench, enum mr_weight_numbers numbers)
 {
     struct mr_weights_digest *digest = NULL;
     struct mr_compute *compute;
@@ -92,13 +92,24 @@ static void load(struct bench *bench)
     struct mr_weights_spec spec = {.config = &bench->source.config,
                                    .tensors = bench->source.tensors,
                                    .gguf_names = bench->source.gguf_names,
-                                   .compute = compute};
+                                   .compute = compute,
+                                   .numbers = numbers};
     if (mr_weights_digest_create(&digest, spec.tensors, NULL) == MR_OK) spec.digest = digest;
     if (spec.digest && mr_weights_load(&bench->weights, &spec, NULL) == MR_OK)
         bench->memory_bytes = bench->weights.packed_bytes;
     mr_weights_destroy(&bench->weights);
     mr_weights_digest_destroy(digest);
     mr_cpu_backend.close(compute);
+}
+
+static void load(struct bench *bench)
+{
+    load_as(bench, MR_WEIGHTS_STORED);
+}
+
+static void load_bf16(struct bench *bench)
+{
+    load_as(bench, MR_WEIGHTS_FLOAT);
 }
 
 static void measure(const char *name, void (*phase)(struct bench *), struct bench *bench)
@@ -140,6 +151,7 @@ int main(int argc, char **argv)
     printf("{\"threads\": %u, \"bytes\": %llu", threads, (unsigned long long)bytes);
     measure("read", read_file, &bench);
     measure("convert", convert, &bench);
+    measure("load_bf16", load_bf16, &bench);
     measure("load", load, &bench);
     printf(", \"packed_bytes\": %llu", (unsigned long long)bench.memory_bytes);
     measure("write", write_memory, &bench);
