@@ -9,7 +9,7 @@
 #define FORCED_BYTES_MAX 256u /* forced bytes that are spelled at a time */
 #define KEY_STATES_MAX   12u  /* entries of a stack in the key of a kept mask */
 #define KEEP_NODES_MIN   400u /* a walk over fewer nodes is faster than a look into the table */
-/* Work (mr_parse) on one mask: WORK_LEAST and so much for each node of the trie, about 5 ms for
+/* Work (mr_parse) on one mask: WORK_LEAST and so much for each node of the trie, 5 to 9 ms for
  * 50,000 tokens. Each head may take half of what is left, the last one all. Only very ambiguous
  * grammars need more. Then only some of the tokens that may follow are found, at least one for each
  * head. Masks are a function of the matcher alone nevertheless: a mask from the table counts as the
