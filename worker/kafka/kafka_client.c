@@ -1,9 +1,15 @@
 #include "worker/kafka/kafka_client.h"
 
+#include "worker/base/clock.h"
 #include "worker/kafka/kafka_errors.h"
 
 #include <librdkafka/rdkafka.h>
 #include <string.h>
+#include <time.h>
+
+/* until the end offsets of a partition that has no leader at the moment are asked for again */
+#define PAUSE_NS       ((uint64_t)200000000)
+#define MILLISECOND_NS ((uint64_t)1000000)
 
 static size_t read_headers(rd_kafka_message_t *message,
                            struct mr_kafka_header headers[MR_KAFKA_HEADERS_MAX])
@@ -97,9 +103,17 @@ enum mr_status mr_kafka_client_ends(rd_kafka_t *rk, const char *topic, int32_t p
                                     uint32_t timeout_ms, struct mr_kafka_ends *ends,
                                     struct mr_error *err)
 {
-    rd_kafka_resp_err_t code = rd_kafka_query_watermark_offsets(rk, topic, partition, &ends->begin,
-                                                                &ends->end, (int)timeout_ms);
-    if (!code) return MR_OK;
+    const struct timespec pause = mr_clock_timespec(PAUSE_NS);
+    const uint64_t until_ns = mr_clock_ns() + timeout_ms * MILLISECOND_NS;
+    rd_kafka_resp_err_t code;
+    for (;;) {
+        uint32_t left_ms = mr_clock_left_ms(mr_clock_ns(), until_ns);
+        code = rd_kafka_query_watermark_offsets(rk, topic, partition, &ends->begin, &ends->end,
+                                                (int)left_ms);
+        if (!code) return MR_OK;
+        if (mr_kafka_status(code) != MR_AGAIN || mr_clock_ns() + PAUSE_NS >= until_ns) break;
+        nanosleep(&pause, NULL);
+    }
     return mr_fail(err, MR_UNREACHABLE, "cannot read the end offsets of topic %s: %s", topic,
                    rd_kafka_err2str(code));
 }

@@ -41,7 +41,8 @@ struct mr_kafka_ends {
 
 /* Requests the first and the end offset of a partition from the partition's leader. For a newly
  * assigned partition this is faster than RD_KAFKA_OFFSET_BEGINNING and RD_KAFKA_OFFSET_END, which
- * librdkafka resolves half a second later if it does not know the leader yet. */
+ * librdkafka resolves half a second later if it does not know the leader yet. While the partition
+ * has no leader, as for seconds after a broker's start, it asks again until timeout_ms. */
 enum mr_status mr_kafka_client_ends(struct rd_kafka_s *rk, const char *topic, int32_t partition,
                                     uint32_t timeout_ms, struct mr_kafka_ends *ends,
                                     struct mr_error *err);

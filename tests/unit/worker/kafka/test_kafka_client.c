@@ -136,6 +136,28 @@ static void a_message_is_described_without_headers_beyond_the_maximum(void **sta
     close_broker(&broker);
 }
 
+static void a_partition_without_a_leader_is_asked_again(void **state)
+{
+    (void)state;
+    enum { LIST_OFFSETS = 2 };
+    struct broker broker;
+    struct client client;
+    struct mr_kafka_ends ends = {-1, -1};
+    struct mr_error err = {0};
+    open_broker(&broker);
+    add_topic(&broker, "a", 1);
+    open_client(&client, &broker);
+    mr_kafka_mock_fail(broker.mock, LIST_OFFSETS, RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION, 12);
+    assert_int_equal(mr_kafka_client_ends(client.rk, "a", 0, 20000, &ends, NULL), MR_OK);
+    assert_int_equal(ends.begin, 0);
+    assert_int_equal(ends.end, 0);
+    mr_kafka_mock_fail(broker.mock, LIST_OFFSETS, RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION, 1000);
+    assert_int_equal(mr_kafka_client_ends(client.rk, "a", 0, 500, &ends, &err), MR_UNREACHABLE);
+    assert_non_null(strstr(err.detail, "topic a"));
+    close_client(&client);
+    close_broker(&broker);
+}
+
 static void an_error_of_one_partition_is_an_error(void **state)
 {
     (void)state;
@@ -156,6 +178,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(topics_are_listed_and_none_is_created),
         cmocka_unit_test(a_broker_that_is_gone_is_unreachable),
+        cmocka_unit_test(a_partition_without_a_leader_is_asked_again),
         cmocka_unit_test(an_error_of_one_partition_is_an_error),
         cmocka_unit_test(a_message_is_described_without_headers_beyond_the_maximum),
     };
