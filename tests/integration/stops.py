@@ -214,7 +214,6 @@ def away(options, services):
     time.sleep(1)
     phase.stop(codes=(0, 1))
     services.call("kafka_restart")
-    time.sleep(5)  # until every partition has a leader again, without which a worker does not start
     return phase
 
 

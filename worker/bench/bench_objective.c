@@ -1,5 +1,6 @@
 #include "worker/bench/bench_objective.h"
 
+#include "codec/text.h"
 #include "worker/config/option_value.h"
 
 #include <math.h>
@@ -35,11 +36,6 @@ static const struct {
 };
 #define STATISTICS (sizeof statistics / sizeof *statistics)
 
-static bool is_word(const char *word, const char *text, size_t length)
-{
-    return strlen(word) == length && memcmp(word, text, length) == 0;
-}
-
 enum mr_status mr_bench_objective_parse(struct mr_bench_objective *out, const char *text,
                                         struct mr_error *err)
 {
@@ -50,12 +46,12 @@ enum mr_status mr_bench_objective_parse(struct mr_bench_objective *out, const ch
         return mr_fail(err, MR_BAD_CONFIG,
                        "objective %.64s is not FIGURE-STATISTIC=TIME, such as ttft-p99=500ms",
                        text);
+    const struct mr_text figure = {text, (size_t)(dash - text)};
+    const struct mr_text statistic = {dash + 1, (size_t)(equals - dash - 1)};
     for (size_t i = 0; i < FIGURES; i++)
-        if (is_word(figures_table[i].name, text, (size_t)(dash - text)))
-            out->figure = figures_table[i].name;
+        if (mr_text_is(figure, figures_table[i].name)) out->figure = figures_table[i].name;
     for (size_t i = 0; i < STATISTICS; i++)
-        if (is_word(statistics[i].name, dash + 1, (size_t)(equals - dash - 1)))
-            out->statistic = statistics[i].name;
+        if (mr_text_is(statistic, statistics[i].name)) out->statistic = statistics[i].name;
     out->limit_ms = (double)limit_ns / 1e6;
     if (!out->figure)
         return mr_fail(err, MR_BAD_CONFIG, "objective %.64s begins with none of ttft tpot itl e2el",

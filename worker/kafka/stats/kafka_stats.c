@@ -76,8 +76,9 @@ static double number_of(const struct mr_json_value *object, const char *name)
     return number;
 }
 
-/* A broker of the cluster; entries for bootstrap addresses and the coordinator's role have negative
- * ids and count only for the sums. */
+/* A broker of the cluster, or the coordinator's own connection ("GroupCoordinator"), which has the
+ * id of the broker behind it. Entries for bootstrap addresses have a negative id and count only for
+ * the sums. */
 static void read_broker(struct client *client, const struct mr_json_member *member)
 {
     const struct mr_json_value *value = member->value;

@@ -2,7 +2,6 @@
 
 #include "worker/ticket/messages.h"
 
-#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,27 +10,12 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/worker/quiet_log.h"
 #include "tests/unit/worker/result_mail.h"
 
 #define MS UINT64_C(1000000)
 
 static const struct mr_time now = {.ns = 50 * MS, .unix_ms = 1700000000000};
-
-static struct mr_log *quiet;
-
-static int open_log(void **state)
-{
-    (void)state;
-    struct mr_log_options options = {.fd = open("/dev/null", O_WRONLY), .worker = "w"};
-    return mr_log_create(&quiet, &options, NULL) == MR_OK ? 0 : -1;
-}
-
-static int close_log(void **state)
-{
-    (void)state;
-    mr_log_destroy(quiet);
-    return 0;
-}
 
 /* Nobody listens there: what is sent stays in the queue or is dropped. */
 static struct mr_tracer *open_tracer(double ratio)
@@ -219,5 +203,5 @@ int main(void)
         cmocka_unit_test(a_refusal_is_noted),
         cmocka_unit_test(a_ticket_without_a_trace_is_left_alone),
     };
-    return cmocka_run_group_tests(tests, open_log, close_log);
+    return cmocka_run_group_tests(tests, quiet_log_open, quiet_log_close);
 }

@@ -7,10 +7,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <fcntl.h>
-
 #include <cmocka.h>
 
+#include "tests/unit/worker/quiet_log.h"
 #include "tests/unit/worker/trace/answering.h"
 #include "tests/unit/worker/trace/traces.h"
 
@@ -18,22 +17,6 @@
 #define PATIENT_MS 60000u
 
 static const char taken[] = "HTTP/1.1 200 OK\r\n\r\n{}";
-
-static struct mr_log *quiet;
-
-static int open_log(void **state)
-{
-    (void)state;
-    struct mr_log_options options = {.fd = open("/dev/null", O_WRONLY), .worker = "w"};
-    return mr_log_create(&quiet, &options, NULL) == MR_OK ? 0 : -1;
-}
-
-static int close_log(void **state)
-{
-    (void)state;
-    mr_log_destroy(quiet);
-    return 0;
-}
 
 static struct mr_tracer *open_tracer(const char *url)
 {
@@ -166,5 +149,5 @@ int main(void)
         cmocka_unit_test(without_a_tracer_a_trace_is_freed),
         cmocka_unit_test(the_url_is_checked_at_creation),
     };
-    return cmocka_run_group_tests(tests, open_log, close_log);
+    return cmocka_run_group_tests(tests, quiet_log_open, quiet_log_close);
 }
