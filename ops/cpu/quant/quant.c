@@ -145,14 +145,18 @@ static void take_q5_k(const unsigned char *bytes, struct block *out)
 
 static void take_q6_k(const unsigned char *bytes, struct block *out)
 {
-    for (uint32_t part = 0; part < 16; part++) {
-        const uint32_t half = part / 8, in_half = part % 8;
-        const bytes16 low = down(load16(bytes + half * 64 + in_half % 4 * 16), in_half / 4 * 4);
-        const bytes16 high =
-            down(load16(bytes + 128 + half * 32 + in_half % 2 * 16), in_half / 2 * 2);
-        store16((low & 15) | up(high & 3, 4), out->codes[part / 2] + part % 2 * 16);
-        out->scale[part / 2][part % 2] = bytes[192 + part];
+    for (uint32_t part = 0; part < 4; part++) {
+        const uint32_t half = part / 2, i = part % 2 * 16;
+        const unsigned char *lows = bytes + half * 64 + i;
+        const bytes16 a = load16(lows), b = load16(lows + 32);
+        const bytes16 high = load16(bytes + 128 + half * 32 + i);
+        group_codes *codes = out->codes + half * 4u;
+        store16((a & 15) | up(high & 3, 4), codes[0] + i);
+        store16((b & 15) | up(high & 12, 2), codes[1] + i);
+        store16((down(a, 4) & 15) | (high & 48), codes[2] + i);
+        store16((down(b, 4) & 15) | down(high & 192, 2), codes[3] + i);
     }
+    memcpy(out->scale, bytes + 192, sizeof out->scale);
 }
 
 static void take_iq4_xs(const unsigned char *bytes, struct block *out)
@@ -237,17 +241,28 @@ static void put_lines(const unsigned char *const columns[COLUMNS], unsigned char
     }
 }
 
-/* The bits of 32 codes above the fourth: `each` bits of every byte, words [first, first + count) of
- * the codes side by side in one word. */
-static uint32_t high_bits(const unsigned char *codes, uint32_t first, uint32_t count, uint32_t each)
+/* Returns the four words of `bytes`, each multiplied by its factor, in one word: their bits lie
+ * side by side. factors: the one of each word twice, because no bit leaves its byte. */
+static uint32_t side_by_side(bytes16 bytes, halves8 factors)
 {
-    uint32_t all = 0;
-    for (uint32_t j = 0; j < count; j++) {
-        uint32_t word;
-        memcpy(&word, codes + (first + j) * 4u, sizeof word);
-        all |= (word >> 4 & 0x01010101u * ((1u << each) - 1u)) << j * each;
+    const four_words words = (four_words)((halves8)bytes * factors);
+    return words[0] | words[1] | words[2] | words[3];
+}
+
+/* Writes a column's bits of 32 codes above the fourth, one word to each line from `lines` on. */
+static void put_high_bits(uint32_t bits, const unsigned char *codes, unsigned char *lines)
+{
+    const halves8 ones = {1, 1, 2, 2, 4, 4, 8, 8}, twos = {1, 1, 4, 4, 16, 16, 64, 64};
+    const bytes16 first = down(load16(codes), 4), last = down(load16(codes + 16), 4);
+    uint32_t words[2] = {0};
+    if (bits == 5) {
+        words[0] = side_by_side(first & 1, ones) | side_by_side(last & 1, ones << 4);
+    } else {
+        words[0] = side_by_side(first & 3, twos);
+        words[1] = side_by_side(last & 3, twos);
     }
-    return all;
+    for (uint32_t i = 0; i < bits - 4; i++)
+        memcpy(lines + i * MR_QUANT_LINE, &words[i], sizeof words[i]);
 }
 
 /* Writes the lines of group g of all columns. */
@@ -262,11 +277,7 @@ static void put_group(uint32_t bits, struct block *const blocks, uint32_t g, uns
         if (bits == 4 || bits == 8) continue;
         store16((load16(codes) & 15) | up(load16(codes + 16) & 15, 4), packed[c]);
         columns[c] = packed[c];
-        const uint32_t words[2] = {bits == 5 ? high_bits(codes, 0, 8, 1)
-                                             : high_bits(codes, 0, 4, 2),
-                                   bits == 5 ? 0 : high_bits(codes, 4, 4, 2)};
-        for (uint32_t i = 0; i < bits - 4; i++)
-            memcpy(lines + (4 + i) * MR_QUANT_LINE + c * 4u, &words[i], sizeof words[i]);
+        put_high_bits(bits, codes, lines + 4 * MR_QUANT_LINE + c * 4u);
     }
     put_lines(columns, lines);
     if (bits == 8) put_lines(second, lines + 4 * MR_QUANT_LINE);
@@ -289,6 +300,14 @@ static void put_scales(const struct mr_quant_shape *shape, const struct block *b
     }
 }
 
+/* Fetches the next block of a row. The processor's own prefetchers follow fewer than 16 rows at
+ * once: without this, loading a model takes a tenth longer (measured). */
+static void prefetch_block(const unsigned char *block, size_t block_bytes)
+{
+    for (size_t at = 0; at < block_bytes; at += MR_QUANT_LINE)
+        __builtin_prefetch(block + at);
+}
+
 void mr_quant_pack(enum mr_quant_format format, uint32_t in_size,
                    const unsigned char *const rows[MR_QUANT_COLUMNS], unsigned char *panel)
 {
@@ -301,8 +320,11 @@ void mr_quant_pack(enum mr_quant_format format, uint32_t in_size,
     struct block blocks[COLUMNS];
     MR_ASSERT(in_size % block_numbers == 0 && block_bytes <= BLOCK_BYTES);
     for (uint32_t i = 0; i < in_size / block_numbers; i++) {
-        for (uint32_t c = 0; c < COLUMNS; c++)
-            take_block(format, rows[c] ? rows[c] + i * block_bytes : zeros, &blocks[c]);
+        for (uint32_t c = 0; c < COLUMNS; c++) {
+            const unsigned char *bytes = rows[c] ? rows[c] + i * block_bytes : zeros;
+            prefetch_block(bytes + block_bytes, block_bytes);
+            take_block(format, bytes, &blocks[c]);
+        }
         for (uint32_t g = 0; g < groups_each; g++) {
             const size_t group = (size_t)i * groups_each + g;
             put_group(shape->bits, blocks, g, panel + group * mr_quant_group_lines(shape));
