@@ -28,7 +28,7 @@ static inline void bytes_store(unsigned char *p, bytes a)
 }
 static inline void bytes_prefetch(const void *p)
 {
-    _mm_prefetch(p, _MM_HINT_T0);
+    __builtin_prefetch(p); /* not _mm_prefetch: tests/tidy/prefetch.sh */
 }
 static inline bytes bytes_or(bytes x, bytes y)
 {
