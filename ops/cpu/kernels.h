@@ -70,13 +70,16 @@ enum mr_cpu_epilogue {
     /* gpt-oss: gate at most 7, up in [-7, 7]: out = gate * sigmoid(1.702 gate) * (up + 1) */
     MR_CPU_SWIGLU_OAI_MUL,
 };
-/* x: [rows, in_size] in the layer's dtype. out: as enum mr_cpu_epilogue says, rows contiguous. */
+#define MR_CPU_LINEAR_SCRATCH_BYTES ((size_t)1 << 19)
+/* x: [rows, in_size] in the layer's dtype. out: as enum mr_cpu_epilogue says, rows contiguous.
+ * scratch: memory of the caller, MR_CPU_LINEAR_SCRATCH_BYTES aligned to 64 bytes; NULL is enough
+ * for layers without bands. */
 void mr_cpu_linear_run(const struct mr_cpu_linear *linear, const void *x, uint32_t rows,
-                       enum mr_cpu_epilogue epilogue, void *out);
+                       enum mr_cpu_epilogue epilogue, void *out, void *scratch);
 
 /* out[r] += factors[r] * y[r]: the gated shared expert of Qwen 2 MoE. factors: [rows]. */
 void mr_cpu_linear_add(const struct mr_cpu_linear *linear, const void *x, uint32_t rows,
-                       const float *factors, float *out);
+                       const float *factors, float *out, void *scratch);
 
 /* Writes row `row` of the packed weight matrix, unscaled, to out. A token embedding tied to
  * the output layer is read this way, without a second copy of the weights. */

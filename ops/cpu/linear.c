@@ -14,9 +14,11 @@
 #define HUGE_PAGE_BYTES ((size_t)2 << 20)
 #define SUMS_FLOATS     (ROW_BLOCK * 2u * MR_PANEL_COLUMNS)
 #define UNITS_GRAIN     2u
-/* Rows of x are quantized on the stack, as many at a time as fit: 128 rows of 2,730 numbers. */
-#define QUANT_BYTES      ((size_t)1 << 19)
-#define INPUTS_MAX       ((uint32_t)(QUANT_BYTES / 3u * 2u / MR_QUANT_GROUP * MR_QUANT_GROUP))
+/* Rows of x are quantized into the scratch memory, as many at a time as fit: 128 rows of 2,496
+ * numbers. */
+#define QUANT_BYTES      MR_CPU_LINEAR_SCRATCH_BYTES
+#define GROUP_BYTES      (MR_QUANT_GROUP + sizeof(struct mr_quant_group))
+#define INPUTS_MAX       ((uint32_t)(QUANT_BYTES / GROUP_BYTES * MR_QUANT_GROUP))
 #define QUANT_GRAIN_ROWS 8u
 #define Q4_0_BYTES       18u
 
@@ -460,19 +462,7 @@ void mr_cpu_linear_quantize(const struct mr_cpu_linear *linear, const void *x, u
     mr_parallel_for(rows, QUANT_GRAIN_ROWS, quantize_rows, &work);
 }
 
-/* Runs rows whose quantized copies fit on the stack. */
-static void run_quantized(const struct mr_cpu_linear *linear, const unsigned char *x, uint32_t rows,
-                          const struct mr_cpu_linear_cut *like)
-{
-    _Alignas(64) unsigned char quantized[QUANT_BYTES];
-    mr_cpu_linear_quantize(linear, x, rows, quantized);
-    struct mr_cpu_linear_cut cut =
-        mr_cpu_linear_cut(linear, quantized, rows, like->epilogue, like->out);
-    cut.factors = like->factors;
-    run_cut(&cut);
-}
-
-static void run_rows(struct mr_cpu_linear_cut *cut)
+static void run_rows(struct mr_cpu_linear_cut *cut, unsigned char *scratch)
 {
     const struct mr_cpu_linear *linear = cut->linear;
     if (linear->band_count == 0) {
@@ -485,26 +475,27 @@ static void run_rows(struct mr_cpu_linear_cut *cut)
                                    : linear->out_size * sizeof(float);
     const uint32_t fit = (uint32_t)(QUANT_BYTES / mr_cpu_linear_x_bytes(linear));
     const uint32_t most = fit < ROW_BLOCK ? fit : ROW_BLOCK;
-    struct mr_cpu_linear_cut part = *cut;
     for (uint32_t row = 0; row < cut->rows; row += most) {
         const uint32_t rows = cut->rows - row < most ? cut->rows - row : most;
-        part.out = cut->out + row * out_bytes;
+        mr_cpu_linear_quantize(linear, cut->x + row * x_bytes, rows, scratch);
+        struct mr_cpu_linear_cut part =
+            mr_cpu_linear_cut(linear, scratch, rows, cut->epilogue, cut->out + row * out_bytes);
         part.factors = cut->factors ? cut->factors + row : NULL;
-        run_quantized(linear, cut->x + row * x_bytes, rows, &part);
+        run_cut(&part);
     }
 }
 
 void mr_cpu_linear_run(const struct mr_cpu_linear *linear, const void *x, uint32_t rows,
-                       enum mr_cpu_epilogue epilogue, void *out)
+                       enum mr_cpu_epilogue epilogue, void *out, void *scratch)
 {
     struct mr_cpu_linear_cut cut = mr_cpu_linear_cut(linear, x, rows, epilogue, out);
-    run_rows(&cut);
+    run_rows(&cut, scratch);
 }
 
 void mr_cpu_linear_add(const struct mr_cpu_linear *linear, const void *x, uint32_t rows,
-                       const float *factors, float *out)
+                       const float *factors, float *out, void *scratch)
 {
     struct mr_cpu_linear_cut cut = mr_cpu_linear_cut(linear, x, rows, MR_CPU_ADD_F32, out);
     cut.factors = factors;
-    run_rows(&cut);
+    run_rows(&cut, scratch);
 }

@@ -17,6 +17,7 @@ struct mr_step {
     size_t bytes;                   /* size of memory */
     void *buffers[MR_BUFFER_COUNT]; /* [rows_max, width]: floats, bf16 or float numbers */
     struct mr_cpu_expert_buffers experts;
+    void *scratch;                                  /* of linear layers */
     uint32_t *token_ids;                            /* [rows_max] */
     struct mr_cpu_attention_sequence *sequences[2]; /* [sequences_max], by group of layers */
     uint32_t row_count, sequence_count;             /* staged */
@@ -55,6 +56,7 @@ static size_t place_buffers(struct mr_step *step, unsigned char *memory)
     }
     if (spec->expert_count > 0)
         step->experts.memory = arena_take(&arena, mr_cpu_expert_bytes(&step->experts), 1);
+    step->scratch = arena_take(&arena, MR_CPU_LINEAR_SCRATCH_BYTES, 1);
     step->token_ids = arena_take(&arena, spec->rows_max, sizeof(*step->token_ids));
     for (uint32_t i = 0; i < 2; i++)
         step->sequences[i] = arena_take(&arena, spec->sequences_max, sizeof(*step->sequences[i]));
@@ -214,7 +216,7 @@ void mr_cpu_step_linear(struct mr_step *step, const struct mr_linear *linear,
                         enum mr_step_buffer to)
 {
     mr_cpu_linear_run((const struct mr_cpu_linear *)linear, step->buffers[from], rows,
-                      epilogue_of(epilogue), step->buffers[to]);
+                      epilogue_of(epilogue), step->buffers[to], step->scratch);
 }
 
 void mr_cpu_step_experts(struct mr_step *step, const struct mr_expert_layer *layer, uint32_t rows)
@@ -236,7 +238,7 @@ void mr_cpu_step_add_switched(struct mr_step *step, const struct mr_linear *line
     for (uint32_t row = 0; row < rows; row++)
         switches[row] = 1.0f / (1.0f + expf(-switches[row]));
     mr_cpu_linear_add((const struct mr_cpu_linear *)linear, step->buffers[MR_GATED], rows, switches,
-                      step->buffers[MR_RESIDUAL]);
+                      step->buffers[MR_RESIDUAL], step->scratch);
 }
 
 /* ---- attention ---- */

@@ -148,13 +148,16 @@ static double stack_run(const struct stack *stack, uint32_t rows, uint32_t logit
 {
     const double start = now_ms();
     for (int i = 0; i < LAYERS; i++) {
-        mr_cpu_linear_run(stack->qkv[i], stack->narrow, rows, MR_CPU_STORE_F32, stack->wide);
-        mr_cpu_linear_run(stack->out[i], stack->narrow, rows, MR_CPU_ADD_F32, stack->residual);
-        mr_cpu_linear_run(stack->gate_up[i], stack->narrow, rows, MR_CPU_SILU_MUL, stack->ffn);
-        mr_cpu_linear_run(stack->down[i], stack->ffn, rows, MR_CPU_ADD_F32, stack->residual);
+        mr_cpu_linear_run(stack->qkv[i], stack->narrow, rows, MR_CPU_STORE_F32, stack->wide, NULL);
+        mr_cpu_linear_run(stack->out[i], stack->narrow, rows, MR_CPU_ADD_F32, stack->residual,
+                          NULL);
+        mr_cpu_linear_run(stack->gate_up[i], stack->narrow, rows, MR_CPU_SILU_MUL, stack->ffn,
+                          NULL);
+        mr_cpu_linear_run(stack->down[i], stack->ffn, rows, MR_CPU_ADD_F32, stack->residual, NULL);
     }
     if (logit_rows > 0)
-        mr_cpu_linear_run(stack->head, stack->narrow, logit_rows, MR_CPU_STORE_F32, stack->logits);
+        mr_cpu_linear_run(stack->head, stack->narrow, logit_rows, MR_CPU_STORE_F32, stack->logits,
+                          NULL);
     return now_ms() - start;
 }
 
@@ -201,8 +204,9 @@ static double run_plain(struct expert_stack *stack, uint32_t rows, double *bytes
     for (uint32_t e = 0; e < routing->expert_count; e++) {
         if (stack->counts[e] == 0) continue;
         mr_cpu_linear_run(stack->gate_up[e], stack->x, stack->counts[e], MR_CPU_SILU_MUL,
-                          stack->ffn);
-        mr_cpu_linear_run(stack->down[e], stack->ffn, stack->counts[e], MR_CPU_ADD_F32, stack->out);
+                          stack->ffn, NULL);
+        mr_cpu_linear_run(stack->down[e], stack->ffn, stack->counts[e], MR_CPU_ADD_F32, stack->out,
+                          NULL);
         *bytes += (double)mr_cpu_linear_bytes(stack->gate_up[e]) +
                   (double)mr_cpu_linear_bytes(stack->down[e]);
     }

@@ -133,7 +133,7 @@ static void check_epilogue(const struct layer *layer, uint32_t rows, enum mr_cpu
     void *out = malloc(((size_t)rows * width + 1) * sizeof(float));
     for (size_t i = 0; i <= (size_t)rows * width; i++)
         number_set(out, i, 0.5f, narrow);
-    mr_cpu_linear_run(layer->linear, x, rows, epilogue, out);
+    mr_cpu_linear_run(layer->linear, x, rows, epilogue, out, NULL);
     for (uint32_t row = 0; row < rows; row++)
         for (uint32_t column = 0; column < width; column++) {
             const double want = expected(layer, x, row, column, epilogue);
@@ -212,7 +212,7 @@ static void gelu_is_as_exact_as_floats_are(void **state)
     for (int level = MR_CPU_SCALAR; level <= MR_CPU_AMX; level++) {
         struct mr_cpu_linear *linear = identity((enum mr_cpu_level)level);
         for (int kind = MR_CPU_GELU_MUL; kind <= MR_CPU_GELU_TANH_MUL; kind++) {
-            mr_cpu_linear_run(linear, x, ROWS, (enum mr_cpu_epilogue)kind, out);
+            mr_cpu_linear_run(linear, x, ROWS, (enum mr_cpu_epilogue)kind, out, NULL);
             for (int i = 0; i < ROWS; i++) {
                 const double v = (double)x[2 * i];
                 const double want = kind == MR_CPU_GELU_MUL ? gelu(v) : gelu_tanh(v);
@@ -234,7 +234,7 @@ static void a_gate_far_below_zero_gives_zero_and_nan_stays(void **state)
         struct mr_cpu_linear *linear = identity((enum mr_cpu_level)level);
         for (int kind = MR_CPU_SILU_MUL; kind <= MR_CPU_SWIGLU_OAI_MUL; kind++) {
             float out[2];
-            mr_cpu_linear_run(linear, x, 2, (enum mr_cpu_epilogue)kind, out);
+            mr_cpu_linear_run(linear, x, 2, (enum mr_cpu_epilogue)kind, out, NULL);
             assert_true(fabsf(out[0]) < 1e-7f);
             assert_true(isnan(out[1]));
         }
@@ -251,9 +251,9 @@ static void check_same_bits(enum mr_cpu_level level, bool bf16)
     float *alone = malloc(512 * 208 * sizeof *alone), *together = malloc(512 * 208 * sizeof *alone);
     for (uint32_t row = 0; row < 512; row++)
         mr_cpu_linear_run(layer.linear, x + row * in_bytes, 1, MR_CPU_STORE_F32,
-                          alone + (size_t)row * 208);
+                          alone + (size_t)row * 208, NULL);
     for (uint32_t rows = 1; rows <= 512; rows += rows < 70 ? 1 : 221) {
-        mr_cpu_linear_run(layer.linear, x, rows, MR_CPU_STORE_F32, together);
+        mr_cpu_linear_run(layer.linear, x, rows, MR_CPU_STORE_F32, together, NULL);
         assert_memory_equal(together, alone, (size_t)rows * 208 * sizeof *alone);
     }
     free(together);
@@ -280,7 +280,8 @@ static void a_row_has_the_same_bits_with_every_thread_count(void **state)
     struct mr_error err;
     for (uint32_t threads = 1; threads <= 3; threads++) {
         assert_int_equal(mr_parallel_set_thread_count(threads, &err), MR_OK);
-        mr_cpu_linear_run(layer.linear, x, 20, MR_CPU_STORE_F32, threads == 1 ? first : again);
+        mr_cpu_linear_run(layer.linear, x, 20, MR_CPU_STORE_F32, threads == 1 ? first : again,
+                          NULL);
         if (threads > 1) assert_memory_equal(first, again, 20 * 1008 * sizeof *first);
     }
     assert_int_equal(mr_parallel_set_thread_count(2, &err), MR_OK);
@@ -303,7 +304,7 @@ static void rows_can_be_added_with_a_factor_each(void **state)
             void *x = rows_make(&layer, ROWS);
             for (int i = 0; i < ROWS * 50; i++)
                 out[i] = 2.0f;
-            mr_cpu_linear_add(layer.linear, x, ROWS, factors, out);
+            mr_cpu_linear_add(layer.linear, x, ROWS, factors, out, NULL);
             for (uint32_t i = 0; i < ROWS * 50; i++) {
                 const double want =
                     2.0 + (double)factors[i / 50] * exact(&layer, x, i / 50, i % 50);
@@ -350,9 +351,9 @@ static void sizes_that_cannot_be_packed_are_rejected(void **state)
     spec.bf16 = false;
     assert_int_equal(mr_cpu_linear_create(&linear, &spec, &err), MR_OK);
     float out[1];
-    expect_assert_failure(mr_cpu_linear_run(linear, weights.values, 1, MR_CPU_SILU_MUL,
-                                            out)); /* needs an even number of weight rows */
-    mr_cpu_linear_run(linear, weights.values, 0, MR_CPU_STORE_F32, NULL);
+    expect_assert_failure(mr_cpu_linear_run(linear, weights.values, 1, MR_CPU_SILU_MUL, out,
+                                            NULL)); /* needs an even number of weight rows */
+    mr_cpu_linear_run(linear, weights.values, 0, MR_CPU_STORE_F32, NULL, NULL);
     mr_cpu_linear_destroy(linear);
     mr_cpu_linear_destroy(NULL);
 }

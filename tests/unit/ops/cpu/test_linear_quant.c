@@ -15,6 +15,8 @@
 
 #define ROWS 150u
 
+static _Alignas(64) unsigned char scratch[MR_CPU_LINEAR_SCRATCH_BYTES];
+
 /* Rows in several storages: the row of a band is random bytes, its numbers what mr_dequant gives.
  */
 struct weights {
@@ -140,7 +142,7 @@ static void a_product_is_near_the_exact_one(void **state)
         bias[i] = (float)i;
     void *x = rows_make(ROWS, IN_SIZE, true);
     struct mr_cpu_linear *linear = layer_make(&w, true, MR_QUANT_NONE, bias, MR_CPU_BEST);
-    mr_cpu_linear_run(linear, x, ROWS, MR_CPU_STORE_F32, out);
+    mr_cpu_linear_run(linear, x, ROWS, MR_CPU_STORE_F32, out, scratch);
     for (uint32_t r = 0; r < ROWS; r++)
         for (uint32_t c = 0; c < OUT_SIZE; c++) {
             double sum = (double)bias[c], squares = 0;
@@ -171,13 +173,13 @@ static void all_levels_and_batches_give_the_same_bits(void **state)
         struct mr_cpu_linear *scalar = layer_make(&w, true, formats[f], NULL, MR_CPU_SCALAR);
         for (uint32_t r = 0; r < ROWS; r++)
             mr_cpu_linear_run(scalar, (uint16_t *)x + r * IN_SIZE, 1, MR_CPU_STORE_F32,
-                              alone + r * OUT_SIZE);
+                              alone + r * OUT_SIZE, scratch);
         mr_cpu_linear_destroy(scalar);
         for (int level = MR_CPU_SCALAR; level <= MR_CPU_AMX; level++) {
             struct mr_cpu_linear *linear =
                 layer_make(&w, true, formats[f], NULL, (enum mr_cpu_level)level);
             for (uint32_t rows = 1; rows <= ROWS; rows += rows < 33 ? 1 : 39) {
-                mr_cpu_linear_run(linear, x, rows, MR_CPU_STORE_F32, all);
+                mr_cpu_linear_run(linear, x, rows, MR_CPU_STORE_F32, all, scratch);
                 assert_memory_equal(all, alone, rows * OUT_SIZE * sizeof *all);
             }
             mr_cpu_linear_destroy(linear);
@@ -204,9 +206,9 @@ static void epilogues_follow_the_product(void **state)
             added[i] = 1.0f;
         for (uint32_t r = 0; r < ROWS; r++)
             factors[r] = (float)(r % 7) - 3.0f;
-        mr_cpu_linear_run(linear, x, ROWS, MR_CPU_STORE_F32, plain);
-        mr_cpu_linear_run(linear, x, ROWS, MR_CPU_SILU_MUL, gated);
-        mr_cpu_linear_add(linear, x, ROWS, factors, added);
+        mr_cpu_linear_run(linear, x, ROWS, MR_CPU_STORE_F32, plain, scratch);
+        mr_cpu_linear_run(linear, x, ROWS, MR_CPU_SILU_MUL, gated, scratch);
+        mr_cpu_linear_add(linear, x, ROWS, factors, added, scratch);
         for (uint32_t r = 0; r < ROWS; r++)
             for (uint32_t c = 0; c < OUT_SIZE / 2; c++) {
                 const double gate = (double)plain[r * OUT_SIZE + 2 * c];
@@ -273,9 +275,9 @@ static void experts_give_the_bits_of_their_layers(void **state)
         for (uint32_t e = 0; e < EXPERTS; e++)
             for (uint32_t k = 0; k < TOP_K; k++) {
                 if (chosen[r * TOP_K + k] != e) continue;
-                mr_cpu_linear_run(gate_up[e], (uint16_t *)x + r * HIDDEN, 1, MR_CPU_SILU_MUL,
-                                  gated);
-                mr_cpu_linear_add(down[e], gated, 1, &weights[r * TOP_K + k], expected);
+                mr_cpu_linear_run(gate_up[e], (uint16_t *)x + r * HIDDEN, 1, MR_CPU_SILU_MUL, gated,
+                                  scratch);
+                mr_cpu_linear_add(down[e], gated, 1, &weights[r * TOP_K + k], expected, scratch);
             }
         assert_memory_equal(out + r * HIDDEN, expected, sizeof expected);
     }
