@@ -13,7 +13,7 @@ enum mr_status mr_batch_builder_create(struct mr_batch_builder **out,
     const uint32_t rows_max = limits->rows + limits->drafts, sequences_max = limits->sequences;
     struct mr_batch_builder *made = calloc(1, sizeof *made);
     if (made == NULL) return mr_fail(err, MR_NOMEM, "no memory for a step of %u rows", rows_max);
-    size_t samples = (size_t)sequences_max * MR_CHOICES_MAX + limits->drafts;
+    size_t samples = (size_t)sequences_max * MR_CHOICES_MAX + limits->drafts + limits->scores;
     made->rows_max = rows_max;
     made->sequences_max = sequences_max;
     made->samples_max = (uint32_t)samples;
@@ -25,10 +25,11 @@ enum mr_status mr_batch_builder_create(struct mr_batch_builder **out,
     made->sample_rows = calloc(samples, sizeof *made->sample_rows);
     made->sampled = calloc(samples, sizeof *made->sampled);
     made->logit_rows = calloc(sequences_max, sizeof *made->logit_rows);
+    made->score_rows = calloc(sequences_max, sizeof *made->score_rows);
     made->masks = calloc(samples * made->mask_words + 1, sizeof *made->masks);
     if (made->masks == NULL || made->token_ids == NULL || made->fed_by == NULL ||
         made->sequences == NULL || made->sample_rows == NULL || made->sampled == NULL ||
-        made->logit_rows == NULL) {
+        made->logit_rows == NULL || made->score_rows == NULL) {
         mr_batch_builder_destroy(made);
         return mr_fail(err, MR_NOMEM, "no memory for a step of %u rows", rows_max);
     }
@@ -40,6 +41,7 @@ void mr_batch_builder_destroy(struct mr_batch_builder *builder)
 {
     if (builder == NULL) return;
     free(builder->masks);
+    free(builder->score_rows);
     free(builder->logit_rows);
     free(builder->sampled);
     free(builder->sample_rows);
@@ -47,6 +49,15 @@ void mr_batch_builder_destroy(struct mr_batch_builder *builder)
     free(builder->fed_by);
     free(builder->token_ids);
     free(builder);
+}
+
+/* Rows of logits that the plan row needs of the forward pass: the last of its rows. */
+static uint32_t logit_rows_of(const struct mr_plan_row *row)
+{
+    const uint32_t end = row->sequence->num_computed + row->token_count;
+    if (row->logits != NULL) return 0;
+    if (row->score_count > 0) return end - row->score_begin;
+    return row->samples ? 1 + row->draft_count : 0;
 }
 
 static void add_sequence(struct mr_batch_builder *builder, const struct mr_plan_row *row)
@@ -70,7 +81,7 @@ static void add_sequence(struct mr_batch_builder *builder, const struct mr_plan_
         .context_tokens = sequence->num_computed,
         .blocks = sequence->table->blocks,
         .slots = sequence->table->slots,
-        .logit_rows = row->samples ? 1 + row->draft_count : 0,
+        .logit_rows = logit_rows_of(row),
     };
     batch->row_count += row->token_count;
 }
@@ -110,6 +121,20 @@ static void add_sample(struct mr_batch_builder *builder, struct mr_sequence *seq
     builder->sample_rows[builder->sample_count++] = row;
 }
 
+/* logit_row: of the first scored token. */
+static void add_scores(struct mr_batch_builder *builder, const struct mr_plan_row *row,
+                       uint32_t logit_row)
+{
+    for (uint32_t i = 0; i < row->score_count; i++) {
+        struct mr_sample_row score =
+            mr_job_score_row(row->sequence->job, row->sequence, row->score_begin + i + 1);
+        score.logit_row = logit_row + i;
+        MR_ASSERT(builder->sample_count < builder->samples_max);
+        builder->sampled[builder->sample_count] = NULL;
+        builder->sample_rows[builder->sample_count++] = score;
+    }
+}
+
 static void add_drafts(struct mr_batch_builder *builder, struct mr_sequence *sequence,
                        uint32_t logit_row)
 {
@@ -133,10 +158,13 @@ void mr_batch_builder_build(struct mr_batch_builder *builder, const struct mr_pl
     for (uint32_t i = 0; i < plan->row_count; i++) {
         const struct mr_plan_row *row = &plan->rows[i];
         if (row->token_count > 0) add_sequence(builder, row);
+        const uint32_t first_logit_row = logit_row;
+        logit_row += logit_rows_of(row);
         builder->logit_rows[i] = UINT32_MAX;
+        builder->score_rows[i] = builder->sample_count;
+        add_scores(builder, row, first_logit_row);
         if (!row->samples) continue;
-        if (row->logits == NULL) builder->logit_rows[i] = logit_row;
-        if (row->logits == NULL) logit_row += 1 + row->draft_count;
+        if (row->logits == NULL) builder->logit_rows[i] = logit_row - 1 - row->draft_count;
         struct mr_job *job = row->sequence->job;
         bool first = row->sequence->choice == 0 && mr_sequence_generated(row->sequence) == 0;
         for (uint32_t choice = 1; first && choice < job->choice_count; choice++)

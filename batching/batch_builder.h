@@ -5,6 +5,9 @@
  * their first token from the same logits. Their rows come before that of the first choice: they
  * wait to run already when the first choice ends with its first token and hands over its blocks.
  *
+ * Tokens of a prompt that are scored (batching/sequence/scores.h) have sampling rows too, which
+ * draw nothing. They stand before the row that draws the sequence's next token.
+ *
  * The sampling rows of a sequence's drafts follow its own sampling row: row i samples the token
  * behind the first i drafts.
  *
@@ -18,32 +21,34 @@
 #include "batching/base/model_port.h"
 #include "batching/scheduler/plan.h"
 
-/* The most of one step. rows: of all sequences, without those of drafts. */
+/* The most of one step. rows: of all sequences, without those of drafts. scores: scored tokens. */
 struct mr_batch_limits {
-    uint32_t rows, sequences, drafts;
+    uint32_t rows, sequences, drafts, scores;
 };
 
 struct mr_batch_builder {
-    uint32_t rows_max, sequences_max;    /* rows_max: with those of drafts */
-    uint32_t samples_max;                /* sequences_max * MR_CHOICES_MAX and the rows of drafts */
-    const struct mr_job_rules *rules;    /* borrowed */
-    uint32_t *token_ids;                 /* [rows_max] token ids of all rows of the step */
-    uint32_t *fed_by;                    /* [rows_max] as in struct mr_model_step */
-    bool feeds;                          /* a row of the batch is fed by the step before */
+    uint32_t rows_max, sequences_max; /* rows_max: with those of drafts */
+    uint32_t samples_max;             /* sequences_max * MR_CHOICES_MAX, drafts and scored tokens */
+    const struct mr_job_rules *rules; /* borrowed */
+    uint32_t *token_ids;              /* [rows_max] token ids of all rows of the step */
+    uint32_t *fed_by;                 /* [rows_max] as in struct mr_model_step */
+    bool feeds;                       /* a row of the batch is fed by the step before */
     struct mr_batch_sequence *sequences; /* [sequences_max] sequences that have rows in the step */
     /* [samples_max] one row for each token to sample */
     struct mr_sample_row *sample_rows;
     /* [sample_count] the sequence that each sampling row samples for; NULL: the row is of a draft
-     */
+     * or of a scored token */
     struct mr_sequence **sampled;
     uint32_t sample_count;
     /* [samples_max][mask_words] tokens that the sampling rows of constrained
      * requests may draw */
     uint64_t *masks;
     uint32_t mask_words;
-    /* [sequences_max] for each row of the plan the index of its first row of logits in the forward
-     * pass; UINT32_MAX: the plan row needs no logits from the forward pass */
+    /* [sequences_max] for each row of the plan the index of the row of logits that samples its next
+     * token; UINT32_MAX: it samples nothing, or not from the forward pass */
     uint32_t *logit_rows;
+    /* [sequences_max] for each row of the plan the first sampling row of its scored tokens */
+    uint32_t *score_rows;
     struct mr_batch batch;
 };
 

@@ -43,6 +43,7 @@ static void fill_rules(struct mr_engine *engine)
         .block_count = options->block_count,
         .prefix_cache = options->prefix_cache,
         .speculates = options->draft_rows_max > 0,
+        .scores = options->score_rows_max > 0,
         .defaults = options->defaults,
     };
     memcpy(engine->rules.fingerprint.bytes, options->fingerprint, MR_HASH_BYTES);
@@ -121,6 +122,7 @@ static enum mr_status create_scheduler(struct mr_engine *engine, struct mr_error
         .sequences_max = options->sequences_max,
         .rows_max = options->rows_max,
         .draft_rows_max = options->draft_rows_max,
+        .score_rows_max = options->score_rows_max,
         .block_count = options->block_count,
         .chunk_tokens = options->chunk_tokens,
         .prefills_max = options->prefills_max,

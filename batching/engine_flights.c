@@ -11,7 +11,7 @@ enum mr_status mr_engine_create_flights(struct mr_engine *engine, struct mr_erro
     const struct mr_engine_options *options = &engine->options;
     size_t sequences = options->sequences_max;
     const struct mr_batch_limits limits = {options->rows_max, options->sequences_max,
-                                           options->draft_rows_max};
+                                           options->draft_rows_max, options->score_rows_max};
     engine->flight_room = options->model.steps_ahead > 0 ? options->model.steps_ahead : 1;
     for (uint32_t i = 0; i < engine->flight_room; i++) {
         struct mr_flight *flight = &engine->flights[i];
@@ -85,7 +85,10 @@ void mr_engine_note_launch(struct mr_engine *engine, struct mr_flight *flight,
             .end = sequence->num_computed,
             .preemptions = sequence->preemptions,
             .prefill = row->token_count > 0 && !row->decode,
-            .logit_row = is_prompt_end(sequence) ? builder->logit_rows[i] : UINT32_MAX};
+            .logit_row = is_prompt_end(sequence) ? builder->logit_rows[i] : UINT32_MAX,
+            .score_row = builder->score_rows[i],
+            .score_first = row->score_begin + 1,
+            .score_count = row->score_count};
         if (engine->shared != NULL && row->token_count > 0)
             mr_shared_load_join(engine->shared, sequence);
     }

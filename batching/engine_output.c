@@ -141,6 +141,10 @@ static void report(struct mr_engine *engine, struct mr_job *job, uint64_t now_ns
         .recomputed_tokens = job->recomputed_tokens,
         .metadata = job->request->metadata,
     };
+    if (job->scores != NULL && mr_scores_done(job->scores)) {
+        result.prompt_logprobs = job->scores->list;
+        result.prompt_logprob_count = job->scores->end;
+    }
     fill_times(job, now_ns, &result);
     fill_error(job, choices[0].finish, now_ns, &result);
     engine->stats.finished[choices[0].finish]++;

@@ -127,16 +127,46 @@ static void cache_logits(struct mr_engine *engine, const struct mr_flight_row *c
         sequence->entry_due = engine->shared != NULL;
 }
 
+/* Records the scores of given tokens that the step has computed. */
+static void apply_scores(struct mr_engine *engine, const struct mr_flight *flight)
+{
+    for (uint32_t i = 0; i < flight->row_count; i++) {
+        const struct mr_flight_row *row = &flight->rows[i];
+        for (uint32_t k = 0; row->sequence != NULL && k < row->score_count; k++) {
+            const struct mr_sample *sample = &flight->samples[row->score_row + k];
+            if (sample->failed) mark_broken(engine, row->sequence->job);
+            mr_scores_put(row->sequence->scores, row->score_first + k, sample, engine->texts);
+        }
+    }
+}
+
+/* Ends the requests that generate nothing and whose prompt this step has completed. */
+static void end_computed(struct mr_engine *engine, struct mr_flight *flight, uint64_t now_ns)
+{
+    for (uint32_t i = 0; i < flight->row_count; i++) {
+        struct mr_sequence *sequence = flight->rows[i].sequence;
+        if (sequence == NULL || sequence->job->draws ||
+            sequence->num_settled < sequence->num_tokens)
+            continue;
+        enum mr_finish finish = sequence->job->broken ? MR_FINISH_ERROR : MR_FINISH_LENGTH;
+        MR_ASSERT(mr_scores_done(sequence->scores));
+        flight->rows[i].sequence = NULL;
+        mr_engine_end_sequence(engine, sequence, finish, now_ns);
+    }
+}
+
 void mr_engine_apply_results(struct mr_engine *engine, struct mr_flight *flight, uint64_t now_ns)
 {
     const struct mr_batch_builder *builder = flight->builder;
     for (uint32_t i = 0; i < builder->sample_count; i++)
         if (builder->sampled[i] != NULL && flight->samples[i].failed)
             mark_broken(engine, builder->sampled[i]->job);
+    apply_scores(engine, flight);
     settle_rows(flight);
     for (uint32_t i = 0; i < flight->row_count; i++)
         cache_logits(engine, &flight->rows[i], now_ns);
     for (uint32_t i = 0; i < builder->sample_count; i++)
         if (builder->sampled[i] != NULL)
             apply_samples(engine, builder->sampled[i], &flight->samples[i], now_ns);
+    end_computed(engine, flight, now_ns);
 }

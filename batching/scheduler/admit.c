@@ -6,6 +6,7 @@
 #include "batching/cache/shared_lookup.h"
 #include "batching/cache/shared_tables.h"
 #include "batching/queue/pass_over.h"
+#include "batching/sequence/scores.h"
 #include "codec/check.h"
 
 #include <math.h>
@@ -125,9 +126,11 @@ static bool fits_pool(struct mr_schedule *schedule, struct mr_sequence *candidat
 
 /* ---- common prefixes ---- */
 
-static uint32_t common_tokens(const struct mr_sequence *left, const struct mr_sequence *right)
+/* Common tokens at the start, at most `most` of `left`. */
+static uint32_t common_tokens(const struct mr_sequence *left, const struct mr_sequence *right,
+                              uint32_t most)
 {
-    uint32_t most = left->num_tokens < right->num_tokens ? left->num_tokens : right->num_tokens;
+    if (right->num_tokens < most) most = right->num_tokens;
     uint32_t count = 0;
     while (count < most && left->tokens[count] == right->tokens[count])
         count++;
@@ -140,6 +143,7 @@ static bool waits_for_prefix(const struct mr_schedule *schedule, const struct mr
 {
     const struct mr_job *job = sequence->job;
     if (!job->reads_cache) return false;
+    const uint32_t reusable = mr_sequence_reusable(sequence);
     uint32_t shared = 0;
     for (uint32_t i = 0; i < schedule->running_count; i++) {
         const struct mr_sequence *leader = schedule->running[i];
@@ -147,13 +151,13 @@ static bool waits_for_prefix(const struct mr_schedule *schedule, const struct mr
             !leader->job->writes_cache ||
             memcmp(leader->job->root, job->root, sizeof job->root) != 0)
             continue;
-        uint32_t common = common_tokens(sequence, leader);
+        uint32_t common = common_tokens(sequence, leader, reusable);
         shared = common > shared ? common : shared;
     }
-    if (shared >= sequence->num_tokens) shared = sequence->num_tokens - 1;
+    if (shared >= reusable) shared = reusable - 1;
     if (shared < MR_COMMON_TOKENS_MIN) return false;
-    uint32_t cached = mr_kv_cache_probe(schedule->options.cache, job->root, sequence->tokens,
-                                        sequence->num_tokens);
+    uint32_t cached =
+        mr_kv_cache_probe(schedule->options.cache, job->root, sequence->tokens, reusable);
     return shared >= cached + MR_COMMON_TOKENS_MIN;
 }
 
@@ -177,6 +181,7 @@ static const float *match_whole_prompt(struct mr_schedule *schedule, struct mr_s
 {
     struct mr_prompt_cache *prompts = schedule->options.prompts;
     if (prompts == NULL || mr_sequence_generated(sequence) > 0) return NULL;
+    if (!sequence->job->draws || !mr_scores_done(sequence->scores)) return NULL;
     unsigned char key[MR_HASH_BYTES];
     mr_kv_cache_prompt_key(schedule->options.cache, sequence->job->root, sequence->tokens,
                            sequence->num_tokens, key);
@@ -193,7 +198,7 @@ static const float *match_prefix(struct mr_schedule *schedule, struct mr_sequenc
     const bool reads = mr_schedule_reads_cache(sequence);
     const float *logits = reads ? match_whole_prompt(schedule, sequence) : NULL;
     if (reads && logits == NULL)
-        mr_kv_cache_match(sequence->table, sequence->tokens, sequence->num_tokens,
+        mr_kv_cache_match(sequence->table, sequence->tokens, mr_sequence_reusable(sequence),
                           &sequence->match);
     const struct mr_sequence *sibling = mr_schedule_sibling(sequence);
     if (sibling != NULL && sequence->match.token_count < sequence->prompt_tokens)
@@ -237,7 +242,10 @@ static enum verdict reserve(struct mr_schedule *schedule, struct mr_sequence *se
     bool held = mr_sequence_is_held(sequence);
     uint32_t share = round->shorts_only ? round->short_left : UINT32_MAX;
     row->token_count = known || held ? 0 : mr_schedule_chunk(schedule, sequence, share);
-    if (row->token_count == 0 && !known && !held) return round->shorts_only ? PASSED_OVER : STOP;
+    if (row->token_count == 0 && !known && !held) {
+        bool others = round->score_left == 0 && !mr_scores_done(sequence->scores);
+        return round->shorts_only || others ? PASSED_OVER : STOP;
+    }
     bool partial = !held && row->token_count < mr_sequence_pending(sequence);
     if (partial && !may_be_partial(schedule, sequence)) return PASSED_OVER;
     uint64_t bytes =
@@ -297,7 +305,7 @@ static bool is_late(const struct mr_schedule *schedule, const struct mr_sequence
 static void decide_load(struct mr_schedule *schedule, struct mr_sequence *sequence)
 {
     struct mr_shared_cache *shared = schedule->options.shared;
-    if (shared == NULL || !sequence->job->reads_cache) return;
+    if (shared == NULL || !sequence->job->reads_cache || sequence->scores != NULL) return;
     bool busy = schedule->running_count > 0 || schedule->parked_count > 0 ||
                 !mr_request_queue_is_empty(schedule->options.queue);
     bool copies = sequence->match.copy_tokens > 0;
@@ -329,7 +337,7 @@ static bool waits_for_tier(struct mr_schedule *schedule, struct mr_sequence *seq
 {
     struct mr_shared_cache *shared = schedule->options.shared;
     uint64_t now_ns = schedule->round.now_ns;
-    if (shared == NULL) return false;
+    if (shared == NULL || sequence->scores != NULL) return false;
     if (sequence->job->fetch.state == MR_FETCH_NEW)
         (void)mr_shared_lookup_start(shared, sequence->job, now_ns);
     bool waits = mr_shared_lookup_is_awaited(shared, sequence, now_ns);

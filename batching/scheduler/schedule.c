@@ -3,6 +3,7 @@
 #include "batching/cache/shared_load.h"
 #include "batching/cache/shared_store.h"
 #include "batching/cache/shared_tables.h"
+#include "batching/sequence/scores.h"
 #include "codec/check.h"
 
 static uint32_t min_of(uint32_t left, uint32_t right)
@@ -51,6 +52,10 @@ uint32_t mr_schedule_chunk(struct mr_schedule *schedule, const struct mr_sequenc
     uint32_t need = mr_sequence_pending(sequence);
     if (mr_sequence_is_held(sequence)) return 0;
     if (sequence->halts) need = min_of(need, sequence->held_at - sequence->num_computed);
+    if (!mr_scores_done(sequence->scores))
+        need = min_of(need, mr_scores_chunk_end(sequence->scores, sequence->num_computed,
+                                                sequence->num_tokens, round->score_left) -
+                                sequence->num_computed);
     round->prefill_wanted = true;
     if (schedule->options.chunk_tokens <= 0) return whole_prompt(schedule, need);
     uint32_t room = min_of(share_tokens, min_of(round->rows_left, round->chunk_left));
@@ -93,7 +98,7 @@ bool mr_schedule_may_start_beside(const struct mr_schedule *schedule,
     uint32_t cached = mr_schedule_sibling(candidate) != NULL ? candidate->prompt_tokens : 0;
     if (candidate->num_tokens > cached + most && mr_schedule_reads_cache(candidate))
         cached = mr_kv_cache_probe(schedule->options.cache, job->root, candidate->tokens,
-                                   candidate->num_tokens);
+                                   mr_sequence_reusable(candidate));
     return candidate->num_tokens - cached <= most;
 }
 
@@ -103,13 +108,17 @@ void mr_schedule_add_row(struct mr_schedule *schedule, struct mr_plan_row row)
     struct mr_round *round = &schedule->round;
     MR_ASSERT(plan->row_count < schedule->options.sequences_max);
     MR_ASSERT(row.token_count <= round->rows_left);
-    row.samples = row.logits != NULL || row.token_count == mr_sequence_pending(row.sequence);
-    mr_kv_window_slide(row.sequence->table, row.sequence->num_computed,
-                       row.sequence->num_computed + row.token_count);
+    const uint32_t begin = row.sequence->num_computed, end = begin + row.token_count;
+    const bool is_last = row.logits != NULL || row.token_count == mr_sequence_pending(row.sequence);
+    row.samples = is_last && row.sequence->job->draws;
+    row.score_begin = mr_scores_rows(row.sequence->scores, begin, end, &row.score_count);
+    MR_ASSERT(row.score_count <= round->score_left);
+    mr_kv_window_slide(row.sequence->table, begin, end);
     plan->rows[plan->row_count++] = row;
     plan->decode_count += row.decode;
     plan->token_count += row.token_count;
     round->rows_left -= row.token_count;
+    round->score_left -= row.score_count;
     if (!row.decode) round->chunk_left -= min_of(round->chunk_left, row.token_count);
     if (round->shorts_only) round->short_left -= min_of(round->short_left, row.token_count);
     if (row.token_count > 0)

@@ -358,6 +358,7 @@ static void begin_round(struct mr_scheduler *scheduler, uint64_t now_ns)
         .now_ns = now_ns,
         .rows_left = options->rows_max,
         .chunk_left = options->chunk_tokens > 0 ? (uint32_t)options->chunk_tokens : UINT32_MAX,
+        .score_left = options->score_rows_max,
         .tries_left = MR_TRIES_MAX,
         .prefill_owed = scheduler->starved_steps + 1 >= MR_STARVED_STEPS_MAX,
         .reserved_tenant = MR_TENANT_NONE,
@@ -399,6 +400,7 @@ void mr_scheduler_park(struct mr_scheduler *scheduler, struct mr_sequence *seque
 
 static void learn_output_share(struct mr_schedule *schedule, const struct mr_sequence *sequence)
 {
+    if (!sequence->job->draws) return;
     double most = (double)(sequence->capacity - sequence->prompt_tokens);
     double share = most > 0 ? (double)mr_sequence_generated(sequence) / most : 1.0;
     schedule->output_share += OUTPUT_SHARE_RATE * (share - schedule->output_share);

@@ -109,7 +109,7 @@ enum mr_status mr_completion_create(struct mr_completion **out,
                                     struct mr_error *err)
 {
     *out = NULL;
-    MR_ASSERT(request->max_tokens > 0 && room_tokens > 0);
+    MR_ASSERT(room_tokens > 0);
     MR_ASSERT(matcher != NULL || request->stop_count == 0);
     struct layout sizes = lay_out(model, request, room_tokens);
     struct mr_completion *completion = calloc(1, sizes.total);

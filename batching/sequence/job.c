@@ -49,6 +49,21 @@ static enum mr_status check_constraint(const struct mr_job_rules *rules,
     return MR_OK;
 }
 
+/* A request without max_tokens generates nothing: it asks for scores of its prompt. */
+static enum mr_status check_scores(const struct mr_job_rules *rules,
+                                   const struct mr_request *request, struct mr_error *err)
+{
+    bool scores = request->scores_prompt;
+    if (scores && !rules->scores)
+        return mr_fail(err, MR_UNSUPPORTED, "prompt_logprobs: this worker computes none");
+    if (request->max_tokens > 0) return MR_OK;
+    if (!scores) return mr_fail(err, MR_INVALID_REQUEST, "max_tokens is 0");
+    if (request->choice_count > 1)
+        return mr_fail(err, MR_INVALID_REQUEST, "n is %u and max_tokens is 0",
+                       request->choice_count);
+    return MR_OK;
+}
+
 static enum mr_status check_request(const struct mr_job_rules *rules,
                                     const struct mr_request *request, struct mr_error *err)
 {
@@ -59,7 +74,8 @@ static enum mr_status check_request(const struct mr_job_rules *rules,
     if (request->choice_count < 1 || request->choice_count > MR_CHOICES_MAX)
         return mr_fail(err, MR_INVALID_REQUEST, "n is %u, it must be 1 to %u",
                        request->choice_count, MR_CHOICES_MAX);
-    if (request->max_tokens < 1) return mr_fail(err, MR_INVALID_REQUEST, "max_tokens is 0");
+    status = check_scores(rules, request, err);
+    if (status != MR_OK) return status;
     status = check_ids(sampling->allowed_token_ids, sampling->allowed_token_count,
                        rules->vocab_size, "allowed_token_ids", err);
     if (status == MR_OK)
@@ -274,6 +290,20 @@ static enum mr_status make_lookups(struct mr_job *job, const struct mr_job_rules
     return status;
 }
 
+static enum mr_status make_scores(struct mr_job *job, struct mr_error *err)
+{
+    const struct mr_request *request = job->request;
+    if (!request->scores_prompt) return MR_OK;
+    struct mr_sequence *sequence = &job->sequences[0];
+    const uint32_t top = request->prompt_logprobs, count = sequence->prompt_tokens;
+    job->scoring = (struct mr_sampling){.logprobs = (int32_t)top};
+    enum mr_status status = mr_scores_create(&job->scores, count, top, err);
+    if (status != MR_OK) return status;
+    sequence->scores = job->scores;
+    job->held_bytes += mr_scores_bytes(count, top);
+    return MR_OK;
+}
+
 static bool is_known(const struct mr_job_rules *rules, const struct mr_sample *sample)
 {
     if (sample->token_id >= rules->vocab_size || sample->top_count > MR_LOGPROBS_MAX) return false;
@@ -343,9 +373,11 @@ enum mr_status mr_job_create(struct mr_job **out, const struct mr_job_rules *rul
     struct mr_job *job = allocate(request, prompt + most);
     if (job == NULL) return mr_fail(err, MR_NOMEM, "no memory for a request of %u tokens", prompt);
     job->request = request;
+    job->draws = request->max_tokens > 0;
     status = make_completions(job, rules, room, err);
     if (status == MR_OK) status = make_guidance(job, rules->masks, err);
     if (status == MR_OK) status = make_lookups(job, rules, err);
+    if (status == MR_OK) status = make_scores(job, err);
     if (status == MR_OK) status = resume(job, rules, room, submission, err);
     if (status == MR_OK) status = encode_bad_words(job, rules->completion.tokenizer, err);
     if (status != MR_OK) goto failed;
@@ -365,6 +397,7 @@ void mr_job_destroy(struct mr_job *job)
         mr_completion_destroy(job->sequences[i].completion);
         mr_prompt_lookup_destroy(job->sequences[i].lookup);
     }
+    mr_scores_destroy(job->scores);
     mr_guidance_destroy(job->guidance);
     free(job->kept);
     free(job);
@@ -410,6 +443,18 @@ uint32_t mr_job_guess(struct mr_job *job, struct mr_sequence *sequence, struct m
     for (uint32_t i = 0; i < count; i++)
         if (mr_completion_may_end(sequence->completion, guesses[i].token_id)) return i;
     return count;
+}
+
+struct mr_sample_row mr_job_score_row(const struct mr_job *job, const struct mr_sequence *sequence,
+                                      uint32_t position)
+{
+    return (struct mr_sample_row){.sampling = &job->scoring,
+                                  .position = position,
+                                  .history = sequence->tokens,
+                                  .history_count = position,
+                                  .prompt_count = sequence->prompt_tokens,
+                                  .given = true,
+                                  .given_id = sequence->tokens[position]};
 }
 
 struct mr_sample_row mr_job_sample_row(const struct mr_job *job, const struct mr_sequence *sequence,

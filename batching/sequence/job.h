@@ -21,6 +21,7 @@
 #include "batching/sequence/fetch.h"
 #include "batching/sequence/guidance.h"
 #include "batching/sequence/prompt_lookup.h"
+#include "batching/sequence/scores.h"
 #include "batching/sequence/sequence.h"
 #include "batching/sequence/submission.h"
 #include "ops/model.h"
@@ -34,6 +35,7 @@ struct mr_job_rules {
     struct mr_sampling_defaults defaults; /* of a request without a temperature */
     struct mr_token_mask *masks;          /* NULL: no constrained requests */
     bool speculates;                      /* false: no sequence gets drafts */
+    bool scores; /* false: no request gets log-probabilities of its prompt */
 };
 
 #define MR_JOB_TENANT_BYTES 64u
@@ -70,7 +72,10 @@ struct mr_job {
     bool listed;      /* the job is in the engine's list of started jobs */
     bool late;        /* the job is rejected: it is predicted to end after its deadline */
     bool broken;      /* a choice's logits were not finite: its KV is not to be used again */
+    bool draws; /* false: nothing is generated, the request ends when its prompt is computed */
     struct mr_sampling sampling; /* the request's sampling options with defaults filled in */
+    struct mr_sampling scoring;  /* of rows that score a given token: only `logprobs` counts */
+    struct mr_scores *scores;    /* of the prompt; NULL: not wanted */
     uint64_t seed;
     uint32_t **bad_words; /* [bad_word_count] token ids of each bad word */
     uint32_t *bad_word_counts;
@@ -110,6 +115,9 @@ bool mr_job_samples_ahead(const struct mr_job *job, const struct mr_sequence *se
  * the choice. Returns their number. The sequence must have a lookup, and no unknown token. */
 uint32_t mr_job_guess(struct mr_job *job, struct mr_sequence *sequence, struct mr_guess *guesses,
                       uint32_t max);
+/* Everything needed to score the token at `position` of a sequence, except the logits. */
+struct mr_sample_row mr_job_score_row(const struct mr_job *job, const struct mr_sequence *sequence,
+                                      uint32_t position);
 /* Everything needed to sample the token of one choice that follows the first `drafts` drafts of the
  * sequence, which are in its tokens; except the logits, which the caller adds. */
 struct mr_sample_row mr_job_sample_row(const struct mr_job *job, const struct mr_sequence *sequence,

@@ -1,5 +1,7 @@
 #include "batching/sequence/sequence.h"
 
+#include "batching/sequence/scores.h"
+
 #include "codec/check.h"
 
 static const bool allowed[MR_SEQUENCE_STATE_COUNT][MR_SEQUENCE_STATE_COUNT] = {
@@ -13,6 +15,11 @@ void mr_sequence_move(struct mr_sequence *sequence, enum mr_sequence_state state
     MR_ASSERT(state < MR_SEQUENCE_STATE_COUNT);
     MR_ASSERT(allowed[sequence->state][state]);
     sequence->state = state;
+}
+
+uint32_t mr_sequence_reusable(const struct mr_sequence *sequence)
+{
+    return mr_scores_done(sequence->scores) ? sequence->num_tokens : sequence->scores->known;
 }
 
 void mr_sequence_append(struct mr_sequence *sequence, uint32_t token_id)

@@ -27,6 +27,7 @@ struct mr_job;
 struct mr_completion;
 struct mr_load_slot;
 struct mr_prompt_lookup;
+struct mr_scores;
 
 enum mr_sequence_state {
     MR_SEQUENCE_WAITING,
@@ -69,6 +70,8 @@ struct mr_sequence {
      * stand in tokens[num_tokens...] too until that step is launched. */
     uint32_t drafts[MR_DRAFTS_MAX], draft_count;
     struct mr_prompt_lookup *lookup; /* owned by the job; NULL: the sequence gets no drafts */
+    /* log-probabilities of its given tokens, owned by the job; NULL: none are wanted */
+    struct mr_scores *scores;
     uint32_t preemptions, tokens_at_preemption;
     uint64_t last_token_ns;
 };
@@ -105,6 +108,9 @@ static inline bool mr_sequence_is_held(const struct mr_sequence *sequence)
     return sequence->halts && sequence->num_computed >= sequence->held_at;
 }
 
+/* Most leading tokens whose KV may come from a cache, and one more, which is the first to compute:
+ * all tokens, unless the logits of a row are needed to score a token. */
+uint32_t mr_sequence_reusable(const struct mr_sequence *sequence);
 /* Appends a sampled token, or fills in the first unknown one. num_tokens must be below capacity. */
 void mr_sequence_append(struct mr_sequence *sequence, uint32_t token_id);
 /* Call when sampling row `row` of a launched step samples the sequence's next token: appends an

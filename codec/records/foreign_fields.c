@@ -40,7 +40,6 @@ static const struct mr_foreign_field fields[] = {
     {"media_io_kwargs", "{}", false, NO_MEDIA},
     {"mm_processor_kwargs", "{}", false, NO_MEDIA},
     {"prompt_embeds", NULL, true, "give prompt_token_ids"},
-    {"prompt_logprobs", NULL, true, "only generated tokens have log-probabilities"},
     {"repetition_detection", NULL, true, "give a penalty or max_tokens"},
     {"request_id", NULL, false, "give id"},
     {"return_mm_kwargs", "*", false, NO_MEDIA},

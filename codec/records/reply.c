@@ -147,19 +147,36 @@ static void read_top(struct reader *reader, struct mr_value value, struct mr_log
     logprobs->top_count = (uint32_t)count;
 }
 
+/* The entries of the array from number `first` on; those before stay zero. */
+static const struct mr_logprobs *read_entries(struct reader *reader, struct mr_value array,
+                                              size_t first)
+{
+    size_t count = mr_value_count(array);
+    struct mr_logprobs *logprobs = take(reader, count, sizeof *logprobs);
+    for (size_t i = first; i < count && reader->status == MR_OK; i++) {
+        struct mr_value entry = mr_value_at(array, i);
+        logprobs[i].chosen = read_logprob(reader, entry);
+        if (reader->status == MR_OK) read_top(reader, entry, &logprobs[i]);
+    }
+    return logprobs;
+}
+
 static const struct mr_logprobs *read_logprobs(struct reader *reader, struct mr_value map,
                                                size_t token_count)
 {
     struct mr_value array;
     if (!find(reader, map, "logprobs", MR_VALUE_ARRAY, &array)) return NULL;
     if (mr_value_count(array) != token_count) fail(reader, MR_MALFORMED, "logprobs");
-    struct mr_logprobs *logprobs = take(reader, token_count, sizeof *logprobs);
-    for (size_t i = 0; i < token_count && reader->status == MR_OK; i++) {
-        struct mr_value entry = mr_value_at(array, i);
-        logprobs[i].chosen = read_logprob(reader, entry);
-        if (reader->status == MR_OK) read_top(reader, entry, &logprobs[i]);
-    }
-    return logprobs;
+    return read_entries(reader, array, 0);
+}
+
+/* The first token of a prompt has no log-probability: its entry is null. */
+static void read_prompt_logprobs(struct reader *reader, struct mr_value root, struct mr_result *out)
+{
+    struct mr_value array;
+    if (!find(reader, root, "prompt_logprobs", MR_VALUE_ARRAY, &array)) return;
+    out->prompt_logprobs = read_entries(reader, array, 1);
+    out->prompt_logprob_count = mr_value_count(array);
 }
 
 /* ---- token record ---- */
@@ -354,6 +371,7 @@ enum mr_status mr_result_decode(struct mr_result *out, struct mr_text bytes,
     read_error(&reader, root, out);
     read_source(&reader, root, out);
     read_warnings(&reader, root, out);
+    read_prompt_logprobs(&reader, root, out);
     if (mr_document_raw_member(reader.document, "metadata", &metadata))
         out->metadata = copy_text(&reader, metadata);
     mr_document_close(reader.document);

@@ -103,7 +103,9 @@ struct mr_request {
     struct mr_text echoed; /* that text; set by intake if echo */
     bool keep_special;     /* the text names control tokens, which otherwise have no text */
     struct mr_sampling sampling;
-    uint32_t max_tokens, min_tokens;
+    bool scores_prompt;       /* the result has the log-probability of each token of the prompt */
+    uint32_t prompt_logprobs; /* and so many best alternatives of each */
+    uint32_t max_tokens, min_tokens; /* max_tokens 0: nothing is generated; needs scores_prompt */
     bool ignore_eos, include_stop, stream;
     const struct mr_text *stops;
     size_t stop_count;

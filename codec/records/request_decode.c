@@ -141,6 +141,15 @@ static enum mr_status check_fields(struct mr_request_reader *reader)
     enum mr_status status = set_top_logprobs(reader);
     if (status == MR_OK) status = mr_request_check_tools(reader);
     if (status != MR_OK) return status;
+    if (request->echo && request->sampling.logprobs >= 0 && !request->scores_prompt) {
+        request->scores_prompt = true; /* as vLLM does, and OpenAI's completions */
+        request->prompt_logprobs = (uint32_t)request->sampling.logprobs;
+    }
+    if (request->max_tokens == 0 && !request->scores_prompt)
+        return mr_fail(reader->err, MR_INVALID_REQUEST,
+                       "max_tokens must be at least 1, or 0 with prompt_logprobs");
+    if (request->max_tokens == 0 && request->choice_count > 1)
+        return mr_fail(reader->err, MR_INVALID_REQUEST, "n needs max_tokens of at least 1");
     if (request->min_tokens > request->max_tokens)
         return mr_fail(reader->err, MR_INVALID_REQUEST, "min_tokens is above max_tokens");
     if (request->constraint.kind != MR_CONSTRAINT_NONE && request->ignore_eos)

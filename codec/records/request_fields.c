@@ -26,10 +26,10 @@ struct field {
     size_t count_offset;   /* place of the entry count of TEXTS and IDS in struct mr_request */
 };
 
-static mr_request_read read_seed, read_logprobs, read_top_logprobs, read_best_of, read_priority,
-    read_deadline, read_timeout, read_top_k, read_truncate, read_truncation_side,
-    read_add_special_tokens, read_skip_special_tokens, read_reasoning_effort, read_stream_options,
-    read_task;
+static mr_request_read read_seed, read_logprobs, read_prompt_logprobs, read_top_logprobs,
+    read_best_of, read_priority, read_deadline, read_timeout, read_top_k, read_truncate,
+    read_truncation_side, read_add_special_tokens, read_skip_special_tokens, read_reasoning_effort,
+    read_stream_options, read_task;
 
 /* clang-format off */
 #define BOOL(name, member) \
@@ -39,7 +39,7 @@ static mr_request_read read_seed, read_logprobs, read_top_logprobs, read_best_of
 #define ABOVE(name, member, min, max) \
     {#name, KIND_FLOAT, GROUP_NONE, true, offsetof(struct mr_request, member), min, max, NULL, 0}
 #define MAX_TOKENS(name) \
-    {#name, KIND_U32, GROUP_MAX_TOKENS, false, offsetof(struct mr_request, max_tokens), 1, INT32_MAX, NULL, 0}
+    {#name, KIND_U32, GROUP_MAX_TOKENS, false, offsetof(struct mr_request, max_tokens), 0, INT32_MAX, NULL, 0}
 #define SESSION(name) \
     {#name, KIND_TEXT, GROUP_SESSION, false, offsetof(struct mr_request, session), 1, (double)MR_SESSION_BYTES_MAX, NULL, 0}
 #define TEXT(name, member, bytes_max) \
@@ -91,6 +91,7 @@ static const struct field fields[] = {
     READ(allowed_token_ids, GROUP_NONE, mr_request_read_allowed_ids),
     LIST(KIND_TEXTS, bad_words, sampling.bad_words, sampling.bad_word_count, MR_BAD_WORDS_MAX),
     READ(logprobs, GROUP_NONE, read_logprobs),
+    READ(prompt_logprobs, GROUP_NONE, read_prompt_logprobs),
     READ(top_logprobs, GROUP_NONE, read_top_logprobs),
     NUMBER(KIND_U32, max_chars, max_chars, 0, INT32_MAX),
     NUMBER(KIND_FLOAT, min_confidence, min_confidence, 0, 1),
@@ -202,6 +203,18 @@ static enum mr_status read_logprobs(struct mr_request_reader *reader, const char
         reader->logprobs_counted = true;
     }
     reader->request->sampling.logprobs = (int32_t)count;
+    return MR_OK;
+}
+
+static enum mr_status read_prompt_logprobs(struct mr_request_reader *reader, const char *field,
+                                           struct mr_value value)
+{
+    const struct field range = {.name = field, .min = 0, .max = MR_LOGPROBS_MAX};
+    int64_t count;
+    enum mr_status status = read_integer(reader, &range, value, &count);
+    if (status != MR_OK) return status;
+    reader->request->scores_prompt = true;
+    reader->request->prompt_logprobs = (uint32_t)count;
     return MR_OK;
 }
 

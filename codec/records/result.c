@@ -59,20 +59,33 @@ static void put_logprob_members(struct mr_writer *writer, const struct mr_token_
     mr_writer_float(writer, isfinite(logprob->logprob) ? logprob->logprob : LOGPROB_FLOOR);
 }
 
+static void put_token_logprobs(struct mr_writer *writer, const struct mr_logprobs *logprobs)
+{
+    mr_writer_map(writer, 4);
+    put_logprob_members(writer, &logprobs->chosen);
+    mr_writer_name(writer, "top");
+    mr_writer_array(writer, logprobs->top_count);
+    for (uint32_t k = 0; k < logprobs->top_count; k++) {
+        mr_writer_map(writer, 3);
+        put_logprob_members(writer, &logprobs->top[k]);
+    }
+}
+
 static void put_logprobs(struct mr_writer *writer, const struct mr_logprobs *logprobs, size_t count)
 {
     mr_writer_name(writer, "logprobs");
     mr_writer_array(writer, count);
-    for (size_t i = 0; i < count; i++) {
-        mr_writer_map(writer, 4);
-        put_logprob_members(writer, &logprobs[i].chosen);
-        mr_writer_name(writer, "top");
-        mr_writer_array(writer, logprobs[i].top_count);
-        for (uint32_t k = 0; k < logprobs[i].top_count; k++) {
-            mr_writer_map(writer, 3);
-            put_logprob_members(writer, &logprobs[i].top[k]);
-        }
-    }
+    for (size_t i = 0; i < count; i++)
+        put_token_logprobs(writer, &logprobs[i]);
+}
+
+static void put_prompt_logprobs(struct mr_writer *writer, const struct mr_result *result)
+{
+    mr_writer_name(writer, "prompt_logprobs");
+    mr_writer_array(writer, result->prompt_logprob_count);
+    mr_writer_null(writer);
+    for (size_t i = 1; i < result->prompt_logprob_count; i++)
+        put_token_logprobs(writer, &result->prompt_logprobs[i]);
 }
 
 /* ---- tool calls ---- */
@@ -295,15 +308,17 @@ enum mr_status mr_result_encode(const struct mr_result *result, enum mr_encoding
     bool choices = result->choice_count > 1;
     bool error = result->error != MR_OK;
     bool metadata = result->metadata.length > 0;
+    bool prompt = result->prompt_logprobs != NULL;
     bool warnings = result->warning_count > 0;
     mr_writer_init(&writer, encoding, MR_RESULT_BYTES_MAX);
-    mr_writer_map(&writer, 10u + choices + error + metadata + warnings +
+    mr_writer_map(&writer, 10u + choices + prompt + error + metadata + warnings +
                                answer_members(&result->choices[0]));
     put_text(&writer, "id", result->id);
     put_uint(&writer, "attempt", result->attempt);
     put_text(&writer, "model", result->model);
     put_answer(&writer, result, 0);
     if (choices) put_choices(&writer, result);
+    if (prompt) put_prompt_logprobs(&writer, result);
     put_usage(&writer, result);
     put_timings(&writer, result);
     put_uint(&writer, "prefill_chunks", result->prefill_chunks);

@@ -106,6 +106,10 @@ struct mr_result {
     /* [choice_count]; the root map also has the members of choice 0 */
     const struct mr_choice *choices;
     size_t choice_count;
+    /* [prompt_logprob_count] of the tokens of the prompt; the first has none and is written as
+     * null. NULL: not requested */
+    const struct mr_logprobs *prompt_logprobs;
+    size_t prompt_logprob_count;
     uint32_t prompt_tokens, cached_tokens, cached_tokens_redis;
     uint32_t accepted_draft_tokens; /* generated tokens that a draft had guessed */
     double queue_ms, prefill_ms, first_token_ms, total_ms, itl_mean_ms, itl_max_ms;

@@ -258,7 +258,10 @@ static void run_row(const struct mr_sampler *sampler, struct thread_buffers *buf
 {
     *out = (struct mr_sample){.failed = !is_sound(row->logits, sampler->vocab_size)};
     if (out->failed) return;
-    choose(sampler, buffers, row, out);
+    if (row->given)
+        out->token_id = row->given_id;
+    else
+        choose(sampler, buffers, row, out);
     report(sampler, row, out);
 }
 
@@ -276,6 +279,7 @@ void mr_sampler_run(struct mr_sampler *sampler, const struct mr_sample_row *rows
     struct sampler_run run = {.sampler = sampler, .rows = rows, .samples = samples};
     MR_ASSERT(mr_parallel_thread_count() <= sampler->thread_count);
     for (uint32_t i = 0; i < count; i++)
-        MR_ASSERT(rows[i].logits && rows[i].sampling && !isnan(rows[i].sampling->temperature));
+        MR_ASSERT(rows[i].logits && rows[i].sampling && !isnan(rows[i].sampling->temperature) &&
+                  (!rows[i].given || rows[i].given_id < sampler->vocab_size));
     mr_parallel_for(count, 1, run_rows, &run);
 }

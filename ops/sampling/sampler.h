@@ -32,7 +32,8 @@ void mr_sampler_destroy(struct mr_sampler *sampler);
 /* Draws samples[i] from rows[i] for each i < count. Every row has its logits set; the logits are
  * not changed. A -infinity of the model is a token that it excludes; any other logit that is not
  * finite makes the sample `failed`. When the request masks every token, the sample is the lowest
- * id of the row's bit mask, or without one the lowest allowed id, with probability 0. */
+ * id of the row's bit mask, or without one the lowest allowed id, with probability 0. A row whose
+ * token is given draws nothing (ops/sampling/sample.h). */
 void mr_sampler_run(struct mr_sampler *sampler, const struct mr_sample_row *rows, uint32_t count,
                     struct mr_sample *samples);
 /* Returns a uniform random number in [0, 1) with 24 random bits, a function of (seed, position). */

@@ -17,6 +17,7 @@ void rig_init(struct engine_rig *rig)
                     .sequences_max = 8,
                     .rows_max = 1024,
                     .chunk_tokens = 512,
+                    .score_rows_max = 64,
                     .prefills_max = 1,
                     .prefill_batch_max = 8,
                     .prefill_bytes_max = (uint64_t)4 << 30,
@@ -97,6 +98,11 @@ static void on_result(void *context, uint64_t ticket, struct mr_request *request
         memcpy(choice->tokens, result->choices[i].token_ids,
                choice->token_count * sizeof *choice->tokens);
     }
+    MR_ASSERT(result->prompt_logprob_count <= RIG_SCORES_MAX);
+    for (size_t i = 1; i < result->prompt_logprob_count; i++)
+        seen->scores[i] = (struct rig_score){.token_id = result->prompt_logprobs[i].chosen.token_id,
+                                             .logprob = result->prompt_logprobs[i].chosen.logprob,
+                                             .top_count = result->prompt_logprobs[i].top_count};
     mr_request_destroy(request);
 }
 
@@ -106,7 +112,8 @@ void rig_start_with(struct engine_rig *rig, const struct mr_sink *sink)
     rig->fake_options.block_count = rig->options.block_count;
     rig->fake_options.slot_count = rig->options.window_slots;
     rig->fake_options.window_tokens = rig->options.window_tokens;
-    rig->fake_options.sequences_max = rig->options.sequences_max + rig->options.draft_rows_max;
+    rig->fake_options.sequences_max =
+        rig->options.sequences_max + rig->options.draft_rows_max + rig->options.score_rows_max;
     rig->fake = mr_fake_model_create(&rig->fake_options);
     rig->fake->now_ns = 1000000;
     rig->seen = calloc(RIG_TICKETS_MAX, sizeof *rig->seen);

@@ -17,6 +17,7 @@
 #define RIG_TICKETS_MAX    256u
 #define RIG_TOKENS_MAX     512u
 #define RIG_CHUNKS_MAX     64u
+#define RIG_SCORES_MAX     1024u
 
 struct rig_choice {
     enum mr_finish finish;
@@ -24,6 +25,12 @@ struct rig_choice {
     uint32_t streamed[RIG_TOKENS_MAX], streamed_count;
     uint32_t deltas, ended;          /* ended: records that end the text */
     size_t text_bytes, before_bytes; /* of the records; of the text before the first one */
+};
+
+/* The log-probability of a token of the prompt. */
+struct rig_score {
+    uint32_t token_id, top_count;
+    float logprob;
 };
 
 struct rig_seen {
@@ -36,7 +43,8 @@ struct rig_seen {
     uint32_t choice_count;
     struct mr_chunk chunks[RIG_CHUNKS_MAX];
     uint32_t chunk_count;
-    struct mr_result result; /* numbers only; its pointers are invalid */
+    struct rig_score scores[RIG_SCORES_MAX]; /* [result.prompt_logprob_count], from 1 on */
+    struct mr_result result;                 /* numbers only; its pointers are invalid */
 };
 
 struct engine_rig {
@@ -52,8 +60,8 @@ struct engine_rig {
     bool hold_starts; /* no request may start */
 };
 
-/* A pool of 8192 tokens, context 2048, 8 sequences, chunk 512, prefix cache, no prompt cache, end
- * id 0. */
+/* A pool of 8192 tokens, context 2048, 8 sequences, chunk 512, 64 scored rows, prefix cache, no
+ * prompt cache, end id 0. */
 void rig_init(struct engine_rig *rig);
 void rig_start(struct engine_rig *rig);
 /* With a sink of the caller's, which sees the results in place of the rig. */

@@ -41,6 +41,21 @@ uint32_t mr_fake_next(const struct mr_fake_model *fake, const uint32_t *tokens, 
     return draw(fake, hash, temperature, seed, count);
 }
 
+static float logprob_of(uint64_t hash, uint32_t token)
+{
+    return -(float)(mix(hash, token) % 4096) / 256.0f;
+}
+
+float mr_fake_logprob(const struct mr_fake_model *fake, const uint32_t *tokens, uint32_t count,
+                      uint32_t token)
+{
+    uint64_t hash = EMPTY_HISTORY;
+    for (uint32_t i = 0; i < count; i++)
+        hash = mix(hash, tokens[i]);
+    if (count > 0) hash = logits_of(fake, hash, tokens[count - 1]);
+    return logprob_of(hash, token);
+}
+
 static struct mr_fake_slot *slot_at(struct mr_fake_model *fake, const uint32_t *blocks,
                                     uint32_t position)
 {
@@ -185,12 +200,28 @@ static bool is_suppressed(const struct mr_sample_row *row, uint32_t token)
     return false;
 }
 
+/* The alternatives of a given token are the tokens that follow it in the vocabulary. */
+static struct mr_sample score(const struct mr_fake_model *fake, const struct mr_sample_row *row,
+                              uint64_t hash)
+{
+    struct mr_sample sample = {.token_id = row->given_id,
+                               .logprob = logprob_of(hash, row->given_id),
+                               .top_count = (uint32_t)row->sampling->logprobs};
+    MR_ASSERT(row->history_count == row->position && sample.top_count <= MR_LOGPROBS_MAX);
+    for (uint32_t i = 0; i < sample.top_count; i++) {
+        sample.top_ids[i] = (row->given_id + 1 + i) % fake->options.vocab_size;
+        sample.top_logprobs[i] = logprob_of(hash, sample.top_ids[i]);
+    }
+    return sample;
+}
+
 static struct mr_sample sample(const struct mr_fake_model *fake, const struct mr_sample_row *row,
                                const uint64_t *hashes)
 {
     if (fake->broken_position > 0 && row->position == fake->broken_position)
         return (struct mr_sample){.failed = true};
     uint64_t hash = row->logits != NULL ? hash_of(row->logits) : hashes[row->logit_row];
+    if (row->given) return score(fake, row, hash);
     uint32_t token = draw(fake, hash, row->sampling->temperature, row->seed, row->position);
     bool fed = row->history_count > 0 && row->history[row->history_count - 1] == UINT32_MAX;
     MR_ASSERT(!fed || row->suppressed_count == 0);

@@ -69,5 +69,8 @@ struct mr_model_port mr_fake_model_port(struct mr_fake_model *fake);
 /* The token that this model samples after tokens[0, count), computed from the tokens alone. */
 uint32_t mr_fake_next(const struct mr_fake_model *fake, const uint32_t *tokens, uint32_t count,
                       float temperature, uint64_t seed);
+/* The log-probability that this model reports of a given `token` after tokens[0, count). */
+float mr_fake_logprob(const struct mr_fake_model *fake, const uint32_t *tokens, uint32_t count,
+                      uint32_t token);
 
 #endif

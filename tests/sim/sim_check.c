@@ -166,6 +166,24 @@ static const char *check_cached(const struct sim_world *world, const struct sim_
                   request->id, request->cached_tokens, possible);
 }
 
+/* A request that ended before its prompt was computed has none. */
+static const char *check_scores(const struct sim_world *world, const struct sim_request *request,
+                                char *text, size_t size)
+{
+    if (request->prompt_logprob_count != (request->scores ? request->prompt_count : 0))
+        return request->completion_tokens[0] == 0 && request->prompt_logprob_count == 0
+                   ? NULL
+                   : report(text, size, "%s has %zu log-probabilities of its prompt", request->id,
+                            request->prompt_logprob_count);
+    for (uint32_t i = 1; i < request->prompt_logprob_count; i++) {
+        float right = mr_fake_logprob(world->fake, request->prompt, i, request->prompt[i]);
+        if (request->prompt_logprobs[i] < right || request->prompt_logprobs[i] > right)
+            return report(text, size, "%s has %g for token %u, alone %g", request->id,
+                          (double)request->prompt_logprobs[i], i, (double)right);
+    }
+    return NULL;
+}
+
 static const char *check_request(const struct sim_world *world, const struct sim_request *request,
                                  char *text, size_t size)
 {
@@ -185,7 +203,8 @@ static const char *check_request(const struct sim_world *world, const struct sim
         const char *wrong = check_choice(world, request, choice, text, size);
         if (wrong != NULL) return wrong;
     }
-    return check_cached(world, request, text, size);
+    const char *wrong = check_scores(world, request, text, size);
+    return wrong != NULL ? wrong : check_cached(world, request, text, size);
 }
 
 const char *sim_check(const struct sim_world *world, char *text, size_t size)

@@ -35,6 +35,7 @@ static void make_options(struct sim_world *world)
         .sequences_max = sequences,
         .rows_max = sequences + 1 + sim_below(random, 600),
         .draft_rows_max = one_in(random, 2) ? 1 + sim_below(random, 40) : 0,
+        .score_rows_max = 1 + sim_below(random, 100),
         .chunk_tokens = chunk_sizes[sim_below(random, sizeof chunk_sizes / sizeof *chunk_sizes)],
         .prefills_max = 1 + sim_below(random, 3),
         .step_target_ms = one_in(random, 2) ? MR_STEP_TARGET_AUTO : sim_below(random, 60),
@@ -66,7 +67,8 @@ static void make_fake(struct sim_world *world)
     struct mr_fake_options options = {
         .block_count = world->options.block_count,
         .vocab_size = 40,
-        .sequences_max = world->options.sequences_max + world->options.draft_rows_max,
+        .sequences_max = world->options.sequences_max + world->options.draft_rows_max +
+                         world->options.score_rows_max,
         .step_ms = 1 + sim_below(random, 10),
         .row_ms = 0.1 + 0.01 * sim_below(random, 100),
         .token_ms = 0.01 + 0.01 * sim_below(random, 50),
@@ -110,6 +112,7 @@ static void choose_fields(struct sim_random *random, struct sim_request *request
     request->cache_read = !one_in(random, 8);
     request->cache_write = !one_in(random, 8);
     request->stream = !one_in(random, 6);
+    request->scores = one_in(random, 4);
     request->priority = (int32_t)sim_below(random, 4) * 10 - 10;
 }
 
@@ -149,6 +152,7 @@ static struct mr_request *to_record(const struct sim_request *from)
     record->cache_read = from->cache_read;
     record->cache_write = from->cache_write;
     record->stream = from->stream;
+    record->scores_prompt = from->scores;
     record->priority = from->priority;
     record->sampling.temperature = from->temperature;
     record->sampling.seed = from->seed;
@@ -192,6 +196,9 @@ static void on_result(void *context, uint64_t ticket, struct mr_request *request
         for (size_t j = 0; j < choice->token_count; j++)
             seen->output[i][j] = choice->token_ids[j];
     }
+    seen->prompt_logprob_count = result->prompt_logprob_count;
+    for (size_t i = 1; i < result->prompt_logprob_count; i++)
+        seen->prompt_logprobs[i] = result->prompt_logprobs[i].chosen.logprob;
     mr_request_destroy(request);
 }
 

@@ -32,6 +32,7 @@ struct sim_request {
     float temperature;
     uint64_t seed;
     bool ignore_eos, cache_read, cache_write, stream;
+    bool scores; /* prompt_logprobs */
     int32_t priority;
     uint64_t arrival_ns, deadline_ns, cancel_ns; /* 0: none */
     /* observed */
@@ -44,6 +45,8 @@ struct sim_request {
     uint32_t streamed[MR_CHOICES_MAX][SIM_OUTPUT_MAX], streamed_count[MR_CHOICES_MAX];
     uint32_t completion_tokens[MR_CHOICES_MAX];
     uint32_t cached_tokens, preemptions, gaps_in_index;
+    float prompt_logprobs[SIM_PROMPT_MAX];
+    size_t prompt_logprob_count;
     double queue_ms, total_ms, itl_max_ms;
 };
 

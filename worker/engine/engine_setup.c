@@ -12,6 +12,9 @@
 #define PREFILL_BATCH_MAX 8u
 #define PREFILL_BYTES_MAX ((uint64_t)4 << 30)
 #define DRAFT_ROWS_MAX    32u
+/* 64 rows of logits take 39 MB with a vocabulary of 152,000 tokens; they use most of the speed of
+ * longer chunks */
+#define SCORE_ROWS_MAX 64u
 /* context length in tokens while the model's own limit is not known */
 #define CONTEXT_UNKNOWN 8192u
 /* a request that has waited 10 s is ranked one step of priority higher */
@@ -92,7 +95,7 @@ static enum mr_status fill_options(const struct mr_config *config, const struct 
         .memory_bytes = config->kv_memory_given ? 0 : mr_machine_usable_bytes(machine),
         .context_tokens = config->context_tokens,
         .rows_max = rows_max(config) + DRAFT_ROWS_MAX,
-        .sequences_max = config->max_sequences + DRAFT_ROWS_MAX,
+        .sequences_max = config->max_sequences + DRAFT_ROWS_MAX + SCORE_ROWS_MAX,
         .kv_int8 = config->redis_kv == MR_REDIS_KV_INT8,
     };
     return parse_dtype(config->dtype, &options->dtype, err);
@@ -221,6 +224,7 @@ enum mr_status mr_engine_setup_engine(const struct mr_config *config, struct mr_
         .sequences_max = config->max_sequences,
         .rows_max = rows,
         .draft_rows_max = draft_rows_max(config, info->backend),
+        .score_rows_max = SCORE_ROWS_MAX,
         .chunk_tokens = config->chunk_tokens,
         .prefills_max = config->chunk_requests,
         .step_target_ms =

@@ -150,6 +150,7 @@ static void shrink(struct mr_result *result, struct mr_choice *choices)
         choices[i].logprobs = NULL;
     }
     result->choices = choices;
+    result->prompt_logprobs = NULL;
     result->metadata = (struct mr_text){0};
     result->warning_count = 0;
     result->error = MR_RECORD_TOO_LARGE;

@@ -89,6 +89,7 @@ static void pack_result(struct packer *packer, struct mr_result *result)
         result->error_message =
             pack(packer, result->error_message, strlen(result->error_message) + 1);
     pack_choices(packer, result);
+    pack_logprobs(packer, &result->prompt_logprobs, result->prompt_logprob_count);
 }
 
 static void pack_record(struct packer *packer, struct mr_kafka_record *record)

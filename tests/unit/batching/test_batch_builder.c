@@ -23,7 +23,7 @@ static int setup(void **state)
 {
     (void)state;
     uint32_t prompt[] = {10, 11, 12, 13, 14};
-    const struct mr_batch_limits limits = {.rows = 5, .sequences = 2, .drafts = 3};
+    const struct mr_batch_limits limits = {.rows = 5, .sequences = 2, .drafts = 3, .scores = 4};
     struct mr_error err = {0};
     tokenizer = mr_fake_tokenizer();
     assert_int_equal(mr_token_text_create(&texts, tokenizer, &err), MR_OK);
@@ -170,6 +170,35 @@ static void an_unknown_token_is_fed_by_its_sampling_row(void **state)
     sequence->unknown = 0;
 }
 
+/* The rows whose logits score a token come before the one that draws; that of the last prompt token
+ * is among the rows with logits also when nothing is drawn. */
+static void scored_tokens_have_rows_before_the_drawn_one(void **state)
+{
+    (void)state;
+    struct mr_sequence *sequence = &job->sequences[0];
+    sequence->num_computed = 1;
+    for (int draws = 1; draws >= 0; draws--) {
+        struct mr_plan_row row = {.sequence = sequence,
+                                  .token_count = 4,
+                                  .score_begin = 2,
+                                  .score_count = 2,
+                                  .samples = draws};
+        struct mr_plan plan = {.rows = &row, .row_count = 1};
+        mr_batch_builder_build(builder, &plan);
+        assert_int_equal(builder->batch.sequences[0].logit_rows, 3);
+        assert_int_equal(builder->sample_count, draws ? 4 : 2); /* of both choices */
+        assert_int_equal(builder->score_rows[0], 0);
+        for (uint32_t i = 0; i < 2; i++) {
+            assert_null(builder->sampled[i]);
+            assert_true(builder->sample_rows[i].given);
+            assert_int_equal(builder->sample_rows[i].logit_row, i);
+            assert_int_equal(builder->sample_rows[i].given_id, 13 + i);
+        }
+        assert_int_equal(builder->logit_rows[0], draws ? 2 : UINT32_MAX);
+        if (draws) assert_int_equal(builder->sample_rows[3].logit_row, 2);
+    }
+}
+
 static void more_rows_than_there_is_room_for_are_a_bug(void **state)
 {
     (void)state;
@@ -187,6 +216,7 @@ int main(void)
         cmocka_unit_test(logit_rows_count_only_those_that_sample),
         cmocka_unit_test(drafts_have_rows_and_logits_of_their_own),
         cmocka_unit_test(an_unknown_token_is_fed_by_its_sampling_row),
+        cmocka_unit_test(scored_tokens_have_rows_before_the_drawn_one),
         cmocka_unit_test(more_rows_than_there_is_room_for_are_a_bug),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -7,6 +7,16 @@ static bool same_text(struct mr_text a, struct mr_text b)
     return a.length == b.length && (a.length == 0 || memcmp(a.bytes, b.bytes, a.length) == 0);
 }
 
+static void logprobs_are_equal(const struct mr_logprobs *a, const struct mr_logprobs *b)
+{
+    assert_int_equal(a->chosen.token_id, b->chosen.token_id);
+    assert_true(a->chosen.logprob == b->chosen.logprob);
+    assert_true(same_text(a->chosen.text, b->chosen.text));
+    assert_int_equal(a->top_count, b->top_count);
+    for (uint32_t k = 0; k < a->top_count; k++)
+        assert_int_equal(a->top[k].token_id, b->top[k].token_id);
+}
+
 static void choices_are_equal(const struct mr_choice *a, const struct mr_choice *b)
 {
     assert_int_equal(a->finish, b->finish);
@@ -17,13 +27,8 @@ static void choices_are_equal(const struct mr_choice *a, const struct mr_choice 
     assert_memory_equal(a->token_ids, b->token_ids, a->token_count * sizeof *a->token_ids);
     assert_int_equal(a->completion_tokens, b->completion_tokens);
     assert_int_equal(a->logprobs != NULL, b->logprobs != NULL);
-    for (size_t i = 0; a->logprobs && i < a->token_count; i++) {
-        assert_true(a->logprobs[i].chosen.logprob == b->logprobs[i].chosen.logprob);
-        assert_true(same_text(a->logprobs[i].chosen.text, b->logprobs[i].chosen.text));
-        assert_int_equal(a->logprobs[i].top_count, b->logprobs[i].top_count);
-        for (uint32_t k = 0; k < a->logprobs[i].top_count; k++)
-            assert_int_equal(a->logprobs[i].top[k].token_id, b->logprobs[i].top[k].token_id);
-    }
+    for (size_t i = 0; a->logprobs && i < a->token_count; i++)
+        logprobs_are_equal(&a->logprobs[i], &b->logprobs[i]);
 }
 
 static void round_trip(const struct mr_result *result, enum mr_encoding encoding)
@@ -58,6 +63,9 @@ static void round_trip(const struct mr_result *result, enum mr_encoding encoding
     assert_int_equal(back.warning_count, result->warning_count);
     for (size_t i = 0; i < back.warning_count; i++)
         assert_true(same_text(back.warnings[i], result->warnings[i]));
+    assert_int_equal(back.prompt_logprob_count, result->prompt_logprob_count);
+    for (size_t i = 1; i < back.prompt_logprob_count; i++)
+        logprobs_are_equal(&back.prompt_logprobs[i], &result->prompt_logprobs[i]);
     mr_arena_destroy(arena);
 }
 
@@ -71,6 +79,9 @@ static void results_decode_to_what_was_encoded(void **state)
     for (unsigned encoding = 0; encoding < 2; encoding++)
         for (size_t count = 1; count <= 2; count++) {
             struct mr_result result = answer_result(choices, count);
+            round_trip(&result, (enum mr_encoding)encoding);
+            result.prompt_logprobs = answer_logprobs;
+            result.prompt_logprob_count = 3;
             round_trip(&result, (enum mr_encoding)encoding);
             result.error = MR_CANCELLED;
             result.error_message = "asked to";

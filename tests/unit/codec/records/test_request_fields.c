@@ -63,6 +63,7 @@ static const struct range ranges[] = {
     {"skip_special_tokens", {"true", "false"}, {"1", "\"\"", "[]"}},
     {"echo", {"true", "false"}, {"1", "\"\"", "[]"}},
     {"top_logprobs", {"0", "0.0"}, {"-1", "21", "true"}},
+    {"prompt_logprobs", {"0", "20.0"}, {"-1", "21", "true"}},
     {"best_of", {"1", "1.0"}, {"0", "1.5", "true"}},
     {"task", {"\"generate\"", "\"generate\""}, {"\"\"", "\"rank\"", "1"}},
     {"session_id", {"\"s\"", "\"a b\""}, {"\"\"", "5", "{}"}},
@@ -183,6 +184,43 @@ static void top_logprobs_need_logprobs_true(void **state)
     assert_int_equal(with("\"top_logprobs\":0,\"logprobs\":false"), MR_OK);
 }
 
+static void prompt_logprobs_may_go_without_an_answer(void **state)
+{
+    (void)state;
+    struct decoded got =
+        decode(text_of("{\"prompt\":\"x\",\"prompt_logprobs\":3,\"max_tokens\":0}"));
+    assert_int_equal(got.status, MR_OK);
+    assert_true(got.request->scores_prompt && got.request->prompt_logprobs == 3);
+    assert_int_equal(got.request->max_tokens, 0);
+    mr_request_destroy(got.request);
+    assert_int_equal(with("\"max_tokens\":0"), MR_INVALID_REQUEST);
+    assert_int_equal(with("\"max_tokens\":0,\"prompt_logprobs\":0,\"n\":2"), MR_INVALID_REQUEST);
+    assert_int_equal(with("\"max_tokens\":1,\"prompt_logprobs\":0,\"n\":2"), MR_OK);
+}
+
+static void echo_with_logprobs_asks_for_those_of_the_prompt(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *members;
+        bool scores;
+        uint32_t top;
+    } cases[] = {{"\"echo\":true,\"logprobs\":4", true, 4},
+                 {"\"echo\":true,\"logprobs\":true,\"max_tokens\":0", true, 0},
+                 {"\"echo\":true,\"logprobs\":4,\"prompt_logprobs\":1", true, 1},
+                 {"\"echo\":true", false, 0},
+                 {"\"logprobs\":4", false, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char json[256];
+        snprintf(json, sizeof json, "{\"prompt\":\"x\",%s}", cases[i].members);
+        struct decoded got = decode(text_of(json));
+        assert_int_equal(got.status, MR_OK);
+        assert_int_equal(got.request->scores_prompt, cases[i].scores);
+        assert_int_equal(got.request->prompt_logprobs, cases[i].top);
+        mr_request_destroy(got.request);
+    }
+}
+
 static void best_of_must_be_n(void **state)
 {
     (void)state;
@@ -219,6 +257,8 @@ int main(void)
         cmocka_unit_test(floats_must_be_finite),
         cmocka_unit_test(integers_above_63_bits_are_out_of_range),
         cmocka_unit_test(top_logprobs_need_logprobs_true),
+        cmocka_unit_test(prompt_logprobs_may_go_without_an_answer),
+        cmocka_unit_test(echo_with_logprobs_asks_for_those_of_the_prompt),
         cmocka_unit_test(best_of_must_be_n),
         cmocka_unit_test(the_prompt_may_be_truncated_and_echoed),
     };

@@ -86,6 +86,25 @@ static void error_warnings_and_metadata_are_written_only_when_set(void **state)
         ",\"warnings\":[\"user is not supported\"],\"metadata\":{\"k\": 1.50}}");
 }
 
+static void the_first_token_of_a_prompt_has_no_log_probability(void **state)
+{
+    (void)state;
+    struct mr_choice choice = answer_choice();
+    struct mr_result result = answer_result(&choice, 1);
+    result.prompt_logprobs = answer_logprobs;
+    result.prompt_logprob_count = 3;
+    result_is(
+        &result,
+        "{\"id\":\"id-1\",\"attempt\":1,\"model\":\"m\",\"finish_reason\":\"eos\","
+        "\"stopped_by\":\"eos\",\"stop_reason\":null,\"text\":\"hello\",\"token_ids\":[10,11,12],"
+        "\"prompt_logprobs\":[null,{\"token_id\":11,\"text\":\"b\",\"logprob\":-1.5,\"top\":["
+        "{\"token_id\":10,\"text\":\" a\",\"logprob\":-0.25}]},"
+        "{\"token_id\":12,\"text\":\"\",\"logprob\":-2,\"top\":[]}],"
+        "\"usage\":{\"prompt_tokens\":20,\"completion_tokens\":4,"
+        "\"total_tokens\":24,\"cached_tokens\":5,\"cached_tokens_redis\":2,\"accepted_draft_"
+        "tokens\":3}," FIGURES PLACE "}");
+}
+
 static void times_that_no_number_can_express_are_written_as_zero(void **state)
 {
     (void)state;
@@ -163,6 +182,7 @@ int main(void)
         cmocka_unit_test(a_plain_result_has_exactly_the_documented_fields),
         cmocka_unit_test(two_or_more_choices_are_listed_and_usage_sums_them),
         cmocka_unit_test(error_warnings_and_metadata_are_written_only_when_set),
+        cmocka_unit_test(the_first_token_of_a_prompt_has_no_log_probability),
         cmocka_unit_test(times_that_no_number_can_express_are_written_as_zero),
         cmocka_unit_test(token_records_have_the_fields_of_the_contract),
         cmocka_unit_test(a_logprob_of_minus_infinity_is_written_as_a_finite_number),

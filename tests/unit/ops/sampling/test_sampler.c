@@ -217,6 +217,31 @@ static void log_probabilities_are_the_models_own(void **state)
     }
 }
 
+static void a_given_token_is_not_drawn(void **state)
+{
+    (void)state;
+    enum { VOCAB = 5 };
+    const float logits[VOCAB] = {1.0f, -INFINITY, 3.0f, 0.5f, 2.0f};
+    const double total = exp(1) + exp(3) + exp(0.5) + exp(2);
+    struct mr_sampling sampling = plain(0.0f);
+    sampling.logprobs = 2;
+    struct mr_sampler *sampler = make(VOCAB, MR_CPU_SCALAR);
+    for (uint32_t id = 0; id < VOCAB; id++) {
+        const struct mr_sample_row row = {
+            .logits = logits, .sampling = &sampling, .given = true, .given_id = id};
+        struct mr_sample one;
+        mr_sampler_run(sampler, &row, 1, &one);
+        assert_false(one.failed);
+        assert_int_equal(one.token_id, id);
+        assert_true(one.top_count == 2 && one.top_ids[0] == 2 && one.top_ids[1] == 4);
+        if (id == 1)
+            assert_true(one.logprob == -INFINITY);
+        else
+            assert_true(fabs((double)one.logprob - ((double)logits[id] - log(total))) < 1e-5);
+    }
+    mr_sampler_destroy(sampler);
+}
+
 static void a_small_vocabulary_gives_few_alternatives(void **state)
 {
     (void)state;
@@ -383,6 +408,7 @@ int main(void)
         cmocka_unit_test(draws_over_many_blocks_follow_the_distribution),
         cmocka_unit_test(a_draw_depends_on_seed_and_position_alone),
         cmocka_unit_test(log_probabilities_are_the_models_own),
+        cmocka_unit_test(a_given_token_is_not_drawn),
         cmocka_unit_test(a_small_vocabulary_gives_few_alternatives),
         cmocka_unit_test(logits_that_are_not_numbers_give_no_token),
         cmocka_unit_test(a_request_that_masks_every_token_gets_its_lowest_allowed_id),

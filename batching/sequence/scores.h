@@ -1,0 +1,59 @@
+/* scores - log-probabilities of tokens that a request gives and that nothing draws: those of its
+ * prompt (prompt_logprobs).
+ *
+ * The logits of row p of a sequence, which the step computes for the token at position p, give the
+ * log-probability of the token at position p + 1. So the tokens [first, end) need the logits of the
+ * rows [first - 1, end - 1). A step computes logits for a limited number of rows, so a chunk of
+ * such a prompt may be shorter than others (batching/scheduler/schedule.c). Prefill goes on in
+ * order, also after a preemption: `known` says how far it has come, and KV from a cache is used
+ * only for rows whose logits are not needed any more.
+ *
+ * Owner: engine thread; the submitting thread creates it. Memory: one zeroed block in _create.
+ * Errors: only _create. Units: positions in the sequence. */
+#ifndef MR_BATCHING_SEQUENCE_SCORES_H
+#define MR_BATCHING_SEQUENCE_SCORES_H
+
+#include "batching/sequence/token_text.h"
+#include "codec/records/result.h"
+#include "ops/sampling/sample.h"
+
+/* Most log-probabilities in a result that are not of generated tokens, alternatives included. */
+#define MR_SCORES_MAX 262144u
+
+struct mr_scores {
+    uint32_t first, end;      /* tokens [first, end) are scored; first >= 1 */
+    uint32_t known;           /* [first, known) have their log-probabilities from collected steps */
+    uint32_t top_width;       /* alternatives of each token */
+    struct mr_logprobs *list; /* [end] by position; the entries before first are zero */
+    struct mr_token_logprob *top; /* [end * top_width] alternatives that the list points to */
+};
+
+/* Scores of the tokens [1, token_count) of a prompt, token_count >= 1. MR_INVALID_REQUEST: more
+ * than MR_SCORES_MAX; MR_NOMEM. */
+enum mr_status mr_scores_create(struct mr_scores **out, uint32_t token_count, uint32_t top_width,
+                                struct mr_error *err);
+/* Bytes that mr_scores_create() allocates. */
+size_t mr_scores_bytes(uint32_t token_count, uint32_t top_width);
+void mr_scores_destroy(struct mr_scores *scores); /* may be NULL */
+
+/* True when nothing is left to score; also for NULL. */
+static inline bool mr_scores_done(const struct mr_scores *scores)
+{
+    return scores == NULL || scores->known == scores->end;
+}
+
+/* The first of the rows [begin, end) of the sequence whose logits are needed; *count: how many,
+ * 0 if none. scores may be NULL. */
+uint32_t mr_scores_rows(const struct mr_scores *scores, uint32_t begin, uint32_t end,
+                        uint32_t *count);
+/* Where a chunk that begins at row `begin` must end if it may have logits for rows_max rows:
+ * the rows that need logits are then the last of the chunk, or all but the last one, which is that
+ * of the token at scores->end - 1. Not all scores are known. token_count: of the sequence. */
+uint32_t mr_scores_chunk_end(const struct mr_scores *scores, uint32_t begin, uint32_t token_count,
+                             uint32_t rows_max);
+/* Records the sample of the token at `position`, which a collected step computed. Positions come in
+ * order; one that is known may come again after a preemption. */
+void mr_scores_put(struct mr_scores *scores, uint32_t position, const struct mr_sample *sample,
+                   const struct mr_token_text *texts);
+
+#endif

@@ -1,0 +1,146 @@
+/* Compares log-probabilities of a prompt's tokens, which the engine computes with a committed tiny
+ * model in fp32, to those of the reference implementation's logits (make_logits.py).
+ *     golden_test_scores torch
+ * does so on LibTorch's operators. */
+#include "batching/engine.h"
+#include "tests/golden/logits_fixture.h"
+#include "worker/bench/bench_workload.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { SCORE_ROWS = STEP_SEQUENCES - 8, TOP = 5 };
+
+static const char *const names[] = {"llama_linear", "qwen2", "gemma2", "qwen3_moe",
+                                    "mistral_slides"};
+
+struct scene {
+    struct fixture fixture;
+    struct prompt prompt;
+    bool ended;
+    float worst;
+};
+
+/* The log-probability of a token by the reference's logits after position `position`. */
+static double reference(const struct scene *scene, uint32_t position, uint32_t token)
+{
+    const uint32_t vocab = scene->fixture.vocab_size;
+    const float *logits = scene->prompt.logits + (size_t)(position - scene->prompt.first) * vocab;
+    double top = -INFINITY, total = 0;
+    for (uint32_t i = 0; i < vocab; i++)
+        top = fmax(top, (double)logits[i]);
+    for (uint32_t i = 0; i < vocab; i++)
+        total += exp((double)logits[i] - top);
+    return (double)logits[token] - top - log(total);
+}
+
+static void compare(struct scene *scene, uint32_t position, const struct mr_token_logprob *found)
+{
+    double difference = fabs((double)found->logprob - reference(scene, position, found->token_id));
+    scene->worst = fmaxf(scene->worst, (float)difference);
+    if (!(difference <= 1e-4))
+        fail_msg("token %u has %g, off by %g", position + 1, (double)found->logprob, difference);
+}
+
+static void on_result(void *context, uint64_t ticket, struct mr_request *request,
+                      const struct mr_result *result)
+{
+    (void)ticket;
+    struct scene *scene = context;
+    const struct prompt *prompt = &scene->prompt;
+    scene->ended = true;
+    assert_int_equal(result->prompt_logprob_count, prompt->token_count);
+    for (uint32_t i = prompt->first + 1; i < prompt->token_count; i++) {
+        const struct mr_logprobs *entry = &result->prompt_logprobs[i];
+        assert_int_equal(entry->chosen.token_id, prompt->tokens[i]);
+        assert_int_equal(entry->top_count, TOP);
+        compare(scene, i - 1, &entry->chosen);
+        for (uint32_t k = 0; k < TOP; k++)
+            compare(scene, i - 1, &entry->top[k]);
+    }
+    mr_request_destroy(request);
+}
+
+static void run_prompt_through_engine(struct scene *scene, int32_t chunk_tokens)
+{
+    struct fixture *fixture = &scene->fixture;
+    const struct mr_model_info *info = mr_model_info(fixture->model);
+    const struct mr_engine_options options = {
+        .model = mr_model_port_of(fixture->model, NULL),
+        .tokenizer = mr_model_tokenizer(fixture->model),
+        .block_count = info->block_count,
+        .window_slots = info->window_slots,
+        .window_tokens = info->window_tokens,
+        .context_tokens = CONTEXT_TOKENS,
+        .sequences_max = STEP_SEQUENCES - SCORE_ROWS,
+        .rows_max = STEP_ROWS,
+        .score_rows_max = SCORE_ROWS,
+        .chunk_tokens = chunk_tokens,
+        .prefills_max = 1,
+        .prefill_batch_max = 1,
+        .prefill_bytes_max = (uint64_t)1 << 32,
+        .prefix_cache = true,
+        .queue_count_max = 4,
+        .queue_bytes_max = (uint64_t)1 << 28,
+        .defaults.top_p = 1,
+    };
+    const struct mr_sink sink = {.context = scene, .result = on_result};
+    struct mr_engine *engine;
+    struct mr_error err;
+    uint32_t *ids;
+    uint64_t wake_ns;
+    assert_int_equal(mr_engine_create(&engine, &options, &sink, &err), MR_OK);
+    struct mr_request *request =
+        mr_bench_workload_request("r", 0, scene->prompt.token_count, 1, &ids);
+    assert_non_null(request);
+    memcpy(ids, scene->prompt.tokens, scene->prompt.token_count * sizeof *ids);
+    request->scores_prompt = true;
+    request->prompt_logprobs = TOP;
+    struct mr_submission submission = {.request = request, .tenant = "default"};
+    if (mr_engine_submit(engine, &submission, &err) != MR_OK) fail_msg("%s", err.detail);
+    scene->ended = false;
+    for (uint64_t now_ns = 1; !scene->ended; now_ns += 1000000) {
+        if (mr_engine_step(engine, now_ns, &wake_ns, &err) != MR_OK) fail_msg("%s", err.detail);
+        assert_true(now_ns < (uint64_t)1000000 * 10000);
+    }
+    mr_engine_destroy(engine);
+}
+
+static void scores_equal_the_reference(void **state)
+{
+    struct scene *scene = calloc(1, sizeof *scene);
+    assert_non_null(scene);
+    open_golden(&scene->fixture, *state, MR_DTYPE_F32, false);
+    for (uint32_t i = 0; i < scene->fixture.prompt_count; i++) {
+        scene->prompt = read_prompt(&scene->fixture);
+        run_prompt_through_engine(scene, 0);
+        run_prompt_through_engine(scene, 17);
+    }
+    assert_true(all_prompts_read(&scene->fixture));
+    print_message("largest difference %g\n", (double)scene->worst);
+    close_fixture(&scene->fixture);
+    free(scene);
+}
+
+int main(int argument_count, char **arguments)
+{
+    struct CMUnitTest tests[sizeof names / sizeof *names];
+    size_t count = 0;
+    if (argument_count > 1) fixture_backend = arguments[1];
+    for (size_t i = 0; i < golden_model_count; i++)
+        for (size_t k = 0; k < sizeof names / sizeof *names; k++)
+            if (strcmp(golden_models[i].name, names[k]) == 0)
+                tests[count++] =
+                    (struct CMUnitTest){.name = names[k],
+                                        .test_func = scores_equal_the_reference,
+                                        .initial_state = (void *)(uintptr_t)&golden_models[i]};
+    if (count != sizeof names / sizeof *names) return 1;
+    return _cmocka_run_group_tests("scores", tests, count, NULL, NULL);
+}
