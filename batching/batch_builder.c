@@ -121,14 +121,16 @@ static void add_sample(struct mr_batch_builder *builder, struct mr_sequence *seq
     builder->sample_rows[builder->sample_count++] = row;
 }
 
-/* logit_row: of the first scored token. */
+/* logit_row: of the row score_begin, which may score several tokens. */
 static void add_scores(struct mr_batch_builder *builder, const struct mr_plan_row *row,
                        uint32_t logit_row)
 {
-    for (uint32_t i = 0; i < row->score_count; i++) {
+    const uint32_t more = row->score_samples - row->score_count; /* of that row, after its first */
+    for (uint32_t i = 0; i < row->score_samples; i++) {
+        const uint32_t behind = i > more ? i - more : 0;
         struct mr_sample_row score =
-            mr_job_score_row(row->sequence->job, row->sequence, row->score_begin + i + 1);
-        score.logit_row = logit_row + i;
+            mr_job_score_row(row->sequence, row->score_begin + behind + 1, i > more ? 0 : i);
+        score.logit_row = logit_row + behind;
         MR_ASSERT(builder->sample_count < builder->samples_max);
         builder->sampled[builder->sample_count] = NULL;
         builder->sample_rows[builder->sample_count++] = score;

@@ -43,7 +43,7 @@ static void fill_rules(struct mr_engine *engine)
         .block_count = options->block_count,
         .prefix_cache = options->prefix_cache,
         .speculates = options->draft_rows_max > 0,
-        .scores = options->score_rows_max > 0,
+        .scores_max = options->score_rows_max,
         .defaults = options->defaults,
     };
     memcpy(engine->rules.fingerprint.bytes, options->fingerprint, MR_HASH_BYTES);

@@ -39,8 +39,9 @@ struct mr_engine_options {
     /* Most drafts checked in one step; 0: no speculation. The model must have room for so many rows
      * and rows of logits on top of rows_max and sequences_max. */
     uint32_t draft_rows_max;
-    /* Most tokens of prompts that one step scores (prompt_logprobs); 0: such requests are refused.
-     * The model must have room for so many more rows of logits. */
+    /* Most given tokens that one step scores (prompt_logprobs, and task score, whose requests have
+     * at most so many continuations); 0: such requests are refused. The model must have room for so
+     * many more rows of logits. */
     uint32_t score_rows_max;
     int32_t chunk_tokens;       /* largest prefill chunk; default 512; <= 0: no chunking */
     uint32_t prefills_max;      /* unfinished prefills at a time; default 1 */

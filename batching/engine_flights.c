@@ -88,7 +88,8 @@ void mr_engine_note_launch(struct mr_engine *engine, struct mr_flight *flight,
             .logit_row = is_prompt_end(sequence) ? builder->logit_rows[i] : UINT32_MAX,
             .score_row = builder->score_rows[i],
             .score_first = row->score_begin + 1,
-            .score_count = row->score_count};
+            .score_count = row->score_count,
+            .score_samples = row->score_samples};
         if (engine->shared != NULL && row->token_count > 0)
             mr_shared_load_join(engine->shared, sequence);
     }

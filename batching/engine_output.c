@@ -122,6 +122,28 @@ void mr_engine_detach_job(struct mr_engine *engine, struct mr_job *job)
     MR_ASSERT(!job->listed);
 }
 
+/* Sets what a request that is complete, or whose prompt is, wants to know of given tokens. scores:
+ * [MR_CONTINUATIONS_MAX] memory for the result. */
+static void fill_scores(const struct mr_job *job, struct mr_score *scores, struct mr_result *result)
+{
+    const struct mr_scores *from = job->scores;
+    if (from == NULL) return;
+    if (from->continuations != NULL)
+        result->prompt_tokens = from->first + from->offsets[from->head_count];
+    if (!mr_scores_done(from)) return;
+    if (from->continuations == NULL) {
+        result->prompt_logprobs = from->list;
+        result->prompt_logprob_count = from->end;
+        return;
+    }
+    if (from->current + 1 < from->head_count) return;
+    for (uint32_t i = 0; i < from->head_count; i++)
+        scores[i] = (struct mr_score){from->list + from->offsets[i],
+                                      from->offsets[i + 1] - from->offsets[i]};
+    result->scores = scores;
+    result->score_count = from->head_count;
+}
+
 /* Passes the result of a detached job to the sink and destroys the job. */
 static void report(struct mr_engine *engine, struct mr_job *job, uint64_t now_ns)
 {
@@ -141,10 +163,8 @@ static void report(struct mr_engine *engine, struct mr_job *job, uint64_t now_ns
         .recomputed_tokens = job->recomputed_tokens,
         .metadata = job->request->metadata,
     };
-    if (job->scores != NULL && mr_scores_done(job->scores)) {
-        result.prompt_logprobs = job->scores->list;
-        result.prompt_logprob_count = job->scores->end;
-    }
+    struct mr_score scores[MR_CONTINUATIONS_MAX];
+    fill_scores(job, scores, &result);
     fill_times(job, now_ns, &result);
     fill_error(job, choices[0].finish, now_ns, &result);
     engine->stats.finished[choices[0].finish]++;

@@ -8,8 +8,8 @@
 static void publish(const struct mr_sequence *sequence)
 {
     if (!sequence->job->writes_cache || sequence->job->broken) return;
-    uint32_t computed = sequence->num_settled;
-    bool prompt_end = computed == sequence->prompt_tokens;
+    uint32_t computed = mr_job_lasting_tokens(sequence->job, sequence->num_settled);
+    bool prompt_end = computed == mr_job_lasting_tokens(sequence->job, sequence->prompt_tokens);
     bool block_end =
         computed / MR_BLOCK_TOKENS > sequence->table->published_tokens / MR_BLOCK_TOKENS;
     if (prompt_end || block_end)
@@ -127,29 +127,56 @@ static void cache_logits(struct mr_engine *engine, const struct mr_flight_row *c
         sequence->entry_due = engine->shared != NULL;
 }
 
-/* Records the scores of given tokens that the step has computed. */
-static void apply_scores(struct mr_engine *engine, const struct mr_flight *flight)
+/* Records the scores of given tokens that a row of the step has computed. */
+static void record_scores(struct mr_engine *engine, const struct mr_flight *flight,
+                          const struct mr_flight_row *row)
 {
-    for (uint32_t i = 0; i < flight->row_count; i++) {
-        const struct mr_flight_row *row = &flight->rows[i];
-        for (uint32_t k = 0; row->sequence != NULL && k < row->score_count; k++) {
-            const struct mr_sample *sample = &flight->samples[row->score_row + k];
-            if (sample->failed) mark_broken(engine, row->sequence->job);
-            mr_scores_put(row->sequence->scores, row->score_first + k, sample, engine->texts);
-        }
-    }
+    struct mr_sequence *sequence = row->sequence;
+    const struct mr_sample *samples = &flight->samples[row->score_row];
+    const uint32_t more = row->score_samples - row->score_count;
+    for (uint32_t i = 0; i < row->score_samples; i++)
+        if (samples[i].failed) mark_broken(engine, sequence->job);
+    if (more > 0) mr_scores_put_heads(sequence->scores, samples, engine->texts);
+    for (uint32_t i = more > 0; i < row->score_count; i++)
+        mr_scores_put(sequence->scores, row->score_first + i, &samples[more + i], engine->texts);
 }
 
-/* Ends the requests that generate nothing and whose prompt this step has completed. */
+static void apply_scores(struct mr_engine *engine, const struct mr_flight *flight)
+{
+    for (uint32_t i = 0; i < flight->row_count; i++)
+        if (flight->rows[i].sequence != NULL && flight->rows[i].score_samples > 0)
+            record_scores(engine, flight, &flight->rows[i]);
+}
+
+/* Goes on with the next continuation that has tokens to score, behind the KV of the prompt. False:
+ * there is none. */
+static bool score_next(struct mr_engine *engine, struct mr_sequence *sequence)
+{
+    struct mr_job *job = sequence->job;
+    if (job->broken || !mr_scores_next(sequence->scores)) return false;
+    mr_job_set_continuation(job);
+    sequence->computed_before = sequence->scores->first;
+    mr_request_queue_charge(engine->queue, job->tenant_index,
+                            (uint64_t)(sequence->num_tokens - sequence->scores->first) *
+                                MR_PROMPT_TOKEN_COST);
+    if (mr_kv_cache_can_go_back(sequence->table, sequence->scores->first))
+        mr_sequence_restart(sequence, sequence->scores->first);
+    else
+        mr_scheduler_preempt(engine->scheduler, sequence);
+    return true;
+}
+
+/* Ends the requests that generate nothing and for which this step has computed all tokens. */
 static void end_computed(struct mr_engine *engine, struct mr_flight *flight, uint64_t now_ns)
 {
     for (uint32_t i = 0; i < flight->row_count; i++) {
         struct mr_sequence *sequence = flight->rows[i].sequence;
-        if (sequence == NULL || sequence->job->draws ||
+        if (sequence == NULL || sequence->job->draws || sequence->state != MR_SEQUENCE_RUNNING ||
             sequence->num_settled < sequence->num_tokens)
             continue;
         enum mr_finish finish = sequence->job->broken ? MR_FINISH_ERROR : MR_FINISH_LENGTH;
         MR_ASSERT(mr_scores_done(sequence->scores));
+        if (score_next(engine, sequence)) continue;
         flight->rows[i].sequence = NULL;
         mr_engine_end_sequence(engine, sequence, finish, now_ns);
     }

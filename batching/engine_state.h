@@ -27,8 +27,10 @@ struct mr_flight_row {
     uint32_t preemptions; /* of the sequence at the launch: a preemption drops what was computed */
     bool prefill;         /* not the one token of a decoding sequence */
     uint32_t logit_row;   /* to put into the prompt cache; UINT32_MAX: none */
-    /* score_count samples from row score_row on are of the tokens from score_first on */
-    uint32_t score_row, score_first, score_count;
+    /* sampling rows [score_row, score_row + score_samples) score given tokens: the last score_count
+     * those from position score_first on, and with more of them all head_count first ones that of
+     * each continuation (batching/sequence/scores.h) */
+    uint32_t score_row, score_samples, score_first, score_count;
 };
 
 /* A step that was planned and launched, until its results are applied. */

@@ -232,6 +232,13 @@ static bool may_be_partial(const struct mr_schedule *schedule, const struct mr_s
     return !round->short_partial || sequence->job->priority > round->prefill_priority;
 }
 
+/* Tokens for which an admitted candidate gets blocks. Further continuations of its prompt may be
+ * longer than the first. */
+static uint32_t to_reserve(const struct mr_sequence *sequence)
+{
+    return sequence->job->draws ? sequence->num_tokens : sequence->capacity;
+}
+
 /* Reserves what an admitted candidate needs: rows of its first chunk, a part of the budget of
  * prefills that start together, and KV blocks. */
 static enum verdict reserve(struct mr_schedule *schedule, struct mr_sequence *sequence,
@@ -243,7 +250,7 @@ static enum verdict reserve(struct mr_schedule *schedule, struct mr_sequence *se
     uint32_t share = round->shorts_only ? round->short_left : UINT32_MAX;
     row->token_count = known || held ? 0 : mr_schedule_chunk(schedule, sequence, share);
     if (row->token_count == 0 && !known && !held) {
-        bool others = round->score_left == 0 && !mr_scores_done(sequence->scores);
+        bool others = !mr_scores_done(sequence->scores); /* which score nothing */
         return round->shorts_only || others ? PASSED_OVER : STOP;
     }
     bool partial = !held && row->token_count < mr_sequence_pending(sequence);
@@ -252,7 +259,7 @@ static enum verdict reserve(struct mr_schedule *schedule, struct mr_sequence *se
         mr_memory_estimate(&schedule->options.geometry, sequence->num_tokens, row->token_count);
     if (!mr_prefill_budget_fits(&round->starts, bytes)) return PASSED_OVER;
     if (!mr_kv_window_reserve(sequence->table, sequence->capacity, false) ||
-        mr_kv_cache_reserve(sequence->table, sequence->num_tokens) != MR_OK)
+        mr_kv_cache_reserve(sequence->table, to_reserve(sequence)) != MR_OK)
         return MISFIT;
     mr_prefill_budget_take(&round->starts, bytes);
     round->partial_count += partial;

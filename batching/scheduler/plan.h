@@ -17,7 +17,7 @@ struct mr_shared_cache;
 struct mr_scheduler_options {
     uint32_t sequences_max, rows_max, block_count;
     uint32_t draft_rows_max; /* most drafts in a step, on top of rows_max; 0: no speculation */
-    uint32_t score_rows_max; /* most rows in a step whose logits score a given token */
+    uint32_t score_rows_max; /* most given tokens that a step scores */
     int32_t chunk_tokens;    /* largest prefill chunk; <= 0: no chunking, no time budget */
     uint32_t prefills_max, prefill_batch_max;
     uint64_t prefill_bytes_max;
@@ -42,9 +42,9 @@ struct mr_plan_row {
     struct mr_sequence *sequence;
     uint32_t token_count; /* the step computes tokens [num_computed, num_computed + token_count) */
     uint32_t draft_count; /* the last of them are drafts of the sequence */
-    /* tokens that follow rows [score_begin, score_begin + score_count) are scored
+    /* rows [score_begin, score_begin + score_count) score score_samples tokens
      * (batching/sequence/scores.h) */
-    uint32_t score_begin, score_count;
+    uint32_t score_begin, score_count, score_samples;
     bool decode;
     /* the row includes the sequence's last known token, so the next token is sampled, if the
      * request wants one */

@@ -112,13 +112,14 @@ void mr_schedule_add_row(struct mr_schedule *schedule, struct mr_plan_row row)
     const bool is_last = row.logits != NULL || row.token_count == mr_sequence_pending(row.sequence);
     row.samples = is_last && row.sequence->job->draws;
     row.score_begin = mr_scores_rows(row.sequence->scores, begin, end, &row.score_count);
-    MR_ASSERT(row.score_count <= round->score_left);
+    row.score_samples = mr_scores_samples(row.sequence->scores, row.score_begin, row.score_count);
+    MR_ASSERT(row.score_samples <= round->score_left);
     mr_kv_window_slide(row.sequence->table, begin, end);
     plan->rows[plan->row_count++] = row;
     plan->decode_count += row.decode;
     plan->token_count += row.token_count;
     round->rows_left -= row.token_count;
-    round->score_left -= row.score_count;
+    round->score_left -= row.score_samples;
     if (!row.decode) round->chunk_left -= min_of(round->chunk_left, row.token_count);
     if (round->shorts_only) round->short_left -= min_of(round->short_left, row.token_count);
     if (row.token_count > 0)
@@ -167,7 +168,8 @@ static void release_blocks(struct mr_schedule *schedule, struct mr_sequence *seq
     if (shared != NULL) mr_shared_load_end(shared, sequence);
     const struct mr_job *job = sequence->job;
     if (job->writes_cache && !job->broken && sequence->match.copy_tokens == 0) {
-        mr_kv_cache_publish(sequence->table, sequence->tokens, sequence->num_settled, true);
+        mr_kv_cache_publish(sequence->table, sequence->tokens,
+                            mr_job_lasting_tokens(job, sequence->num_settled), true);
         if (shared != NULL) mr_shared_store_sequence(shared, sequence, true);
         if (job->request->session.length > 0)
             mr_kv_cache_keep(sequence->table, now_ns + schedule->options.session_keep_ns);

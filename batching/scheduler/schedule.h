@@ -21,7 +21,7 @@
 struct mr_round {
     uint64_t now_ns;
     uint32_t rows_left, chunk_left;
-    uint32_t score_left;    /* rows whose logits may still be computed to score given tokens */
+    uint32_t score_left;    /* given tokens that the step may still score */
     uint32_t partial_count; /* sequences whose prefill is still unfinished after this step */
     /* Running prefills that lack more than a block; the highest priority of the running prefills.
      * Set before the first row is planned. */

@@ -398,6 +398,11 @@ void mr_scheduler_park(struct mr_scheduler *scheduler, struct mr_sequence *seque
     mr_schedule_park(&scheduler->schedule, sequence);
 }
 
+void mr_scheduler_preempt(struct mr_scheduler *scheduler, struct mr_sequence *sequence)
+{
+    mr_schedule_preempt(&scheduler->schedule, sequence);
+}
+
 static void learn_output_share(struct mr_schedule *schedule, const struct mr_sequence *sequence)
 {
     if (!sequence->job->draws) return;

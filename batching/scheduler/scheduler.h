@@ -74,6 +74,8 @@ const struct mr_plan *mr_scheduler_plan(struct mr_scheduler *scheduler, uint64_t
 /* Adds a further choice of a running request to the sequences that wait to run. The choice is in
  * state WAITING, and its first token is already appended. */
 void mr_scheduler_park(struct mr_scheduler *scheduler, struct mr_sequence *sequence);
+/* Preempts a running sequence between two plans. */
+void mr_scheduler_preempt(struct mr_scheduler *scheduler, struct mr_sequence *sequence);
 /* Call when a sequence, in whatever state, has ended: moves the sequence to FINISHED and releases
  * its blocks. */
 void mr_scheduler_remove(struct mr_scheduler *scheduler, struct mr_sequence *sequence,

@@ -49,15 +49,46 @@ static enum mr_status check_constraint(const struct mr_job_rules *rules,
     return MR_OK;
 }
 
-/* A request without max_tokens generates nothing: it asks for scores of its prompt. */
+/* Tokens of the request's longest continuation; 0: it has none. */
+static uint32_t longest_continuation(const struct mr_request *request)
+{
+    size_t longest = 0;
+    for (size_t i = 0; i < request->continuation_count; i++)
+        if (request->continuations[i].token_count > longest)
+            longest = request->continuations[i].token_count;
+    return (uint32_t)longest;
+}
+
+static enum mr_status check_continuations(const struct mr_job_rules *rules,
+                                          const struct mr_request *request, struct mr_error *err)
+{
+    const uint64_t all = (uint64_t)request->token_count + longest_continuation(request);
+    enum mr_status status = MR_OK;
+    if (request->continuation_count > rules->scores_max)
+        return mr_fail(err, MR_UNSUPPORTED, "%zu continuations, this worker scores at most %u",
+                       request->continuation_count, rules->scores_max);
+    if (all > rules->context_tokens ||
+        (all + MR_BLOCK_TOKENS - 1) / MR_BLOCK_TOKENS > rules->block_count)
+        return mr_fail(err, MR_PROMPT_TOO_LONG,
+                       "prompt and longest continuation have %llu tokens, at most %u fit",
+                       (unsigned long long)all, rules->context_tokens);
+    for (size_t i = 0; i < request->continuation_count && status == MR_OK; i++)
+        status =
+            check_ids(request->continuations[i].token_ids, request->continuations[i].token_count,
+                      rules->vocab_size, "continuations", err);
+    return status;
+}
+
+/* A request without max_tokens generates nothing: it asks for scores. */
 static enum mr_status check_scores(const struct mr_job_rules *rules,
                                    const struct mr_request *request, struct mr_error *err)
 {
-    bool scores = request->scores_prompt;
-    if (scores && !rules->scores)
+    const bool task = request->task == MR_TASK_SCORE;
+    if (request->scores_prompt && rules->scores_max == 0)
         return mr_fail(err, MR_UNSUPPORTED, "prompt_logprobs: this worker computes none");
+    if (task) return check_continuations(rules, request, err);
     if (request->max_tokens > 0) return MR_OK;
-    if (!scores) return mr_fail(err, MR_INVALID_REQUEST, "max_tokens is 0");
+    if (!request->scores_prompt) return mr_fail(err, MR_INVALID_REQUEST, "max_tokens is 0");
     if (request->choice_count > 1)
         return mr_fail(err, MR_INVALID_REQUEST, "n is %u and max_tokens is 0",
                        request->choice_count);
@@ -280,7 +311,7 @@ static enum mr_status make_lookups(struct mr_job *job, const struct mr_job_rules
                                    struct mr_error *err)
 {
     enum mr_status status = MR_OK;
-    if (!rules->speculates || !job->request->speculation) return MR_OK;
+    if (!rules->speculates || !job->request->speculation || !job->draws) return MR_OK;
     for (uint32_t i = 0; status == MR_OK && i < job->choice_count; i++) {
         struct mr_sequence *sequence = &job->sequences[i];
         job->held_bytes += mr_prompt_lookup_bytes(sequence->capacity);
@@ -293,14 +324,21 @@ static enum mr_status make_lookups(struct mr_job *job, const struct mr_job_rules
 static enum mr_status make_scores(struct mr_job *job, struct mr_error *err)
 {
     const struct mr_request *request = job->request;
-    if (!request->scores_prompt) return MR_OK;
     struct mr_sequence *sequence = &job->sequences[0];
-    const uint32_t top = request->prompt_logprobs, count = sequence->prompt_tokens;
-    job->scoring = (struct mr_sampling){.logprobs = (int32_t)top};
-    enum mr_status status = mr_scores_create(&job->scores, count, top, err);
+    const bool task = request->task == MR_TASK_SCORE;
+    if (!request->scores_prompt && !task) return MR_OK;
+    const int32_t logprobs = task ? request->sampling.logprobs : (int32_t)request->prompt_logprobs;
+    const struct mr_scores_spec spec = {.token_count = sequence->prompt_tokens,
+                                        .top_width = logprobs > 0 ? (uint32_t)logprobs : 0,
+                                        .continuations = request->continuations,
+                                        .continuation_count =
+                                            (uint32_t)request->continuation_count};
+    enum mr_status status = mr_scores_create(&job->scores, &spec, err);
     if (status != MR_OK) return status;
+    job->scoring = (struct mr_sampling){.logprobs = (int32_t)spec.top_width};
     sequence->scores = job->scores;
-    job->held_bytes += mr_scores_bytes(count, top);
+    job->held_bytes += mr_scores_bytes(&spec);
+    if (task) mr_job_set_continuation(job);
     return MR_OK;
 }
 
@@ -370,7 +408,7 @@ enum mr_status mr_job_create(struct mr_job **out, const struct mr_job_rules *rul
     uint32_t prompt = (uint32_t)request->token_count;
     uint32_t room = rules->context_tokens - prompt;
     uint32_t most = request->max_tokens < room ? request->max_tokens : room;
-    struct mr_job *job = allocate(request, prompt + most);
+    struct mr_job *job = allocate(request, prompt + most + longest_continuation(request));
     if (job == NULL) return mr_fail(err, MR_NOMEM, "no memory for a request of %u tokens", prompt);
     job->request = request;
     job->draws = request->max_tokens > 0;
@@ -445,16 +483,36 @@ uint32_t mr_job_guess(struct mr_job *job, struct mr_sequence *sequence, struct m
     return count;
 }
 
-struct mr_sample_row mr_job_score_row(const struct mr_job *job, const struct mr_sequence *sequence,
-                                      uint32_t position)
+struct mr_sample_row mr_job_score_row(const struct mr_sequence *sequence, uint32_t position,
+                                      uint32_t head)
 {
+    const struct mr_job *job = sequence->job;
+    const struct mr_scores *scores = sequence->scores;
+    const bool is_head = scores->continuations != NULL && position == scores->first;
     return (struct mr_sample_row){.sampling = &job->scoring,
                                   .position = position,
                                   .history = sequence->tokens,
                                   .history_count = position,
                                   .prompt_count = sequence->prompt_tokens,
                                   .given = true,
-                                  .given_id = sequence->tokens[position]};
+                                  .given_id = is_head ? scores->continuations[head].token_ids[0]
+                                                      : sequence->tokens[position]};
+}
+
+void mr_job_set_continuation(struct mr_job *job)
+{
+    const struct mr_scores *scores = job->scores;
+    const struct mr_continuation *continuation = &scores->continuations[scores->current];
+    struct mr_sequence *sequence = &job->sequences[0];
+    memcpy(sequence->tokens + scores->first, continuation->token_ids,
+           continuation->token_count * sizeof *sequence->tokens);
+    sequence->num_tokens = sequence->prompt_tokens = scores->end - 1;
+}
+
+uint32_t mr_job_lasting_tokens(const struct mr_job *job, uint32_t count)
+{
+    if (job->scores == NULL || job->scores->continuations == NULL) return count;
+    return count < job->scores->first ? count : job->scores->first;
 }
 
 struct mr_sample_row mr_job_sample_row(const struct mr_job *job, const struct mr_sequence *sequence,

@@ -35,7 +35,7 @@ struct mr_job_rules {
     struct mr_sampling_defaults defaults; /* of a request without a temperature */
     struct mr_token_mask *masks;          /* NULL: no constrained requests */
     bool speculates;                      /* false: no sequence gets drafts */
-    bool scores; /* false: no request gets log-probabilities of its prompt */
+    uint32_t scores_max;                  /* most given tokens that a step scores; 0: none */
 };
 
 #define MR_JOB_TENANT_BYTES 64u
@@ -75,7 +75,7 @@ struct mr_job {
     bool draws; /* false: nothing is generated, the request ends when its prompt is computed */
     struct mr_sampling sampling; /* the request's sampling options with defaults filled in */
     struct mr_sampling scoring;  /* of rows that score a given token: only `logprobs` counts */
-    struct mr_scores *scores;    /* of the prompt; NULL: not wanted */
+    struct mr_scores *scores;    /* of the prompt or its continuations; NULL: not wanted */
     uint64_t seed;
     uint32_t **bad_words; /* [bad_word_count] token ids of each bad word */
     uint32_t *bad_word_counts;
@@ -115,9 +115,16 @@ bool mr_job_samples_ahead(const struct mr_job *job, const struct mr_sequence *se
  * the choice. Returns their number. The sequence must have a lookup, and no unknown token. */
 uint32_t mr_job_guess(struct mr_job *job, struct mr_sequence *sequence, struct mr_guess *guesses,
                       uint32_t max);
-/* Everything needed to score the token at `position` of a sequence, except the logits. */
-struct mr_sample_row mr_job_score_row(const struct mr_job *job, const struct mr_sequence *sequence,
-                                      uint32_t position);
+/* Everything needed to score the token at `position` of a sequence, except the logits. head: for
+ * the first token behind the prompt, whose continuation's token. */
+struct mr_sample_row mr_job_score_row(const struct mr_sequence *sequence, uint32_t position,
+                                      uint32_t head);
+/* Puts the tokens of the current continuation (batching/sequence/scores.h) behind the prompt; the
+ * last one is scored and never computed. */
+void mr_job_set_continuation(struct mr_job *job);
+/* The first `count` tokens of a sequence of the job, without those that other continuations will
+ * replace: only the KV of these tokens may be used for other requests. */
+uint32_t mr_job_lasting_tokens(const struct mr_job *job, uint32_t count);
 /* Everything needed to sample the token of one choice that follows the first `drafts` drafts of the
  * sequence, which are in its tokens; except the logits, which the caller adds. */
 struct mr_sample_row mr_job_sample_row(const struct mr_job *job, const struct mr_sequence *sequence,

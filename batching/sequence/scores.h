@@ -1,12 +1,16 @@
 /* scores - log-probabilities of tokens that a request gives and that nothing draws: those of its
- * prompt (prompt_logprobs).
+ * prompt (prompt_logprobs), or those of several continuations of its prompt (task score).
  *
  * The logits of row p of a sequence, which the step computes for the token at position p, give the
  * log-probability of the token at position p + 1. So the tokens [first, end) need the logits of the
- * rows [first - 1, end - 1). A step computes logits for a limited number of rows, so a chunk of
- * such a prompt may be shorter than others (batching/scheduler/schedule.c). Prefill goes on in
- * order, also after a preemption: `known` says how far it has come, and KV from a cache is used
- * only for rows whose logits are not needed any more.
+ * rows [first - 1, end - 1). A step computes a limited number of such samples, so a chunk may be
+ * shorter than others (batching/scheduler/schedule.c). Prefill goes on in order, also after a
+ * preemption: `known` says how far it has come, and KV from a cache is used only for rows whose
+ * logits are not needed any more.
+ *
+ * Continuations are scored one after the other on one sequence, which goes back to the end of the
+ * prompt for each, so the prompt is computed once. The row of the prompt's last token scores the
+ * first tokens of all of them, its `heads`; a continuation of one token needs no row of its own.
  *
  * Owner: engine thread; the submitting thread creates it. Memory: one zeroed block in _create.
  * Errors: only _create. Units: positions in the sequence. */
@@ -14,6 +18,7 @@
 #define MR_BATCHING_SEQUENCE_SCORES_H
 
 #include "batching/sequence/token_text.h"
+#include "codec/records/request.h"
 #include "codec/records/result.h"
 #include "ops/sampling/sample.h"
 
@@ -21,39 +26,60 @@
 #define MR_SCORES_MAX 262144u
 
 struct mr_scores {
-    uint32_t first, end;      /* tokens [first, end) are scored; first >= 1 */
-    uint32_t known;           /* [first, known) have their log-probabilities from collected steps */
-    uint32_t top_width;       /* alternatives of each token */
-    struct mr_logprobs *list; /* [end] by position; the entries before first are zero */
-    struct mr_token_logprob *top; /* [end * top_width] alternatives that the list points to */
+    uint32_t first, end; /* tokens [first, end) are scored; first >= 1 */
+    uint32_t known;      /* [first, known) have their log-probabilities from collected steps */
+    uint32_t top_width;  /* alternatives of each token */
+    uint32_t head_count; /* continuations; 1 for a prompt */
+    uint32_t current;    /* the continuation that [first, end) is */
+    const struct mr_continuation *continuations; /* [head_count], borrowed; NULL for a prompt */
+    struct mr_logprobs *list; /* of a prompt by position; of continuations one behind the other */
+    uint32_t *offsets;        /* [head_count + 1] in list, of each continuation's first token */
+    struct mr_token_logprob *top; /* top_width alternatives of each entry of the list */
 };
 
-/* Scores of the tokens [1, token_count) of a prompt, token_count >= 1. MR_INVALID_REQUEST: more
- * than MR_SCORES_MAX; MR_NOMEM. */
-enum mr_status mr_scores_create(struct mr_scores **out, uint32_t token_count, uint32_t top_width,
+/* What is to be scored. */
+struct mr_scores_spec {
+    uint32_t token_count, top_width;             /* of the prompt; alternatives of each token */
+    const struct mr_continuation *continuations; /* NULL: the prompt itself */
+    uint32_t continuation_count;
+};
+
+/* Scores of the tokens [1, token_count) of a prompt, or of its continuations; token_count >= 1.
+ * MR_INVALID_REQUEST: more than MR_SCORES_MAX; MR_NOMEM. */
+enum mr_status mr_scores_create(struct mr_scores **out, const struct mr_scores_spec *spec,
                                 struct mr_error *err);
 /* Bytes that mr_scores_create() allocates. */
-size_t mr_scores_bytes(uint32_t token_count, uint32_t top_width);
+size_t mr_scores_bytes(const struct mr_scores_spec *spec);
 void mr_scores_destroy(struct mr_scores *scores); /* may be NULL */
 
-/* True when nothing is left to score; also for NULL. */
+/* True when nothing is left to score of the prompt or of the current continuation; also for NULL.
+ */
 static inline bool mr_scores_done(const struct mr_scores *scores)
 {
     return scores == NULL || scores->known == scores->end;
 }
 
+/* Goes on to the next continuation that has tokens to score; the current one is done. False: there
+ * is none. scores may be NULL. */
+bool mr_scores_next(struct mr_scores *scores);
+
 /* The first of the rows [begin, end) of the sequence whose logits are needed; *count: how many,
  * 0 if none. scores may be NULL. */
 uint32_t mr_scores_rows(const struct mr_scores *scores, uint32_t begin, uint32_t end,
                         uint32_t *count);
-/* Where a chunk that begins at row `begin` must end if it may have logits for rows_max rows:
- * the rows that need logits are then the last of the chunk, or all but the last one, which is that
- * of the token at scores->end - 1. Not all scores are known. token_count: of the sequence. */
+/* Tokens that these rows, [begin, begin + count), score. */
+uint32_t mr_scores_samples(const struct mr_scores *scores, uint32_t begin, uint32_t count);
+/* Where a chunk that begins at row `begin` must end if it may score samples_max tokens: the rows
+ * that need logits are then the last of the chunk, or all but the last one, which is that of the
+ * token at scores->end - 1. Not all scores are known. token_count: of the sequence. */
 uint32_t mr_scores_chunk_end(const struct mr_scores *scores, uint32_t begin, uint32_t token_count,
-                             uint32_t rows_max);
+                             uint32_t samples_max);
 /* Records the sample of the token at `position`, which a collected step computed. Positions come in
  * order; one that is known may come again after a preemption. */
 void mr_scores_put(struct mr_scores *scores, uint32_t position, const struct mr_sample *sample,
                    const struct mr_token_text *texts);
+/* Records the first token of every continuation: samples[head_count]. */
+void mr_scores_put_heads(struct mr_scores *scores, const struct mr_sample *samples,
+                         const struct mr_token_text *texts);
 
 #endif

@@ -179,6 +179,24 @@ static void read_prompt_logprobs(struct reader *reader, struct mr_value root, st
     out->prompt_logprob_count = mr_value_count(array);
 }
 
+/* The sum in the record is that of the tokens. */
+static void read_scores(struct reader *reader, struct mr_value root, struct mr_result *out)
+{
+    struct mr_value array, tokens;
+    if (!find(reader, root, "scores", MR_VALUE_ARRAY, &array)) return;
+    const size_t count = mr_value_count(array);
+    struct mr_score *scores = take(reader, count, sizeof *scores);
+    for (size_t i = 0; i < count && reader->status == MR_OK; i++) {
+        struct mr_value map = mr_value_at(array, i);
+        if (mr_value_kind(map) != MR_VALUE_MAP) fail(reader, MR_MALFORMED, "scores");
+        if (!need(reader, map, "logprobs", MR_VALUE_ARRAY, &tokens)) return;
+        scores[i].token_count = mr_value_count(tokens);
+        scores[i].logprobs = read_entries(reader, tokens, 0);
+    }
+    out->scores = scores;
+    out->score_count = count;
+}
+
 /* ---- token record ---- */
 
 enum mr_status mr_token_record_decode(struct mr_token_record *out, struct mr_text bytes,
@@ -372,6 +390,7 @@ enum mr_status mr_result_decode(struct mr_result *out, struct mr_text bytes,
     read_source(&reader, root, out);
     read_warnings(&reader, root, out);
     read_prompt_logprobs(&reader, root, out);
+    read_scores(&reader, root, out);
     if (mr_document_raw_member(reader.document, "metadata", &metadata))
         out->metadata = copy_text(&reader, metadata);
     mr_document_close(reader.document);

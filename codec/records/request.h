@@ -87,6 +87,18 @@ struct mr_prompt_rules {
     bool special_given, add_special;
 };
 
+enum mr_task {
+    MR_TASK_GENERATE,
+    MR_TASK_SCORE /* log-probabilities of continuations of the prompt; generates nothing */
+};
+
+/* What may follow the prompt, to be scored. */
+struct mr_continuation {
+    struct mr_text text;       /* bytes NULL: it came as token ids */
+    const uint32_t *token_ids; /* from the record, or set by intake */
+    size_t token_count;
+};
+
 struct mr_request {
     struct mr_arena *arena;
     struct mr_text id;
@@ -103,9 +115,13 @@ struct mr_request {
     struct mr_text echoed; /* that text; set by intake if echo */
     bool keep_special;     /* the text names control tokens, which otherwise have no text */
     struct mr_sampling sampling;
+    enum mr_task task;
+    struct mr_continuation *continuations; /* [continuation_count] of task SCORE */
+    size_t continuation_count;
     bool scores_prompt;       /* the result has the log-probability of each token of the prompt */
     uint32_t prompt_logprobs; /* and so many best alternatives of each */
-    uint32_t max_tokens, min_tokens; /* max_tokens 0: nothing is generated; needs scores_prompt */
+    uint32_t max_tokens,
+        min_tokens; /* max_tokens 0: nothing is generated; needs scores_prompt or a task */
     bool ignore_eos, include_stop, stream;
     const struct mr_text *stops;
     size_t stop_count;

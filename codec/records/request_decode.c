@@ -125,6 +125,41 @@ static enum mr_status set_top_logprobs(struct mr_request_reader *reader)
     return MR_OK;
 }
 
+/* What a request that generates nothing may not ask for. */
+static enum mr_status check_silent(struct mr_request_reader *reader, const char *task)
+{
+    const struct mr_request *request = reader->request;
+    const struct {
+        const char *name;
+        bool given;
+    } fields[] = {
+        {"n above 1", request->choice_count > 1},
+        {"prompt_logprobs", request->scores_prompt},
+        {"echo", request->echo},
+        {"a response_format", request->constraint.kind != MR_CONSTRAINT_NONE},
+    };
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        if (fields[i].given)
+            return mr_fail(reader->err, MR_INVALID_REQUEST, "task %s cannot have %s", task,
+                           fields[i].name);
+    return MR_OK;
+}
+
+/* Checks that the fields go with the task, and sets max_tokens of one that generates nothing to 0.
+ */
+static enum mr_status check_task(struct mr_request_reader *reader)
+{
+    struct mr_request *request = reader->request;
+    const bool scores = request->task == MR_TASK_SCORE;
+    if (scores != (request->continuation_count > 0))
+        return mr_fail(reader->err, MR_INVALID_REQUEST,
+                       scores ? "task score needs continuations" : "continuations need task score");
+    if (request->task == MR_TASK_GENERATE) return MR_OK;
+    enum mr_status status = check_silent(reader, "score");
+    request->max_tokens = request->min_tokens = 0;
+    return status;
+}
+
 /* Checks fields that depend on each other. */
 static enum mr_status check_fields(struct mr_request_reader *reader)
 {
@@ -141,11 +176,13 @@ static enum mr_status check_fields(struct mr_request_reader *reader)
     enum mr_status status = set_top_logprobs(reader);
     if (status == MR_OK) status = mr_request_check_tools(reader);
     if (status != MR_OK) return status;
+    status = check_task(reader);
+    if (status != MR_OK) return status;
     if (request->echo && request->sampling.logprobs >= 0 && !request->scores_prompt) {
         request->scores_prompt = true; /* as vLLM does, and OpenAI's completions */
         request->prompt_logprobs = (uint32_t)request->sampling.logprobs;
     }
-    if (request->max_tokens == 0 && !request->scores_prompt)
+    if (request->max_tokens == 0 && !request->scores_prompt && request->task == MR_TASK_GENERATE)
         return mr_fail(reader->err, MR_INVALID_REQUEST,
                        "max_tokens must be at least 1, or 0 with prompt_logprobs");
     if (request->max_tokens == 0 && request->choice_count > 1)

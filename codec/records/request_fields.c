@@ -98,6 +98,7 @@ static const struct field fields[] = {
     NUMBER(KIND_U32, n, choice_count, 1, MR_CHOICES_MAX),
     READ(best_of, GROUP_NONE, read_best_of),
     READ(task, GROUP_NONE, read_task),
+    READ(continuations, GROUP_NONE, mr_request_read_continuations),
     READ(priority, GROUP_NONE, read_priority),
     READ(deadline_ms, GROUP_DEADLINE, read_deadline),
     READ(timeout_ms, GROUP_DEADLINE, read_timeout),
@@ -354,13 +355,16 @@ static enum mr_status read_stream_options(struct mr_request_reader *reader, cons
 static enum mr_status read_task(struct mr_request_reader *reader, const char *field,
                                 struct mr_value value)
 {
+    static const char *const names[] = {[MR_TASK_GENERATE] = "generate", [MR_TASK_SCORE] = "score"};
     bool text = mr_value_kind(value) == MR_VALUE_TEXT;
-    if (text && mr_text_is(mr_value_text(value), "generate")) return MR_OK;
-    if (text &&
-        (mr_text_is(mr_value_text(value), "embed") || mr_text_is(mr_value_text(value), "score")))
-        return mr_fail(reader->err, MR_UNSUPPORTED, "%s %.*s is not supported", field,
-                       (int)mr_value_text(value).length, mr_value_text(value).bytes);
-    return mr_fail(reader->err, MR_INVALID_REQUEST, "%s must be generate", field);
+    for (size_t i = 0; text && i < sizeof names / sizeof *names; i++) {
+        if (!mr_text_is(mr_value_text(value), names[i])) continue;
+        reader->request->task = (enum mr_task)i;
+        return MR_OK;
+    }
+    if (text && mr_text_is(mr_value_text(value), "embed"))
+        return mr_fail(reader->err, MR_UNSUPPORTED, "%s embed is not supported", field);
+    return mr_fail(reader->err, MR_INVALID_REQUEST, "%s must be generate or score", field);
 }
 
 /* Accepts, warns of or refuses a member that this version does not serve. */

@@ -195,6 +195,50 @@ enum mr_status mr_request_read_logit_bias(struct mr_request_reader *reader, cons
     return status;
 }
 
+/* ---- continuations ---- */
+
+/* One continuation: a text or an array of token ids, not empty. */
+static enum mr_status read_continuation(struct mr_request_reader *reader, const char *field,
+                                        struct mr_value value, struct mr_continuation *out)
+{
+    enum mr_status status;
+    switch (mr_value_kind(value)) {
+    case MR_VALUE_TEXT:
+        if (mr_value_text(value).length == 0) break;
+        return mr_request_copy_text(reader, mr_value_text(value), &out->text);
+    case MR_VALUE_ARRAY:
+        status = mr_request_read_ids(reader, field, value, MR_NODES_MAX, &out->token_ids,
+                                     &out->token_count);
+        if (status != MR_OK || out->token_count > 0) return status;
+        break;
+    default:
+        return mr_request_wrong_type(reader, field, "an array of texts or of arrays of token ids",
+                                     value);
+    }
+    return mr_fail(reader->err, MR_INVALID_REQUEST, "%s has an empty entry", field);
+}
+
+enum mr_status mr_request_read_continuations(struct mr_request_reader *reader, const char *field,
+                                             struct mr_value value)
+{
+    if (mr_value_kind(value) != MR_VALUE_ARRAY)
+        return mr_request_wrong_type(reader, field, "an array of texts or of arrays of token ids",
+                                     value);
+    const size_t count = mr_value_count(value);
+    if (count == 0 || count > MR_CONTINUATIONS_MAX)
+        return mr_fail(reader->err, MR_INVALID_REQUEST, "%s must have 1 to %zu entries", field,
+                       MR_CONTINUATIONS_MAX);
+    void *memory;
+    enum mr_status status = mr_request_take(reader, count, sizeof(struct mr_continuation), &memory);
+    struct mr_continuation *taken = memory;
+    for (size_t i = 0; i < count && status == MR_OK; i++)
+        status = read_continuation(reader, field, mr_value_at(value, i), &taken[i]);
+    if (status != MR_OK) return status;
+    reader->request->continuations = taken;
+    reader->request->continuation_count = count;
+    return MR_OK;
+}
+
 /* ---- other maps ---- */
 
 enum mr_status mr_request_read_cache(struct mr_request_reader *reader, const char *field,

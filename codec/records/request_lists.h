@@ -12,7 +12,8 @@
 typedef enum mr_status mr_request_read(struct mr_request_reader *reader, const char *field,
                                        struct mr_value value);
 mr_request_read mr_request_read_prompt, mr_request_read_prompt_ids, mr_request_read_logit_bias,
-    mr_request_read_allowed_ids, mr_request_read_cache, mr_request_read_metadata;
+    mr_request_read_allowed_ids, mr_request_read_cache, mr_request_read_metadata,
+    mr_request_read_continuations;
 
 /* Reads an array of at most count_max token ids. */
 enum mr_status mr_request_read_ids(struct mr_request_reader *reader, const char *field,

@@ -88,6 +88,22 @@ static void put_prompt_logprobs(struct mr_writer *writer, const struct mr_result
         put_token_logprobs(writer, &result->prompt_logprobs[i]);
 }
 
+static void put_scores(struct mr_writer *writer, const struct mr_result *result)
+{
+    mr_writer_name(writer, "scores");
+    mr_writer_array(writer, result->score_count);
+    for (size_t i = 0; i < result->score_count; i++) {
+        const struct mr_score *score = &result->scores[i];
+        double sum = 0;
+        for (size_t k = 0; k < score->token_count; k++)
+            sum += (double)score->logprobs[k].chosen.logprob;
+        mr_writer_map(writer, 2);
+        mr_writer_name(writer, "logprob");
+        mr_writer_float(writer, isfinite(sum) ? (float)sum : LOGPROB_FLOOR);
+        put_logprobs(writer, score->logprobs, score->token_count);
+    }
+}
+
 /* ---- tool calls ---- */
 
 #define CALL_ID_BYTES 10
@@ -308,10 +324,10 @@ enum mr_status mr_result_encode(const struct mr_result *result, enum mr_encoding
     bool choices = result->choice_count > 1;
     bool error = result->error != MR_OK;
     bool metadata = result->metadata.length > 0;
-    bool prompt = result->prompt_logprobs != NULL;
+    bool prompt = result->prompt_logprobs != NULL, scores = result->score_count > 0;
     bool warnings = result->warning_count > 0;
     mr_writer_init(&writer, encoding, MR_RESULT_BYTES_MAX);
-    mr_writer_map(&writer, 10u + choices + prompt + error + metadata + warnings +
+    mr_writer_map(&writer, 10u + choices + prompt + scores + error + metadata + warnings +
                                answer_members(&result->choices[0]));
     put_text(&writer, "id", result->id);
     put_uint(&writer, "attempt", result->attempt);
@@ -319,6 +335,7 @@ enum mr_status mr_result_encode(const struct mr_result *result, enum mr_encoding
     put_answer(&writer, result, 0);
     if (choices) put_choices(&writer, result);
     if (prompt) put_prompt_logprobs(&writer, result);
+    if (scores) put_scores(&writer, result);
     put_usage(&writer, result);
     put_timings(&writer, result);
     put_uint(&writer, "prefill_chunks", result->prefill_chunks);

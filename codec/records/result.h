@@ -79,6 +79,12 @@ struct mr_token_record {
     struct mr_text before;
 };
 
+/* The log-probability of a continuation of the prompt: that of its tokens together. */
+struct mr_score {
+    const struct mr_logprobs *logprobs; /* [token_count] */
+    size_t token_count;
+};
+
 struct mr_choice {
     enum mr_finish finish;
     /* EOS, STOP_TOKEN or STOP_STRING if the last token was or completed one, whatever `finish` is:
@@ -110,6 +116,8 @@ struct mr_result {
      * null. NULL: not requested */
     const struct mr_logprobs *prompt_logprobs;
     size_t prompt_logprob_count;
+    const struct mr_score *scores; /* [score_count] in the order of the request's continuations */
+    size_t score_count;            /* 0: no task score, or it did not end */
     uint32_t prompt_tokens, cached_tokens, cached_tokens_redis;
     uint32_t accepted_draft_tokens; /* generated tokens that a draft had guessed */
     double queue_ms, prefill_ms, first_token_ms, total_ms, itl_mean_ms, itl_max_ms;

@@ -80,6 +80,13 @@ static void on_chunk(void *context, uint64_t ticket, const struct mr_chunk *chun
     if (seen->chunk_count < RIG_CHUNKS_MAX) seen->chunks[seen->chunk_count++] = *chunk;
 }
 
+static struct rig_score score_of(const struct mr_logprobs *logprobs)
+{
+    return (struct rig_score){.token_id = logprobs->chosen.token_id,
+                              .logprob = logprobs->chosen.logprob,
+                              .top_count = logprobs->top_count};
+}
+
 static void on_result(void *context, uint64_t ticket, struct mr_request *request,
                       const struct mr_result *result)
 {
@@ -100,9 +107,15 @@ static void on_result(void *context, uint64_t ticket, struct mr_request *request
     }
     MR_ASSERT(result->prompt_logprob_count <= RIG_SCORES_MAX);
     for (size_t i = 1; i < result->prompt_logprob_count; i++)
-        seen->scores[i] = (struct rig_score){.token_id = result->prompt_logprobs[i].chosen.token_id,
-                                             .logprob = result->prompt_logprobs[i].chosen.logprob,
-                                             .top_count = result->prompt_logprobs[i].top_count};
+        seen->scores[i] = score_of(&result->prompt_logprobs[i]);
+    uint32_t next = 0;
+    for (size_t i = 0; i < result->score_count; i++) {
+        const struct mr_score *score = &result->scores[i];
+        seen->continuation_tokens[i] = score->token_count;
+        MR_ASSERT(next + score->token_count <= RIG_SCORES_MAX);
+        for (size_t k = 0; k < score->token_count; k++)
+            seen->scores[next++] = score_of(&score->logprobs[k]);
+    }
     mr_request_destroy(request);
 }
 

@@ -17,7 +17,7 @@
 #define RIG_TICKETS_MAX    256u
 #define RIG_TOKENS_MAX     512u
 #define RIG_CHUNKS_MAX     64u
-#define RIG_SCORES_MAX     1024u
+#define RIG_SCORES_MAX     2048u
 
 struct rig_choice {
     enum mr_finish finish;
@@ -43,8 +43,10 @@ struct rig_seen {
     uint32_t choice_count;
     struct mr_chunk chunks[RIG_CHUNKS_MAX];
     uint32_t chunk_count;
-    struct rig_score scores[RIG_SCORES_MAX]; /* [result.prompt_logprob_count], from 1 on */
-    struct mr_result result;                 /* numbers only; its pointers are invalid */
+    /* [result.prompt_logprob_count], from 1 on; or of all tokens of all continuations */
+    struct rig_score scores[RIG_SCORES_MAX];
+    size_t continuation_tokens[MR_CONTINUATIONS_MAX]; /* [result.score_count] */
+    struct mr_result result;                          /* numbers only; its pointers are invalid */
 };
 
 struct engine_rig {

@@ -1,7 +1,6 @@
-/* Compares log-probabilities of a prompt's tokens, which the engine computes with a committed tiny
- * model in fp32, to those of the reference implementation's logits (make_logits.py).
- *     golden_test_scores torch
- * does so on LibTorch's operators. */
+/* Compares log-probabilities of a prompt's tokens, and of continuations, which the engine computes
+ * with a committed tiny model in fp32, to those of the reference implementation's logits
+ * (make_logits.py). golden_test_scores torch does so on LibTorch's operators. */
 #include "batching/engine.h"
 #include "tests/golden/logits_fixture.h"
 #include "worker/bench/bench_workload.h"
@@ -49,6 +48,21 @@ static void compare(struct scene *scene, uint32_t position, const struct mr_toke
         fail_msg("token %u has %g, off by %g", position + 1, (double)found->logprob, difference);
 }
 
+/* The continuations are the tokens behind the first `cut` ones of the reference's prompt, whole and
+ * only the first. */
+static void compare_continuations(struct scene *scene, const struct mr_result *result, uint32_t cut)
+{
+    const struct prompt *prompt = &scene->prompt;
+    assert_int_equal(result->score_count, 2);
+    assert_int_equal(result->scores[0].token_count, prompt->token_count - cut);
+    assert_int_equal(result->scores[1].token_count, 1);
+    for (uint32_t i = cut; i < prompt->token_count; i++) {
+        assert_int_equal(result->scores[0].logprobs[i - cut].chosen.token_id, prompt->tokens[i]);
+        compare(scene, i - 1, &result->scores[0].logprobs[i - cut].chosen);
+    }
+    compare(scene, cut - 1, &result->scores[1].logprobs[0].chosen);
+}
+
 static void on_result(void *context, uint64_t ticket, struct mr_request *request,
                       const struct mr_result *result)
 {
@@ -56,6 +70,11 @@ static void on_result(void *context, uint64_t ticket, struct mr_request *request
     struct scene *scene = context;
     const struct prompt *prompt = &scene->prompt;
     scene->ended = true;
+    if (request->task == MR_TASK_SCORE) {
+        compare_continuations(scene, result, (uint32_t)request->token_count);
+        mr_request_destroy(request);
+        return;
+    }
     assert_int_equal(result->prompt_logprob_count, prompt->token_count);
     for (uint32_t i = prompt->first + 1; i < prompt->token_count; i++) {
         const struct mr_logprobs *entry = &result->prompt_logprobs[i];
@@ -68,7 +87,32 @@ static void on_result(void *context, uint64_t ticket, struct mr_request *request
     mr_request_destroy(request);
 }
 
-static void run_prompt_through_engine(struct scene *scene, int32_t chunk_tokens)
+/* cut: tokens of the prompt, of which the other tokens are continuations; 0: they are the prompt.
+ */
+static struct mr_request *make_request(const struct scene *scene, uint32_t cut)
+{
+    const struct prompt *prompt = &scene->prompt;
+    const uint32_t count = cut > 0 ? cut : prompt->token_count;
+    uint32_t *ids;
+    struct mr_request *request = mr_bench_workload_request("r", 0, count, 1, &ids);
+    assert_non_null(request);
+    memcpy(ids, prompt->tokens, count * sizeof *ids);
+    request->scores_prompt = cut == 0;
+    request->prompt_logprobs = TOP;
+    if (cut == 0) return request;
+    request->task = MR_TASK_SCORE;
+    request->max_tokens = 0;
+    request->continuations = mr_arena_take_array(request->arena, 2, sizeof *request->continuations);
+    assert_non_null(request->continuations);
+    request->continuation_count = 2;
+    for (uint32_t i = 0; i < 2; i++) {
+        request->continuations[i].token_ids = prompt->tokens + cut;
+        request->continuations[i].token_count = i == 0 ? prompt->token_count - cut : 1;
+    }
+    return request;
+}
+
+static void run_prompt_through_engine(struct scene *scene, int32_t chunk_tokens, uint32_t cut)
 {
     struct fixture *fixture = &scene->fixture;
     const struct mr_model_info *info = mr_model_info(fixture->model);
@@ -94,15 +138,9 @@ static void run_prompt_through_engine(struct scene *scene, int32_t chunk_tokens)
     const struct mr_sink sink = {.context = scene, .result = on_result};
     struct mr_engine *engine;
     struct mr_error err;
-    uint32_t *ids;
     uint64_t wake_ns;
     assert_int_equal(mr_engine_create(&engine, &options, &sink, &err), MR_OK);
-    struct mr_request *request =
-        mr_bench_workload_request("r", 0, scene->prompt.token_count, 1, &ids);
-    assert_non_null(request);
-    memcpy(ids, scene->prompt.tokens, scene->prompt.token_count * sizeof *ids);
-    request->scores_prompt = true;
-    request->prompt_logprobs = TOP;
+    struct mr_request *request = make_request(scene, cut);
     struct mr_submission submission = {.request = request, .tenant = "default"};
     if (mr_engine_submit(engine, &submission, &err) != MR_OK) fail_msg("%s", err.detail);
     scene->ended = false;
@@ -120,8 +158,10 @@ static void scores_equal_the_reference(void **state)
     open_golden(&scene->fixture, *state, MR_DTYPE_F32, false);
     for (uint32_t i = 0; i < scene->fixture.prompt_count; i++) {
         scene->prompt = read_prompt(&scene->fixture);
-        run_prompt_through_engine(scene, 0);
-        run_prompt_through_engine(scene, 17);
+        const uint32_t first = scene->prompt.first + 1, count = scene->prompt.token_count;
+        run_prompt_through_engine(scene, 0, 0);
+        run_prompt_through_engine(scene, 17, 0);
+        if (first < count) run_prompt_through_engine(scene, 512, (first + count) / 2);
     }
     assert_true(all_prompts_read(&scene->fixture));
     print_message("largest difference %g\n", (double)scene->worst);

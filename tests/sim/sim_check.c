@@ -82,6 +82,13 @@ static enum mr_status expected_status(const struct sim_world *world,
         return MR_PROMPT_TOO_LONG;
     for (uint32_t i = 0; i < request->prompt_count; i++)
         if (request->prompt[i] >= world->fake->options.vocab_size) return MR_INVALID_TOKEN_ID;
+    if (request->score_count > world->options.score_rows_max) return MR_UNSUPPORTED;
+    for (uint32_t i = 0; i < request->score_count; i++) {
+        uint32_t count;
+        (void)sim_continuation(request, i, &count);
+        count += request->prompt_count;
+        if (count > world->options.context_tokens || count > pool) return MR_PROMPT_TOO_LONG;
+    }
     return MR_OK;
 }
 
@@ -89,6 +96,7 @@ static bool may_end_early(const struct sim_world *world, const struct sim_reques
                           enum mr_finish finish)
 {
     uint32_t most = request->prompt_count + request->max_tokens;
+    if (request->score_count > 0) most += 90;
     switch (finish) {
     case MR_FINISH_CANCELLED:
         return request->cancelled;
@@ -184,6 +192,34 @@ static const char *check_scores(const struct sim_world *world, const struct sim_
     return NULL;
 }
 
+/* Checks a request with continuations, which generates nothing. */
+static const char *check_continuations(const struct sim_world *world,
+                                       const struct sim_request *request, char *text, size_t size)
+{
+    uint32_t tokens[2 * SIM_PROMPT_MAX], count;
+    const enum mr_finish finish = request->finish[0];
+    if (request->completion_tokens[0] > 0 || request->streamed_count[0] > 0)
+        return report(text, size, "%s has generated tokens", request->id);
+    if (finish != MR_FINISH_LENGTH)
+        return may_end_early(world, request, finish)
+                   ? NULL
+                   : report(text, size, "%s ended with %s", request->id, mr_finish_text(finish));
+    if (request->scored_count != request->score_count)
+        return report(text, size, "%s has %zu scores", request->id, request->scored_count);
+    memcpy(tokens, request->prompt, request->prompt_count * sizeof *tokens);
+    for (uint32_t i = 0; i < request->score_count; i++) {
+        const uint32_t *ids = sim_continuation(request, i, &count);
+        double right = 0;
+        memcpy(tokens + request->prompt_count, ids, count * sizeof *ids);
+        for (uint32_t k = request->prompt_count; k < request->prompt_count + count; k++)
+            right += (double)mr_fake_logprob(world->fake, tokens, k, tokens[k]);
+        if (request->score_sums[i] < right || request->score_sums[i] > right)
+            return report(text, size, "%s has %g for continuation %u, alone %g", request->id,
+                          request->score_sums[i], i, right);
+    }
+    return NULL;
+}
+
 static const char *check_request(const struct sim_world *world, const struct sim_request *request,
                                  char *text, size_t size)
 {
@@ -199,11 +235,13 @@ static const char *check_request(const struct sim_world *world, const struct sim
         return report(text, size, "%s has a gap in its token records", request->id);
     if (request->queue_ms < 0 || request->total_ms < request->queue_ms)
         return report(text, size, "%s has impossible timings", request->id);
-    for (uint32_t choice = 0; choice < request->choice_count; choice++) {
+    for (uint32_t choice = 0; request->score_count == 0 && choice < request->choice_count;
+         choice++) {
         const char *wrong = check_choice(world, request, choice, text, size);
         if (wrong != NULL) return wrong;
     }
-    const char *wrong = check_scores(world, request, text, size);
+    const char *wrong = request->score_count > 0 ? check_continuations(world, request, text, size)
+                                                 : check_scores(world, request, text, size);
     return wrong != NULL ? wrong : check_cached(world, request, text, size);
 }
 

@@ -113,6 +113,12 @@ static void choose_fields(struct sim_random *random, struct sim_request *request
     request->cache_write = !one_in(random, 8);
     request->stream = !one_in(random, 6);
     request->scores = one_in(random, 4);
+    if (one_in(random, 6)) {
+        request->score_count = 1 + sim_below(random, SIM_SCORES_MAX);
+        request->scores = false;
+        request->choice_count = 1;
+        request->max_tokens = request->min_tokens = 0;
+    }
     request->priority = (int32_t)sim_below(random, 4) * 10 - 10;
 }
 
@@ -140,6 +146,14 @@ static void make_request(struct sim_world *world, uint32_t index, uint64_t *cloc
         request->cancel_ns = *clock_ns + sim_below(random, 600) * (uint64_t)MILLISECOND;
 }
 
+const uint32_t *sim_continuation(const struct sim_request *request, uint32_t index, uint32_t *count)
+{
+    const uint32_t all = request->prompt_count, from = index * 37 % all;
+    *count = 1 + (index * 53 + all) % 90;
+    if (*count > all - from) *count = all - from;
+    return request->prompt + from;
+}
+
 static struct mr_request *to_record(const struct sim_request *from)
 {
     struct mr_request *record = mr_fake_request(from->id, from->prompt, from->prompt_count);
@@ -153,6 +167,18 @@ static struct mr_request *to_record(const struct sim_request *from)
     record->cache_write = from->cache_write;
     record->stream = from->stream;
     record->scores_prompt = from->scores;
+    if (from->score_count > 0 && from->prompt_count > 0) {
+        record->task = MR_TASK_SCORE;
+        record->continuation_count = from->score_count;
+        record->continuations =
+            mr_arena_take_array(record->arena, from->score_count, sizeof *record->continuations);
+        for (uint32_t i = 0; i < from->score_count; i++) {
+            uint32_t count;
+            const uint32_t *ids = sim_continuation(from, i, &count);
+            record->continuations[i].token_ids = mr_fake_ids(record, ids, count);
+            record->continuations[i].token_count = count;
+        }
+    }
     record->priority = from->priority;
     record->sampling.temperature = from->temperature;
     record->sampling.seed = from->seed;
@@ -196,6 +222,10 @@ static void on_result(void *context, uint64_t ticket, struct mr_request *request
         for (size_t j = 0; j < choice->token_count; j++)
             seen->output[i][j] = choice->token_ids[j];
     }
+    seen->scored_count = result->score_count;
+    for (size_t i = 0; i < result->score_count; i++)
+        for (size_t k = 0; k < result->scores[i].token_count; k++)
+            seen->score_sums[i] += (double)result->scores[i].logprobs[k].chosen.logprob;
     seen->prompt_logprob_count = result->prompt_logprob_count;
     for (size_t i = 1; i < result->prompt_logprob_count; i++)
         seen->prompt_logprobs[i] = result->prompt_logprobs[i].chosen.logprob;

@@ -16,6 +16,7 @@
 #define SIM_REQUESTS_MAX 40u
 #define SIM_PROMPT_MAX   900u
 #define SIM_OUTPUT_MAX   64u
+#define SIM_SCORES_MAX   5u
 
 struct sim_random {
     uint64_t state;
@@ -32,7 +33,8 @@ struct sim_request {
     float temperature;
     uint64_t seed;
     bool ignore_eos, cache_read, cache_write, stream;
-    bool scores; /* prompt_logprobs */
+    bool scores;          /* prompt_logprobs */
+    uint32_t score_count; /* of task score: its continuations, each a part of the prompt; else 0 */
     int32_t priority;
     uint64_t arrival_ns, deadline_ns, cancel_ns; /* 0: none */
     /* observed */
@@ -46,7 +48,8 @@ struct sim_request {
     uint32_t completion_tokens[MR_CHOICES_MAX];
     uint32_t cached_tokens, preemptions, gaps_in_index;
     float prompt_logprobs[SIM_PROMPT_MAX];
-    size_t prompt_logprob_count;
+    size_t prompt_logprob_count, scored_count;
+    double score_sums[SIM_SCORES_MAX]; /* [scored_count] of each continuation */
     double queue_ms, total_ms, itl_max_ms;
 };
 
@@ -63,6 +66,9 @@ struct sim_world {
     bool stuck; /* steps_max was reached */
 };
 
+/* The tokens of continuation `index` of a request's prompt, which are somewhere in it. */
+const uint32_t *sim_continuation(const struct sim_request *request, uint32_t index,
+                                 uint32_t *count);
 struct sim_world *sim_create(uint64_t seed);
 void sim_run(struct sim_world *world);
 void sim_destroy(struct sim_world *world);

@@ -150,6 +150,31 @@ static enum mr_status encode_prompt(struct mr_prompt *prompt, struct mr_request 
     return MR_OK;
 }
 
+/* Encodes the continuations that came as text, each by itself. */
+static enum mr_status encode_continuations(struct mr_prompt *prompt, struct mr_request *request,
+                                           struct mr_error *err)
+{
+    const struct mr_encode_options options = {.parse_special = request->chat.message_count == 0};
+    for (size_t i = 0; i < request->continuation_count; i++) {
+        struct mr_continuation *continuation = &request->continuations[i];
+        struct mr_id_list list = {.ids = prompt->ids, .max = prompt->options.prompt_tokens_max};
+        if (!continuation->text.bytes) continue;
+        enum mr_status status = mr_tokenizer_encode(prompt->options.tokenizer, prompt->scratch,
+                                                    continuation->text, options, &list, err);
+        if (status != MR_OK) return status;
+        if (list.count == 0)
+            return mr_fail(err, MR_INVALID_REQUEST, "continuations: entry %zu has no tokens", i);
+        uint32_t *ids = mr_arena_take_array(request->arena, list.count, sizeof *ids);
+        if (!ids)
+            return mr_fail(err, MR_RECORD_TOO_LARGE, "no room for %zu tokens of continuations",
+                           list.count);
+        memcpy(ids, list.ids, list.count * sizeof *ids);
+        continuation->token_ids = ids;
+        continuation->token_count = list.count;
+    }
+    return MR_OK;
+}
+
 /* ---- echo ---- */
 
 /* Appends the text of the last message, of all its parts. */
@@ -249,6 +274,7 @@ enum mr_status mr_prompt_encode(struct mr_prompt *prompt, struct mr_request *req
     if (status == MR_OK && request->constraint.kind != MR_CONSTRAINT_NONE && !request->grammar)
         status = mr_grammars_get(prompt->grammars, &request->constraint, &request->grammar, err);
     if (status == MR_OK) status = encode_prompt(prompt, request, unix_seconds, err);
+    if (status == MR_OK) status = encode_continuations(prompt, request, err);
     if (status == MR_OK) status = find_opened(prompt, request, err);
     if (status == MR_OK && request->echo) status = set_echoed(prompt, request, err);
     return status;

@@ -9,6 +9,9 @@
  * truncate_prompt_tokens cuts the tokens of the rendered prompt; with it no prompt is too long.
  * With echo the text that the answer continues is kept (request->echoed).
  *
+ * Continuations of task score are encoded each by itself; special tokens in them are found as in
+ * `prompt`, and stay text behind messages.
+ *
  * Tools: the chat template says how the model writes calls (codec/tools).
  *
  * A request with a response_format also gets its grammar, compiled here or found in the cache of

@@ -67,6 +67,19 @@ static void pack_choices(struct packer *packer, struct mr_result *result)
     result->choices = copy;
 }
 
+static void pack_scores(struct packer *packer, struct mr_result *result)
+{
+    const struct mr_score *from = result->scores;
+    if (!from) return;
+    struct mr_score *copy = pack(packer, from, result->score_count * sizeof *copy);
+    for (size_t i = 0; i < result->score_count; i++) {
+        struct mr_score one = from[i];
+        pack_logprobs(packer, &one.logprobs, one.token_count);
+        if (copy) copy[i] = one;
+    }
+    result->scores = copy;
+}
+
 /* ---- the three messages ---- */
 
 static void pack_tokens(struct packer *packer, struct mr_token_record *record)
@@ -90,6 +103,7 @@ static void pack_result(struct packer *packer, struct mr_result *result)
             pack(packer, result->error_message, strlen(result->error_message) + 1);
     pack_choices(packer, result);
     pack_logprobs(packer, &result->prompt_logprobs, result->prompt_logprob_count);
+    pack_scores(packer, result);
 }
 
 static void pack_record(struct packer *packer, struct mr_kafka_record *record)

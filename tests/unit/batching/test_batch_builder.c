@@ -30,9 +30,11 @@ static int setup(void **state)
     rules = (struct mr_job_rules){.completion = {.tokenizer = tokenizer, .texts = texts},
                                   .vocab_size = MR_FAKE_VOCABULARY,
                                   .context_tokens = 100,
-                                  .block_count = 8};
+                                  .block_count = 8,
+                                  .scores_max = 4};
     struct mr_request *request = mr_fake_request("a", prompt, 5);
     request->choice_count = 2;
+    request->scores_prompt = true;
     struct mr_submission submission = {.request = request};
     assert_int_equal(mr_job_create(&job, &rules, &submission, &err), MR_OK);
     assert_int_equal(mr_batch_builder_create(&builder, &limits, &rules, &err), MR_OK);
@@ -182,6 +184,7 @@ static void scored_tokens_have_rows_before_the_drawn_one(void **state)
                                   .token_count = 4,
                                   .score_begin = 2,
                                   .score_count = 2,
+                                  .score_samples = 2,
                                   .samples = draws};
         struct mr_plan plan = {.rows = &row, .row_count = 1};
         mr_batch_builder_build(builder, &plan);

@@ -289,6 +289,196 @@ static void what_cannot_be_had_is_refused(void **state)
     rig_end(&rig);
 }
 
+/* ---- continuations ---- */
+
+/* The tokens of continuation `index` of length `count`. */
+static void continuation_tokens(const struct engine_rig *rig, uint32_t index, uint32_t *out,
+                                uint32_t count)
+{
+    rig_tokens(rig, 100 + index, out, count);
+}
+
+static struct mr_request *make_score(const struct engine_rig *rig, const char *id, uint32_t prompt,
+                                     const uint32_t *lengths, uint32_t count)
+{
+    struct mr_request *request = make(rig, id, prompt, 0);
+    request->task = MR_TASK_SCORE;
+    request->scores_prompt = false;
+    request->max_tokens = 0;
+    request->sampling.logprobs = 2;
+    request->continuations =
+        mr_arena_take_array(request->arena, count, sizeof *request->continuations);
+    request->continuation_count = count;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t tokens[RIG_SCORES_MAX];
+        continuation_tokens(rig, i, tokens, lengths[i]);
+        request->continuations[i].token_ids = mr_fake_ids(request, tokens, lengths[i]);
+        request->continuations[i].token_count = lengths[i];
+    }
+    return request;
+}
+
+static void check_continuations(const struct engine_rig *rig, uint64_t ticket, uint32_t prompt,
+                                const uint32_t *lengths, uint32_t count)
+{
+    const struct rig_seen *seen = &rig->seen[ticket];
+    uint32_t tokens[2 * RIG_SCORES_MAX], next = 0;
+    assert_int_equal(seen->results, 1);
+    assert_int_equal(seen->choices[0].finish, MR_FINISH_LENGTH);
+    assert_int_equal(seen->choices[0].completion_tokens, 0);
+    assert_int_equal(seen->result.score_count, count);
+    rig_tokens(rig, 1, tokens, prompt);
+    for (uint32_t i = 0; i < count; i++) {
+        continuation_tokens(rig, i, tokens + prompt, lengths[i]);
+        assert_int_equal(seen->continuation_tokens[i], lengths[i]);
+        for (uint32_t k = 0; k < lengths[i]; k++, next++) {
+            const uint32_t at = prompt + k;
+            assert_int_equal(seen->scores[next].token_id, tokens[at]);
+            assert_int_equal(seen->scores[next].top_count, 2);
+            if (seen->scores[next].logprob != mr_fake_logprob(rig->fake, tokens, at, tokens[at]))
+                fail_msg("token %u of continuation %u has %g", k, i,
+                         (double)seen->scores[next].logprob);
+        }
+    }
+    assert_int_equal(seen->result.prompt_tokens, prompt + next);
+}
+
+static const uint32_t mixed[] = {3, 1, 40, 1, 300, 2, 7};
+#define MIXED (sizeof mixed / sizeof *mixed)
+
+static void continuations_of_any_length_are_scored(void **state)
+{
+    (void)state;
+    static const uint32_t prompts[] = {1, 2, 64, 255, 256, 257, PROMPT};
+    static const int32_t chunks[] = {0, 1, 64, 512};
+    for (size_t i = 0; i < sizeof prompts / sizeof *prompts; i++)
+        for (size_t k = 0; k < sizeof chunks / sizeof *chunks; k++)
+            for (uint32_t ahead = 0; ahead <= MR_STEPS_AHEAD_MAX; ahead++) {
+                struct engine_rig rig;
+                rig_init(&rig);
+                rig.options.chunk_tokens = chunks[k];
+                rig.fake_options.steps_ahead = ahead;
+                rig.fake_options.remote = true;
+                rig_start(&rig);
+                assert_int_equal(
+                    rig_submit(&rig, 0, make_score(&rig, "a", prompts[i], mixed, MIXED)), MR_OK);
+                rig_run(&rig);
+                check_continuations(&rig, 0, prompts[i], mixed, MIXED);
+                rig_end(&rig);
+            }
+}
+
+static void labels_of_one_token_need_one_step(void **state)
+{
+    (void)state;
+    uint32_t ones[MR_CONTINUATIONS_MAX];
+    for (size_t i = 0; i < MR_CONTINUATIONS_MAX; i++)
+        ones[i] = 1;
+    struct engine_rig rig;
+    rig_init(&rig);
+    rig_start(&rig);
+    struct mr_request *request = make_score(&rig, "a", 500, ones, MR_CONTINUATIONS_MAX);
+    assert_int_equal(rig_submit(&rig, 0, request), MR_OK);
+    rig_run(&rig);
+    check_continuations(&rig, 0, 500, ones, MR_CONTINUATIONS_MAX);
+    assert_int_equal(rig.fake->forward_count, 1);
+    assert_int_equal(rig.fake->row_count, 500);
+    rig_end(&rig);
+}
+
+/* The prompt is computed once for all continuations, and again for none of another request. Blocks
+ * with tokens of continuations are never found in the prefix index. */
+static void the_prompt_of_continuations_is_computed_once(void **state)
+{
+    (void)state;
+    struct engine_rig rig;
+    rig_init(&rig);
+    rig_start(&rig);
+    uint64_t rows = 0;
+    for (uint32_t i = 0; i < MIXED; i++)
+        rows += mixed[i] - 1;
+    assert_int_equal(rig_submit(&rig, 0, make_score(&rig, "a", PROMPT, mixed, MIXED)), MR_OK);
+    rig_run(&rig);
+    assert_int_equal(rig.fake->row_count, PROMPT + rows);
+    assert_int_equal(rig.seen[0].result.recomputed_tokens, 0);
+    assert_int_equal(rig_submit(&rig, 1, make_score(&rig, "b", PROMPT, mixed, MIXED)), MR_OK);
+    rig_run(&rig);
+    check_continuations(&rig, 1, PROMPT, mixed, MIXED);
+    assert_int_equal(rig.fake->row_count, PROMPT + rows + 1 + rows);
+    struct mr_request *longer = make(&rig, "c", 1000, 0);
+    longer->scores_prompt = false;
+    assert_int_equal(rig_submit(&rig, 2, longer), MR_OK);
+    rig_run(&rig);
+    check_answer(&rig, 2, 1000);
+    assert_int_equal(rig.seen[2].result.cached_tokens, PROMPT);
+    rig_end(&rig);
+}
+
+static void continuations_go_back_behind_a_sliding_window(void **state)
+{
+    (void)state;
+    struct engine_rig rig;
+    rig_init(&rig);
+    rig.options.window_tokens = WINDOW;
+    rig.options.window_slots = 64 * mr_kv_window_blocks(WINDOW, 512);
+    rig_start(&rig);
+    static const uint32_t lengths[] = {900, 3, 700, 1};
+    assert_int_equal(rig_submit(&rig, 0, make_score(&rig, "a", PROMPT, lengths, 4)), MR_OK);
+    rig_run(&rig);
+    check_continuations(&rig, 0, PROMPT, lengths, 4);
+    rig_end(&rig);
+}
+
+static void continuations_share_steps_with_other_requests(void **state)
+{
+    (void)state;
+    static const char *const ids[] = {"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"};
+    for (uint32_t ahead = 0; ahead <= MR_STEPS_AHEAD_MAX; ahead++) {
+        struct engine_rig rig;
+        rig_init(&rig);
+        rig.options.prefills_max = 4;
+        rig.options.block_count = RIG_BLOCKS(4096);
+        rig.fake_options.steps_ahead = ahead;
+        rig.fake_options.remote = true;
+        rig_start(&rig);
+        for (uint64_t ticket = 0; ticket < 10; ticket++) {
+            const uint32_t prompt = 50 + 61 * (uint32_t)ticket;
+            struct mr_request *request = ticket % 2 == 0
+                                             ? make_score(&rig, ids[ticket], prompt, mixed, MIXED)
+                                             : make(&rig, ids[ticket], prompt, 1);
+            assert_int_equal(rig_submit(&rig, ticket, request), MR_OK);
+        }
+        rig_run(&rig);
+        for (uint64_t ticket = 0; ticket < 10; ticket++) {
+            const uint32_t prompt = 50 + 61 * (uint32_t)ticket;
+            if (ticket % 2 == 0)
+                check_continuations(&rig, ticket, prompt, mixed, MIXED);
+            else
+                check_scores(&rig, ticket, prompt, 1);
+        }
+        rig_end(&rig);
+    }
+}
+
+static void continuations_that_do_not_fit_are_refused(void **state)
+{
+    (void)state;
+    struct engine_rig rig;
+    rig_init(&rig);
+    rig.options.score_rows_max = 3;
+    rig_start(&rig);
+    static const uint32_t small[] = {1, 1, 1, 1}, large[] = {1500, 1};
+    assert_int_equal(rig_submit(&rig, 0, make_score(&rig, "a", 10, small, 4)), MR_UNSUPPORTED);
+    assert_int_equal(rig_submit(&rig, 0, make_score(&rig, "a", 800, large, 2)), MR_PROMPT_TOO_LONG);
+    struct mr_request *request = make_score(&rig, "a", 10, small, 3);
+    request->continuations[1].token_ids = mr_fake_ids(request, (const uint32_t[]){200}, 1);
+    assert_int_equal(rig_submit(&rig, 0, request), MR_INVALID_TOKEN_ID);
+    assert_int_equal(rig_submit(&rig, 0, make_score(&rig, "a", 10, small, 3)), MR_OK);
+    rig_run(&rig);
+    check_continuations(&rig, 0, 10, small, 3);
+    rig_end(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -304,6 +494,12 @@ int main(void)
         cmocka_unit_test(without_max_tokens_nothing_is_generated),
         cmocka_unit_test(logits_that_are_not_finite_end_the_request),
         cmocka_unit_test(what_cannot_be_had_is_refused),
+        cmocka_unit_test(continuations_of_any_length_are_scored),
+        cmocka_unit_test(labels_of_one_token_need_one_step),
+        cmocka_unit_test(the_prompt_of_continuations_is_computed_once),
+        cmocka_unit_test(continuations_go_back_behind_a_sliding_window),
+        cmocka_unit_test(continuations_share_steps_with_other_requests),
+        cmocka_unit_test(continuations_that_do_not_fit_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,7 +31,8 @@ static int tear_down(void **state)
 static struct mr_scores *make(uint32_t tokens, uint32_t top)
 {
     struct mr_scores *scores;
-    assert_int_equal(mr_scores_create(&scores, tokens, top, NULL), MR_OK);
+    const struct mr_scores_spec spec = {.token_count = tokens, .top_width = top};
+    assert_int_equal(mr_scores_create(&scores, &spec, NULL), MR_OK);
     return scores;
 }
 
@@ -140,12 +141,49 @@ static void too_many_are_refused_by_name(void **state)
     (void)state;
     struct mr_scores *scores;
     struct mr_error err = {0};
-    const uint32_t most = MR_SCORES_MAX / 21;
-    assert_int_equal(mr_scores_create(&scores, most, 20, &err), MR_OK);
+    struct mr_scores_spec spec = {.token_count = MR_SCORES_MAX / 21, .top_width = 20};
+    assert_int_equal(mr_scores_create(&scores, &spec, &err), MR_OK);
     mr_scores_destroy(scores);
-    assert_int_equal(mr_scores_create(&scores, most + 1, 20, &err), MR_INVALID_REQUEST);
+    spec.token_count++;
+    assert_int_equal(mr_scores_create(&scores, &spec, &err), MR_INVALID_REQUEST);
     assert_null(scores);
     assert_non_null(strstr(err.detail, "prompt_logprobs"));
+}
+
+/* Three continuations of a prompt of 10 tokens: of 4, 1 and 2 tokens. */
+static void continuations_are_scored_one_after_the_other(void **state)
+{
+    (void)state;
+    static const uint32_t ids[] = {50, 51, 52, 53};
+    const struct mr_continuation continuations[] = {{.token_ids = ids, .token_count = 4},
+                                                    {.token_ids = ids, .token_count = 1},
+                                                    {.token_ids = ids, .token_count = 2}};
+    const struct mr_scores_spec spec = {
+        .token_count = 10, .continuations = continuations, .continuation_count = 3};
+    struct mr_sample heads[3];
+    struct mr_scores *scores;
+    for (uint32_t i = 0; i < 3; i++)
+        heads[i] = (struct mr_sample){.token_id = 50, .logprob = -1.0f - (float)i};
+    assert_int_equal(mr_scores_create(&scores, &spec, NULL), MR_OK);
+    assert_rows(scores, 0, 13, 9, 4); /* the last prompt token's, then those of three tokens */
+    assert_int_equal(mr_scores_samples(scores, 9, 4), 6);
+    assert_int_equal(mr_scores_chunk_end(scores, 0, 13, 2), 9); /* the three heads do not fit */
+    assert_int_equal(mr_scores_chunk_end(scores, 0, 13, 3), 10);
+    assert_int_equal(mr_scores_chunk_end(scores, 0, 13, 6), 13);
+    mr_scores_put_heads(scores, heads, texts);
+    assert_rows(scores, 0, 13, 10, 3);
+    assert_int_equal(mr_scores_samples(scores, 10, 3), 3);
+    score_to(scores, 14);
+    assert_true(mr_scores_done(scores));
+    assert_true(mr_scores_next(scores)); /* the second has its only token */
+    assert_int_equal(scores->current, 2);
+    assert_rows(scores, 10, 11, 10, 1);
+    score_to(scores, 12);
+    assert_false(mr_scores_next(scores));
+    for (uint32_t i = 0; i < 3; i++)
+        assert_true(scores->list[scores->offsets[i]].chosen.logprob == -1.0f - (float)i);
+    assert_int_equal(scores->offsets[3], 7);
+    mr_scores_destroy(scores);
 }
 
 int main(void)
@@ -158,6 +196,7 @@ int main(void)
         cmocka_unit_test(a_chunk_with_scored_rows_ends_with_the_prompt),
         cmocka_unit_test(alternatives_are_kept_and_no_more_than_asked_for),
         cmocka_unit_test(too_many_are_refused_by_name),
+        cmocka_unit_test(continuations_are_scored_one_after_the_other),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -66,6 +66,12 @@ static void round_trip(const struct mr_result *result, enum mr_encoding encoding
     assert_int_equal(back.prompt_logprob_count, result->prompt_logprob_count);
     for (size_t i = 1; i < back.prompt_logprob_count; i++)
         logprobs_are_equal(&back.prompt_logprobs[i], &result->prompt_logprobs[i]);
+    assert_int_equal(back.score_count, result->score_count);
+    for (size_t i = 0; i < back.score_count; i++) {
+        assert_int_equal(back.scores[i].token_count, result->scores[i].token_count);
+        for (size_t k = 0; k < back.scores[i].token_count; k++)
+            logprobs_are_equal(&back.scores[i].logprobs[k], &result->scores[i].logprobs[k]);
+    }
     mr_arena_destroy(arena);
 }
 
@@ -82,6 +88,10 @@ static void results_decode_to_what_was_encoded(void **state)
             round_trip(&result, (enum mr_encoding)encoding);
             result.prompt_logprobs = answer_logprobs;
             result.prompt_logprob_count = 3;
+            round_trip(&result, (enum mr_encoding)encoding);
+            const struct mr_score scores[2] = {{answer_logprobs, 2}, {answer_logprobs + 1, 1}};
+            result.scores = scores;
+            result.score_count = 2;
             round_trip(&result, (enum mr_encoding)encoding);
             result.error = MR_CANCELLED;
             result.error_message = "asked to";

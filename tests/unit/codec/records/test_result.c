@@ -105,6 +105,29 @@ static void the_first_token_of_a_prompt_has_no_log_probability(void **state)
         "tokens\":3}," FIGURES PLACE "}");
 }
 
+static void a_continuation_has_the_sum_of_its_tokens(void **state)
+{
+    (void)state;
+    const struct mr_logprobs impossible = {{5, -INFINITY, {"x", 1}}, NULL, 0};
+    const struct mr_score scores[2] = {{answer_logprobs + 1, 2}, {&impossible, 1}};
+    struct mr_choice choice = {.finish = MR_FINISH_LENGTH, .stop_token = MR_TOKEN_NONE};
+    struct mr_result result = answer_result(&choice, 1);
+    result.scores = scores;
+    result.score_count = 2;
+    result_is(&result,
+              "{\"id\":\"id-1\",\"attempt\":1,\"model\":\"m\",\"finish_reason\":\"length\","
+              "\"stopped_by\":null,\"stop_reason\":null,\"text\":\"\",\"token_ids\":[],"
+              "\"scores\":[{\"logprob\":-3.5,\"logprobs\":[{\"token_id\":11,\"text\":\"b\","
+              "\"logprob\":-1.5,"
+              "\"top\":[{\"token_id\":10,\"text\":\" a\",\"logprob\":-0.25}]},"
+              "{\"token_id\":12,\"text\":\"\",\"logprob\":-2,\"top\":[]}]},"
+              "{\"logprob\":-9999,\"logprobs\":[{\"token_id\":5,\"text\":\"x\",\"logprob\":-9999,"
+              "\"top\":[]}]}],"
+              "\"usage\":{\"prompt_tokens\":20,\"completion_tokens\":0,"
+              "\"total_tokens\":20,\"cached_tokens\":5,\"cached_tokens_redis\":2,\"accepted_draft_"
+              "tokens\":3}," FIGURES PLACE "}");
+}
+
 static void times_that_no_number_can_express_are_written_as_zero(void **state)
 {
     (void)state;
@@ -183,6 +206,7 @@ int main(void)
         cmocka_unit_test(two_or_more_choices_are_listed_and_usage_sums_them),
         cmocka_unit_test(error_warnings_and_metadata_are_written_only_when_set),
         cmocka_unit_test(the_first_token_of_a_prompt_has_no_log_probability),
+        cmocka_unit_test(a_continuation_has_the_sum_of_its_tokens),
         cmocka_unit_test(times_that_no_number_can_express_are_written_as_zero),
         cmocka_unit_test(token_records_have_the_fields_of_the_contract),
         cmocka_unit_test(a_logprob_of_minus_infinity_is_written_as_a_finite_number),
