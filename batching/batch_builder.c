@@ -26,10 +26,11 @@ enum mr_status mr_batch_builder_create(struct mr_batch_builder **out,
     made->sampled = calloc(samples, sizeof *made->sampled);
     made->logit_rows = calloc(sequences_max, sizeof *made->logit_rows);
     made->score_rows = calloc(sequences_max, sizeof *made->score_rows);
+    made->hidden_indexes = calloc(sequences_max, sizeof *made->hidden_indexes);
     made->masks = calloc(samples * made->mask_words + 1, sizeof *made->masks);
     if (made->masks == NULL || made->token_ids == NULL || made->fed_by == NULL ||
         made->sequences == NULL || made->sample_rows == NULL || made->sampled == NULL ||
-        made->logit_rows == NULL || made->score_rows == NULL) {
+        made->logit_rows == NULL || made->score_rows == NULL || made->hidden_indexes == NULL) {
         mr_batch_builder_destroy(made);
         return mr_fail(err, MR_NOMEM, "no memory for a step of %u rows", rows_max);
     }
@@ -41,6 +42,7 @@ void mr_batch_builder_destroy(struct mr_batch_builder *builder)
 {
     if (builder == NULL) return;
     free(builder->masks);
+    free(builder->hidden_indexes);
     free(builder->score_rows);
     free(builder->logit_rows);
     free(builder->sampled);
@@ -82,6 +84,7 @@ static void add_sequence(struct mr_batch_builder *builder, const struct mr_plan_
         .blocks = sequence->table->blocks,
         .slots = sequence->table->slots,
         .logit_rows = logit_rows_of(row),
+        .hidden_rows = row->hidden_rows,
     };
     batch->row_count += row->token_count;
 }
@@ -150,6 +153,17 @@ static void add_drafts(struct mr_batch_builder *builder, struct mr_sequence *seq
     }
 }
 
+/* The sequences whose hidden states are wanted come last in the batch. */
+static void add_hidden(struct mr_batch_builder *builder, const struct mr_plan *plan)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < plan->row_count; i++) {
+        if (plan->rows[i].hidden_rows == 0) continue;
+        builder->hidden_indexes[i] = count++;
+        add_sequence(builder, &plan->rows[i]);
+    }
+}
+
 void mr_batch_builder_build(struct mr_batch_builder *builder, const struct mr_plan *plan)
 {
     builder->batch =
@@ -159,7 +173,7 @@ void mr_batch_builder_build(struct mr_batch_builder *builder, const struct mr_pl
     uint32_t logit_row = 0;
     for (uint32_t i = 0; i < plan->row_count; i++) {
         const struct mr_plan_row *row = &plan->rows[i];
-        if (row->token_count > 0) add_sequence(builder, row);
+        if (row->token_count > 0 && row->hidden_rows == 0) add_sequence(builder, row);
         const uint32_t first_logit_row = logit_row;
         logit_row += logit_rows_of(row);
         builder->logit_rows[i] = UINT32_MAX;
@@ -174,4 +188,5 @@ void mr_batch_builder_build(struct mr_batch_builder *builder, const struct mr_pl
         add_sample(builder, row->sequence, builder->logit_rows[i], row->logits);
         if (row->draft_count > 0) add_drafts(builder, row->sequence, builder->logit_rows[i]);
     }
+    add_hidden(builder, plan);
 }

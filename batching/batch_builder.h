@@ -47,6 +47,8 @@ struct mr_batch_builder {
     /* [sequences_max] for each row of the plan the index of the row of logits that samples its next
      * token; UINT32_MAX: it samples nothing, or not from the forward pass */
     uint32_t *logit_rows;
+    /* [sequences_max] for each row of the plan with hidden_rows its number among them */
+    uint32_t *hidden_indexes;
     /* [sequences_max] for each row of the plan the first sampling row of its scored tokens */
     uint32_t *score_rows;
     struct mr_batch batch;

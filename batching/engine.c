@@ -44,6 +44,7 @@ static void fill_rules(struct mr_engine *engine)
         .prefix_cache = options->prefix_cache,
         .speculates = options->draft_rows_max > 0,
         .scores_max = options->score_rows_max,
+        .hidden_size = options->model.hidden == NULL ? 0 : options->model.hidden_size,
         .defaults = options->defaults,
     };
     memcpy(engine->rules.fingerprint.bytes, options->fingerprint, MR_HASH_BYTES);
@@ -148,7 +149,8 @@ static enum mr_status create_scheduler(struct mr_engine *engine, struct mr_error
     engine->due_max = engine->flights[0].builder->samples_max;
     engine->due = calloc(engine->due_max, sizeof *engine->due);
     engine->jobs = calloc(2 * sequences, sizeof(struct mr_job *));
-    if (engine->due == NULL || engine->jobs == NULL)
+    engine->hidden = calloc(options->model.hidden_size + 1u, sizeof *engine->hidden);
+    if (engine->due == NULL || engine->jobs == NULL || engine->hidden == NULL)
         return mr_fail(err, MR_NOMEM, "no memory for %zu sequences", sequences);
     return MR_OK;
 }
@@ -223,6 +225,7 @@ void mr_engine_destroy(struct mr_engine *engine)
     destroy_queue(engine->queue);
     destroy_queue(engine->cancels);
     free(engine->jobs);
+    free(engine->hidden);
     free(engine->due);
     mr_prompt_cache_destroy(engine->prompts);
     mr_kv_cache_destroy(engine->cache);

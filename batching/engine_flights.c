@@ -86,10 +86,13 @@ void mr_engine_note_launch(struct mr_engine *engine, struct mr_flight *flight,
             .preemptions = sequence->preemptions,
             .prefill = row->token_count > 0 && !row->decode,
             .logit_row = is_prompt_end(sequence) ? builder->logit_rows[i] : UINT32_MAX,
+            .hidden_rows = row->hidden_rows,
+            .hidden_index = builder->hidden_indexes[i],
             .score_row = builder->score_rows[i],
             .score_first = row->score_begin + 1,
             .score_count = row->score_count,
             .score_samples = row->score_samples};
+        if (row->hidden_rows > 0) sequence->embedding->in_flight++;
         if (engine->shared != NULL && row->token_count > 0)
             mr_shared_load_join(engine->shared, sequence);
     }

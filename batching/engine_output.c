@@ -144,6 +144,16 @@ static void fill_scores(const struct mr_job *job, struct mr_score *scores, struc
     result->score_count = from->head_count;
 }
 
+static void fill_embedding(const struct mr_job *job, struct mr_result *result)
+{
+    struct mr_embedding *embedding = job->embedding;
+    if (embedding == NULL || !mr_embedding_done(embedding) || job->broken) return;
+    mr_embedding_finish(embedding);
+    result->embedding = embedding->vector;
+    result->embedding_size = embedding->size;
+    result->embedding_base64 = job->request->embedding_base64;
+}
+
 /* Passes the result of a detached job to the sink and destroys the job. */
 static void report(struct mr_engine *engine, struct mr_job *job, uint64_t now_ns)
 {
@@ -165,6 +175,7 @@ static void report(struct mr_engine *engine, struct mr_job *job, uint64_t now_ns
     };
     struct mr_score scores[MR_CONTINUATIONS_MAX];
     fill_scores(job, scores, &result);
+    fill_embedding(job, &result);
     fill_times(job, now_ns, &result);
     fill_error(job, choices[0].finish, now_ns, &result);
     engine->stats.finished[choices[0].finish]++;

@@ -148,6 +148,21 @@ static void apply_scores(struct mr_engine *engine, const struct mr_flight *fligh
             record_scores(engine, flight, &flight->rows[i]);
 }
 
+/* Adds the hidden states that the step has computed to the vectors of their prompts. */
+static void apply_hidden(struct mr_engine *engine, const struct mr_flight *flight)
+{
+    const struct mr_model_port *model = &engine->options.model;
+    for (uint32_t i = 0; i < flight->row_count; i++) {
+        const struct mr_flight_row *row = &flight->rows[i];
+        if (row->sequence == NULL || row->hidden_rows == 0) continue;
+        struct mr_embedding *embedding = row->sequence->embedding;
+        embedding->in_flight--;
+        if (model->hidden(model->context, row->hidden_index, engine->hidden, NULL) != MR_OK ||
+            !mr_embedding_add(embedding, engine->hidden, row->hidden_rows))
+            mark_broken(engine, row->sequence->job);
+    }
+}
+
 /* Goes on with the next continuation that has tokens to score, behind the KV of the prompt. False:
  * there is none. */
 static bool score_next(struct mr_engine *engine, struct mr_sequence *sequence)
@@ -189,6 +204,7 @@ void mr_engine_apply_results(struct mr_engine *engine, struct mr_flight *flight,
         if (builder->sampled[i] != NULL && flight->samples[i].failed)
             mark_broken(engine, builder->sampled[i]->job);
     apply_scores(engine, flight);
+    apply_hidden(engine, flight);
     settle_rows(flight);
     for (uint32_t i = 0; i < flight->row_count; i++)
         cache_logits(engine, &flight->rows[i], now_ns);

@@ -31,6 +31,8 @@ struct mr_flight_row {
      * those from position score_first on, and with more of them all head_count first ones that of
      * each continuation (batching/sequence/scores.h) */
     uint32_t score_row, score_samples, score_first, score_count;
+    uint32_t hidden_rows,
+        hidden_index; /* rows to pool; number of the sequence among those with some */
 };
 
 /* A step that was planned and launched, until its results are applied. */
@@ -74,6 +76,7 @@ struct mr_engine {
     uint64_t collected_ns; /* when the last step was collected */
     struct mr_due *due;    /* [due_max] what the sink is still to receive, in order */
     uint32_t due_count, due_max;
+    float *hidden;        /* [hidden_size] of the model: scratch */
     struct mr_job **jobs; /* [2 * sequences_max] requests that started and have not ended */
     uint32_t job_count;
     struct mr_engine_stats stats;

@@ -14,13 +14,16 @@ struct mr_batch_sequence {
     uint32_t row_begin, row_count;
     uint32_t context_tokens; /* leading tokens of the sequence whose KV is in `blocks` already */
     const uint32_t *blocks;  /* block ids covering context_tokens + row_count tokens, in order */
-    /* compute the logits of the sequence's last logit_rows rows; 0: of none. All sequences of a
-     * step together want at most the model's sequences_max. */
+    /* compute the logits of the sequence's last logit_rows rows; 0: of none. All logit_rows of a
+     * step, and its sequences with hidden_rows, are at most the model's sequences_max. */
     uint32_t logit_rows;
     /* Like `blocks`, with the ids of the slots that hold the KV of sliding-window layers; used if
      * the model has window_slots (ops/model.h). Only slots inside the sliding windows of the rows
      * are read. */
     const uint32_t *slots;
+    /* Keep the hidden states, after the final norm, of the sequence's last hidden_rows rows; of a
+     * sequence without logit_rows. The sequences with hidden_rows come last. */
+    uint32_t hidden_rows;
 };
 
 struct mr_batch {

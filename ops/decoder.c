@@ -10,8 +10,11 @@ struct mr_decoder {
     struct mr_rope *ropes[MR_ROPES_MAX];
     struct mr_step *step;
     struct mr_step_sequence *sequences; /* [sequences_max] of the step, then of the kept rows */
-    uint32_t *wanted_rows;              /* [sequences_max] rows to compute logits of, ascending */
-    uint32_t logit_count;
+    uint32_t *wanted_rows;              /* [rows_max] rows to go on with, ascending */
+    uint32_t logit_count, wanted_count; /* the first logit_count of them want logits */
+    /* [sequences_max] the kept rows of sequences with hidden_rows */
+    struct mr_step_sequence *hidden;
+    uint32_t hidden_count;
 };
 
 /* ---- create and destroy ---- */
@@ -54,8 +57,9 @@ static enum mr_status create_parts(struct mr_decoder *decoder, struct mr_error *
     const struct mr_decoder_spec *spec = &decoder->spec;
     const struct mr_step_spec step = step_spec_of(spec);
     decoder->sequences = calloc(spec->sequences_max, sizeof(*decoder->sequences));
-    decoder->wanted_rows = calloc(spec->sequences_max, sizeof(*decoder->wanted_rows));
-    if (!decoder->sequences || !decoder->wanted_rows)
+    decoder->wanted_rows = calloc(spec->rows_max, sizeof(*decoder->wanted_rows));
+    decoder->hidden = calloc(spec->sequences_max, sizeof(*decoder->hidden));
+    if (!decoder->sequences || !decoder->wanted_rows || !decoder->hidden)
         return mr_fail(err, MR_NOMEM, "no memory for %u sequences", spec->sequences_max);
     enum mr_status status = create_ropes(decoder, err);
     if (status != MR_OK) return status;
@@ -86,6 +90,7 @@ void mr_decoder_destroy(struct mr_decoder *decoder)
     decoder->backend->step_destroy(decoder->step);
     for (uint32_t i = 0; i < MR_ROPES_MAX; i++)
         decoder->backend->rope_destroy(decoder->ropes[i]);
+    free(decoder->hidden);
     free(decoder->wanted_rows);
     free(decoder->sequences);
     free(decoder);
@@ -122,12 +127,26 @@ static struct mr_step_sequence sequence_of(const struct mr_decoder_spec *spec,
     return sequence;
 }
 
-/* Checks the batch, stages it, and records the rows whose logits are wanted. */
+/* Records the rows of a sequence that the step goes on with. row: the one after its last. */
+static void want_rows(struct mr_decoder *decoder, const struct mr_batch_sequence *from,
+                      uint32_t row)
+{
+    const uint32_t rows = from->logit_rows + from->hidden_rows;
+    MR_ASSERT(rows <= from->row_count && (from->logit_rows == 0 || from->hidden_rows == 0));
+    MR_ASSERT(decoder->hidden_count == 0 || from->hidden_rows > 0);
+    decoder->logit_count += from->logit_rows;
+    decoder->hidden_count += from->hidden_rows > 0;
+    MR_ASSERT(decoder->logit_count + decoder->hidden_count <= decoder->spec.sequences_max);
+    for (uint32_t left = rows; left > 0; left--)
+        decoder->wanted_rows[decoder->wanted_count++] = row - left;
+}
+
+/* Checks the batch, stages it, and records the rows whose logits or hidden states are wanted. */
 static void stage(struct mr_decoder *decoder, const struct mr_batch *batch)
 {
     const struct mr_decoder_spec *spec = &decoder->spec;
     uint32_t row = 0;
-    decoder->logit_count = 0;
+    decoder->logit_count = decoder->wanted_count = decoder->hidden_count = 0;
     for (uint32_t i = 0; i < batch->row_count; i++)
         MR_ASSERT(batch->token_ids[i] < spec->config->vocab_size);
     for (uint32_t i = 0; i < batch->sequence_count; i++) {
@@ -138,21 +157,18 @@ static void stage(struct mr_decoder *decoder, const struct mr_batch *batch)
         row += from->row_count;
         decoder->sequences[i] = sequence_of(spec, from);
         check_blocks(spec, &decoder->sequences[i]);
-        MR_ASSERT(from->logit_rows <= from->row_count);
-        MR_ASSERT(decoder->logit_count + from->logit_rows <= spec->sequences_max);
-        for (uint32_t left = from->logit_rows; left > 0; left--)
-            decoder->wanted_rows[decoder->logit_count++] = row - left;
+        want_rows(decoder, from, row);
     }
     MR_ASSERT(row == batch->row_count);
     decoder->backend->stage(decoder->step, batch->token_ids, row, decoder->sequences,
                             batch->sequence_count);
 }
 
-/* Goes on with the rows whose logits are wanted, each as a sequence of one row. No other row is
- * needed once the last layer's KV is written. */
+/* Goes on with the rows whose logits are wanted, each as a sequence of one row, and with those
+ * whose hidden states are. No other row is needed once the last layer's KV is written. */
 static void keep_wanted_rows(struct mr_decoder *decoder, const struct mr_batch *batch)
 {
-    uint32_t kept = 0;
+    uint32_t kept = 0, hidden = 0, next = decoder->logit_count;
     for (uint32_t i = 0; i < batch->sequence_count; i++) {
         struct mr_batch_sequence row = batch->sequences[i];
         row.context_tokens += row.row_count - row.logit_rows;
@@ -162,7 +178,16 @@ static void keep_wanted_rows(struct mr_decoder *decoder, const struct mr_batch *
             decoder->sequences[kept++] = sequence_of(&decoder->spec, &row);
             row.context_tokens++;
         }
+        if (row.hidden_rows == 0) continue;
+        row = batch->sequences[i];
+        row.context_tokens += row.row_count - row.hidden_rows;
+        row.row_begin = next;
+        row.row_count = row.hidden_rows;
+        next += row.row_count;
+        decoder->sequences[kept] = sequence_of(&decoder->spec, &row);
+        decoder->hidden[hidden++] = decoder->sequences[kept++];
     }
+    MR_ASSERT(next == decoder->wanted_count);
     decoder->backend->keep(decoder->step, decoder->wanted_rows, decoder->sequences, kept);
 }
 
@@ -270,11 +295,13 @@ static void run_ffn(struct mr_decoder *decoder, uint32_t i, uint32_t rows)
     leave_branch(decoder, layer->down, MR_GATED, &layer->ffn_post_norm, rows);
 }
 
+/* The final norm of all rows that are left, and the logits of those that want them. */
 static void project_logits(struct mr_decoder *decoder)
 {
     const struct mr_model_config *c = decoder->spec.config;
     const struct mr_weights *weights = decoder->spec.weights;
-    enter_branch(decoder, &weights->final_norm, decoder->logit_count);
+    enter_branch(decoder, &weights->final_norm, decoder->wanted_count);
+    if (decoder->logit_count == 0) return;
     decoder->backend->linear(decoder->step, weights->head, MR_NORMED, decoder->logit_count,
                              MR_STORE, MR_LOGITS);
     if (c->logit_softcap > 0.0f)
@@ -302,7 +329,7 @@ enum mr_status mr_decoder_forward(struct mr_decoder *decoder, const struct mr_ba
         backend->rope_write(decoder->step, &attention);
         if (i + 1 == c->layer_count) {
             keep_wanted_rows(decoder, batch);
-            rows = decoder->logit_count;
+            rows = decoder->wanted_count;
         }
         if (rows == 0) continue;
         backend->attend(decoder->step, &attention);
@@ -310,7 +337,14 @@ enum mr_status mr_decoder_forward(struct mr_decoder *decoder, const struct mr_ba
         run_ffn(decoder, i, rows);
     }
     if (rows > 0) project_logits(decoder);
-    return backend->finish(decoder->step, rows, err);
+    return backend->finish(decoder->step, decoder->logit_count, err);
+}
+
+void mr_decoder_hidden(const struct mr_decoder *decoder, uint32_t index, float *out)
+{
+    MR_ASSERT(index < decoder->hidden_count);
+    const struct mr_step_sequence *rows = &decoder->hidden[index];
+    decoder->backend->sum_normed(decoder->step, rows->row_begin, rows->row_count, out);
 }
 
 const float *mr_decoder_logits(const struct mr_decoder *decoder, uint32_t row)

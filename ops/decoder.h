@@ -2,7 +2,8 @@
  * how the layers differ.
  *
  * A step computes all rows up to the keys and values of the last layer. After that it computes only
- * the rows whose logits are wanted: the last logit_rows rows of each sequence.
+ * the rows whose logits are wanted: the last logit_rows rows of each sequence; and after them those
+ * whose hidden states are.
  *
  * State:  step buffers for rows_max rows and sequences_max sequences; the logits of the last step.
  * Owner:  engine thread. Memory: allocated in _create. The device, weights, rope tables and the KV
@@ -40,5 +41,9 @@ enum mr_status mr_decoder_forward(struct mr_decoder *decoder, const struct mr_ba
  * the order of the batch: [vocab_size], borrowed until the next mr_decoder_forward. Asserts that
  * there is such a row. */
 const float *mr_decoder_logits(const struct mr_decoder *decoder, uint32_t row);
+
+/* out[hidden_size] = the sum of the hidden states that the last mr_decoder_forward kept for the
+ * index-th sequence with hidden_rows. Asserts that there is such a sequence. */
+void mr_decoder_hidden(const struct mr_decoder *decoder, uint32_t index, float *out);
 
 #endif

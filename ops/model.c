@@ -379,6 +379,14 @@ enum mr_status mr_model_logits(struct mr_model *model, uint32_t row, float *out,
     return MR_OK;
 }
 
+enum mr_status mr_model_hidden(struct mr_model *model, uint32_t index, float *out,
+                               struct mr_error *err)
+{
+    (void)err;
+    mr_decoder_hidden(model->decoder, index, out);
+    return MR_OK;
+}
+
 enum mr_status mr_model_sample(struct mr_model *model, const struct mr_sample_row *rows,
                                uint32_t count, struct mr_sample *samples, struct mr_error *err)
 {

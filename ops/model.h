@@ -95,24 +95,21 @@ struct mr_model_info {
  * nothing. MR_BAD_CONFIG. */
 enum mr_status mr_model_compute(const struct mr_model_options *options, struct mr_compute *out,
                                 struct mr_error *err);
-/* Checks what can be checked of the options without the files: device, dtype, sizes.
- * MR_BAD_CONFIG. */
+/* Checks of the options what needs no files: device, dtype, sizes. MR_BAD_CONFIG. */
 enum mr_status mr_model_check_options(const struct mr_model_options *options, struct mr_error *err);
 /* Checks that the files have the tensors that the model needs, in the right shapes, and no others;
  * reads no weights. MR_BAD_FILE as _open. */
 enum mr_status mr_model_check_files(const struct mr_model_source *source, struct mr_error *err);
-
 enum mr_status mr_model_open(struct mr_model **out, const struct mr_model_options *options,
                              struct mr_error *err);
 void mr_model_close(struct mr_model *model);
-/* The result is borrowed and immutable. Any thread may call this. */
+/* The results of these two are borrowed and immutable; any thread may use them. */
 const struct mr_model_info *mr_model_info(const struct mr_model *model);
-/* The result is borrowed and immutable; any thread may encode with the tokenizer. */
 const struct mr_tokenizer *mr_model_tokenizer(const struct mr_model *model);
 
-/* Computes all rows, writes the KV of the rows, and keeps the logits of the wanted rows
- * (logit_rows of each sequence): logit row i is the i-th of them in the order of the batch. A block
- * that the step writes may be in the block list of one sequence only. */
+/* Computes all rows, writes their KV, and keeps the logits of the wanted rows (logit_rows of each
+ * sequence): logit row i is the i-th of them in the order of the batch. A block that the step
+ * writes may be in the block list of one sequence only. */
 enum mr_status mr_model_forward(struct mr_model *model, const struct mr_batch *batch,
                                 struct mr_error *err);
 
@@ -120,6 +117,9 @@ enum mr_status mr_model_forward(struct mr_model *model, const struct mr_batch *b
 enum mr_status mr_model_logits(struct mr_model *model, uint32_t row, float *out,
                                struct mr_error *err);
 
+/* What mr_decoder_hidden() (ops/decoder.h) gives. */
+enum mr_status mr_model_hidden(struct mr_model *model, uint32_t index, float *out,
+                               struct mr_error *err);
 /* Draws samples[i] from rows[i] for each i < count; count <= sequences_max * MR_CHOICES_MAX. */
 enum mr_status mr_model_sample(struct mr_model *model, const struct mr_sample_row *rows,
                                uint32_t count, struct mr_sample *samples, struct mr_error *err);

@@ -21,6 +21,11 @@ static enum mr_status logits(void *context, uint32_t row, float *out, struct mr_
     return mr_model_logits(context, row, out, err);
 }
 
+static enum mr_status hidden(void *context, uint32_t index, float *out, struct mr_error *err)
+{
+    return mr_model_hidden(context, index, out, err);
+}
+
 static void kv_copy(void *context, struct mr_kv_place from, struct mr_kv_place to,
                     uint32_t token_count)
 {
@@ -59,6 +64,8 @@ struct mr_model_port mr_model_port_of(struct mr_model *model, uint64_t (*clock_n
         .launch = launch,
         .collect = collect,
         .logits = logits,
+        .hidden = hidden,
+        .hidden_size = mr_model_info(model)->hidden_size,
         .kv_bytes = kv_bytes,
         .kv_export = kv_export,
         .kv_import = kv_import,

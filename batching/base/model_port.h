@@ -55,6 +55,11 @@ struct mr_model_port {
     /* Copies one row of logits of the step collected last to host memory. Called before the next
      * launch; with steps_ahead 2 the step after it is in flight already. */
     enum mr_status (*logits)(void *context, uint32_t row, float *out, struct mr_error *err);
+    /* out[hidden_size] = the sum of the hidden states that the step collected last kept for its
+     * index-th sequence with hidden_rows. Called as `logits` is. NULL: requests for embeddings are
+     * refused. */
+    enum mr_status (*hidden)(void *context, uint32_t index, float *out, struct mr_error *err);
+    uint32_t hidden_size;
     /* kv_bytes: bytes of the stored form of the KV of token_count tokens of one block. kv_export
      * copies the KV of token_count tokens of a block, from token place.first on, into this form at
      * `bytes`; kv_import copies it from there into the block (ops/model.h). */

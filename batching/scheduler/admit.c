@@ -6,6 +6,7 @@
 #include "batching/cache/shared_lookup.h"
 #include "batching/cache/shared_tables.h"
 #include "batching/queue/pass_over.h"
+#include "batching/sequence/embedding.h"
 #include "batching/sequence/scores.h"
 #include "codec/check.h"
 
@@ -312,7 +313,9 @@ static bool is_late(const struct mr_schedule *schedule, const struct mr_sequence
 static void decide_load(struct mr_schedule *schedule, struct mr_sequence *sequence)
 {
     struct mr_shared_cache *shared = schedule->options.shared;
-    if (shared == NULL || !sequence->job->reads_cache || sequence->scores != NULL) return;
+    if (shared == NULL || !sequence->job->reads_cache || sequence->scores != NULL ||
+        sequence->embedding != NULL)
+        return;
     bool busy = schedule->running_count > 0 || schedule->parked_count > 0 ||
                 !mr_request_queue_is_empty(schedule->options.queue);
     bool copies = sequence->match.copy_tokens > 0;
@@ -344,7 +347,7 @@ static bool waits_for_tier(struct mr_schedule *schedule, struct mr_sequence *seq
 {
     struct mr_shared_cache *shared = schedule->options.shared;
     uint64_t now_ns = schedule->round.now_ns;
-    if (shared == NULL || sequence->scores != NULL) return false;
+    if (shared == NULL || sequence->scores != NULL || sequence->embedding != NULL) return false;
     if (sequence->job->fetch.state == MR_FETCH_NEW)
         (void)mr_shared_lookup_start(shared, sequence->job, now_ns);
     bool waits = mr_shared_lookup_is_awaited(shared, sequence, now_ns);
@@ -366,6 +369,11 @@ static enum verdict consider(struct mr_schedule *schedule, struct mr_sequence *s
     if (schedule->round.shorts_only && !mr_schedule_may_start_beside(schedule, sequence))
         return PASSED_OVER;
     if (sequence->unknown > 0) { /* preempted while a step in flight samples its next token */
+        schedule->round.tier_waits++;
+        return PASSED_OVER;
+    }
+    /* A preempted sequence may have rows in flight that would be added to its vector twice. */
+    if (sequence->embedding != NULL && sequence->embedding->in_flight > 0) {
         schedule->round.tier_waits++;
         return PASSED_OVER;
     }

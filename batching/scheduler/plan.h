@@ -45,6 +45,7 @@ struct mr_plan_row {
     /* rows [score_begin, score_begin + score_count) score score_samples tokens
      * (batching/sequence/scores.h) */
     uint32_t score_begin, score_count, score_samples;
+    uint32_t hidden_rows; /* of the last so many rows hidden states are wanted */
     bool decode;
     /* the row includes the sequence's last known token, so the next token is sampled, if the
      * request wants one */

@@ -3,6 +3,7 @@
 #include "batching/cache/shared_load.h"
 #include "batching/cache/shared_store.h"
 #include "batching/cache/shared_tables.h"
+#include "batching/sequence/embedding.h"
 #include "batching/sequence/scores.h"
 #include "codec/check.h"
 
@@ -111,6 +112,7 @@ void mr_schedule_add_row(struct mr_schedule *schedule, struct mr_plan_row row)
     const uint32_t begin = row.sequence->num_computed, end = begin + row.token_count;
     const bool is_last = row.logits != NULL || row.token_count == mr_sequence_pending(row.sequence);
     row.samples = is_last && row.sequence->job->draws;
+    row.hidden_rows = mr_embedding_rows(row.sequence->embedding, begin, end);
     row.score_begin = mr_scores_rows(row.sequence->scores, begin, end, &row.score_count);
     row.score_samples = mr_scores_samples(row.sequence->scores, row.score_begin, row.score_count);
     MR_ASSERT(row.score_samples <= round->score_left);

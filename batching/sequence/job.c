@@ -83,10 +83,12 @@ static enum mr_status check_continuations(const struct mr_job_rules *rules,
 static enum mr_status check_scores(const struct mr_job_rules *rules,
                                    const struct mr_request *request, struct mr_error *err)
 {
-    const bool task = request->task == MR_TASK_SCORE;
+    if (request->task == MR_TASK_EMBED && rules->hidden_size == 0)
+        return mr_fail(err, MR_UNSUPPORTED, "task embed: this worker computes none");
     if (request->scores_prompt && rules->scores_max == 0)
         return mr_fail(err, MR_UNSUPPORTED, "prompt_logprobs: this worker computes none");
-    if (task) return check_continuations(rules, request, err);
+    if (request->task == MR_TASK_EMBED) return MR_OK;
+    if (request->task == MR_TASK_SCORE) return check_continuations(rules, request, err);
     if (request->max_tokens > 0) return MR_OK;
     if (!request->scores_prompt) return mr_fail(err, MR_INVALID_REQUEST, "max_tokens is 0");
     if (request->choice_count > 1)
@@ -342,6 +344,19 @@ static enum mr_status make_scores(struct mr_job *job, struct mr_error *err)
     return MR_OK;
 }
 
+static enum mr_status make_embedding(struct mr_job *job, const struct mr_job_rules *rules,
+                                     struct mr_error *err)
+{
+    const struct mr_request *request = job->request;
+    struct mr_sequence *sequence = &job->sequences[0];
+    if (request->task != MR_TASK_EMBED) return MR_OK;
+    job->held_bytes += mr_embedding_bytes(rules->hidden_size);
+    enum mr_status status = mr_embedding_create(&job->embedding, request->pooling,
+                                                sequence->prompt_tokens, rules->hidden_size, err);
+    sequence->embedding = job->embedding;
+    return status;
+}
+
 static bool is_known(const struct mr_job_rules *rules, const struct mr_sample *sample)
 {
     if (sample->token_id >= rules->vocab_size || sample->top_count > MR_LOGPROBS_MAX) return false;
@@ -416,6 +431,7 @@ enum mr_status mr_job_create(struct mr_job **out, const struct mr_job_rules *rul
     if (status == MR_OK) status = make_guidance(job, rules->masks, err);
     if (status == MR_OK) status = make_lookups(job, rules, err);
     if (status == MR_OK) status = make_scores(job, err);
+    if (status == MR_OK) status = make_embedding(job, rules, err);
     if (status == MR_OK) status = resume(job, rules, room, submission, err);
     if (status == MR_OK) status = encode_bad_words(job, rules->completion.tokenizer, err);
     if (status != MR_OK) goto failed;
@@ -435,6 +451,7 @@ void mr_job_destroy(struct mr_job *job)
         mr_completion_destroy(job->sequences[i].completion);
         mr_prompt_lookup_destroy(job->sequences[i].lookup);
     }
+    mr_embedding_destroy(job->embedding);
     mr_scores_destroy(job->scores);
     mr_guidance_destroy(job->guidance);
     free(job->kept);

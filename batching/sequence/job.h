@@ -18,6 +18,7 @@
 #include "batching/queue/request_key.h"
 #include "batching/queue/request_queue.h"
 #include "batching/sequence/completion.h"
+#include "batching/sequence/embedding.h"
 #include "batching/sequence/fetch.h"
 #include "batching/sequence/guidance.h"
 #include "batching/sequence/prompt_lookup.h"
@@ -35,6 +36,7 @@ struct mr_job_rules {
     struct mr_sampling_defaults defaults; /* of a request without a temperature */
     struct mr_token_mask *masks;          /* NULL: no constrained requests */
     bool speculates;                      /* false: no sequence gets drafts */
+    uint32_t hidden_size;                 /* of vectors; 0: the model gives none */
     uint32_t scores_max;                  /* most given tokens that a step scores; 0: none */
 };
 
@@ -72,6 +74,7 @@ struct mr_job {
     bool listed;      /* the job is in the engine's list of started jobs */
     bool late;        /* the job is rejected: it is predicted to end after its deadline */
     bool broken;      /* a choice's logits were not finite: its KV is not to be used again */
+    struct mr_embedding *embedding; /* of the prompt; NULL: not wanted */
     bool draws; /* false: nothing is generated, the request ends when its prompt is computed */
     struct mr_sampling sampling; /* the request's sampling options with defaults filled in */
     struct mr_sampling scoring;  /* of rows that score a given token: only `logprobs` counts */

@@ -1,5 +1,6 @@
 #include "batching/sequence/sequence.h"
 
+#include "batching/sequence/embedding.h"
 #include "batching/sequence/scores.h"
 
 #include "codec/check.h"
@@ -19,7 +20,9 @@ void mr_sequence_move(struct mr_sequence *sequence, enum mr_sequence_state state
 
 uint32_t mr_sequence_reusable(const struct mr_sequence *sequence)
 {
-    return mr_scores_done(sequence->scores) ? sequence->num_tokens : sequence->scores->known;
+    if (!mr_scores_done(sequence->scores)) return sequence->scores->known;
+    return mr_embedding_done(sequence->embedding) ? sequence->num_tokens
+                                                  : sequence->embedding->pooled + 1;
 }
 
 void mr_sequence_append(struct mr_sequence *sequence, uint32_t token_id)

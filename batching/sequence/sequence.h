@@ -28,6 +28,7 @@ struct mr_completion;
 struct mr_load_slot;
 struct mr_prompt_lookup;
 struct mr_scores;
+struct mr_embedding;
 
 enum mr_sequence_state {
     MR_SEQUENCE_WAITING,
@@ -72,6 +73,7 @@ struct mr_sequence {
     struct mr_prompt_lookup *lookup; /* owned by the job; NULL: the sequence gets no drafts */
     /* log-probabilities of its given tokens, owned by the job; NULL: none are wanted */
     struct mr_scores *scores;
+    struct mr_embedding *embedding; /* owned by the job; NULL: not wanted */
     uint32_t preemptions, tokens_at_preemption;
     uint64_t last_token_ns;
 };

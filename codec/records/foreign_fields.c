@@ -10,8 +10,10 @@
 static const struct mr_foreign_field fields[] = {
     /* OpenAI */
     {"audio", NULL, true, NO_MEDIA},
+    {"dimensions", NULL, true, "a vector has the model's hidden size"},
     {"function_call", "none", true, "give tool_choice"},
     {"functions", "[]", true, "give tools"},
+    {"input", NULL, true, "give prompt, one in a record"},
     {"modalities", "[] text", true, NO_MEDIA},
     {"moderation", NULL, true, "answers are not moderated"},
     {"prediction", NULL, false, "it would change the speed only"},

@@ -1,5 +1,6 @@
 #include "codec/records/reply.h"
 
+#include "codec/base64.h"
 #include "codec/limits.h"
 #include "codec/wire/document.h"
 
@@ -197,6 +198,32 @@ static void read_scores(struct reader *reader, struct mr_value root, struct mr_r
     out->score_count = count;
 }
 
+/* The vector of floats, or of the base64 text of their bytes. */
+static void read_embedding(struct reader *reader, struct mr_value root, struct mr_result *out)
+{
+    struct mr_value value, number;
+    if (reader->status != MR_OK || !mr_value_get(root, "embedding", &value)) return;
+    out->embedding_base64 = mr_value_kind(value) == MR_VALUE_TEXT;
+    if (!out->embedding_base64 && !find(reader, root, "embedding", MR_VALUE_ARRAY, &value)) return;
+    size_t bytes, count = out->embedding_base64 ? mr_value_text(value).length / 4 * 3 / 4
+                                                : mr_value_count(value);
+    float *vector = take(reader, count + 1, sizeof *vector);
+    if (reader->status != MR_OK) return;
+    if (out->embedding_base64 && (!mr_base64_decode(mr_value_text(value), (unsigned char *)vector,
+                                                    count * sizeof *vector, &bytes) ||
+                                  bytes != count * sizeof *vector))
+        fail(reader, MR_MALFORMED, "embedding");
+    for (size_t i = 0; i < count && !out->embedding_base64 && reader->status == MR_OK; i++) {
+        number = mr_value_at(value, i);
+        bool valid =
+            mr_value_kind(number) == MR_VALUE_FLOAT || mr_value_kind(number) == MR_VALUE_INT;
+        if (valid) vector[i] = (float)mr_value_number(number);
+        if (!valid) fail(reader, MR_MALFORMED, "embedding");
+    }
+    out->embedding = vector;
+    out->embedding_size = count;
+}
+
 /* ---- token record ---- */
 
 enum mr_status mr_token_record_decode(struct mr_token_record *out, struct mr_text bytes,
@@ -391,6 +418,7 @@ enum mr_status mr_result_decode(struct mr_result *out, struct mr_text bytes,
     read_warnings(&reader, root, out);
     read_prompt_logprobs(&reader, root, out);
     read_scores(&reader, root, out);
+    read_embedding(&reader, root, out);
     if (mr_document_raw_member(reader.document, "metadata", &metadata))
         out->metadata = copy_text(&reader, metadata);
     mr_document_close(reader.document);

@@ -14,6 +14,7 @@ static void set_defaults(struct mr_request *request, uint32_t default_max_tokens
     request->sampling.top_p = request->sampling.typical_p = 1;
     request->sampling.repetition_penalty = 1;
     request->sampling.logprobs = -1;
+    request->pooling.normalize = true;
 }
 
 struct mr_request *mr_request_create(enum mr_encoding encoding, uint32_t default_max_tokens)

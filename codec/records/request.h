@@ -89,7 +89,14 @@ struct mr_prompt_rules {
 
 enum mr_task {
     MR_TASK_GENERATE,
-    MR_TASK_SCORE /* log-probabilities of continuations of the prompt; generates nothing */
+    MR_TASK_SCORE, /* log-probabilities of continuations of the prompt; generates nothing */
+    MR_TASK_EMBED  /* the vector of the prompt; generates nothing */
+};
+
+/* How hidden states become the vector of task EMBED. */
+struct mr_pooling {
+    bool mean;      /* the mean of all tokens; else the last token's */
+    bool normalize; /* to the length 1 */
 };
 
 /* What may follow the prompt, to be scored. */
@@ -118,6 +125,8 @@ struct mr_request {
     enum mr_task task;
     struct mr_continuation *continuations; /* [continuation_count] of task SCORE */
     size_t continuation_count;
+    struct mr_pooling pooling;
+    bool embedding_base64;    /* the vector is written as the base64 text of its floats */
     bool scores_prompt;       /* the result has the log-probability of each token of the prompt */
     uint32_t prompt_logprobs; /* and so many best alternatives of each */
     uint32_t max_tokens,

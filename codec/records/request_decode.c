@@ -126,7 +126,7 @@ static enum mr_status set_top_logprobs(struct mr_request_reader *reader)
 }
 
 /* What a request that generates nothing may not ask for. */
-static enum mr_status check_silent(struct mr_request_reader *reader, const char *task)
+static enum mr_status check_silent(struct mr_request_reader *reader)
 {
     const struct mr_request *request = reader->request;
     const struct {
@@ -137,11 +137,12 @@ static enum mr_status check_silent(struct mr_request_reader *reader, const char 
         {"prompt_logprobs", request->scores_prompt},
         {"echo", request->echo},
         {"a response_format", request->constraint.kind != MR_CONSTRAINT_NONE},
+        {"logprobs", request->task == MR_TASK_EMBED && request->sampling.logprobs >= 0},
     };
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
         if (fields[i].given)
-            return mr_fail(reader->err, MR_INVALID_REQUEST, "task %s cannot have %s", task,
-                           fields[i].name);
+            return mr_fail(reader->err, MR_INVALID_REQUEST, "task %s cannot have %s",
+                           request->task == MR_TASK_SCORE ? "score" : "embed", fields[i].name);
     return MR_OK;
 }
 
@@ -154,10 +155,11 @@ static enum mr_status check_task(struct mr_request_reader *reader)
     if (scores != (request->continuation_count > 0))
         return mr_fail(reader->err, MR_INVALID_REQUEST,
                        scores ? "task score needs continuations" : "continuations need task score");
+    if (reader->embed_field && request->task != MR_TASK_EMBED)
+        return mr_fail(reader->err, MR_INVALID_REQUEST, "%s needs task embed", reader->embed_field);
     if (request->task == MR_TASK_GENERATE) return MR_OK;
-    enum mr_status status = check_silent(reader, "score");
     request->max_tokens = request->min_tokens = 0;
-    return status;
+    return check_silent(reader);
 }
 
 /* Checks fields that depend on each other. */

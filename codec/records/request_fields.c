@@ -29,7 +29,7 @@ struct field {
 static mr_request_read read_seed, read_logprobs, read_prompt_logprobs, read_top_logprobs,
     read_best_of, read_priority, read_deadline, read_timeout, read_top_k, read_truncate,
     read_truncation_side, read_add_special_tokens, read_skip_special_tokens, read_reasoning_effort,
-    read_stream_options, read_task;
+    read_stream_options, read_task, read_pooling, read_normalize, read_encoding_format;
 
 /* clang-format off */
 #define BOOL(name, member) \
@@ -99,6 +99,9 @@ static const struct field fields[] = {
     READ(best_of, GROUP_NONE, read_best_of),
     READ(task, GROUP_NONE, read_task),
     READ(continuations, GROUP_NONE, mr_request_read_continuations),
+    READ(pooling, GROUP_NONE, read_pooling),
+    READ(normalize, GROUP_NONE, read_normalize),
+    READ(encoding_format, GROUP_NONE, read_encoding_format),
     READ(priority, GROUP_NONE, read_priority),
     READ(deadline_ms, GROUP_DEADLINE, read_deadline),
     READ(timeout_ms, GROUP_DEADLINE, read_timeout),
@@ -352,19 +355,54 @@ static enum mr_status read_stream_options(struct mr_request_reader *reader, cons
     return status;
 }
 
+/* Reads a text that is one of `count` names; *out: which. */
+static enum mr_status read_name(struct mr_request_reader *reader, const char *field,
+                                struct mr_value value, const char *const *names, size_t *out)
+{
+    const bool text = mr_value_kind(value) == MR_VALUE_TEXT;
+    for (*out = 0; text && names[*out]; ++*out)
+        if (mr_text_is(mr_value_text(value), names[*out])) return MR_OK;
+    return mr_fail(reader->err, MR_INVALID_REQUEST, "%s must be %s or %s%s%s", field, names[0],
+                   names[1], names[2] ? " or " : "", names[2] ? names[2] : "");
+}
+
 static enum mr_status read_task(struct mr_request_reader *reader, const char *field,
                                 struct mr_value value)
 {
-    static const char *const names[] = {[MR_TASK_GENERATE] = "generate", [MR_TASK_SCORE] = "score"};
-    bool text = mr_value_kind(value) == MR_VALUE_TEXT;
-    for (size_t i = 0; text && i < sizeof names / sizeof *names; i++) {
-        if (!mr_text_is(mr_value_text(value), names[i])) continue;
-        reader->request->task = (enum mr_task)i;
-        return MR_OK;
-    }
-    if (text && mr_text_is(mr_value_text(value), "embed"))
-        return mr_fail(reader->err, MR_UNSUPPORTED, "%s embed is not supported", field);
-    return mr_fail(reader->err, MR_INVALID_REQUEST, "%s must be generate or score", field);
+    static const char *const names[] = {"generate", "score", "embed", NULL};
+    size_t index;
+    enum mr_status status = read_name(reader, field, value, names, &index);
+    if (status == MR_OK) reader->request->task = (enum mr_task)index;
+    return status;
+}
+
+static enum mr_status read_pooling(struct mr_request_reader *reader, const char *field,
+                                   struct mr_value value)
+{
+    static const char *const names[] = {"last", "mean", NULL};
+    size_t index;
+    enum mr_status status = read_name(reader, field, value, names, &index);
+    if (status == MR_OK) reader->request->pooling.mean = index == 1;
+    reader->embed_field = field;
+    return status;
+}
+
+static enum mr_status read_normalize(struct mr_request_reader *reader, const char *field,
+                                     struct mr_value value)
+{
+    reader->embed_field = field;
+    return read_bool(reader, field, value, &reader->request->pooling.normalize);
+}
+
+static enum mr_status read_encoding_format(struct mr_request_reader *reader, const char *field,
+                                           struct mr_value value)
+{
+    static const char *const names[] = {"float", "base64", NULL};
+    size_t index;
+    enum mr_status status = read_name(reader, field, value, names, &index);
+    if (status == MR_OK) reader->request->embedding_base64 = index == 1;
+    reader->embed_field = field;
+    return status;
 }
 
 /* Accepts, warns of or refuses a member that this version does not serve. */

@@ -21,6 +21,7 @@ struct mr_request_reader {
     bool tool_choice_given;          /* the record has tool_choice */
     bool logprobs_counted;           /* logprobs is a number, not true or false */
     int64_t top_logprobs, best_of;   /* -1, 0: the record does not have the field */
+    const char *embed_field;         /* a field of the record that needs task embed, or NULL */
     struct mr_text reasoning_effort; /* bytes NULL: the record does not have the field */
 };
 

@@ -117,7 +117,10 @@ struct mr_result {
     const struct mr_logprobs *prompt_logprobs;
     size_t prompt_logprob_count;
     const struct mr_score *scores; /* [score_count] in the order of the request's continuations */
-    size_t score_count;            /* 0: no task score, or it did not end */
+    const float *embedding;        /* [embedding_size] the vector of task embed */
+    size_t embedding_size;         /* 0: no task embed, or it did not end */
+    bool embedding_base64;
+    size_t score_count; /* 0: no task score, or it did not end */
     uint32_t prompt_tokens, cached_tokens, cached_tokens_redis;
     uint32_t accepted_draft_tokens; /* generated tokens that a draft had guessed */
     double queue_ms, prefill_ms, first_token_ms, total_ms, itl_mean_ms, itl_max_ms;

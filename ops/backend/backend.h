@@ -80,7 +80,7 @@ struct mr_backend {
     void (*stage)(struct mr_step *step, const uint32_t *token_ids, uint32_t rows,
                   const struct mr_step_sequence *sequences, uint32_t count);
     /* Goes on with some rows only: moves row rows[i] of MR_RESIDUAL, MR_NORMED and MR_QKV to row i.
-     * rows: ascending. sequences: [count], of one row each. */
+     * rows: one for each row of the sequences, ascending. sequences: [count]. */
     void (*keep)(struct mr_step *step, const uint32_t *rows,
                  const struct mr_step_sequence *sequences, uint32_t count);
     /* MR_RESIDUAL = scale * the unscaled rows of `table` for the staged token ids. */
@@ -106,6 +106,8 @@ struct mr_backend {
     void (*softcap)(struct mr_step *step, float cap, uint32_t rows);
     /* Waits for the operations of the step, and copies its logits to the host. */
     enum mr_status (*finish)(struct mr_step *step, uint32_t logit_rows, struct mr_error *err);
+    /* After `finish`: out[width] = the sum of rows [row, row + count) of MR_NORMED. */
+    void (*sum_normed)(struct mr_step *step, uint32_t row, uint32_t count, float *out);
     /* Row `row` of the logits after `finish`, host memory borrowed until the next `stage`. */
     const float *(*logits)(const struct mr_step *step, uint32_t row);
 };

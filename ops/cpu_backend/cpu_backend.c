@@ -223,5 +223,6 @@ const struct mr_backend mr_cpu_backend = {
     .add_switched = mr_cpu_step_add_switched,
     .softcap = mr_cpu_step_softcap,
     .finish = mr_cpu_step_finish,
+    .sum_normed = mr_cpu_step_sum_normed,
     .logits = mr_cpu_step_logits,
 };

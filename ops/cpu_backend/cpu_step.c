@@ -127,13 +127,16 @@ void mr_cpu_step_keep(struct mr_step *step, const uint32_t *rows,
                       const struct mr_step_sequence *sequences, uint32_t count)
 {
     static const enum mr_step_buffer moved[] = {MR_RESIDUAL, MR_NORMED, MR_QKV};
+    uint32_t row_count = 0;
+    for (uint32_t i = 0; i < count; i++)
+        row_count += sequences[i].row_count;
     for (size_t i = 0; i < sizeof(moved) / sizeof(moved[0]); i++) {
         size_t bytes = step->spec.widths[moved[i]] * number_bytes(step, moved[i]);
         char *buffer = step->buffers[moved[i]];
-        for (uint32_t kept = 0; kept < count; kept++)
+        for (uint32_t kept = 0; kept < row_count; kept++)
             memmove(buffer + kept * bytes, buffer + rows[kept] * bytes, bytes);
     }
-    step->row_count = count;
+    step->row_count = row_count;
     stage_sequences(step, sequences, count);
 }
 
@@ -284,6 +287,27 @@ enum mr_status mr_cpu_step_finish(struct mr_step *step, uint32_t logit_rows, str
     (void)logit_rows;
     (void)err;
     return MR_OK;
+}
+
+static float normed_at(const struct mr_step *step, size_t index)
+{
+    if (!step->bf16) return ((const float *)step->buffers[MR_NORMED])[index];
+    const uint32_t bits = (uint32_t)((const uint16_t *)step->buffers[MR_NORMED])[index] << 16;
+    float number;
+    memcpy(&number, &bits, sizeof number);
+    return number;
+}
+
+void mr_cpu_step_sum_normed(struct mr_step *step, uint32_t row, uint32_t count, float *out)
+{
+    const uint32_t width = step->spec.widths[MR_NORMED];
+    MR_ASSERT(row + count <= step->spec.rows_max);
+    for (uint32_t i = 0; i < width; i++) {
+        double sum = 0;
+        for (uint32_t k = row; k < row + count; k++)
+            sum += (double)normed_at(step, (size_t)k * width + i);
+        out[i] = (float)sum;
+    }
 }
 
 const float *mr_cpu_step_logits(const struct mr_step *step, uint32_t row)

@@ -263,6 +263,7 @@ void experts(struct mr_step *, const struct mr_expert_layer *, uint32_t);
 void add_switched(struct mr_step *, const struct mr_linear *, uint32_t);
 void softcap(struct mr_step *, float, uint32_t);
 enum mr_status finish(struct mr_step *, uint32_t, struct mr_error *);
+void sum_normed(struct mr_step *, uint32_t, uint32_t, float *);
 const float *logits(const struct mr_step *, uint32_t);
 
 } // namespace mr_torch

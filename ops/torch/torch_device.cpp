@@ -138,5 +138,6 @@ const struct mr_backend mr_torch_backend = {
     .add_switched = mr_torch::add_switched,
     .softcap = mr_torch::softcap,
     .finish = mr_torch::finish,
+    .sum_normed = mr_torch::sum_normed,
     .logits = mr_torch::logits,
 };

@@ -1,6 +1,7 @@
 #include "ops/torch/kernels.hpp"
 
 #include <cmath>
+#include <cstring>
 
 namespace mr_torch
 {
@@ -84,8 +85,11 @@ void stage(struct mr_step *step, const uint32_t *token_ids, uint32_t rows,
 void keep(struct mr_step *step, const uint32_t *rows, const struct mr_step_sequence *sequences,
           uint32_t count)
 {
+    uint32_t row_count = 0;
+    for (uint32_t i = 0; i < count; i++)
+        row_count += sequences[i].row_count;
     queued(step->device, "keeping rows", [=] {
-        const at::Tensor kept = upload(step->device, std::vector<int64_t>(rows, rows + count));
+        const at::Tensor kept = upload(step->device, std::vector<int64_t>(rows, rows + row_count));
         settle_residual(step);
         if (step->queries.defined()) step->queries = step->queries.index_select(0, kept);
         for (enum mr_step_buffer i : {MR_RESIDUAL, MR_NORMED, MR_QKV})
@@ -172,6 +176,15 @@ enum mr_status finish(struct mr_step *step, uint32_t logit_rows, struct mr_error
     });
     if (device->failed != MR_OK && err) *err = device->error;
     return device->failed;
+}
+
+void sum_normed(struct mr_step *step, uint32_t row, uint32_t count, float *out)
+{
+    queued(step->device, "sum of hidden states", [=] {
+        const at::Tensor rows = step->buffers[MR_NORMED].narrow(0, row, count);
+        const at::Tensor sum = rows.to(at::kFloat).sum(0).to(at::kCPU).contiguous();
+        std::memcpy(out, sum.const_data_ptr<float>(), sum.nbytes());
+    });
 }
 
 const float *logits(const struct mr_step *step, uint32_t row)

@@ -108,6 +108,8 @@ static void on_result(void *context, uint64_t ticket, struct mr_request *request
     MR_ASSERT(result->prompt_logprob_count <= RIG_SCORES_MAX);
     for (size_t i = 1; i < result->prompt_logprob_count; i++)
         seen->scores[i] = score_of(&result->prompt_logprobs[i]);
+    for (size_t i = 0; i < result->embedding_size; i++)
+        seen->embedding[i] = result->embedding[i];
     uint32_t next = 0;
     for (size_t i = 0; i < result->score_count; i++) {
         const struct mr_score *score = &result->scores[i];

@@ -46,6 +46,7 @@ struct rig_seen {
     /* [result.prompt_logprob_count], from 1 on; or of all tokens of all continuations */
     struct rig_score scores[RIG_SCORES_MAX];
     size_t continuation_tokens[MR_CONTINUATIONS_MAX]; /* [result.score_count] */
+    float embedding[MR_FAKE_HIDDEN];                  /* [result.embedding_size] */
     struct mr_result result;                          /* numbers only; its pointers are invalid */
 };
 

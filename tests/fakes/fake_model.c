@@ -41,6 +41,20 @@ uint32_t mr_fake_next(const struct mr_fake_model *fake, const uint32_t *tokens, 
     return draw(fake, hash, temperature, seed, count);
 }
 
+static float hidden_of(uint64_t history, uint32_t index)
+{
+    return (float)(mix(history, index) % 201) - 100.0f;
+}
+
+void mr_fake_add_hidden(const uint32_t *tokens, uint32_t count, double sums[MR_FAKE_HIDDEN])
+{
+    uint64_t hash = EMPTY_HISTORY;
+    for (uint32_t i = 0; i < count; i++)
+        hash = mix(hash, tokens[i]);
+    for (uint32_t i = 0; i < MR_FAKE_HIDDEN; i++)
+        sums[i] += (double)hidden_of(hash, i);
+}
+
 static float logprob_of(uint64_t hash, uint32_t token)
 {
     return -(float)(mix(hash, token) % 4096) / 256.0f;
@@ -146,8 +160,11 @@ static uint32_t input_of(struct mr_fake_model *fake, const struct mr_model_step 
     return token;
 }
 
-static void forward(struct mr_fake_model *fake, const struct mr_model_step *step, uint64_t *hashes)
+static void forward(struct mr_fake_model *fake, const struct mr_model_step *step,
+                    struct mr_fake_flight *flight)
 {
+    uint64_t *hashes = flight->hashes;
+    uint32_t hidden = 0;
     const struct mr_batch *batch = step->batch;
     fake->step++;
     fake->forward_count++;
@@ -159,14 +176,21 @@ static void forward(struct mr_fake_model *fake, const struct mr_model_step *step
         rows_seen += sequence->row_count;
         uint64_t hash = read_context(fake, sequence);
         MR_ASSERT(sequence->logit_rows <= sequence->row_count);
-        MR_ASSERT(logit_row + sequence->logit_rows <= fake->options.sequences_max);
+        MR_ASSERT(logit_row + sequence->logit_rows + hidden < fake->options.sequences_max + 1);
+        MR_ASSERT(sequence->hidden_rows > 0 ? sequence->logit_rows == 0 : hidden == 0);
+        for (uint32_t k = 0; sequence->hidden_rows > 0 && k < MR_FAKE_HIDDEN; k++)
+            flight->hidden[hidden][k] = 0;
         for (uint32_t row = 0; row < sequence->row_count; row++) {
             uint32_t token = input_of(fake, step, sequence->row_begin + row);
             hash = mix(hash, token);
             write_slot(fake, sequence, sequence->context_tokens + row, token);
             if (row + sequence->logit_rows >= sequence->row_count)
                 hashes[logit_row++] = logits_of(fake, hash, token);
+            for (uint32_t k = 0;
+                 row + sequence->hidden_rows >= sequence->row_count && k < MR_FAKE_HIDDEN; k++)
+                flight->hidden[hidden][k] += hidden_of(hash, k);
         }
+        hidden += sequence->hidden_rows > 0;
     }
     MR_ASSERT(rows_seen == batch->row_count);
     spend(fake, batch);
@@ -182,6 +206,15 @@ static enum mr_status logits(void *context, uint32_t row, float *out, struct mr_
     memset(out, 0, fake->options.vocab_size * sizeof *out);
     for (uint32_t i = 0; i < 4; i++)
         out[i] = (float)((hashes[row] >> (16 * i)) & 0xffff);
+    return MR_OK;
+}
+
+static enum mr_status hidden(void *context, uint32_t index, float *out, struct mr_error *err)
+{
+    (void)err;
+    struct mr_fake_model *fake = context;
+    MR_ASSERT(fake->logits_valid && index < fake->options.sequences_max);
+    memcpy(out, flight_of(fake, fake->collected - 1)->hidden[index], MR_FAKE_HIDDEN * sizeof *out);
     return MR_OK;
 }
 
@@ -247,7 +280,7 @@ static enum mr_status launch(void *context, const struct mr_model_step *step, st
     MR_ASSERT(fake->launched - fake->collected < 1 + (fake->options.steps_ahead > 1));
     MR_ASSERT(step->batch->row_count > 0 || step->sample_count > 0);
     fake->logits_valid = false;
-    if (step->batch->row_count > 0) forward(fake, step, flight->hashes);
+    if (step->batch->row_count > 0) forward(fake, step, flight);
     fake->launched++;
     flight->failed = fails;
     flight->out = step->samples;
@@ -363,6 +396,8 @@ struct mr_fake_model *mr_fake_model_create(const struct mr_fake_options *options
         struct mr_fake_flight *flight = &fake->flights[i];
         size_t samples = (size_t)options->sequences_max * MR_CHOICES_MAX;
         flight->hashes = calloc(options->sequences_max, sizeof *flight->hashes);
+        flight->hidden = calloc(options->sequences_max, sizeof *flight->hidden);
+        MR_ASSERT(flight->hidden != NULL);
         flight->samples = calloc(samples, sizeof *flight->samples);
         MR_ASSERT(flight->hashes != NULL && flight->samples != NULL);
     }
@@ -374,6 +409,7 @@ void mr_fake_model_destroy(struct mr_fake_model *fake)
 {
     if (fake == NULL) return;
     for (size_t i = 0; i < sizeof fake->flights / sizeof *fake->flights; i++) {
+        free(fake->flights[i].hidden);
         free(fake->flights[i].hashes);
         free(fake->flights[i].samples);
     }
@@ -390,6 +426,8 @@ struct mr_model_port mr_fake_model_port(struct mr_fake_model *fake)
                                   .launch = launch,
                                   .collect = collect,
                                   .logits = logits,
+                                  .hidden = hidden,
+                                  .hidden_size = MR_FAKE_HIDDEN,
                                   .kv_bytes = kv_bytes,
                                   .kv_export = kv_export,
                                   .kv_import = kv_import,

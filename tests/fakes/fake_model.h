@@ -18,6 +18,8 @@
 
 #include "batching/base/model_port.h"
 
+#define MR_FAKE_HIDDEN 4u /* size of hidden states, whose numbers are whole */
+
 struct mr_fake_slot {
     uint32_t token, position; /* position + 1; 0: never written */
 };
@@ -39,7 +41,8 @@ struct mr_fake_options {
 struct mr_fake_flight {
     struct mr_sample *samples, *out; /* drawn; where to write them when the step is collected */
     uint32_t sample_count;
-    uint64_t *hashes; /* [sequences_max] logit rows */
+    uint64_t *hashes;                /* [sequences_max] logit rows */
+    float (*hidden)[MR_FAKE_HIDDEN]; /* [sequences_max] sums of sequences with hidden_rows */
     uint64_t end_ns;
     bool failed;
 };
@@ -69,6 +72,8 @@ struct mr_model_port mr_fake_model_port(struct mr_fake_model *fake);
 /* The token that this model samples after tokens[0, count), computed from the tokens alone. */
 uint32_t mr_fake_next(const struct mr_fake_model *fake, const uint32_t *tokens, uint32_t count,
                       float temperature, uint64_t seed);
+/* Adds the hidden state of the last of tokens[0, count) to `sums`. */
+void mr_fake_add_hidden(const uint32_t *tokens, uint32_t count, double sums[MR_FAKE_HIDDEN]);
 /* The log-probability that this model reports of a given `token` after tokens[0, count). */
 float mr_fake_logprob(const struct mr_fake_model *fake, const uint32_t *tokens, uint32_t count,
                       uint32_t token);

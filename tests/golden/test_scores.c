@@ -1,6 +1,6 @@
-/* Compares log-probabilities of a prompt's tokens, and of continuations, which the engine computes
- * with a committed tiny model in fp32, to those of the reference implementation's logits
- * (make_logits.py). golden_test_scores torch does so on LibTorch's operators. */
+/* Compares log-probabilities of a prompt's tokens, those of continuations, and vectors, which the
+ * engine computes with a committed tiny model in fp32, to those of the reference implementation's
+ * logits (make_logits.py). golden_test_scores torch does so on LibTorch's operators. */
 #include "batching/engine.h"
 #include "tests/golden/logits_fixture.h"
 #include "worker/bench/bench_workload.h"
@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,6 +24,8 @@ static const char *const names[] = {"llama_linear", "qwen2", "gemma2", "qwen3_mo
 struct scene {
     struct fixture fixture;
     struct prompt prompt;
+    const float
+        *hidden; /* of the reference: the last token's, then the mean (make_embeddings.py) */
     bool ended;
     float worst;
 };
@@ -63,6 +66,17 @@ static void compare_continuations(struct scene *scene, const struct mr_result *r
     compare(scene, cut - 1, &result->scores[1].logprobs[0].chosen);
 }
 
+static void compare_embedding(struct scene *scene, const struct mr_result *result, bool mean)
+{
+    const uint32_t size = mr_model_info(scene->fixture.model)->hidden_size;
+    assert_int_equal(result->embedding_size, size);
+    for (uint32_t i = 0; i < size; i++) {
+        float difference = fabsf(result->embedding[i] - scene->hidden[mean * size + i]);
+        scene->worst = fmaxf(scene->worst, difference);
+        if (!(difference <= 1e-4f)) fail_msg("number %u is off by %g", i, (double)difference);
+    }
+}
+
 static void on_result(void *context, uint64_t ticket, struct mr_request *request,
                       const struct mr_result *result)
 {
@@ -70,6 +84,11 @@ static void on_result(void *context, uint64_t ticket, struct mr_request *request
     struct scene *scene = context;
     const struct prompt *prompt = &scene->prompt;
     scene->ended = true;
+    if (request->task == MR_TASK_EMBED) {
+        compare_embedding(scene, result, request->pooling.mean);
+        mr_request_destroy(request);
+        return;
+    }
     if (request->task == MR_TASK_SCORE) {
         compare_continuations(scene, result, (uint32_t)request->token_count);
         mr_request_destroy(request);
@@ -112,7 +131,17 @@ static struct mr_request *make_request(const struct scene *scene, uint32_t cut)
     return request;
 }
 
-static void run_prompt_through_engine(struct scene *scene, int32_t chunk_tokens, uint32_t cut)
+static struct mr_request *make_embed(const struct scene *scene, bool mean)
+{
+    struct mr_request *request = make_request(scene, 0);
+    request->task = MR_TASK_EMBED;
+    request->scores_prompt = false;
+    request->max_tokens = 0;
+    request->pooling = (struct mr_pooling){.mean = mean};
+    return request;
+}
+
+static void run_engine(struct scene *scene, int32_t chunk_tokens, struct mr_request *request)
 {
     struct fixture *fixture = &scene->fixture;
     const struct mr_model_info *info = mr_model_info(fixture->model);
@@ -140,7 +169,6 @@ static void run_prompt_through_engine(struct scene *scene, int32_t chunk_tokens,
     struct mr_error err;
     uint64_t wake_ns;
     assert_int_equal(mr_engine_create(&engine, &options, &sink, &err), MR_OK);
-    struct mr_request *request = make_request(scene, cut);
     struct mr_submission submission = {.request = request, .tenant = "default"};
     if (mr_engine_submit(engine, &submission, &err) != MR_OK) fail_msg("%s", err.detail);
     scene->ended = false;
@@ -151,20 +179,49 @@ static void run_prompt_through_engine(struct scene *scene, int32_t chunk_tokens,
     mr_engine_destroy(engine);
 }
 
-static void scores_equal_the_reference(void **state)
+/* The vectors of make_embeddings.py for this model. */
+static const float *open_hidden(struct mr_mapped_file *file, const struct golden_model *golden,
+                                const struct fixture *fixture)
+{
+    char path[160];
+    struct mr_error err;
+    uint32_t head[2];
+    snprintf(path, sizeof path, "tests/golden/embeddings/%s.bin", golden->name);
+    if (mr_mapped_file_open(file, path, &err) != MR_OK) fail_msg("%s", err.detail);
+    memcpy(head, file->bytes, sizeof head);
+    assert_int_equal(head[0], mr_model_info(fixture->model)->hidden_size);
+    assert_int_equal(head[1], fixture->prompt_count);
+    assert_int_equal(file->size, sizeof head + 2 * sizeof(float) * head[0] * head[1]);
+    return (const float *)(const void *)(file->bytes + sizeof head);
+}
+
+static void run_all(struct scene *scene)
+{
+    const uint32_t first = scene->prompt.first + 1, count = scene->prompt.token_count;
+    run_engine(scene, 0, make_request(scene, 0));
+    run_engine(scene, 17, make_request(scene, 0));
+    if (first < count) run_engine(scene, 512, make_request(scene, (first + count) / 2));
+    for (int mean = 0; mean < 2; mean++) {
+        run_engine(scene, 0, make_embed(scene, mean));
+        run_engine(scene, 17, make_embed(scene, mean));
+    }
+}
+
+static void results_equal_the_reference(void **state)
 {
     struct scene *scene = calloc(1, sizeof *scene);
+    struct mr_mapped_file file;
     assert_non_null(scene);
     open_golden(&scene->fixture, *state, MR_DTYPE_F32, false);
+    scene->hidden = open_hidden(&file, *state, &scene->fixture);
     for (uint32_t i = 0; i < scene->fixture.prompt_count; i++) {
         scene->prompt = read_prompt(&scene->fixture);
-        const uint32_t first = scene->prompt.first + 1, count = scene->prompt.token_count;
-        run_prompt_through_engine(scene, 0, 0);
-        run_prompt_through_engine(scene, 17, 0);
-        if (first < count) run_prompt_through_engine(scene, 512, (first + count) / 2);
+        run_all(scene);
+        scene->hidden += 2 * (size_t)mr_model_info(scene->fixture.model)->hidden_size;
     }
     assert_true(all_prompts_read(&scene->fixture));
     print_message("largest difference %g\n", (double)scene->worst);
+    mr_mapped_file_close(&file);
     close_fixture(&scene->fixture);
     free(scene);
 }
@@ -179,7 +236,7 @@ int main(int argument_count, char **arguments)
             if (strcmp(golden_models[i].name, names[k]) == 0)
                 tests[count++] =
                     (struct CMUnitTest){.name = names[k],
-                                        .test_func = scores_equal_the_reference,
+                                        .test_func = results_equal_the_reference,
                                         .initial_state = (void *)(uintptr_t)&golden_models[i]};
     if (count != sizeof names / sizeof *names) return 1;
     return _cmocka_run_group_tests("scores", tests, count, NULL, NULL);

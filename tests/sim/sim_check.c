@@ -192,9 +192,26 @@ static const char *check_scores(const struct sim_world *world, const struct sim_
     return NULL;
 }
 
-/* Checks a request with continuations, which generates nothing. */
-static const char *check_continuations(const struct sim_world *world,
-                                       const struct sim_request *request, char *text, size_t size)
+static const char *check_embedding(const struct sim_request *request, char *text, size_t size)
+{
+    double sums[MR_FAKE_HIDDEN] = {0};
+    if (request->embedding_size != MR_FAKE_HIDDEN)
+        return report(text, size, "%s has no vector", request->id);
+    for (uint32_t i = request->means ? 1 : request->prompt_count; i <= request->prompt_count; i++)
+        mr_fake_add_hidden(request->prompt, i, sums);
+    for (uint32_t i = 0; i < MR_FAKE_HIDDEN; i++) {
+        double right = sums[i] / (request->means ? request->prompt_count : 1);
+        double difference = (double)request->embedding[i] - right;
+        if (difference < -1e-4 || difference > 1e-4)
+            return report(text, size, "%s has %g for number %u, alone %g", request->id,
+                          (double)request->embedding[i], i, right);
+    }
+    return NULL;
+}
+
+/* Checks a request with continuations or for a vector, which generates nothing. */
+static const char *check_silent(const struct sim_world *world, const struct sim_request *request,
+                                char *text, size_t size)
 {
     uint32_t tokens[2 * SIM_PROMPT_MAX], count;
     const enum mr_finish finish = request->finish[0];
@@ -204,6 +221,7 @@ static const char *check_continuations(const struct sim_world *world,
         return may_end_early(world, request, finish)
                    ? NULL
                    : report(text, size, "%s ended with %s", request->id, mr_finish_text(finish));
+    if (request->embeds) return check_embedding(request, text, size);
     if (request->scored_count != request->score_count)
         return report(text, size, "%s has %zu scores", request->id, request->scored_count);
     memcpy(tokens, request->prompt, request->prompt_count * sizeof *tokens);
@@ -235,12 +253,11 @@ static const char *check_request(const struct sim_world *world, const struct sim
         return report(text, size, "%s has a gap in its token records", request->id);
     if (request->queue_ms < 0 || request->total_ms < request->queue_ms)
         return report(text, size, "%s has impossible timings", request->id);
-    for (uint32_t choice = 0; request->score_count == 0 && choice < request->choice_count;
-         choice++) {
+    for (uint32_t choice = 0; request->max_tokens > 0 && choice < request->choice_count; choice++) {
         const char *wrong = check_choice(world, request, choice, text, size);
         if (wrong != NULL) return wrong;
     }
-    const char *wrong = request->score_count > 0 ? check_continuations(world, request, text, size)
+    const char *wrong = request->max_tokens == 0 ? check_silent(world, request, text, size)
                                                  : check_scores(world, request, text, size);
     return wrong != NULL ? wrong : check_cached(world, request, text, size);
 }

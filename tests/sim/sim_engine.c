@@ -114,7 +114,9 @@ static void choose_fields(struct sim_random *random, struct sim_request *request
     request->stream = !one_in(random, 6);
     request->scores = one_in(random, 4);
     if (one_in(random, 6)) {
-        request->score_count = 1 + sim_below(random, SIM_SCORES_MAX);
+        request->embeds = one_in(random, 2);
+        request->means = one_in(random, 2);
+        if (!request->embeds) request->score_count = 1 + sim_below(random, SIM_SCORES_MAX);
         request->scores = false;
         request->choice_count = 1;
         request->max_tokens = request->min_tokens = 0;
@@ -167,6 +169,8 @@ static struct mr_request *to_record(const struct sim_request *from)
     record->cache_write = from->cache_write;
     record->stream = from->stream;
     record->scores_prompt = from->scores;
+    if (from->embeds) record->task = MR_TASK_EMBED;
+    record->pooling.mean = from->means;
     if (from->score_count > 0 && from->prompt_count > 0) {
         record->task = MR_TASK_SCORE;
         record->continuation_count = from->score_count;
@@ -222,6 +226,9 @@ static void on_result(void *context, uint64_t ticket, struct mr_request *request
         for (size_t j = 0; j < choice->token_count; j++)
             seen->output[i][j] = choice->token_ids[j];
     }
+    seen->embedding_size = result->embedding_size;
+    for (size_t i = 0; i < result->embedding_size; i++)
+        seen->embedding[i] = result->embedding[i];
     seen->scored_count = result->score_count;
     for (size_t i = 0; i < result->score_count; i++)
         for (size_t k = 0; k < result->scores[i].token_count; k++)

@@ -34,6 +34,7 @@ struct sim_request {
     uint64_t seed;
     bool ignore_eos, cache_read, cache_write, stream;
     bool scores;          /* prompt_logprobs */
+    bool embeds, means;   /* task embed, of the mean */
     uint32_t score_count; /* of task score: its continuations, each a part of the prompt; else 0 */
     int32_t priority;
     uint64_t arrival_ns, deadline_ns, cancel_ns; /* 0: none */
@@ -49,6 +50,8 @@ struct sim_request {
     uint32_t cached_tokens, preemptions, gaps_in_index;
     float prompt_logprobs[SIM_PROMPT_MAX];
     size_t prompt_logprob_count, scored_count;
+    float embedding[MR_FAKE_HIDDEN];
+    size_t embedding_size;
     double score_sums[SIM_SCORES_MAX]; /* [scored_count] of each continuation */
     double queue_ms, total_ms, itl_max_ms;
 };

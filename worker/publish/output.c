@@ -151,7 +151,7 @@ static void shrink(struct mr_result *result, struct mr_choice *choices)
     }
     result->choices = choices;
     result->prompt_logprobs = NULL;
-    result->score_count = 0;
+    result->score_count = result->embedding_size = 0;
     result->metadata = (struct mr_text){0};
     result->warning_count = 0;
     result->error = MR_RECORD_TOO_LARGE;

@@ -104,6 +104,9 @@ static void pack_result(struct packer *packer, struct mr_result *result)
     pack_choices(packer, result);
     pack_logprobs(packer, &result->prompt_logprobs, result->prompt_logprob_count);
     pack_scores(packer, result);
+    if (result->embedding)
+        result->embedding =
+            pack(packer, result->embedding, result->embedding_size * sizeof *result->embedding);
 }
 
 static void pack_record(struct packer *packer, struct mr_kafka_record *record)

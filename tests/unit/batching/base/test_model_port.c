@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 static struct mr_model *const model = (struct mr_model *)(void *)&(char){0};
-static struct mr_model_info info = {.vocab_size = 321, .layer_count = 6};
+static struct mr_model_info info = {.vocab_size = 321, .layer_count = 6, .hidden_size = 12};
 
 const struct mr_model_info *mr_model_info(const struct mr_model *called)
 {
@@ -41,6 +41,15 @@ enum mr_status mr_model_logits(struct mr_model *called, uint32_t row, float *out
     (void)err;
     assert_ptr_equal(called, model);
     *out = (float)row;
+    return MR_OK;
+}
+
+enum mr_status mr_model_hidden(struct mr_model *called, uint32_t index, float *out,
+                               struct mr_error *err)
+{
+    (void)err;
+    assert_ptr_equal(called, model);
+    *out = (float)index + 0.5f;
     return MR_OK;
 }
 
@@ -116,6 +125,9 @@ static void every_entry_reaches_the_model(void **state)
     assert_int_equal(samples[1].token_id, 9);
     assert_int_equal(port.logits(port.context, 7, &logit, &err), MR_OK);
     assert_true(logit > 6.9f && logit < 7.1f);
+    assert_int_equal(port.hidden_size, 12);
+    assert_int_equal(port.hidden(port.context, 2, &logit, &err), MR_OK);
+    assert_true(logit > 2.4f && logit < 2.6f);
     const struct mr_kv_place one = {1, 5, 0}, two = {2, 6, 0}, nine = {9, 3, 0};
     port.kv_copy(port.context, one, two, 3);
     unsigned char byte = 0;

@@ -66,6 +66,10 @@ static void round_trip(const struct mr_result *result, enum mr_encoding encoding
     assert_int_equal(back.prompt_logprob_count, result->prompt_logprob_count);
     for (size_t i = 1; i < back.prompt_logprob_count; i++)
         logprobs_are_equal(&back.prompt_logprobs[i], &result->prompt_logprobs[i]);
+    assert_int_equal(back.embedding_size, result->embedding_size);
+    if (back.embedding_size > 0)
+        assert_memory_equal(back.embedding, result->embedding,
+                            back.embedding_size * sizeof *back.embedding);
     assert_int_equal(back.score_count, result->score_count);
     for (size_t i = 0; i < back.score_count; i++) {
         assert_int_equal(back.scores[i].token_count, result->scores[i].token_count);
@@ -93,6 +97,13 @@ static void results_decode_to_what_was_encoded(void **state)
             result.scores = scores;
             result.score_count = 2;
             round_trip(&result, (enum mr_encoding)encoding);
+            static const float vector[5] = {0.5f, -1, 3.25f, 0, 1e-3f};
+            result.embedding = vector;
+            for (result.embedding_size = 1; result.embedding_size <= 5; result.embedding_size++) {
+                result.embedding_base64 = !result.embedding_base64;
+                round_trip(&result, (enum mr_encoding)encoding);
+            }
+            result.embedding_size = 0;
             result.error = MR_CANCELLED;
             result.error_message = "asked to";
             result.error_retryable = true;

@@ -128,6 +128,26 @@ static void a_continuation_has_the_sum_of_its_tokens(void **state)
               "tokens\":3}," FIGURES PLACE "}");
 }
 
+static void a_vector_is_an_array_or_base64(void **state)
+{
+    (void)state;
+    static const float vector[3] = {0.5f, -1, 2};
+    static const char *const expected[] = {"\"embedding\":[0.5,-1,2],",
+                                           "\"embedding\":\"AAAAPwAAgL8AAABA\","};
+    struct mr_choice choice = {.finish = MR_FINISH_LENGTH, .stop_token = MR_TOKEN_NONE};
+    struct mr_result result = answer_result(&choice, 1);
+    result.embedding = vector;
+    result.embedding_size = 3;
+    for (int base64 = 0; base64 < 2; base64++) {
+        unsigned char *bytes;
+        size_t length;
+        result.embedding_base64 = base64;
+        assert_int_equal(mr_result_encode(&result, MR_ENCODING_JSON, &bytes, &length, NULL), MR_OK);
+        assert_non_null(strstr((char *)bytes, expected[base64]));
+        free(bytes);
+    }
+}
+
 static void times_that_no_number_can_express_are_written_as_zero(void **state)
 {
     (void)state;
@@ -207,6 +227,7 @@ int main(void)
         cmocka_unit_test(error_warnings_and_metadata_are_written_only_when_set),
         cmocka_unit_test(the_first_token_of_a_prompt_has_no_log_probability),
         cmocka_unit_test(a_continuation_has_the_sum_of_its_tokens),
+        cmocka_unit_test(a_vector_is_an_array_or_base64),
         cmocka_unit_test(times_that_no_number_can_express_are_written_as_zero),
         cmocka_unit_test(token_records_have_the_fields_of_the_contract),
         cmocka_unit_test(a_logprob_of_minus_infinity_is_written_as_a_finite_number),

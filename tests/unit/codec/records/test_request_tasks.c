@@ -78,6 +78,41 @@ static void a_score_has_no_answer_to_ask_for(void **state)
     }
 }
 
+static void a_vector_has_its_fields(void **state)
+{
+    (void)state;
+    struct decoded got = decode(text_of("{\"prompt\":\"x\",\"task\":\"embed\"}"));
+    assert_int_equal(got.status, MR_OK);
+    assert_int_equal(got.request->task, MR_TASK_EMBED);
+    assert_true(!got.request->pooling.mean && got.request->pooling.normalize);
+    assert_true(!got.request->embedding_base64 && got.request->max_tokens == 0);
+    mr_request_destroy(got.request);
+    got = decode(text_of("{\"prompt\":\"x\",\"pooling\":\"mean\",\"normalize\":false,"
+                         "\"encoding_format\":\"base64\",\"task\":\"embed\"}"));
+    assert_int_equal(got.status, MR_OK);
+    assert_true(got.request->pooling.mean && !got.request->pooling.normalize);
+    assert_true(got.request->embedding_base64);
+    mr_request_destroy(got.request);
+    static const char *const wrong[] = {
+        "\"pooling\":\"cls\"",      "\"pooling\":1", "\"normalize\":1",
+        "\"encoding_format\":\"\"", "\"n\":2",       "\"logprobs\":0",
+        "\"prompt_logprobs\":0",    "\"echo\":true", "\"continuations\":[\"a\"]"};
+    char members[256];
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        snprintf(members, sizeof members, "\"task\":\"embed\",%s", wrong[i]);
+        if (with(members) != MR_INVALID_REQUEST) fail_msg("%s was not refused", wrong[i]);
+    }
+}
+
+static void fields_of_a_vector_need_its_task(void **state)
+{
+    (void)state;
+    assert_int_equal(with("\"pooling\":\"mean\""), MR_INVALID_REQUEST);
+    assert_int_equal(with("\"normalize\":true"), MR_INVALID_REQUEST);
+    assert_int_equal(with("\"encoding_format\":\"float\",\"task\":\"generate\""),
+                     MR_INVALID_REQUEST);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -85,6 +120,8 @@ int main(void)
         cmocka_unit_test(task_and_continuations_go_together),
         cmocka_unit_test(continuations_have_a_form_and_a_limit),
         cmocka_unit_test(a_score_has_no_answer_to_ask_for),
+        cmocka_unit_test(a_vector_has_its_fields),
+        cmocka_unit_test(fields_of_a_vector_need_its_task),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

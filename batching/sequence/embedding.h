@@ -1,0 +1,44 @@
+/* embedding - the vector of a prompt (task embed): the hidden state of its last token, or the mean
+ * of those of all its tokens, after the model's final norm.
+ *
+ * A step gives the sum of the hidden states of a sequence's rows. For the mean a chunk's rows are
+ * added when the step is collected, in order: `pooled` says how far that has come, also after a
+ * preemption, and KV from a cache is used only for rows that are pooled.
+ *
+ * Owner: engine thread; the submitting thread creates it. Memory: one block in _create.
+ * Errors: only _create: MR_NOMEM. */
+#ifndef MR_BATCHING_SEQUENCE_EMBEDDING_H
+#define MR_BATCHING_SEQUENCE_EMBEDDING_H
+
+#include "codec/records/request.h"
+#include "codec/status.h"
+
+struct mr_embedding {
+    struct mr_pooling pooling;
+    uint32_t token_count; /* of the prompt */
+    uint32_t pooled;      /* leading rows that are in the sums, or need not be */
+    uint32_t in_flight;   /* steps in flight that compute rows to pool */
+    uint32_t size;
+    double *sums;  /* [size] */
+    float *vector; /* [size] complete after mr_embedding_finish() */
+};
+
+enum mr_status mr_embedding_create(struct mr_embedding **out, struct mr_pooling pooling,
+                                   uint32_t token_count, uint32_t size, struct mr_error *err);
+size_t mr_embedding_bytes(uint32_t size);
+void mr_embedding_destroy(struct mr_embedding *embedding); /* may be NULL */
+
+/* How many of the rows [begin, end) of the sequence are to be pooled: its last ones. embedding may
+ * be NULL. */
+uint32_t mr_embedding_rows(const struct mr_embedding *embedding, uint32_t begin, uint32_t end);
+/* Adds the sum of `rows` rows, [size], which a collected step computed. False: the sum has a number
+ * that is not finite. */
+bool mr_embedding_add(struct mr_embedding *embedding, const float *sum, uint32_t rows);
+static inline bool mr_embedding_done(const struct mr_embedding *embedding)
+{
+    return embedding == NULL || embedding->pooled == embedding->token_count;
+}
+/* Sets the vector, normalized to the length 1 if the request wants it; a zero vector stays. */
+void mr_embedding_finish(struct mr_embedding *embedding);
+
+#endif
