@@ -79,6 +79,13 @@ enum mr_status mr_redis_client_create(struct mr_redis_client **out,
     return MR_OK;
 }
 
+void mr_redis_client_set_password(struct mr_redis_client *client, const char *password)
+{
+    mr_redis_url_set_password(&client->options.where, password);
+    for (uint32_t i = 0; i < client->node_count; i++)
+        mr_redis_conn_set_password(client->nodes[i].conn, password);
+}
+
 static bool is_map_request(const struct mr_redis_client *client, const struct mr_redis_op *op)
 {
     return op == &client->map;

@@ -38,6 +38,8 @@ struct mr_redis_client_stats {
 enum mr_status mr_redis_client_create(struct mr_redis_client **out,
                                       const struct mr_redis_conn_options *options, uint64_t seed,
                                       struct mr_error *err);
+/* As mr_redis_conn_set_password, for the connections to all nodes, known now or later. */
+void mr_redis_client_set_password(struct mr_redis_client *client, const char *password);
 /* Closes all connections. Then call _take until it returns NULL, then _destroy. */
 void mr_redis_client_close(struct mr_redis_client *client);
 /* client may be NULL. */

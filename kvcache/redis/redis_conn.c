@@ -157,6 +157,11 @@ void mr_redis_conn_adopt(struct mr_redis_conn *conn, int fd, uint64_t now_ns)
     conn->state = STATE_CONNECTING;
 }
 
+void mr_redis_conn_set_password(struct mr_redis_conn *conn, const char *password)
+{
+    mr_redis_url_set_password(&conn->options.where, password);
+}
+
 static void finish_connecting(struct mr_redis_conn *conn, uint64_t now_ns)
 {
     struct mr_error err = {0};

@@ -41,6 +41,9 @@ enum mr_status mr_redis_conn_open(struct mr_redis_conn *conn, uint64_t now_ns,
                                   struct mr_error *err);
 /* Like _open, over a connected socket, which the connection then owns (for tests). */
 void mr_redis_conn_adopt(struct mr_redis_conn *conn, int fd, uint64_t now_ns);
+/* The password of every later login; the present login stays. Shorter than MR_REDIS_SECRET_BYTES;
+ * copied. */
+void mr_redis_conn_set_password(struct mr_redis_conn *conn, const char *password);
 /* Ends every command in flight with MR_REDIS_LOST and closes the socket. */
 void mr_redis_conn_close(struct mr_redis_conn *conn);
 

@@ -1,5 +1,6 @@
 #include "kvcache/redis/redis_url.h"
 
+#include "codec/check.h"
 #include "codec/text.h"
 
 #include <ctype.h>
@@ -119,4 +120,11 @@ enum mr_status mr_redis_url_parse(struct mr_redis_url *url, const char *text, st
         return bad(err, "it must begin with redis://, rediss:// or unix://");
     url->tls = true;
     return parse_host(url, text + 9, err);
+}
+
+void mr_redis_url_set_password(struct mr_redis_url *url, const char *password)
+{
+    size_t length = strlen(password);
+    MR_ASSERT(length < sizeof url->password);
+    memcpy(url->password, password, length + 1);
 }

@@ -31,6 +31,8 @@ struct mr_redis_url {
     char password[MR_REDIS_SECRET_BYTES]; /* "": no password */
 };
 
+/* Replaces the password; it must be shorter than MR_REDIS_SECRET_BYTES (asserted). */
+void mr_redis_url_set_password(struct mr_redis_url *url, const char *password);
 enum mr_status mr_redis_url_parse(struct mr_redis_url *url, const char *text, struct mr_error *err);
 
 #endif

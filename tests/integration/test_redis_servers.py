@@ -5,6 +5,7 @@ encryption, and the log lines at the start about a Redis that cannot be used or 
 import contextlib
 import pathlib
 import random
+import signal
 import tempfile
 import time
 import zlib
@@ -87,6 +88,35 @@ def check_tls(test):
         test.check_refused("another authority", "certificate", "--redis", url, "--redis-ca",
                            redis.folder / "other-ca.pem", *ours)
         test.check_refused("no certificate of ours", "is not reachable", "--redis", url, *right)
+
+
+def check_changed_password(test):
+    """After SIGHUP the next login uses the password that the file has now. A file that is gone changes nothing."""
+    file = test.folder / "changing"
+    file.write_text(PASSWORD + "\n")
+    with Redis() as redis, test.worker("--redis", f"redis://{USER}@127.0.0.1:{redis.port}", "--redis-password-file",
+                                       file) as worker:
+        def hang_up():
+            redis("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+
+        def hup(text):
+            count = len(worker.said(text))
+            worker.serve.process.send_signal(signal.SIGHUP)
+            worker.wait_for(text, lambda: len(worker.said(text)) > count)
+
+        worker.wait_up()
+        file.rename(test.folder / "moved")
+        hup("the password for Redis stays")
+        redis("ACL", "SETUSER", USER, "resetpass", ">sandstone")
+        hang_up()
+        worker.wait_up(0)
+        failures = worker.figure("connection_failures_total")
+        worker.wait_for("refused", lambda: worker.figure("connection_failures_total") > failures + 2)
+        file.write_text("sandstone\n")
+        hup("the next login to Redis")
+        worker.wait_up()
+        assert not worker.said("sandstone"), "a secret is in the log"
+        print("a changed password: refused, then accepted after SIGHUP", flush=True)
 
 
 # ---- a cluster ----
@@ -255,6 +285,7 @@ def main():
         test = Test(options, stack, folder)
         check_socket(test)
         check_tls(test)
+        check_changed_password(test)
         check_cluster(test)
         check_encryption(test, check_tenants(test))
         check_policy(test)

@@ -1,6 +1,6 @@
 #!/bin/sh
 # A worker that connects with TLS, SCRAM and PLAIN: correct settings work; wrong ones end with exit code 3 and one
-# line that names the cause; no secret is printed.
+# line that names the cause; no secret is printed. SIGHUP makes a worker read its password again.
 set -eu
 . "$(dirname "$0")/services.sh"
 
@@ -104,6 +104,36 @@ ssl.key.location=$SERVICES/other-client.key"
     refused "own certificate of another authority" "certificate|SSL" "$KAFKA_TLS" $stranger "$ca"
     refused "no certificate" "certificate|SSL" "$KAFKA_TLS" security.protocol=ssl "$ca"
 }
+
+rereads() { # rereads BROKERS PROPERTY...: the password in $SERVICES/changing may change, and SIGHUP says so
+    cp "$SERVICES/right" "$SERVICES/changing"
+    launch=exec serve "$@" &
+    echo $! >"$SERVICES/worker.pid"
+    wait_for 60 worker grep -q '"assigned [1-9]' "$SERVICES/worker.log"
+    cp "$SERVICES/wrong" "$SERVICES/changing"
+    kill -HUP "$(service_pid worker)"
+    wait_for 10 worker grep -q 'the next login to Kafka' "$SERVICES/worker.log"
+    if grep -q 'uthentication fail' "$SERVICES/worker.log"; then fail "SIGHUP closes a connection"; fi
+    kafka_stop
+    kafka_restart
+    wait_for 30 worker grep -qi 'authentication fail' "$SERVICES/worker.log"
+    cp "$SERVICES/right" "$SERVICES/changing"
+    kill -HUP "$(service_pid worker)"
+    brokers=$1
+    shift
+    for property; do
+        shift
+        set -- "$@" --kafka "$property"
+    done
+    "$build/millrace" send --brokers "$brokers" "$@" --timeout 60s max_tokens=4 "grain" >"$SERVICES/answer" \
+        2>"$SERVICES/send.log" || fail "after SIGHUP: no answer: $(cat "$SERVICES/send.log")"
+    hides_secrets "SIGHUP"
+    service_stop worker KILL
+    echo "another password after SIGHUP: refused, and the right one works again"
+}
+
+# shellcheck disable=SC2086
+rereads "$KAFKA_SASL" $plain "$ca" "sasl.password=@$SERVICES/changing"
 
 MILLRACE_SECRET=grindstone "$build/millrace" serve --print-config --brokers x:1 --model "$model" \
     --kafka sasl.password=env:MILLRACE_SECRET --kafka "ssl.key.password=@$SERVICES/right" >"$SERVICES/worker.log"

@@ -86,7 +86,7 @@ rule_home() {
         BEGIN {
             home["msgpack"] = "codec/wire/wire.c"; home["jansson"] = "codec/wire/json.c"
             home["torch"] = home["ATen"] = home["c10"] = "ops/torch/*.cpp"
-            home["hiredis"] = "kvcache/redis/redis_reply.c"; home["librdkafka"] = "worker/kafka/kafka_*.c"
+            home["hiredis"] = "kvcache/redis/redis_reply.c"; home["librdkafka"] = "worker/kafka/*.c"
             home["microhttpd"] = "worker/http/http.c"; home["yaml"] = "worker/config/config_file.c"
             home["pcre2"] = "codec/unicode/regex.c"; home["utf8proc"] = "codec/unicode/unicode.c"
             home["openssl"] = "codec/sha256.c codec/aes_gcm.c codec/base64.c kvcache/redis/redis_tls.c"; home["xxhash"] = "kvcache/block_frame.c ops/weights_digest.c"

@@ -9,6 +9,7 @@
 #include "worker/serve/worker.h"
 
 #include <poll.h>
+#include <stdatomic.h>
 #include <unistd.h>
 
 struct serving {
@@ -17,7 +18,9 @@ struct serving {
     struct mr_shutdown *shutdown;
     struct mr_log *log;
     struct mr_log_file log_file; /* what stderr is open on */
-    unsigned hangups;            /* how many SIGHUP have been obeyed */
+    unsigned reopened;           /* how many SIGHUP the thread of `shutdown` has obeyed */
+    atomic_uint hangups;         /* the same, for the main thread */
+    unsigned reread;             /* how many SIGHUP the main thread has obeyed */
     /* the worker's statistics at the time of the last stats line in the log */
     struct mr_worker_stats before;
     uint64_t before_ns; /* when the last stats line was logged */
@@ -39,22 +42,32 @@ static bool stop_now(void *context)
     return mr_shutdown_signals(serving->shutdown) > 1;
 }
 
-/* After SIGHUP: the log file may have been renamed. */
+/* After SIGHUP: the log file may have been renamed. The main thread then reads the secrets again,
+ * since it owns the worker. */
 static void reopen_log(struct serving *serving)
 {
     struct mr_error err = {0};
-    serving->hangups = serving->signals.hangups;
+    serving->reopened = serving->signals.hangups;
     if (mr_log_file_reopen(&serving->log_file, &err) == MR_OK)
         mr_log_info(serving->log, "SIGHUP: the log file was opened again");
     else
         mr_log_error(serving->log, "SIGHUP: %s", err.detail);
+    atomic_store(&serving->hangups, serving->reopened);
+    mr_wake_ring(mr_shutdown_wake(serving->shutdown));
+}
+
+static void reread_secrets(struct serving *serving)
+{
+    unsigned hangups = atomic_load(&serving->hangups);
+    if (hangups != serving->reread) mr_worker_reread_secrets(serving->worker);
+    serving->reread = hangups;
 }
 
 static unsigned count_signals(void *context)
 {
     struct serving *serving = context;
     mr_cli_signals_wait(&serving->signals, -1, 0);
-    if (serving->signals.hangups != serving->hangups) reopen_log(serving);
+    if (serving->signals.hangups != serving->reopened) reopen_log(serving);
     return serving->signals.count;
 }
 
@@ -137,6 +150,7 @@ static void serve_until_signal(struct serving *serving, const struct mr_config *
     for (;;) {
         struct pollfd failure[2] = {{.fd = mr_worker_wake(serving->worker)->fd, .events = POLLIN}};
         if (is_signalled(serving)) return;
+        reread_secrets(serving);
         mr_wake_wait_sockets(mr_shutdown_wake(serving->shutdown), failure, 1,
                              interval_ns > 0 ? interval_ns : UINT64_MAX);
         if (is_signalled(serving)) return;

@@ -84,6 +84,7 @@ struct mr_config {
     const char *tokens_topic, *results_topic, *cancel_topic, *dlq_topic; /* or from prefix */
     struct mr_text_list reply_topics; /* topics that a request's kafka_replyTopic may name */
     struct mr_text_list kafka;        /* NAME=VALUE texts of --kafka */
+    struct mr_text_list kafka_given;  /* the same before NAME=@FILE and NAME=env:NAME were filled */
     const char *group_instance;       /* name as a static group member; "": none */
     enum mr_foreign_commits foreign_commits;
     enum mr_delivery delivery;

@@ -2,9 +2,9 @@
 
 #include "worker/config/option_apply.h"
 #include "worker/config/option_value.h"
+#include "worker/config/value_file.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,6 @@
 
 #define TOPIC_BYTES_MAX ((size_t)249)
 #define WEIGHT_MAX      1000u
-#define FILE_BYTES_MAX  ((size_t)65536) /* largest file that a --kafka NAME=@FILE may name */
 #define NAME_BYTES_MAX  ((size_t)128)
 
 static enum mr_status check_topic(const char *topic, struct mr_error *err)
@@ -224,30 +223,13 @@ static enum mr_status check_http(struct mr_config *config, struct mr_error *err)
     return MR_OK;
 }
 
-/* Reads a file into value, without the line break at the end of the file. */
-static enum mr_status read_value(const char *path, char *value, size_t *length,
-                                 struct mr_error *err)
-{
-    FILE *file = fopen(path, "rb");
-    if (!file) return mr_fail(err, MR_BAD_CONFIG, "kafka: %.200s: %s", path, strerror(errno));
-    *length = fread(value, 1, FILE_BYTES_MAX, file);
-    bool whole = *length < FILE_BYTES_MAX && !ferror(file) && !memchr(value, '\0', *length);
-    fclose(file);
-    if (!whole)
-        return mr_fail(err, MR_BAD_CONFIG, "kafka: %.200s is not a text file below %zu bytes", path,
-                       FILE_BYTES_MAX);
-    while (*length > 0 && strchr("\r\n", value[*length - 1]))
-        (*length)--;
-    return MR_OK;
-}
-
 /* In a --kafka property, replaces NAME=@FILE by the content of the file and NAME=env:VARIABLE by
  * the variable's value; so secrets need not be on the command line. NAME=@@TEXT means the value
  * "@TEXT". */
 static enum mr_status fill_property(struct mr_config *config, const char **property,
                                     struct mr_error *err)
 {
-    char text[FILE_BYTES_MAX + NAME_BYTES_MAX];
+    char text[MR_VALUE_FILE_BYTES + NAME_BYTES_MAX];
     const char *given = strchr(*property, '=') + 1;
     size_t name = (size_t)(given - *property), length = 0;
     bool file = given[0] == '@' && given[1] != '@', variable = strncmp(given, "env:", 4) == 0;
@@ -255,22 +237,25 @@ static enum mr_status fill_property(struct mr_config *config, const char **prope
     if (name > NAME_BYTES_MAX) return mr_fail(err, MR_BAD_CONFIG, "kafka: the name is too long");
     memcpy(text, *property, name);
     enum mr_status status = MR_OK;
+    struct mr_error inner = {0};
     const char *value = variable ? getenv(given + 4) : given + 1;
     if (!value)
         return mr_fail(err, MR_BAD_CONFIG, "kafka: the environment variable %.64s is not set",
                        given + 4);
     if (file)
-        status = read_value(given + 1, text + name, &length, err);
+        status = mr_value_file_read(given + 1, text + name, &length, &inner);
     else
-        length = (size_t)snprintf(text + name, FILE_BYTES_MAX, "%s", value);
-    if (status != MR_OK) return status;
-    if (length >= FILE_BYTES_MAX) return mr_fail(err, MR_BAD_CONFIG, "kafka: a value is too long");
+        length = (size_t)snprintf(text + name, MR_VALUE_FILE_BYTES, "%s", value);
+    if (status != MR_OK) return mr_fail(err, status, "kafka: %.240s", inner.detail);
+    if (length >= MR_VALUE_FILE_BYTES)
+        return mr_fail(err, MR_BAD_CONFIG, "kafka: a value is too long");
     *property = mr_option_copy(config, text, name + length);
     return *property ? MR_OK : mr_fail(err, MR_BAD_CONFIG, "kafka: the values are too long");
 }
 
 static enum mr_status fill_properties(struct mr_config *config, struct mr_error *err)
 {
+    config->kafka_given = config->kafka;
     for (size_t i = 0; i < config->kafka.count; i++) {
         const char *equals = strchr(config->kafka.values[i], '=');
         if (!equals || equals == config->kafka.values[i])

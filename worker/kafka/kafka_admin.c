@@ -96,7 +96,7 @@ enum mr_status mr_kafka_admin_open(struct mr_kafka_admin **out,
 void mr_kafka_admin_close(struct mr_kafka_admin *admin)
 {
     if (!admin) return;
-    rd_kafka_destroy(admin->rk);
+    mr_kafka_conf_close(admin->rk, false);
     free(admin);
 }
 

@@ -366,6 +366,8 @@ enum mr_status mr_kafka_conf_create(struct rd_kafka_conf_s **out, enum mr_kafka_
     if (status == MR_OK) status = set_all(conf, common, COUNT(common), err);
     if (status == MR_OK) status = set_role(conf, role, options, err);
     if (status == MR_OK) status = apply_properties(conf, role, options->properties, err);
+    if (status == MR_OK)
+        status = mr_kafka_login_apply(options->login, conf, is_producer(role), err);
     if (status != MR_OK) goto fail;
     rd_kafka_conf_set_opaque(conf, opaque);
     rd_kafka_conf_set_log_cb(conf, on_log);
@@ -383,7 +385,18 @@ enum mr_status mr_kafka_conf_open(struct rd_kafka_s **out, struct rd_kafka_conf_
     char reason[256];
     rd_kafka_type_t type = is_producer(role) ? RD_KAFKA_PRODUCER : RD_KAFKA_CONSUMER;
     *out = rd_kafka_new(type, conf, reason, sizeof reason);
-    if (*out) return MR_OK;
-    rd_kafka_conf_destroy(conf);
-    return mr_fail(err, MR_BAD_CONFIG, "Kafka client: %s", reason);
+    if (!*out) {
+        rd_kafka_conf_destroy(conf);
+        return mr_fail(err, MR_BAD_CONFIG, "Kafka client: %s", reason);
+    }
+    const struct mr_kafka_options *options = options_of(*out);
+    if (options) mr_kafka_login_add(options->login, *out, is_producer(role));
+    return MR_OK;
+}
+
+void mr_kafka_conf_close(struct rd_kafka_s *rk, bool leave_group)
+{
+    const struct mr_kafka_options *options = options_of(rk);
+    if (options) mr_kafka_login_remove(options->login, rk);
+    rd_kafka_destroy_flags(rk, leave_group ? 0 : RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
 }

@@ -14,6 +14,7 @@
 #include "codec/status.h"
 #include "worker/base/heartbeat.h"
 #include "worker/config/config.h"
+#include "worker/kafka/login/kafka_login.h"
 #include "worker/kafka/stats/kafka_stats.h"
 
 #include <stdatomic.h>
@@ -48,6 +49,7 @@ struct mr_kafka_options {
      * not */
     const atomic_bool *ending;
     struct mr_heartbeats *heartbeats; /* watches the threads that use the clients; NULL: none */
+    struct mr_kafka_login *login;     /* changes the password of the clients; NULL: it stays */
     struct mr_kafka_stats *stats; /* gets the statistics of consumer and producers; NULL: none */
 };
 
@@ -88,5 +90,8 @@ enum mr_status mr_kafka_conf_create(struct rd_kafka_conf_s **out, enum mr_kafka_
 /* Creates a librdkafka client. Takes ownership of conf, also when the creation fails. */
 enum mr_status mr_kafka_conf_open(struct rd_kafka_s **out, struct rd_kafka_conf_s *conf,
                                   enum mr_kafka_role role, struct mr_error *err);
+/* Destroys a client that _open has created. leave_group: a consumer that is still in its group
+ * leaves the group first, which can take long; false for the others. */
+void mr_kafka_conf_close(struct rd_kafka_s *rk, bool leave_group);
 
 #endif

@@ -83,7 +83,7 @@ static uint32_t count_partitions(struct mr_kafka_in *in)
     if (mr_kafka_conf_create(&conf, MR_KAFKA_READER, in->kafka, in, NULL) == MR_OK &&
         mr_kafka_conf_open(&rk, conf, MR_KAFKA_READER, NULL) == MR_OK) {
         mr_kafka_client_topics(rk, METADATA_TIMEOUT_MS, list_topic, &listing, NULL);
-        rd_kafka_destroy_flags(rk, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
+        mr_kafka_conf_close(rk, false);
     }
     uint32_t count = (uint32_t)listing.list->cnt;
     rd_kafka_topic_partition_list_destroy(listing.list);
@@ -202,7 +202,7 @@ bool mr_kafka_in_close(struct mr_kafka_in *in, uint32_t timeout_ms)
         abandon(in);
         return false;
     }
-    rd_kafka_destroy_flags(in->rk, refused ? RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE : 0);
+    mr_kafka_conf_close(in->rk, !refused);
     free_in(in);
     return true;
 }

@@ -138,7 +138,7 @@ void mr_kafka_lookup_destroy(struct mr_kafka_lookup *lookup)
 {
     if (!lookup) return;
     mr_thread_stop(lookup->thread);
-    if (lookup->rk) rd_kafka_destroy_flags(lookup->rk, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
+    if (lookup->rk) mr_kafka_conf_close(lookup->rk, false);
     mr_wake_close(&lookup->wake);
     pthread_mutex_destroy(&lookup->mutex);
     free(lookup);

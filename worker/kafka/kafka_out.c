@@ -82,7 +82,7 @@ enum mr_status mr_kafka_out_create(struct mr_kafka_out **out,
     *out = made;
     return MR_OK;
 fail_handle:
-    rd_kafka_destroy(made->rk);
+    mr_kafka_conf_close(made->rk, false);
 fail:
     free(made);
     return status;
@@ -98,7 +98,7 @@ void mr_kafka_out_destroy(struct mr_kafka_out *out)
     /* runs the callbacks for the delivery reports of the dropped records */
     rd_kafka_flush(out->rk, 1000);
     rd_kafka_queue_destroy(out->reports);
-    rd_kafka_destroy(out->rk);
+    mr_kafka_conf_close(out->rk, false);
     free(out);
 }
 

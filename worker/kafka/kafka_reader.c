@@ -206,7 +206,7 @@ void mr_kafka_reader_destroy(struct mr_kafka_reader *reader)
     rd_kafka_queue_io_event_enable(reader->queue, -1, NULL, 0);
     rd_kafka_queue_destroy(reader->queue);
     rd_kafka_consumer_close(reader->rk);
-    rd_kafka_destroy(reader->rk);
+    mr_kafka_conf_close(reader->rk, true);
     if (reader->unread) rd_kafka_topic_partition_list_destroy(reader->unread);
     free(reader);
 }

@@ -35,6 +35,11 @@ static size_t client_sockets(const void *context, struct pollfd *fds, size_t max
     return mr_redis_client_pollfds(context, fds, max);
 }
 
+static void client_set_password(void *context, const char *password)
+{
+    mr_redis_client_set_password(context, password);
+}
+
 static struct mr_redis_client_stats client_stats(const void *context)
 {
     return mr_redis_client_stats(context);
@@ -62,6 +67,7 @@ static const struct mr_redis_port client_port = {.step = client_step,
                                                  .take = client_take,
                                                  .deadline_ns = client_deadline_ns,
                                                  .sockets = client_sockets,
+                                                 .set_password = client_set_password,
                                                  .stats = client_stats,
                                                  .reason = client_reason,
                                                  .close = client_close,

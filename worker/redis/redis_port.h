@@ -29,6 +29,8 @@ struct mr_redis_port {
     uint64_t (*deadline_ns)(const void *context);
     /* Writes the sockets to wait for to fds, at most max; returns how many. */
     size_t (*sockets)(const void *context, struct pollfd *fds, size_t max);
+    /* As mr_redis_client_set_password. */
+    void (*set_password)(void *context, const char *password);
     struct mr_redis_client_stats (*stats)(const void *context);
     /* Why a connection was closed most recently; "" when none was closed. */
     const char *(*reason)(const void *context);

@@ -364,6 +364,18 @@ enum mr_status mr_tier_redis_create(struct mr_tier_redis **out,
     return MR_OK;
 }
 
+enum mr_status mr_tier_redis_reread(struct mr_tier_redis *tier, const char *password_file,
+                                    struct mr_error *err)
+{
+    struct mr_redis_url url = {.password = ""};
+    enum mr_status status = read_password(password_file, &url, err);
+    for (uint32_t i = 0; status == MR_OK && i < tier->thread_count; i++)
+        mr_tier_thread_set_password(tier->threads[i], url.password);
+    if (status == MR_OK && tier->calls) mr_tier_thread_set_password(tier->calls, url.password);
+    explicit_bzero(&url, sizeof url);
+    return status;
+}
+
 bool mr_tier_redis_close(struct mr_tier_redis *tier, uint32_t timeout_ms)
 {
     if (!tier || tier->closed) return true;

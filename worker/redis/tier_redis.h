@@ -52,6 +52,10 @@ enum mr_status mr_tier_redis_check(const struct mr_tier_redis_options *options,
  * not succeed within timeout_ms; else the errors of _check. Threads: any. */
 enum mr_status mr_tier_redis_probe(const struct mr_tier_redis_options *options, uint32_t timeout_ms,
                                    struct mr_error *err);
+/* Reads the password file again: every later login uses its password; connections stay. Threads:
+ * any, one at a time. MR_BAD_CONFIG: the file cannot be read, and the password stays. */
+enum mr_status mr_tier_redis_reread(struct mr_tier_redis *tier, const char *password_file,
+                                    struct mr_error *err);
 /* Ends all connection threads except the one of mr_tier_redis_call. From now on the engine is not
  * woken and its memory is not touched; requests in flight are answered as failed, later ones are
  * refused. Call it before the engine ends. tier may be NULL. False: a thread has not ended within

@@ -44,6 +44,9 @@ struct mr_tier_thread {
     struct mr_redis_client_stats stats; /* protected by the mutex */
     /* why a connection was closed most recently; protected by the mutex */
     char reason[MR_ERROR_DETAIL_BYTES];
+    /* a password that the port does not have yet; both protected by the mutex */
+    char password[MR_REDIS_SECRET_BYTES];
+    bool password_changed;
 };
 
 /* ---- the commands of parts ---- */
@@ -290,6 +293,16 @@ static void publish_stats(struct mr_tier_thread *thread, const struct mr_redis_c
     pthread_mutex_unlock(&thread->mutex);
 }
 
+static void take_password(struct mr_tier_thread *thread)
+{
+    pthread_mutex_lock(&thread->mutex);
+    if (thread->password_changed)
+        thread->port->set_password(thread->port->context, thread->password);
+    thread->password_changed = false;
+    explicit_bzero(thread->password, sizeof thread->password);
+    pthread_mutex_unlock(&thread->mutex);
+}
+
 /* Tells the queue how many bytes were received, and whether the connection became ready or was
  * lost. */
 static void observe_connection(struct mr_tier_thread *thread, uint64_t now_ns)
@@ -340,6 +353,7 @@ uint64_t mr_tier_thread_step(struct mr_tier_thread *thread, uint64_t now_ns)
     const struct mr_redis_port *port = thread->port;
     uint64_t next_ns = now_ns + IDLE_NS;
     thread->now_ns = now_ns;
+    take_password(thread);
     collect(thread, now_ns);
     observe_connection(thread, now_ns);
     mr_redis_calls_send(thread->calls, port, now_ns);
@@ -443,6 +457,17 @@ bool mr_tier_thread_call(struct mr_tier_thread *thread, const struct mr_redis_ca
                          size_t count)
 {
     return mr_redis_calls_post(thread->calls, calls, count);
+}
+
+void mr_tier_thread_set_password(struct mr_tier_thread *thread, const char *password)
+{
+    size_t length = strlen(password);
+    MR_ASSERT(length < sizeof thread->password);
+    pthread_mutex_lock(&thread->mutex);
+    memcpy(thread->password, password, length + 1);
+    thread->password_changed = true;
+    pthread_mutex_unlock(&thread->mutex);
+    mr_wake_ring(&thread->wake);
 }
 
 struct mr_redis_client_stats mr_tier_thread_stats(struct mr_tier_thread *thread, char *reason,

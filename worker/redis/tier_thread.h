@@ -59,6 +59,9 @@ uint64_t mr_tier_thread_step(struct mr_tier_thread *thread, uint64_t now_ns);
 /* Like mr_redis_calls_post, with the reply delivered on this thread. */
 bool mr_tier_thread_call(struct mr_tier_thread *thread, const struct mr_redis_call *calls,
                          size_t count);
+/* The password of every later login to Redis; shorter than MR_REDIS_SECRET_BYTES; copied. Threads:
+ * any. */
+void mr_tier_thread_set_password(struct mr_tier_thread *thread, const char *password);
 /* Copies the connection's statistics. reason: why a connection was closed most recently, at most
  * reason_bytes with the NUL. Threads: any. */
 struct mr_redis_client_stats mr_tier_thread_stats(struct mr_tier_thread *thread, char *reason,

@@ -44,6 +44,27 @@ enum mr_status mr_worker_health(struct mr_worker *worker, struct mr_error *err)
     return failure.status;
 }
 
+static void note_reread(struct mr_log *log, const char *server, enum mr_status status,
+                        const struct mr_error *err)
+{
+    if (status == MR_OK)
+        mr_log_info(log, "SIGHUP: the next login to %s uses what its password file has now",
+                    server);
+    else
+        mr_log_error(log, "SIGHUP: the password for %s stays: %s", server, err->detail);
+}
+
+void mr_worker_reread_secrets(struct mr_worker *worker)
+{
+    const char *redis_file = worker->options.config->redis_password_file;
+    struct mr_log *log = worker->options.log;
+    struct mr_error err = {0};
+    if (mr_kafka_login_has_files(worker->kafka_login))
+        note_reread(log, "Kafka", mr_kafka_login_reread(worker->kafka_login, &err), &err);
+    if (worker->tier && redis_file[0])
+        note_reread(log, "Redis", mr_tier_redis_reread(worker->tier, redis_file, &err), &err);
+}
+
 struct mr_worker_stats mr_worker_stats(struct mr_worker *worker)
 {
     struct mr_worker_stats stats = {.engine = mr_engine_thread_stats(worker->engine),
@@ -98,6 +119,7 @@ bool mr_worker_destroy(struct mr_worker *worker, uint32_t timeout_ms)
     mr_resume_destroy(worker->resume);
     mr_metrics_destroy(worker->metrics);
     mr_kafka_stats_destroy(worker->kafka_stats);
+    mr_kafka_login_destroy(worker->kafka_login);
     mr_wake_close(&worker->wake);
     pthread_mutex_destroy(&worker->mutex);
     free(worker);

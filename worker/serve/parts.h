@@ -49,6 +49,11 @@ struct mr_worker_stats {
 const struct mr_wake *mr_worker_wake(const struct mr_worker *worker);
 /* MR_OK, or the first failure of any component (also in err, which may be NULL). Threads: any. */
 enum mr_status mr_worker_health(struct mr_worker *worker, struct mr_error *err);
+/* After SIGHUP: reads the passwords that come from files (sasl.password=@FILE,
+ * --redis-password-file) again; the next login to Kafka and to Redis uses them. Logs what it did,
+ * and which file it could not read: then that password stays. Secrets of other kinds need a new
+ * start. */
+void mr_worker_reread_secrets(struct mr_worker *worker);
 struct mr_worker_stats mr_worker_stats(struct mr_worker *worker);
 const struct mr_model_info *mr_worker_model(const struct mr_worker *worker);
 

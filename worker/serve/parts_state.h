@@ -30,6 +30,7 @@ struct mr_worker {
     struct mr_tier_redis *tier; /* NULL without the option --redis */
     struct mr_resume *resume;   /* NULL without the option --redis */
     struct mr_kafka_stats *kafka_stats;
+    struct mr_kafka_login *kafka_login;
     struct mr_tracer *tracer; /* NULL without the option --trace-endpoint */
     struct mr_heartbeats heartbeats;
     uint64_t started_ns;

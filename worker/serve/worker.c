@@ -76,6 +76,7 @@ static void set_kafka_options(struct mr_worker *worker)
         .log_context = worker,
         .ending = &worker->ending,
         .heartbeats = &worker->heartbeats,
+        .login = worker->kafka_login,
         .stats = worker->kafka_stats};
 }
 
@@ -415,6 +416,7 @@ enum mr_status mr_worker_create(struct mr_worker **out, const struct mr_worker_o
     pthread_mutex_init(&worker->mutex, NULL);
     enum mr_status status = mr_wake_open(&worker->wake, err);
     if (status == MR_OK) status = mr_kafka_stats_create(&worker->kafka_stats, err);
+    if (status == MR_OK) status = mr_kafka_login_create(&worker->kafka_login, options->config, err);
     set_kafka_options(worker);
     mr_slice_short();
     if (status == MR_OK) status = build(worker, exit_code, err);

@@ -215,6 +215,18 @@ static void reconnects_when_the_server_is_back(void **state)
     rig_close(&rig);
 }
 
+/* Also by connections to nodes that the client hears of later. */
+static void a_changed_password_is_used_for_every_node(void **state)
+{
+    struct rig rig = rig_ready();
+    (void)state;
+    mr_redis_client_set_password(rig.client, "newer");
+    ask(&rig, 100 * MS);
+    send_on(&rig, "MOVED", rig.servers[1].port);
+    assert_true(server_heard(&rig.servers[1], "AUTH\r\n$5\r\nnewer"));
+    rig_close(&rig);
+}
+
 static void moved_updates_the_slot_and_requests_the_map(void **state)
 {
     struct rig rig = rig_ready();
@@ -310,6 +322,7 @@ int main(void)
         cmocka_unit_test(connects_and_answers),
         cmocka_unit_test(a_faulty_server_is_retried_less_and_less),
         cmocka_unit_test(reconnects_when_the_server_is_back),
+        cmocka_unit_test(a_changed_password_is_used_for_every_node),
         cmocka_unit_test(moved_updates_the_slot_and_requests_the_map),
         cmocka_unit_test(ask_redirects_once_after_asking),
         cmocka_unit_test(redirections_in_a_circle_end),

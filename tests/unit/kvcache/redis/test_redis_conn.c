@@ -124,6 +124,27 @@ static void the_handshake_comes_first(void **state)
     rig_close(&rig);
 }
 
+/* The present login stays: only the next one uses the changed password. */
+static void a_changed_password_is_used_by_the_next_login(void **state)
+{
+    struct mr_redis_url where = {.host = "h", .password = "old"};
+    struct rig rig = rig_open(&where);
+    int pair[2];
+    (void)state;
+    assert_string_equal(receive(&rig), "*2\r\n$4\r\nAUTH\r\n$3\r\nold\r\n*1\r\n$4\r\nPING\r\n");
+    send_reply(&rig, "+OK\r\n+PONG\r\n");
+    mr_redis_conn_set_password(rig.conn, "newer");
+    assert_string_equal(receive(&rig), "");
+    assert_true(mr_redis_conn_is_ready(rig.conn));
+    mr_redis_conn_close(rig.conn);
+    close(rig.server);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
+    rig.server = pair[1];
+    mr_redis_conn_adopt(rig.conn, pair[0], 0);
+    assert_string_equal(receive(&rig), "*2\r\n$4\r\nAUTH\r\n$5\r\nnewer\r\n*1\r\n$4\r\nPING\r\n");
+    rig_close(&rig);
+}
+
 static void a_refused_handshake_closes_with_the_reason(void **state)
 {
     static const char *const replies[] = {
@@ -492,6 +513,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_handshake_comes_first),
+        cmocka_unit_test(a_changed_password_is_used_by_the_next_login),
         cmocka_unit_test(a_refused_handshake_closes_with_the_reason),
         cmocka_unit_test(a_handshake_must_be_answered_in_time),
         cmocka_unit_test(replies_may_be_cut_anywhere),
