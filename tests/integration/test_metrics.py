@@ -9,8 +9,6 @@ Needs what docker/deps.sh test installs (confluent_kafka in .deps/python)."""
 
 import contextlib
 import json
-import os
-import pathlib
 import re
 import socket
 import subprocess
@@ -20,14 +18,8 @@ import time
 import urllib.error
 import urllib.request
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-DEPS = pathlib.Path(os.environ.get("MILLRACE_DEPS", ROOT / ".deps"))
-BIN = pathlib.Path(os.environ.get("MILLRACE_BIN", ROOT / "build/millrace")).resolve()
-sys.path.insert(0, str(DEPS / "python"))
+from embedded_rig import BINARY, MODEL, ROOT, confluent_kafka
 
-import confluent_kafka  # noqa: E402
-
-MODEL = next((DEPS / "model").glob("*.gguf"))
 FINISHED = "millrace_requests_finished_total"
 SECONDS_MAX = 120
 PAGE_BYTES_MAX = 1_000_000  # with 20 tenants
@@ -87,7 +79,7 @@ def wait_until(what, look, seconds=SECONDS_MAX):
 
 class Broker:
     def __init__(self, stack):
-        self.process = subprocess.Popen([BIN, "broker"], stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen([BINARY, "broker"], stdout=subprocess.PIPE, text=True)
         stack.callback(self.process.wait)
         stack.callback(self.process.terminate)
         self.address = self.process.stdout.readline().split()[1]
@@ -103,7 +95,7 @@ class Worker:
         self.http = f"127.0.0.1:{free_port()}"
         self.log = tempfile.TemporaryFile()
         self.process = subprocess.Popen(
-            [BIN, "serve", "--model", MODEL, "--brokers", broker.address, "--http", self.http, "--kv-memory", "64MiB",
+            [BINARY, "serve", "--model", MODEL, "--brokers", broker.address, "--http", self.http, "--kv-memory", "64MiB",
              "--session-timeout", "6s", "--group-instance", "one", "--worker-id", "one", *options],
             stderr=self.log)
         stack.callback(self.end)

@@ -224,7 +224,7 @@ static void write_text(struct mr_log *log, const struct line *line)
 void mr_log_write(struct mr_log *log, enum mr_log_level level, const struct mr_log_place *place,
                   const char *fmt, ...)
 {
-    if (level > log->level) return;
+    if (!log || level > log->level) return;
     char message[MR_LOG_LINE_BYTES];
     va_list arguments;
     va_start(arguments, fmt);

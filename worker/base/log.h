@@ -50,8 +50,9 @@ void mr_log_destroy(struct mr_log *log);
 
 /* Whether lines are written as JSON. log may be NULL: false. */
 bool mr_log_is_json(const struct mr_log *log);
-/* Writes one line. place may be NULL. fmt must be a string literal, because its address identifies
- * the message when repeated lines are suppressed (MR_LOG_BURST). */
+/* Writes one line. log may be NULL: nothing is written. place may be NULL. fmt must be a string
+ * literal, because its address identifies the message when repeated lines are suppressed
+ * (MR_LOG_BURST). */
 void mr_log_write(struct mr_log *log, enum mr_log_level level, const struct mr_log_place *place,
                   const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 

@@ -159,6 +159,15 @@ static void a_long_message_is_cut(void **state)
     }
 }
 
+static void no_log_takes_every_line(void **state)
+{
+    (void)state;
+    mr_log_error(NULL, "%d", 1);
+    mr_log_debug(NULL, "nothing");
+    assert_false(mr_log_is_json(NULL));
+    mr_log_destroy(NULL);
+}
+
 static void *shout(void *log)
 {
     for (int i = 0; i < 200; i++)
@@ -191,6 +200,7 @@ int main(void)
         cmocka_unit_test(levels_below_the_chosen_one_are_not_written),
         cmocka_unit_test(repeats_of_one_message_are_left_out_and_counted),
         cmocka_unit_test(a_long_message_is_cut),
+        cmocka_unit_test(no_log_takes_every_line),
         cmocka_unit_test(lines_of_several_threads_do_not_mix),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
