@@ -86,10 +86,16 @@ static bool fill(struct mr_token_mask *masks, const struct mr_matcher *matcher,
                  const struct mr_guidance_answer *answer, uint64_t *bits)
 {
     const uint32_t words = mr_token_mask_words(masks);
-    if (matcher == NULL)
+    uint32_t forced, sure = 0;
+    if (matcher != NULL) mr_token_mask_forced(masks, matcher, &forced, 1, &sure);
+    if (matcher == NULL || sure > 0)
         memset(bits, 0, words * sizeof *bits);
     else
         mr_token_mask_fill(masks, matcher, bits);
+    if (sure > 0) {
+        bits[forced / 64] |= 1ull << (forced % 64);
+        return false;
+    }
     bool over = is_empty(bits, words);
     if (over || matcher->can_end)
         for (uint32_t i = 0; i < answer->eos_count; i++)
@@ -116,10 +122,12 @@ bool mr_guidance_fill(struct mr_guidance *guidance, struct mr_token_mask *masks,
 }
 
 uint32_t mr_guidance_forced(struct mr_guidance *guidance, struct mr_token_mask *masks,
-                            const struct mr_guidance_answer *answer, uint32_t *ids, uint32_t max)
+                            const struct mr_guidance_answer *answer, uint32_t *ids, uint32_t max,
+                            uint32_t *sure)
 {
     const struct mr_matcher *matcher = matcher_of(guidance, masks, answer);
-    return matcher == NULL ? 0 : mr_token_mask_forced(masks, matcher, ids, max);
+    *sure = 0;
+    return matcher == NULL ? 0 : mr_token_mask_forced(masks, matcher, ids, max, sure);
 }
 
 uint32_t mr_guidance_count_drafts(struct mr_guidance *guidance, struct mr_token_mask *masks,

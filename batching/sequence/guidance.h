@@ -4,9 +4,12 @@
  * A choice is advanced by the tokens it has generated when its next mask is wanted, so preemption,
  * cached prompts and resumed answers need nothing of their own.
  *
- * Drafts (batching/scheduler/speculate.h): where the grammar forces the next bytes, the tokens that
- * spell them are guessed, so long names of an object take few steps. The row behind a draft has the
- * mask of the answer with the draft.
+ * Forced tokens: where the grammar forces the next bytes, such as the rest of a property's name,
+ * only the longest token that spells them is allowed, unless a token that goes on behind them might
+ * be. So the ids are nearly those that the tokenizer would make of the text, and they are known
+ * before the model has run: they are drafts that are always right (batching/scheduler/speculate.h),
+ * with which long names take few steps. The row behind a draft has the mask of the answer with the
+ * draft.
  *
  * Owner:  the job: made by the submitting thread, used by the engine thread. Memory: about 16 KiB
  *         for each choice and one more, in _create. It borrows grammar and masks.
@@ -46,9 +49,11 @@ struct mr_guidance_answer {
  * the answer may end. True when only an end token may follow. */
 bool mr_guidance_fill(struct mr_guidance *guidance, struct mr_token_mask *masks,
                       const struct mr_guidance_answer *answer, uint64_t *bits);
-/* Writes at most `max` tokens that the grammar forces next; returns their number. */
+/* Writes at most `max` tokens that the grammar forces next, and returns their number. The first
+ * *sure of them are the only ones that are allowed, the others are likely. */
 uint32_t mr_guidance_forced(struct mr_guidance *guidance, struct mr_token_mask *masks,
-                            const struct mr_guidance_answer *answer, uint32_t *ids, uint32_t max);
+                            const struct mr_guidance_answer *answer, uint32_t *ids, uint32_t max,
+                            uint32_t *sure);
 /* How many of the first drafts the grammar allows behind the answer. */
 uint32_t mr_guidance_count_drafts(struct mr_guidance *guidance, struct mr_token_mask *masks,
                                   const struct mr_guidance_answer *answer, const uint32_t *drafts,

@@ -469,6 +469,10 @@ bool mr_job_samples_ahead(const struct mr_job *job, const struct mr_sequence *se
     return !penalties && job->guidance == NULL && job->bad_word_count == 0 && suppressed == 0;
 }
 
+/* The chance that a token which spells forced bytes is drawn where a longer token, or another
+ * spelling, is allowed as well: the part that was right in tests/bench/bench_constrained.c. */
+#define LIKELY 0.7f
+
 /* The guesses that a constrained answer allows: of its forced tokens, if there are any. */
 static uint32_t guess_constrained(struct mr_job *job, const struct mr_sequence *sequence,
                                   struct mr_guess *guesses, uint32_t count, uint32_t max)
@@ -477,14 +481,12 @@ static uint32_t guess_constrained(struct mr_job *job, const struct mr_sequence *
     const struct mr_guidance_answer answer = {.choice = sequence->choice,
                                               .tokens = sequence->tokens + sequence->prompt_tokens,
                                               .token_count = mr_sequence_generated(sequence)};
-    uint32_t forced = mr_guidance_forced(job->guidance, job->masks, &answer, ids, max);
+    uint32_t sure, forced = mr_guidance_forced(job->guidance, job->masks, &answer, ids, max, &sure);
     for (uint32_t i = 0; i < count && forced == 0; i++)
         ids[i] = guesses[i].token_id;
     if (forced > 0) count = forced;
-    /* The model may spell the forced bytes in another way, or go on past them in the last token. */
-    float chance = (float)(job->accepted_draft_tokens + 4) / (float)(job->draft_tokens + 5);
     for (uint32_t i = 0; i < forced; i++)
-        guesses[i] = (struct mr_guess){.token_id = ids[i], .chance = chance};
+        guesses[i] = (struct mr_guess){.token_id = ids[i], .chance = i < sure ? 1.0f : LIKELY};
     return mr_guidance_count_drafts(job->guidance, job->masks, &answer, ids, count);
 }
 

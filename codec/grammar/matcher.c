@@ -3,6 +3,8 @@
 #include <string.h>
 
 #define PART_BYTES 24u /* bytes matched before unused nodes are dropped */
+/* An answer that is at more places of its grammar than this is not looked at for forced bytes. */
+#define FORCED_HEADS_MAX 16u
 
 void mr_matcher_load(const struct mr_matcher *matcher, struct mr_parse *parse)
 {
@@ -140,6 +142,7 @@ size_t mr_matcher_forced(const struct mr_matcher *matcher, struct mr_parse *pars
     mr_matcher_load(matcher, parse);
     while (length < max && !parse->can_end) {
         uint32_t end = parse->head_count;
+        if (end - begin > FORCED_HEADS_MAX) break;
         int byte = only_byte(parse, begin, end);
         if (byte < 0 || MR_PARSE_HEADS - end < MR_PARSE_HEADS_MAX) break;
         mr_parse_step(parse, begin, end, (unsigned char)byte);

@@ -32,8 +32,8 @@ void mr_matcher_copy(struct mr_matcher *to, const struct mr_matcher *from);
 bool mr_matcher_accept(struct mr_matcher *matcher, struct mr_parse *parse, struct mr_text bytes);
 /* True when the answer is complete and nothing may follow. */
 bool mr_matcher_is_over(const struct mr_matcher *matcher);
-/* Appends to out, which has room for max bytes, the bytes that every continuation begins with, and
- * returns their number. 0 as well when the answer may end here. */
+/* Appends to out, which has room for max bytes, the bytes that every continuation begins with, as
+ * far as the matcher looks, and returns their number. 0 as well when the answer may end here. */
 size_t mr_matcher_forced(const struct mr_matcher *matcher, struct mr_parse *parse, char *out,
                          size_t max);
 /* Copies the matcher's heads and nodes into a parse: the heads become [0, head_count). */

@@ -400,17 +400,22 @@ bool mr_token_mask_accept(struct mr_token_mask *mask, struct mr_matcher *matcher
 }
 
 uint32_t mr_token_mask_forced(struct mr_token_mask *mask, const struct mr_matcher *matcher,
-                              uint32_t *ids, uint32_t max)
+                              uint32_t *ids, uint32_t max, uint32_t *sure)
 {
     char forced[FORCED_BYTES_MAX];
     uint32_t count = 0;
+    /* Decoding may remove a space of the first token. */
+    bool is_sure = !matcher->at_start || mask->first_space == MR_FIRST_SPACE_KEPT;
     size_t at = 0, length = mr_matcher_forced(matcher, mask->parse, forced, sizeof forced);
+    *sure = 0;
     while (count < max && at < length) {
-        const struct mr_text rest = {forced + at, length - at};
-        size_t next = mr_token_trie_longest(mask->trie, rest, &ids[count]);
-        if (next == 0) break;
-        at += next;
-        count++;
+        const struct mr_trie_match next =
+            mr_token_trie_longest(mask->trie, (struct mr_text){forced + at, length - at});
+        if (next.length == 0) break;
+        is_sure = is_sure && !next.shared && !next.goes_on;
+        *sure += is_sure;
+        ids[count++] = next.id;
+        at += next.length;
     }
     return count;
 }

@@ -50,10 +50,11 @@ void mr_token_mask_fill(struct mr_token_mask *mask, const struct mr_matcher *mat
 /* Moves the matcher past a token; false, and unchanged, when the token may not come next. */
 bool mr_token_mask_accept(struct mr_token_mask *mask, struct mr_matcher *matcher, uint32_t id);
 /* Writes at most `max` tokens that spell the bytes which every continuation begins with
- * (mr_matcher_forced), the longest token at each place, and returns their number. Another spelling
- * of these bytes may be allowed too. */
+ * (mr_matcher_forced), the longest token at each place, and returns their number. *sure: for so
+ * many of the first ones the only other choice is to spell the same bytes in shorter tokens; behind
+ * them a longer token may be allowed too. */
 uint32_t mr_token_mask_forced(struct mr_token_mask *mask, const struct mr_matcher *matcher,
-                              uint32_t *ids, uint32_t max);
+                              uint32_t *ids, uint32_t max, uint32_t *sure);
 struct mr_token_mask_stats mr_token_mask_stats(const struct mr_token_mask *mask);
 
 #endif

@@ -149,30 +149,35 @@ size_t mr_token_trie_bytes(const struct mr_token_trie *trie)
            (size_t)(MR_TRIE_PLAIN_CHARS_MAX + 1) * trie->word_count * sizeof(uint64_t);
 }
 
-/* As mr_token_trie_longest, of the tokens of one tree that are longer than `best`. */
-static size_t longest_of(const struct mr_trie *trie, struct mr_text bytes, size_t best,
-                         uint32_t *id)
+/* Replaces *best by a longer match among the tokens of one tree, if there is one. */
+static void find_longest(const struct mr_trie *trie, struct mr_text bytes,
+                         struct mr_trie_match *best)
 {
     uint32_t end = trie->node_count;
     for (uint32_t i = 0; i < end;) {
         const struct mr_trie_node *node = &trie->nodes[i];
-        if (node->depth > bytes.length) break;
+        if (node->depth > bytes.length) { /* below the node of all bytes */
+            best->goes_on = true;
+            return;
+        }
         if (node->byte != (unsigned char)bytes.bytes[node->depth - 1]) {
             i = node->skip;
             continue;
         }
-        if (node->token_count > 0 && node->depth > best) {
-            best = node->depth;
-            *id = trie->ids[node->first_token];
+        if (node->token_count > 0 && node->depth > best->length) {
+            best->length = node->depth;
+            best->id = trie->ids[node->first_token];
+            best->shared = node->token_count > 1;
         }
         end = node->skip;
         i++;
     }
-    return best;
 }
 
-size_t mr_token_trie_longest(const struct mr_token_trie *trie, struct mr_text bytes, uint32_t *id)
+struct mr_trie_match mr_token_trie_longest(const struct mr_token_trie *trie, struct mr_text bytes)
 {
-    size_t best = longest_of(&trie->plain, bytes, 0, id);
-    return longest_of(&trie->other, bytes, best, id);
+    struct mr_trie_match best = {.length = 0};
+    find_longest(&trie->plain, bytes, &best);
+    find_longest(&trie->other, bytes, &best);
+    return best;
 }

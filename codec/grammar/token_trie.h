@@ -53,9 +53,16 @@ struct mr_token_trie {
 enum mr_status mr_token_trie_create(struct mr_token_trie **out, const struct mr_text *tokens,
                                     uint32_t vocab_size, struct mr_error *err);
 void mr_token_trie_destroy(struct mr_token_trie *trie);
-/* Sets *id to the token with the most bytes that `bytes` begin with, the lowest id among equals,
- * and returns its length; 0: there is none. */
-size_t mr_token_trie_longest(const struct mr_token_trie *trie, struct mr_text bytes, uint32_t *id);
+/* A token that some bytes begin with. */
+struct mr_trie_match {
+    uint32_t id;
+    size_t length; /* of the token; 0: there is none */
+    bool shared;   /* other tokens have the same bytes */
+    bool goes_on;  /* a token begins with all of the bytes that were looked for, and is longer */
+};
+
+/* The token with the most bytes that `bytes` begin with, the lowest id among equals. */
+struct mr_trie_match mr_token_trie_longest(const struct mr_token_trie *trie, struct mr_text bytes);
 /* Bytes of memory. */
 size_t mr_token_trie_bytes(const struct mr_token_trie *trie);
 

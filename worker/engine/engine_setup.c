@@ -11,7 +11,7 @@
 
 #define PREFILL_BATCH_MAX 8u
 #define PREFILL_BYTES_MAX ((uint64_t)4 << 30)
-#define DRAFT_ROWS_MAX    32u
+#define DRAFT_ROWS_MAX    64u
 /* 64 rows of logits take 39 MB with a vocabulary of 152,000 tokens; they use most of the speed of
  * longer chunks */
 #define SCORE_ROWS_MAX 64u

@@ -77,20 +77,60 @@ static void forced_bytes_and_rows_behind_drafts(void **state)
     (void)state;
     const uint32_t answer_ids[] = {ID('a'), ID('c')}, drafts[] = {ID('c'), ID('d'), ID('b')};
     struct mr_guidance_answer answer = {1, answer_ids, 0, end_ids, 1};
-    uint32_t ids[4];
+    uint32_t ids[4], sure;
     uint64_t bits[WORDS_MAX], want[WORDS_MAX];
-    assert_int_equal(mr_guidance_forced(guidance, masks, &answer, ids, 4), 1);
+    assert_int_equal(mr_guidance_forced(guidance, masks, &answer, ids, 4, &sure), 1);
+    assert_int_equal(sure, 1);
     assert_int_equal(ids[0], ID('a'));
     answer.token_count = 1;
-    assert_int_equal(mr_guidance_forced(guidance, masks, &answer, ids, 4), 0);
+    assert_int_equal(mr_guidance_forced(guidance, masks, &answer, ids, 4, &sure), 0);
+    assert_int_equal(sure, 0);
     assert_int_equal(mr_guidance_count_drafts(guidance, masks, &answer, drafts, 3), 2);
     assert_false(mr_guidance_fill_behind(guidance, masks, &answer, drafts, 1, bits));
     answer.token_count = 2; /* the draft has come true */
-    assert_int_equal(mr_guidance_forced(guidance, masks, &answer, ids, 4), 1);
+    assert_int_equal(mr_guidance_forced(guidance, masks, &answer, ids, 4, &sure), 1);
     assert_int_equal(ids[0], ID('d'));
     assert_false(mr_guidance_fill(guidance, masks, &answer, want));
     assert_memory_equal(bits, want, mr_token_mask_words(masks) * sizeof *bits);
     assert_true(mr_guidance_fill_behind(guidance, masks, &answer, drafts + 1, 1, bits));
+}
+
+/* name_of(a|z): tokens of the name's bytes are shorter than the longest one that spells them, so
+ * they are not allowed; in place of "o" a token may go on with what is not forced. */
+static void only_the_longest_spelling_of_forced_bytes_is_allowed(void **state)
+{
+    (void)state;
+    static const char *const words[] = {"n", "a",  "m",  "e",    "_",   "o",       "f",
+                                        "z", "na", "me", "name", "ofa", "nameless"};
+    enum { WORDS = sizeof words / sizeof words[0] };
+    const struct mr_constraint constraint = {MR_CONSTRAINT_REGEX, {"name_of(a|z)", 12}};
+    const struct mr_guidance_answer start = {0, NULL, 0, end_ids, 1};
+    const uint32_t behind[] = {10, 4, 5};
+    struct mr_text texts[WORDS];
+    struct mr_token_mask *mask;
+    struct mr_grammar *name;
+    struct mr_guidance *answer;
+    uint32_t ids[8], sure;
+    uint64_t bits[1];
+    for (size_t i = 0; i < WORDS; i++)
+        texts[i] = (struct mr_text){words[i], strlen(words[i])};
+    assert_int_equal(mr_token_mask_of_texts(&mask, texts, WORDS, NULL), MR_OK);
+    assert_int_equal(mr_constraint_compile(&name, &constraint, NULL, NULL), MR_OK);
+    assert_int_equal(mr_guidance_create(&answer, name, 1, NULL), MR_OK);
+    assert_int_equal(mr_guidance_forced(answer, mask, &start, ids, 8, &sure), 4);
+    assert_true(ids[0] == 10 && ids[1] == 4 && ids[2] == 5 && ids[3] == 6);
+    assert_int_equal(sure, 2);
+    assert_false(mr_guidance_fill(answer, mask, &start, bits));
+    assert_int_equal(bits[0], 1u << 10);
+    assert_false(mr_guidance_fill_behind(answer, mask, &start, behind, 1, bits));
+    assert_int_equal(bits[0], 1u << 4);
+    assert_false(mr_guidance_fill_behind(answer, mask, &start, behind, 2, bits));
+    assert_int_equal(bits[0], 1u << 5 | 1u << 11);
+    assert_false(mr_guidance_fill_behind(answer, mask, &start, behind, 3, bits));
+    assert_int_equal(bits[0], 1u << 6);
+    mr_guidance_destroy(answer);
+    mr_grammar_drop(name);
+    mr_token_mask_destroy(mask);
 }
 
 static void asking_twice_changes_nothing(void **state)
@@ -128,6 +168,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(each_choice_has_its_own_place, setup, teardown),
         cmocka_unit_test_setup_teardown(forced_bytes_and_rows_behind_drafts, setup, teardown),
+        cmocka_unit_test_setup_teardown(only_the_longest_spelling_of_forced_bytes_is_allowed, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(asking_twice_changes_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(a_token_that_was_not_allowed_ends_the_answer, setup,
                                         teardown),

@@ -60,11 +60,38 @@ static void plain_masks_count_characters(void **state)
     mr_token_trie_destroy(trie);
 }
 
+static void the_longest_token_of_a_text_is_found(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        uint32_t id;
+        size_t length;
+        bool shared, goes_on;
+    } cases[] = {
+        {"abx", 1, 2, true, false},                                /* two tokens are "ab" */
+        {"ab", 1, 2, true, true},                                  /* "abc" goes on behind it */
+        {"abc", 3, 3, false, false}, {"b\"b", 4, 2, false, false}, /* tokens with a quote are in the
+                                                                      other trie */
+        {"b", 5, 1, false, true},    {"\xc3", 7, 1, false, true},  {"x", 0, 0, false, false},
+    };
+    struct mr_token_trie *trie = trie_of();
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct mr_trie_match match = mr_token_trie_longest(trie, text_of(cases[i].text));
+        assert_int_equal(match.length, cases[i].length);
+        assert_int_equal(match.id, cases[i].id);
+        assert_int_equal(match.shared, cases[i].shared);
+        assert_int_equal(match.goes_on, cases[i].goes_on);
+    }
+    mr_token_trie_destroy(trie);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_token_is_in_one_of_the_tries),
         cmocka_unit_test(plain_masks_count_characters),
+        cmocka_unit_test(the_longest_token_of_a_text_is_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
