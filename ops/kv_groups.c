@@ -61,58 +61,57 @@ uint64_t mr_kv_groups_pool_bytes(uint64_t wanted, uint64_t memory_bytes, uint64_
     return memory_bytes > 0 && most < wanted ? most : wanted;
 }
 
-static struct mr_kv_spec spec_of(const struct mr_compute *compute,
-                                 const struct mr_model_config *config)
+static struct mr_kv_spec pool_of(const struct mr_compute *compute,
+                                 const struct mr_kv_groups_spec *spec)
 {
-    return (struct mr_kv_spec){.kv_head_count = config->kv_head_count,
-                               .head_dim = mr_model_config_padded_head(config),
-                               .number = compute->number};
+    return (struct mr_kv_spec){.kv_head_count = spec->config->kv_head_count,
+                               .head_dim = mr_model_config_padded_head(spec->config),
+                               .number = compute->number,
+                               .int8 = spec->int8};
 }
 
 /* As mr_kv_groups_plan; sets counts as place_layers does. */
 static void plan(struct mr_kv_groups *out, const struct mr_compute *compute,
-                 const struct mr_model_config *config, uint32_t step_tokens, uint64_t kv_bytes,
-                 uint32_t counts[2])
+                 const struct mr_kv_groups_spec *spec, uint32_t counts[2])
 {
-    *out = (struct mr_kv_groups){.backend = compute->backend};
-    bool sliding = has_sliding_group(config, step_tokens);
+    const struct mr_model_config *config = spec->config;
+    *out = (struct mr_kv_groups){.backend = compute->backend, .int8 = spec->int8};
+    bool sliding = has_sliding_group(config, spec->step_tokens);
     place_layers(out, config, sliding, counts);
-    struct mr_kv_spec spec = spec_of(compute, config);
-    spec.layer_count = counts[0];
-    size_t full_bytes = out->backend->kv_block_bytes(&spec);
-    spec.layer_count = counts[1];
-    size_t slot_bytes = out->backend->kv_block_bytes(&spec);
+    struct mr_kv_spec pool = pool_of(compute, spec);
+    pool.layer_count = counts[0];
+    size_t full_bytes = out->backend->kv_block_bytes(&pool);
+    pool.layer_count = counts[1];
+    size_t slot_bytes = out->backend->kv_block_bytes(&pool);
     out->block_bytes = full_bytes + slot_bytes;
-    uint32_t slots = sliding ? window_slots(config->window, step_tokens) : 0;
+    uint32_t slots = sliding ? window_slots(config->window, spec->step_tokens) : 0;
     double share = 2.0 * slots / context_blocks(config);
-    divide(out, (double)kv_bytes, full_bytes, slot_bytes, share < 1.0 ? share : 1.0, slots);
+    divide(out, (double)spec->kv_bytes, full_bytes, slot_bytes, share < 1.0 ? share : 1.0, slots);
     out->pool_bytes =
         (uint64_t)full_bytes * out->block_count + (uint64_t)slot_bytes * out->slot_count;
 }
 
 void mr_kv_groups_plan(struct mr_kv_groups *out, const struct mr_compute *compute,
-                       const struct mr_model_config *config, uint32_t step_tokens,
-                       uint64_t kv_bytes)
+                       const struct mr_kv_groups_spec *spec)
 {
     uint32_t counts[2];
-    plan(out, compute, config, step_tokens, kv_bytes, counts);
+    plan(out, compute, spec, counts);
 }
 
 enum mr_status mr_kv_groups_create(struct mr_kv_groups *out, struct mr_compute *compute,
-                                   const struct mr_model_config *config, uint32_t step_tokens,
-                                   uint64_t kv_bytes, struct mr_error *err)
+                                   const struct mr_kv_groups_spec *spec, struct mr_error *err)
 {
     uint32_t counts[2];
-    plan(out, compute, config, step_tokens, kv_bytes, counts);
-    struct mr_kv_spec spec = spec_of(compute, config);
+    plan(out, compute, spec, counts);
+    struct mr_kv_spec pool = pool_of(compute, spec);
     enum mr_status status = MR_OK;
-    spec.layer_count = counts[0];
-    spec.block_count = out->block_count;
-    if (counts[0] > 0) status = out->backend->kv_create(compute, &out->full, &spec, err);
-    spec.layer_count = counts[1];
-    spec.block_count = out->slot_count;
+    pool.layer_count = counts[0];
+    pool.block_count = out->block_count;
+    if (counts[0] > 0) status = out->backend->kv_create(compute, &out->full, &pool, err);
+    pool.layer_count = counts[1];
+    pool.block_count = out->slot_count;
     if (status == MR_OK && counts[1] > 0)
-        status = out->backend->kv_create(compute, &out->sliding, &spec, err);
+        status = out->backend->kv_create(compute, &out->sliding, &pool, err);
     if (status != MR_OK) mr_kv_groups_destroy(out);
     return status;
 }
@@ -142,7 +141,7 @@ void mr_kv_groups_copy(struct mr_kv_groups *groups, struct mr_kv_place from, str
 static size_t stored_bytes(const struct mr_kv_groups *groups, const struct mr_kv *kv,
                            uint32_t token_count)
 {
-    return kv ? groups->backend->kv_stored_bytes(kv, token_count, groups->int8) : 0;
+    return kv ? groups->backend->kv_stored_bytes(kv, token_count, groups->exports_int8) : 0;
 }
 
 size_t mr_kv_groups_export_bytes(const struct mr_kv_groups *groups, uint32_t token_count)
@@ -155,8 +154,8 @@ bool mr_kv_groups_export(const struct mr_kv_groups *groups, struct mr_kv_place p
                          uint32_t token_count, unsigned char *bytes)
 {
     unsigned char *rest = bytes + stored_bytes(groups, groups->full, token_count);
-    const struct mr_kv_span full = {place.block, place.first, token_count, groups->int8};
-    const struct mr_kv_span sliding = {place.slot, place.first, token_count, groups->int8};
+    const struct mr_kv_span full = {place.block, place.first, token_count, groups->exports_int8};
+    const struct mr_kv_span sliding = {place.slot, place.first, token_count, groups->exports_int8};
     return (!groups->full || groups->backend->kv_export(groups->full, &full, bytes)) &&
            (!groups->sliding || groups->backend->kv_export(groups->sliding, &sliding, rest));
 }
@@ -165,8 +164,8 @@ void mr_kv_groups_import(struct mr_kv_groups *groups, struct mr_kv_place place,
                          uint32_t token_count, const unsigned char *bytes)
 {
     const unsigned char *rest = bytes + stored_bytes(groups, groups->full, token_count);
-    const struct mr_kv_span full = {place.block, place.first, token_count, groups->int8};
-    const struct mr_kv_span sliding = {place.slot, place.first, token_count, groups->int8};
+    const struct mr_kv_span full = {place.block, place.first, token_count, groups->exports_int8};
+    const struct mr_kv_span sliding = {place.slot, place.first, token_count, groups->exports_int8};
     if (groups->full) groups->backend->kv_import(groups->full, &full, bytes);
     if (groups->sliding) groups->backend->kv_import(groups->sliding, &sliding, rest);
 }

@@ -23,6 +23,13 @@ struct mr_kv_layer {
     uint32_t index; /* index of the layer within its layer group */
 };
 
+struct mr_kv_groups_spec {
+    const struct mr_model_config *config;
+    uint32_t step_tokens; /* most tokens of one sequence in a step */
+    uint64_t kv_bytes;    /* size of the pool, rounded down to whole blocks and slots */
+    bool int8;            /* K and V are kept in int8 (struct mr_kv_spec of ops/backend/step.h) */
+};
+
 struct mr_kv_groups {
     const struct mr_backend *backend;
     struct mr_kv *full;    /* block_count blocks; NULL if no layer is in the full group */
@@ -30,7 +37,10 @@ struct mr_kv_groups {
     uint32_t block_count, slot_count;
     size_t block_bytes; /* bytes of the KV of MR_BLOCK_TOKENS tokens in all layers */
     uint64_t pool_bytes;
-    bool int8; /* blocks are exported as int8 (ops/backend/step.h); may be set after _create */
+    bool int8; /* the pool keeps int8; false: the numbers of the device */
+    /* Blocks of a pool of numbers are exported as int8 (ops/backend/step.h); may be set after
+     * _create. */
+    bool exports_int8;
     struct mr_kv_layer layers[MR_LAYERS_MAX];
 };
 
@@ -38,18 +48,14 @@ struct mr_kv_groups {
  * the memory of the process; the other half is for requests, buffers and files. memory_bytes 0:
  * `wanted`. */
 uint64_t mr_kv_groups_pool_bytes(uint64_t wanted, uint64_t memory_bytes, uint64_t weight_bytes);
-/* step_tokens: most tokens of one sequence in a step. kv_bytes: size of the pool, rounded down to
- * whole blocks and slots; the pool has at least one block, and the slots that one sequence
- * needs. */
+/* The pool has at least one block, and the slots that one sequence needs. */
 enum mr_status mr_kv_groups_create(struct mr_kv_groups *out, struct mr_compute *compute,
-                                   const struct mr_model_config *config, uint32_t step_tokens,
-                                   uint64_t kv_bytes, struct mr_error *err);
+                                   const struct mr_kv_groups_spec *spec, struct mr_error *err);
 void mr_kv_groups_destroy(struct mr_kv_groups *groups);
 /* Fills all of *out but the pools, which stay NULL: what _create would make of so many bytes.
  * compute: only its fields `backend` and `number` are read; the device need not be open. */
 void mr_kv_groups_plan(struct mr_kv_groups *out, const struct mr_compute *compute,
-                       const struct mr_model_config *config, uint32_t step_tokens,
-                       uint64_t kv_bytes);
+                       const struct mr_kv_groups_spec *spec);
 /* Makes the next 2 MiB of the pool resident in memory; false when the whole pool is resident. */
 bool mr_kv_groups_populate(struct mr_kv_groups *groups);
 

@@ -48,6 +48,11 @@ enum mr_status mr_model_compute(const struct mr_model_options *options, struct m
     if (status == MR_OK && integers && !out->backend->integer_weights)
         return mr_fail(err, MR_BAD_CONFIG, "the backend %s cannot compute in int8 or int4",
                        out->backend->name);
+    if (status == MR_OK && options->kv_int8 && !out->backend->int8_kv)
+        return mr_fail(err, MR_BAD_CONFIG,
+                       "kv-dtype int8 is for the backend cpu; the backend %s keeps KV in its own "
+                       "numbers (kv-dtype auto)",
+                       out->backend->name);
     return status;
 }
 
@@ -252,7 +257,9 @@ static void fill_kv_identity(struct mr_model *model)
     info->window_tokens = model->source.config.window;
     info->kv_dtype = mr_number_name(model->compute->number);
     static const char *const int8_of[] = {"int8 of f32", "int8 of bf16", "int8 of f16"};
-    if (model->kv.int8) info->kv_dtype = int8_of[model->compute->number];
+    static const char *const int8_for[] = {"int8 for f32", "int8 for bf16", "int8 for f16"};
+    if (model->kv.exports_int8) info->kv_dtype = int8_of[model->compute->number];
+    if (model->kv.int8) info->kv_dtype = int8_for[model->compute->number];
     const struct mr_backend *backend = model->compute->backend;
     info->kv_layout = model->kv.sliding ? backend->kv_layout_sliding : backend->kv_layout;
     snprintf(model->numerics, sizeof(model->numerics), "%s%s%s", backend->numerics(model->compute),
@@ -306,16 +313,25 @@ static uint64_t pool_bytes(const struct mr_model *model, const struct mr_model_o
                                    model->weights.packed_bytes);
 }
 
+static enum mr_status create_kv(struct mr_model *model, const struct mr_model_options *options,
+                                struct mr_error *err)
+{
+    const struct mr_kv_groups_spec spec = {.config = &model->source.config,
+                                           .step_tokens = options->rows_max,
+                                           .kv_bytes = pool_bytes(model, options),
+                                           .int8 = options->kv_int8};
+    enum mr_status status = mr_kv_groups_create(&model->kv, model->compute, &spec, err);
+    model->kv.exports_int8 = options->export_int8 && !options->kv_int8;
+    return status;
+}
+
 static enum mr_status open_parts(struct mr_model *model, const struct mr_model_options *options,
                                  struct mr_error *err)
 {
     enum mr_status status = set_up(model, options, err);
     if (status == MR_OK) status = read_files(model, options, err);
     if (status == MR_OK) status = load_weights(model, options, err);
-    if (status == MR_OK)
-        status = mr_kv_groups_create(&model->kv, model->compute, &model->source.config,
-                                     options->rows_max, pool_bytes(model, options), err);
-    model->kv.int8 = options->kv_int8;
+    if (status == MR_OK) status = create_kv(model, options, err);
     if (status == MR_OK) status = create_ropes(model, options, err);
     if (status == MR_OK) status = create_decoder(model, options, err);
     if (status == MR_OK) status = create_sampler(model, options->sequences_max, err);
@@ -423,7 +439,7 @@ size_t mr_model_kv_export_bytes(const struct mr_model *model, uint32_t token_cou
 void *mr_model_kv_bytes_of(struct mr_model *model, uint32_t block)
 {
     bool has_slots = model->kv.sliding != NULL || model->kv.full == NULL;
-    if (has_slots || model->kv.int8) return NULL;
+    if (has_slots || model->kv.exports_int8) return NULL;
     return model->compute->backend->kv_bytes_of(model->kv.full, block);
 }
 

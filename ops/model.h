@@ -57,7 +57,8 @@ struct mr_model_options {
      * (ops/files/digest_cache.h); 0: never. */
     uint64_t digest_cache_bytes;
     const char *cache_folder; /* the user's cache folder; NULL: none */
-    bool kv_int8; /* export KV blocks as int8: half the bytes of bf16, with rounding errors */
+    bool kv_int8;     /* keep K and V in int8 (struct mr_kv_spec): a backend with int8_kv only */
+    bool export_int8; /* export KV blocks as int8; with kv_int8 they are that anyway */
     /* Called after each loaded tensor, with the bytes loaded so far and in total. May be NULL. */
     void (*progress)(void *context, uint64_t done_bytes, uint64_t total_bytes);
     void *progress_context;
@@ -82,7 +83,7 @@ struct mr_model_info {
     char rope[672];                   /* kinds, bases and scalings of position embeddings */
     /* Two models can exchange exported blocks only if, besides weights and rope, kv_dtype,
      * kv_layout and numerics are equal. */
-    const char *kv_dtype;  /* such as "bf16" or "int8 of bf16" */
+    const char *kv_dtype;  /* "bf16"; with kv_int8 "int8 for bf16"; or "int8 of bf16" */
     const char *kv_layout; /* names the order of layers, heads and panels */
     const char *numerics;  /* names the kernels; kernels that round differently differ in name */
     uint32_t eos_ids[MR_EOS_IDS_MAX], eos_count;
@@ -135,8 +136,7 @@ void mr_model_kv_copy(struct mr_model *model, struct mr_kv_place from, struct mr
  * equal size, one for each layer, sliding-window layers last. */
 size_t mr_model_kv_export_bytes(const struct mr_model *model, uint32_t token_count);
 /* Returns the memory of a full block if the exported form is the same bytes: any thread may read or
- * fill the memory while no step writes the block. NULL when blocks are exported in int8, or when
- * sliding-window layers have slots. */
+ * fill it while no step writes the block. NULL: blocks are converted to int8, or have slots. */
 void *mr_model_kv_bytes_of(struct mr_model *model, uint32_t block);
 /* MR_MALFORMED when `size` is not the bytes of token_count exported tokens; _export also when a
  * number cannot be stored in int8 (infinite, NaN, or 2^127 or more). */

@@ -68,10 +68,14 @@ enum mr_status mr_model_plan_make(struct mr_model_plan *out, const struct mr_mod
     for (uint32_t i = 0; i < source->tensors->count; i++)
         plan.stored_bytes += source->tensors->entries[i].size_bytes;
     plan_weights(&plan, source, options->dtype, compute.backend);
-    mr_kv_groups_plan(
-        &groups, &compute, config, options->rows_max,
-        mr_kv_groups_pool_bytes(options->kv_bytes, options->memory_bytes, plan.weight_bytes));
-    plan.kv_dtype = mr_number_name(compute.number);
+    const struct mr_kv_groups_spec kv = {
+        .config = config,
+        .step_tokens = options->rows_max,
+        .kv_bytes =
+            mr_kv_groups_pool_bytes(options->kv_bytes, options->memory_bytes, plan.weight_bytes),
+        .int8 = options->kv_int8};
+    mr_kv_groups_plan(&groups, &compute, &kv);
+    plan.kv_dtype = options->kv_int8 ? "int8" : mr_number_name(compute.number);
     plan.kv_bytes_per_token = groups.block_bytes / MR_BLOCK_TOKENS;
     plan.kv_pool_bytes = groups.pool_bytes;
     plan.pool_tokens = (uint64_t)groups.block_count * MR_BLOCK_TOKENS;

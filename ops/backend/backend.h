@@ -28,6 +28,7 @@ struct mr_backend {
     const char *name;
     bool numbers[3];      /* by enum mr_number: the formats that the backend computes in */
     bool integer_weights; /* linear_create takes bands */
+    bool int8_kv;         /* kv_create takes specs with int8 */
     /* Layouts of exported blocks of models without and with sliding-window slots. Backends with the
      * same layout and `numerics` may exchange blocks. */
     const char *kv_layout, *kv_layout_sliding;

@@ -50,11 +50,15 @@ struct mr_rope_spec {
 
 struct mr_kv_spec {
     uint32_t layer_count, kv_head_count, head_dim, block_count;
-    enum mr_number number;
+    enum mr_number number; /* that attention computes with */
+    /* For backends with int8_kv: K and V are kept as 8-bit integers with a scale for each token,
+     * head and K or V, not as numbers. */
+    bool int8;
 };
 
 /* Tokens [first, first + token_count) of a block, first a multiple of 16, in a stored form: the
- * numbers of the pool, or int8 with a scale for each token, head and K or V. */
+ * pool's own, or (`int8`, of a pool of numbers) int8 with a scale for each token, head and K or
+ * V. */
 struct mr_kv_span {
     uint32_t block, first, token_count;
     bool int8;

@@ -347,11 +347,11 @@ static uint32_t attend_chunk(const struct mr_cpu_attend *attend, uint32_t first,
     return attend_invalid(&chunk, sum, attend->begin + first);
 }
 
-/* The attention function of AMX. attend_panels replaces it for fp32, for soft caps, for head sizes
- * not divisible by 32, and for blocks smaller than a step. */
+/* The attention function of AMX. attend_panels replaces it for fp32, for K and V in int8, for soft
+ * caps, for head sizes not divisible by 32, and for blocks smaller than a step. */
 static void attend_tiles(const struct mr_cpu_attend *attend)
 {
-    if (!attend->bf16 || attend->dim % 32 != 0 || attend->softcap > 0.0f ||
+    if (!attend->bf16 || attend->key_scales || attend->dim % 32 != 0 || attend->softcap > 0.0f ||
         MR_BLOCK_TOKENS < ATTEND_STEP) {
         attend_panels(attend);
         return;

@@ -9,6 +9,79 @@
 #include "ops/cpu/rows_body.h"
 #include "ops/cpu/tile_body.h"
 
+#include <string.h>
+
+/* ---- products with K and V in int8 (kv_pool.h) ----
+ * A few panels at a time are expanded to bf16 or f32 in the L1 cache and multiplied there, so
+ * memory is read at half the bytes of bf16. The integers are expanded without their scales, which
+ * is exact: a bf16 number holds any integer up to 256. The scale of a key is multiplied to its
+ * scores, the scale of a value to its weights. */
+
+/* The expanded panels: at least two of the longest, 256 words. */
+#define ATTEND_INT8_BYTES 16384u
+#define ATTEND_INT8_AHEAD                                                                          \
+    1024u /* bytes by which the integers are prefetched ahead of their use                         \
+           */
+
+/* Expands one panel. A bf16 word takes the integers at one column of two neighbouring rows. */
+TILE_INLINE void attend_int8_expand(const unsigned char *in, uint32_t word_count, const bool bf16,
+                                    unsigned char *out)
+{
+    for (uint32_t i = 0; i < word_count; i++, out += MR_PANEL_BYTES) {
+        lanes_prefetch(in + ATTEND_INT8_AHEAD);
+        const lanes first = lanes_from_bytes(in);
+        in += 16;
+        if (!bf16) {
+            lanes_raw_store(out, lanes_bits(first));
+            continue;
+        }
+        lanes_raw_store(out, lanes_pairs(first, lanes_from_bytes(in)));
+        in += 16;
+    }
+}
+
+/* Computes the product of level.h, b being panels of integers: rows of 16 bytes, two for a word of
+ * bf16. Splitting the panels changes no sum. */
+static void attend_int8_product(const struct mr_cpu_tile *product, bool bf16)
+{
+    _Alignas(64) unsigned char panels[ATTEND_INT8_BYTES];
+    struct mr_cpu_tile part = *product;
+    part.b = panels;
+    part.panel_bytes = (size_t)product->word_count * MR_PANEL_BYTES;
+    /* Without words (no row attends to a key) the sums are zero. */
+    const uint32_t most = product->word_count > 0 ? (uint32_t)(ATTEND_INT8_BYTES / part.panel_bytes)
+                                                  : product->panels;
+    for (uint32_t first = 0; first < product->panels; first += most) {
+        const uint32_t left = product->panels - first;
+        part.panels = left < most ? left : most;
+        for (uint32_t i = 0; i < part.panels; i++) {
+            const unsigned char *in = product->b + (first + i) * product->panel_bytes;
+            if (bf16)
+                attend_int8_expand(in, part.word_count, true, panels + i * part.panel_bytes);
+            else
+                attend_int8_expand(in, part.word_count, false, panels + i * part.panel_bytes);
+        }
+        part.c = product->c + first * MR_PANEL_COLUMNS;
+        if (bf16)
+            tile_bf16(&part);
+        else
+            tile_f32(&part);
+    }
+}
+
+/* Returns scales [first, first + 16) of bf16 numbers. */
+TILE_INLINE lanes attend_int8_scales(const uint16_t *scales, uint32_t first)
+{
+    float factors[16];
+    for (uint32_t i = 0; i < 16; i++) {
+        const uint32_t bits = (uint32_t)scales[first + i] << 16;
+        memcpy(&factors[i], &bits, sizeof bits);
+    }
+    return lanes_load(factors);
+}
+
+/* ---- attention ---- */
+
 #define ATTEND_ROWS 32u
 /* + 16: consecutive rows start in different sets of the L1 cache. */
 #define ATTEND_STRIDE (MR_BLOCK_TOKENS + 16u)
@@ -21,6 +94,7 @@ struct attend_softmax {
      * 0. */
     float *scores;
     const uint32_t *begin, *end;
+    const uint16_t *key_scales, *value_scales; /* as in struct mr_cpu_attend */
     float *top, *sum;
     uint32_t rows;
     uint32_t extent; /* number of keys for which weights are written; a multiple of 16 */
@@ -38,6 +112,10 @@ static float attend_top(const struct attend_softmax *softmax, uint32_t row, floa
     float *scores = softmax->scores + row * ATTEND_STRIDE;
     lanes top = nothing;
     if (begin >= end) return MR_CPU_NO_SCORE;
+    if (softmax->key_scales)
+        for (uint32_t i = first; i < end; i += 16)
+            lanes_store(scores + i, lanes_mul(lanes_load(scores + i),
+                                              attend_int8_scales(softmax->key_scales, i)));
     if (softmax->softcap > 0.0f)
         for (uint32_t i = first; i < end; i += 16)
             lanes_store(scores + i,
@@ -52,11 +130,23 @@ static float attend_top(const struct attend_softmax *softmax, uint32_t row, floa
     return lanes_top(top) * factor;
 }
 
-/* Overwrites the scores of a row with weights; returns the sum of the weights. A weight is never
+/* Multiplies the weights of keys [first, first + 16) by the scales of their values. A key that the
+ * row does not attend to may have any scale, even NaN, and keeps weight 0. */
+static inline lanes attend_scale_weights(const struct attend_softmax *softmax, uint32_t row,
+                                         uint32_t first, lanes weights)
+{
+    const uint32_t begin = softmax->begin[row], end = softmax->end[row];
+    weights = lanes_mul(weights, attend_int8_scales(softmax->value_scales, first));
+    return lanes_keep(weights, begin > first ? begin - first : 0,
+                      end - first < 16 ? end - first : 16, lanes_set(0.0f));
+}
+
+/* Overwrites the scores of a row with weights; returns the sum of the weights, which does not have
+ * the scales of the values (`scaled`: they have some). A weight is never
  * stored at a higher address than the score it comes from, so no score is overwritten before it is
  * read. */
 static inline float attend_weigh(const struct attend_softmax *softmax, uint32_t row, float factor,
-                                 const bool bf16)
+                                 const bool bf16, const bool scaled)
 {
     const uint32_t begin = softmax->begin[row] & ~15u, end = softmax->end[row];
     float *scores = softmax->scores + row * ATTEND_STRIDE;
@@ -70,6 +160,7 @@ static inline float attend_weigh(const struct attend_softmax *softmax, uint32_t 
         lanes p = lanes_fma(lanes_load(scores + i), by, minus_top);
         p = bf16 ? rows_exp2_bf16(p) : rows_exp2(p);
         sum = lanes_add(sum, p);
+        if (scaled) p = attend_scale_weights(softmax, row, i, p);
         rows_store(scores, i, p, 16, bf16);
     }
     for (; i < softmax->extent; i += 16)
@@ -86,13 +177,19 @@ static void attend_softmax_rows(const struct attend_softmax *softmax)
     for (uint32_t row = 0; row < softmax->rows; row++)
         softmax->top[row] = attend_top(softmax, row, factor);
     for (uint32_t row = 0; row < softmax->rows; row++)
-        softmax->sum[row] = softmax->bf16 ? attend_weigh(softmax, row, factor, true)
-                                          : attend_weigh(softmax, row, factor, false);
+        if (softmax->value_scales)
+            softmax->sum[row] = softmax->bf16 ? attend_weigh(softmax, row, factor, true, true)
+                                              : attend_weigh(softmax, row, factor, false, true);
+        else
+            softmax->sum[row] = softmax->bf16 ? attend_weigh(softmax, row, factor, true, false)
+                                              : attend_weigh(softmax, row, factor, false, false);
 }
 
 static void attend_product(const struct mr_cpu_attend *attend, const struct mr_cpu_tile *product)
 {
-    if (attend->bf16)
+    if (attend->key_scales)
+        attend_int8_product(product, attend->bf16);
+    else if (attend->bf16)
         tile_bf16(product);
     else
         tile_f32(product);
@@ -119,6 +216,8 @@ static void attend_rows(const struct mr_cpu_attend *attend, uint32_t first, uint
     const struct attend_softmax softmax = {.scores = scores,
                                            .begin = attend->begin + first,
                                            .end = attend->end + first,
+                                           .key_scales = attend->key_scales,
+                                           .value_scales = attend->value_scales,
                                            .top = attend->top + first,
                                            .sum = attend->sum + first,
                                            .rows = rows,

@@ -67,8 +67,8 @@ static void find_keys(const struct attention_run *run, const struct attention_ti
     }
 }
 
-/* Computes the partial attention result of a tile for one block. q: the tile's queries, in the
- * dtype of the KV pool. */
+/* Computes the partial attention result of a tile for one block. q: the tile's queries, in bf16 or
+ * f32 as the pool says. */
 static void attend_block(const struct attention_run *run, const struct attention_tile *tile,
                          uint32_t block, const unsigned char *q, struct attention_part *part)
 {
@@ -77,10 +77,14 @@ static void attend_block(const struct attention_run *run, const struct attention
     struct attention_keys keys;
     MR_ASSERT(id < kv->spec.block_count);
     find_keys(run, tile, block, &keys);
+    unsigned char *k = mr_cpu_kv_keys(kv, id, run->args->layer, tile->kv_head);
+    unsigned char *v = k + kv->half_bytes;
     const struct mr_cpu_attend attend = {
         .q = q,
-        .keys = mr_cpu_kv_keys(kv, id, run->args->layer, tile->kv_head),
-        .values = mr_cpu_kv_values(kv, id, run->args->layer, tile->kv_head),
+        .keys = k,
+        .values = v,
+        .key_scales = kv->spec.int8 ? mr_cpu_kv_scales(kv, k) : NULL,
+        .value_scales = kv->spec.int8 ? mr_cpu_kv_scales(kv, v) : NULL,
         .key_panel_bytes = mr_cpu_kv_key_panel_bytes(kv),
         .value_panel_bytes = mr_cpu_kv_value_panel_bytes(kv),
         .begin = keys.begin,
@@ -104,7 +108,7 @@ static void load_queries(const struct attention_run *run, const struct attention
     const struct mr_cpu_kv *kv = run->kv;
     const uint32_t dim = kv->spec.head_dim;
     const size_t stride = (size_t)(run->args->head_count + 2 * kv->spec.kv_head_count) * dim;
-    const size_t position_bytes = (size_t)run->group * dim * mr_cpu_kv_element_bytes(kv);
+    const size_t position_bytes = (size_t)run->group * dim * mr_cpu_kv_number_bytes(kv);
     for (uint32_t i = 0; i < tile->rows / run->group; i++)
         kv->ops->convert(run->qkv + (tile->row + i) * stride +
                              (size_t)tile->kv_head * run->group * dim,
@@ -134,7 +138,7 @@ static void store_tile(const struct attention_run *run, const struct attention_t
 {
     const struct mr_cpu_kv *kv = run->kv;
     const uint32_t dim = kv->spec.head_dim;
-    const size_t size = mr_cpu_kv_element_bytes(kv);
+    const size_t size = mr_cpu_kv_number_bytes(kv);
     for (uint32_t r = 0; r < tile->rows; r++) {
         const uint32_t row = tile->row + r / run->group;
         const uint32_t head = tile->kv_head * run->group + r % run->group;

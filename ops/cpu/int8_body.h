@@ -1,5 +1,5 @@
-/* int8_body - pack_int8 and unpack_int8 of level.h: conversion of K and V to int8 and back, on GCC
- * vectors of 16 elements, compiled to the instructions of the including file.
+/* int8_body - pack_int8, unpack_int8 and quantize of level.h: conversion of K and V to int8 and
+ * back, on GCC vectors of 16 elements, compiled to the instructions of the including file.
  *
  * A token's scale is its largest magnitude divided by 127, rounded up to bf16, and at least the
  * smallest normal number, so that the inverse of the scale is finite. A number is multiplied by the
@@ -20,6 +20,7 @@
 #define INT8_INLINE    static inline __attribute__((always_inline))
 #define INT8_TOO_LARGE 0x7f000000u /* bit pattern of the float 2^127 */
 #define INT8_SCALE_MIN 0x0080u     /* bit pattern of the bf16 number 2^-126 */
+#define INT8_SCALE_NAN 0x7fc0u     /* bit pattern of a bf16 NaN */
 /* 1.5 * 2^23; a float plus this holds the rounded float in its low bits. */
 #define INT8_ROUNDER 12582912.0f
 
@@ -236,6 +237,29 @@ static bool int8_pack(const struct mr_cpu_int8 *half, unsigned char *out)
                           : int8_pack_as(int8_kind_of(true, false), half, out);
     return half->keys ? int8_pack_as(int8_kind_of(false, true), half, out)
                       : int8_pack_as(int8_kind_of(false, false), half, out);
+}
+
+static uint16_t int8_quantize(const float *x, uint32_t count, int8_t *out)
+{
+    uint32_t tops[16] = {0}, row[16];
+    uint16_t scale;
+    float factor;
+    for (uint32_t i = 0; i < count; i += 16) {
+        memcpy(row, x + i, sizeof row);
+        for (uint32_t k = 0; k < 16; k++)
+            tops[k] = int8_most(tops[k], row[k] & 0x7fffffffu);
+    }
+    for (uint32_t k = 1; k < 16; k++)
+        tops[0] = int8_most(tops[0], tops[k]);
+    if (!int8_choose(tops, 1, &scale, &factor)) {
+        memset(out, 0, count);
+        return INT8_SCALE_NAN;
+    }
+    int8_floats factors = (int8_floats){0} + factor;
+    for (uint32_t i = 0; i < count; i += 16)
+        int8_pack_row(int8_kind_of(false, false), (const unsigned char *)(x + i), &factors,
+                      (unsigned char *)out + i);
+    return scale;
 }
 
 static void int8_unpack(const struct mr_cpu_int8 *half, const unsigned char *in)

@@ -28,6 +28,7 @@ struct int8_run {
 
 static uint32_t tokens_in_a_word(const struct mr_cpu_kv *kv)
 {
+    MR_ASSERT(!kv->spec.int8);
     return kv->spec.bf16 ? 2 : 1;
 }
 

@@ -8,7 +8,9 @@
 /* ---- KV pool ---- */
 struct mr_cpu_kv_spec {
     uint32_t layer_count, kv_head_count, head_dim, block_count;
-    bool bf16;
+    bool bf16; /* attention computes in bf16; false: in f32 */
+    /* K and V are kept as 8-bit integers with a bf16 scale for each token, head and K or V. */
+    bool int8;
     enum mr_cpu_level level;
 };
 struct mr_cpu_kv; /* KV pool: block_count blocks of MR_BLOCK_TOKENS tokens each, all layers */
@@ -34,7 +36,8 @@ void mr_cpu_kv_import(struct mr_cpu_kv *kv, uint32_t block, uint32_t first, uint
 
 /* The stored form in int8, with a bf16 scale for each token's K and V in each head: slightly more
  * than half the bytes of bf16, or a quarter of fp32. A number's rounding error is at most half a
- * scale (kv_int8.c). Export and import run on all threads of the parallel team. */
+ * scale (kv_int8.c). Export and import run on all threads of the parallel team. Not for a pool with
+ * `int8`, whose stored form is int8 already. */
 size_t mr_cpu_kv_int8_bytes(const struct mr_cpu_kv *kv, uint32_t token_count);
 /* False, with bytes undefined, when a number is infinite, NaN, or 2^127 or more. */
 bool mr_cpu_kv_int8_export(const struct mr_cpu_kv *kv, uint32_t block, uint32_t first,

@@ -9,10 +9,17 @@
 #define HUGE_PAGE_BYTES ((size_t)2 << 20)
 #define HEAD_DIM_MAX    256u
 
+/* Bytes of the K, or of the V, of one head of one layer of one block. */
+static size_t half_bytes(const struct mr_cpu_kv_spec *spec)
+{
+    const size_t elements = (size_t)spec->head_dim * MR_BLOCK_TOKENS;
+    if (spec->int8) return elements + MR_BLOCK_TOKENS * sizeof(uint16_t);
+    return elements * (spec->bf16 ? 2u : 4u);
+}
+
 size_t mr_cpu_kv_block_bytes(const struct mr_cpu_kv_spec *spec)
 {
-    return (size_t)spec->layer_count * spec->kv_head_count * spec->head_dim * MR_BLOCK_TOKENS * 2u *
-           (spec->bf16 ? 2u : 4u);
+    return (size_t)spec->layer_count * spec->kv_head_count * 2u * half_bytes(spec);
 }
 
 /* Bytes of the KV pool, rounded up to whole huge pages. */
@@ -35,7 +42,7 @@ enum mr_status mr_cpu_kv_create(struct mr_cpu_kv **out, const struct mr_cpu_kv_s
     kv->ops = mr_cpu_ops_get(spec->level);
     kv->spec = *spec;
     kv->block_bytes = mr_cpu_kv_block_bytes(spec);
-    kv->half_bytes = (size_t)spec->head_dim * MR_BLOCK_TOKENS * (spec->bf16 ? 2u : 4u);
+    kv->half_bytes = half_bytes(spec);
     /* The pool needs no clearing: the kernel supplies zeroed pages on first access. */
     size_t bytes = pool_bytes(kv);
     void *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -74,39 +81,9 @@ bool mr_cpu_kv_populate(struct mr_cpu_kv *kv)
     return true;
 }
 
-/* ---- copies ---- */
+/* ---- sizes of the first tokens ---- */
 
-/* Copies the V of one head for the first token_count tokens. If token_count is odd, the next token,
- * which shares the last bf16 word, gets a V of zeros. */
-static void copy_values(const struct mr_cpu_kv *kv, unsigned char *to, const unsigned char *from,
-                        uint32_t token_count)
-{
-    const uint32_t words = kv->spec.bf16 ? (token_count + 1) / 2 : token_count;
-    for (uint32_t dim = 0; dim < kv->spec.head_dim; dim += 16) {
-        const size_t panel = mr_cpu_kv_value_at(kv, 0, dim);
-        memcpy(to + panel, from + panel, (size_t)words * MR_PANEL_BYTES);
-    }
-    if (!kv->spec.bf16 || token_count % 2 == 0) return;
-    for (uint32_t dim = 0; dim < kv->spec.head_dim; dim++)
-        memset(to + mr_cpu_kv_value_at(kv, token_count, dim), 0, 2);
-}
-
-void mr_cpu_kv_copy(struct mr_cpu_kv *kv, uint32_t from, uint32_t to, uint32_t token_count)
-{
-    MR_ASSERT(token_count <= MR_BLOCK_TOKENS && from != to);
-    MR_ASSERT(from < kv->spec.block_count && to < kv->spec.block_count);
-    const size_t key_bytes = (token_count + 15u) / 16u * mr_cpu_kv_key_panel_bytes(kv);
-    for (uint32_t layer = 0; layer < kv->spec.layer_count; layer++)
-        for (uint32_t head = 0; head < kv->spec.kv_head_count; head++) {
-            memcpy(mr_cpu_kv_keys(kv, to, layer, head), mr_cpu_kv_keys(kv, from, layer, head),
-                   key_bytes);
-            copy_values(kv, mr_cpu_kv_values(kv, to, layer, head),
-                        mr_cpu_kv_values(kv, from, layer, head), token_count);
-        }
-}
-
-/* ---- the stored form ---- */
-
+/* Bytes of the panels of K up to that of the last token. */
 static size_t key_bytes(const struct mr_cpu_kv *kv, uint32_t token_count)
 {
     return (token_count + 15u) / 16u * mr_cpu_kv_key_panel_bytes(kv);
@@ -115,14 +92,62 @@ static size_t key_bytes(const struct mr_cpu_kv *kv, uint32_t token_count)
 /* Bytes of the first token_count tokens in one panel of V. */
 static size_t value_bytes(const struct mr_cpu_kv *kv, uint32_t token_count)
 {
+    if (kv->spec.int8) return token_count * 16u;
     const uint32_t words = kv->spec.bf16 ? (token_count + 1) / 2 : token_count;
     return (size_t)words * MR_PANEL_BYTES;
 }
 
+/* Bytes of the scales of the K, or of the V; 0 in a pool without. */
+static size_t scale_bytes(const struct mr_cpu_kv *kv, uint32_t token_count)
+{
+    return kv->spec.int8 ? token_count * sizeof(uint16_t) : 0;
+}
+
+/* ---- copies ---- */
+
+/* Copies the V of one head for the first token_count tokens. If the last token shares its words
+ * with the next one, that one gets a V of zeros. */
+static void copy_values(const struct mr_cpu_kv *kv, unsigned char *to, const unsigned char *from,
+                        uint32_t token_count)
+{
+    for (uint32_t dim = 0; dim < kv->spec.head_dim; dim += 16) {
+        const size_t panel = mr_cpu_kv_value_at(kv, 0, dim);
+        memcpy(to + panel, from + panel, value_bytes(kv, token_count));
+    }
+    if (!mr_cpu_kv_pairs_tokens(kv) || token_count % 2 == 0) return;
+    for (uint32_t dim = 0; dim < kv->spec.head_dim; dim++)
+        memset(to + mr_cpu_kv_value_at(kv, token_count, dim), 0, 2);
+}
+
+static void copy_scales(const struct mr_cpu_kv *kv, unsigned char *to, unsigned char *from,
+                        uint32_t token_count)
+{
+    if (kv->spec.int8)
+        memcpy(mr_cpu_kv_scales(kv, to), mr_cpu_kv_scales(kv, from), scale_bytes(kv, token_count));
+}
+
+void mr_cpu_kv_copy(struct mr_cpu_kv *kv, uint32_t from, uint32_t to, uint32_t token_count)
+{
+    MR_ASSERT(token_count <= MR_BLOCK_TOKENS && from != to);
+    MR_ASSERT(from < kv->spec.block_count && to < kv->spec.block_count);
+    for (uint32_t layer = 0; layer < kv->spec.layer_count; layer++)
+        for (uint32_t head = 0; head < kv->spec.kv_head_count; head++) {
+            unsigned char *keys = mr_cpu_kv_keys(kv, from, layer, head);
+            unsigned char *copy = mr_cpu_kv_keys(kv, to, layer, head);
+            memcpy(copy, keys, key_bytes(kv, token_count));
+            copy_scales(kv, copy, keys, token_count);
+            copy_values(kv, copy + kv->half_bytes, keys + kv->half_bytes, token_count);
+            copy_scales(kv, copy + kv->half_bytes, keys + kv->half_bytes, token_count);
+        }
+}
+
+/* ---- the stored form ---- */
+
 size_t mr_cpu_kv_export_bytes(const struct mr_cpu_kv *kv, uint32_t token_count)
 {
-    const size_t head =
-        key_bytes(kv, token_count) + kv->spec.head_dim / 16u * value_bytes(kv, token_count);
+    const size_t head = key_bytes(kv, token_count) +
+                        kv->spec.head_dim / 16u * value_bytes(kv, token_count) +
+                        2 * scale_bytes(kv, token_count);
     return (size_t)kv->spec.layer_count * kv->spec.kv_head_count * head;
 }
 
@@ -137,21 +162,40 @@ static void clear_keys_after(const struct mr_cpu_kv *kv, unsigned char *keys, ui
             memset(keys + mr_cpu_kv_key_at(kv, token, dim), 0, size);
 }
 
-static unsigned char *export_head(const struct mr_cpu_kv *kv, const unsigned char *keys,
-                                  uint32_t first, uint32_t token_count, unsigned char *flat)
+/* Copies the scales of tokens [first, first + token_count) of the half to flat; returns flat's new
+ * end. import_scales: from flat. */
+static unsigned char *export_scales(const struct mr_cpu_kv *kv, unsigned char *half, uint32_t first,
+                                    uint32_t token_count, unsigned char *flat)
 {
-    const unsigned char *values = keys + kv->half_bytes;
+    const size_t size = scale_bytes(kv, token_count);
+    if (size > 0) memcpy(flat, mr_cpu_kv_scales(kv, half) + first, size);
+    return flat + size;
+}
+
+static const unsigned char *import_scales(const struct mr_cpu_kv *kv, unsigned char *half,
+                                          uint32_t first, uint32_t token_count,
+                                          const unsigned char *flat)
+{
+    const size_t size = scale_bytes(kv, token_count);
+    if (size > 0) memcpy(mr_cpu_kv_scales(kv, half) + first, flat, size);
+    return flat + size;
+}
+
+static unsigned char *export_head(const struct mr_cpu_kv *kv, unsigned char *keys, uint32_t first,
+                                  uint32_t token_count, unsigned char *flat)
+{
+    unsigned char *values = keys + kv->half_bytes;
     memcpy(flat, keys + mr_cpu_kv_key_at(kv, first, 0), key_bytes(kv, token_count));
     clear_keys_after(kv, flat, token_count);
-    flat += key_bytes(kv, token_count);
+    flat = export_scales(kv, keys, first, token_count, flat + key_bytes(kv, token_count));
     const size_t size = value_bytes(kv, token_count);
     for (uint32_t dim = 0; dim < kv->spec.head_dim; dim += 16, flat += size) {
         memcpy(flat, values + mr_cpu_kv_value_at(kv, first, dim), size);
-        if (!kv->spec.bf16 || token_count % 2 == 0) continue;
+        if (!mr_cpu_kv_pairs_tokens(kv) || token_count % 2 == 0) continue;
         for (size_t at = size - MR_PANEL_BYTES + 2; at < size; at += 4)
             memset(flat + at, 0, 2);
     }
-    return flat;
+    return export_scales(kv, values, first, token_count, flat);
 }
 
 static const unsigned char *import_head(const struct mr_cpu_kv *kv, unsigned char *keys,
@@ -160,11 +204,11 @@ static const unsigned char *import_head(const struct mr_cpu_kv *kv, unsigned cha
 {
     unsigned char *values = keys + kv->half_bytes;
     memcpy(keys + mr_cpu_kv_key_at(kv, first, 0), flat, key_bytes(kv, token_count));
-    flat += key_bytes(kv, token_count);
+    flat = import_scales(kv, keys, first, token_count, flat + key_bytes(kv, token_count));
     const size_t size = value_bytes(kv, token_count);
     for (uint32_t dim = 0; dim < kv->spec.head_dim; dim += 16, flat += size)
         memcpy(values + mr_cpu_kv_value_at(kv, first, dim), flat, size);
-    return flat;
+    return import_scales(kv, values, first, token_count, flat);
 }
 
 void *mr_cpu_kv_bytes_of(const struct mr_cpu_kv *kv, uint32_t block)

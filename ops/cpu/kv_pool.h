@@ -1,12 +1,19 @@
 /* kv_pool - the layout of K and V in the KV pool; used by kv_pool.c, kv_int8.c, rope.c and
- * attention.c.
+ * attention.c. "Numbers" are those that attention computes with: bf16 or f32.
  *
  * Layout: [block][layer][kv head], each with the K, then the V, of MR_BLOCK_TOKENS tokens in panels
  *         (level.h), so that scores and weighted sums are plain matrix products over panels:
  *             K: columns are tokens, depth is head_dim   [token / 16][words of head_dim][16]
  *             V: columns are head dims, depth is tokens  [head_dim / 16][words of tokens][16]
+ *         A pool with `int8` has one byte for each element, whatever the numbers are, and the
+ *         scales of the tokens in bf16 behind each K and each V:
+ *             K  [token / 16][head_dim][16], then [MR_BLOCK_TOKENS] scales
+ *             V  [head_dim / 16][token][16], then [MR_BLOCK_TOKENS] scales
+ *         Attention expands two neighbouring rows of 16 bytes to one row of a panel in bf16.
  * Zeros:  two tokens share a bf16 word of V. When a sequence ends with the first of the two, the
  *         V of the second is zero, so a product over whole words never reads another request's V.
+ *         int8 needs no zeros: tokens that a row does not attend to have weight 0, and a byte is
+ *         never NaN.
  * Owner:  engine thread; the threads of the parallel loop in rope.c write different tokens. */
 #ifndef MR_OPS_CPU_KV_POOL_H
 #define MR_OPS_CPU_KV_POOL_H
@@ -47,9 +54,22 @@ static inline unsigned char *mr_cpu_kv_values(const struct mr_cpu_kv *kv, uint32
     return mr_cpu_kv_keys(kv, block, layer, head) + kv->half_bytes;
 }
 
-static inline size_t mr_cpu_kv_element_bytes(const struct mr_cpu_kv *kv)
+/* Bytes of a number of q, of a weight and of a result. */
+static inline size_t mr_cpu_kv_number_bytes(const struct mr_cpu_kv *kv)
 {
     return kv->spec.bf16 ? 2 : 4;
+}
+
+/* Bytes of an element of K or V in the pool. */
+static inline size_t mr_cpu_kv_element_bytes(const struct mr_cpu_kv *kv)
+{
+    return kv->spec.int8 ? 1 : mr_cpu_kv_number_bytes(kv);
+}
+
+/* True when two tokens share a word of V. */
+static inline bool mr_cpu_kv_pairs_tokens(const struct mr_cpu_kv *kv)
+{
+    return kv->spec.bf16 && !kv->spec.int8;
 }
 
 /* Bytes of one panel of K (16 tokens); the next function: of one panel of V (16 dims, whole
@@ -69,6 +89,7 @@ static inline size_t mr_cpu_kv_value_panel_bytes(const struct mr_cpu_kv *kv)
 static inline size_t mr_cpu_kv_key_at(const struct mr_cpu_kv *kv, uint32_t token, uint32_t dim)
 {
     const size_t panel = token / 16 * mr_cpu_kv_key_panel_bytes(kv);
+    if (kv->spec.int8) return panel + dim * 16u + token % 16;
     if (kv->spec.bf16) return panel + dim / 2 * MR_PANEL_BYTES + token % 16 * 4u + dim % 2 * 2u;
     return panel + dim * MR_PANEL_BYTES + token % 16 * 4u;
 }
@@ -76,8 +97,17 @@ static inline size_t mr_cpu_kv_key_at(const struct mr_cpu_kv *kv, uint32_t token
 static inline size_t mr_cpu_kv_value_at(const struct mr_cpu_kv *kv, uint32_t token, uint32_t dim)
 {
     const size_t panel = dim / 16 * mr_cpu_kv_value_panel_bytes(kv);
+    if (kv->spec.int8) return panel + token * 16u + dim % 16;
     if (kv->spec.bf16) return panel + token / 2 * MR_PANEL_BYTES + dim % 16 * 4u + token % 2 * 2u;
     return panel + token * MR_PANEL_BYTES + dim % 16 * 4u;
+}
+
+/* The scales of K or V in a pool with int8: [MR_BLOCK_TOKENS], bf16. half: the first byte of the K,
+ * or of the V, of one head. */
+static inline uint16_t *mr_cpu_kv_scales(const struct mr_cpu_kv *kv, unsigned char *half)
+{
+    MR_ASSERT(kv->spec.int8);
+    return (uint16_t *)(void *)(half + (size_t)kv->spec.head_dim * MR_BLOCK_TOKENS);
 }
 
 /* Asserts that tokens [first, first + token_count) are inside the block, and that a panel starts at

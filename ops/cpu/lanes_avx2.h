@@ -192,6 +192,31 @@ static inline lanes_raw lanes_raw_word(const void *p)
     memcpy(&word, p, sizeof word);
     return (lanes_raw){_mm256_set1_epi32(word), _mm256_set1_epi32(word)};
 }
+/* Returns 16 signed bytes as floats. */
+static inline lanes lanes_from_bytes(const void *p)
+{
+    const __m128i bytes = _mm_loadu_si128(p);
+    return LANES_BOTH(_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes)),
+                      _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(bytes, 8))));
+}
+static inline __m256i lanes_pair(__m256 a, __m256 b)
+{
+    return _mm256_or_si256(_mm256_srli_epi32(_mm256_castps_si256(a), 16), _mm256_castps_si256(b));
+}
+/* Returns the floats a and b as pairs of bf16, a first. Their low 16 bits must be zero. */
+static inline lanes_raw lanes_pairs(lanes a, lanes b)
+{
+    return (lanes_raw){lanes_pair(a.lo, b.lo), lanes_pair(a.hi, b.hi)};
+}
+static inline lanes_raw lanes_bits(lanes a)
+{
+    return (lanes_raw){_mm256_castps_si256(a.lo), _mm256_castps_si256(a.hi)};
+}
+static inline void lanes_raw_store(void *p, lanes_raw x)
+{
+    _mm256_storeu_si256(p, x.lo);
+    _mm256_storeu_si256((__m256i *)p + 1, x.hi);
+}
 /* Returns the first bf16 of each pair as a float; the next function: the second. */
 static inline __m256 lanes_first(__m256i x)
 {

@@ -136,6 +136,24 @@ static inline lanes_raw lanes_raw_word(const void *p)
     memcpy(&word, p, sizeof word);
     return _mm512_set1_epi32(word);
 }
+/* Returns 16 signed bytes as floats. */
+static inline lanes lanes_from_bytes(const void *p)
+{
+    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(p)));
+}
+/* Returns the floats a and b as pairs of bf16, a first. Their low 16 bits must be zero. */
+static inline lanes_raw lanes_pairs(lanes a, lanes b)
+{
+    return _mm512_or_si512(_mm512_srli_epi32(_mm512_castps_si512(a), 16), _mm512_castps_si512(b));
+}
+static inline lanes_raw lanes_bits(lanes a)
+{
+    return _mm512_castps_si512(a);
+}
+static inline void lanes_raw_store(void *p, lanes_raw x)
+{
+    _mm512_storeu_si512(p, x);
+}
 /* Returns sum + a * b in every lane. A lane of a and b is one float, or a pair of bf16 whose two
  * products are both added. */
 static inline lanes lanes_dot(lanes sum, lanes_raw a, lanes_raw b, bool bf16)

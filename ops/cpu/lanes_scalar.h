@@ -183,6 +183,31 @@ static inline lanes_raw lanes_raw_word(const void *p)
         out.w[i] = word;
     return out;
 }
+/* Returns 16 signed bytes as floats. */
+static inline lanes lanes_from_bytes(const void *p)
+{
+    int8_t bytes[16];
+    memcpy(bytes, p, sizeof bytes);
+    LANES_EACH((float)bytes[i]);
+}
+static inline lanes_raw lanes_bits(lanes a)
+{
+    lanes_raw out;
+    memcpy(&out, &a, sizeof out);
+    return out;
+}
+/* Returns the floats a and b as pairs of bf16, a first. Their low 16 bits must be zero. */
+static inline lanes_raw lanes_pairs(lanes a, lanes b)
+{
+    lanes_raw out = lanes_bits(a), second = lanes_bits(b);
+    for (uint32_t i = 0; i < 16; i++)
+        out.w[i] = out.w[i] >> 16 | second.w[i];
+    return out;
+}
+static inline void lanes_raw_store(void *p, lanes_raw x)
+{
+    memcpy(p, &x, sizeof x);
+}
 /* Returns sum + a * b in every lane. A lane of a and b is one float, or a pair of bf16 whose two
  * products are both added. */
 static inline lanes lanes_dot(lanes sum, lanes_raw a, lanes_raw b, bool bf16)

@@ -40,6 +40,9 @@ struct mr_cpu_tile {
 struct mr_cpu_attend {
     const unsigned char *q; /* [rows, dim], bf16 or f32 */
     const unsigned char *keys, *values;
+    /* [MR_BLOCK_TOKENS] bf16, one for each key and each value, which are then int8 in rows of 16
+     * bytes (kv_pool.h); both NULL: keys and values are panels of the numbers of q. */
+    const uint16_t *key_scales, *value_scales;
     size_t key_panel_bytes, value_panel_bytes;
     const uint32_t *begin, *end;
     /* The results are a partial softmax: key j of a row has the weight 2^(score[j] * scale *
@@ -126,6 +129,10 @@ struct mr_cpu_ops {
      * levels give the same bytes. */
     bool (*pack_int8)(const struct mr_cpu_int8 *half, unsigned char *out);
     void (*unpack_int8)(const struct mr_cpu_int8 *half, const unsigned char *in);
+    /* Quantizes the K or V of one token in one head to int8, `count` a multiple of 16; returns the
+     * scale in bf16: the largest magnitude / 127, rounded up. When a number is infinite, NaN, or
+     * 2^127 or more, all become 0 and the scale NaN. All levels give the same bytes. */
+    uint16_t (*quantize)(const float *x, uint32_t count, int8_t *out);
     const struct mr_quant_ops *quant; /* weights of 4 to 8 bits */
 };
 

@@ -75,6 +75,22 @@ static void write_value(const struct mr_cpu_kv *kv, unsigned char *values, uint3
     }
 }
 
+/* Quantizes the key and the value of one token and writes both with their scales (kv_pool.h). k, v:
+ * the token's numbers in one head. */
+static void write_int8(const struct mr_cpu_kv *kv, unsigned char *keys, uint32_t token,
+                       const float *k, const float *v)
+{
+    const uint32_t dim = kv->spec.head_dim;
+    unsigned char *values = keys + kv->half_bytes;
+    int8_t ready[HEAD_DIM_MAX];
+    mr_cpu_kv_scales(kv, keys)[token] = kv->ops->quantize(k, dim, ready);
+    for (uint32_t i = 0; i < dim; i++)
+        keys[mr_cpu_kv_key_at(kv, token, i)] = (unsigned char)ready[i];
+    mr_cpu_kv_scales(kv, values)[token] = kv->ops->quantize(v, dim, ready);
+    for (uint32_t i = 0; i < dim; i += 16)
+        memcpy(values + mr_cpu_kv_value_at(kv, token, i), ready + i, 16);
+}
+
 /* Zeroes the value (V) of the token after `token` if both share a bf16 word (kv_pool.h says
  * why). */
 static void clear_next(const struct mr_cpu_kv *kv, unsigned char *values, uint32_t token)
@@ -100,9 +116,14 @@ static void write_row(const struct rope_run *run, uint32_t row,
     prepare_heads(run, run->args->k_norm, position, kv_heads, k);
     _Alignas(64) float ready[HEAD_DIM_MAX];
     for (uint32_t head = 0; head < kv_heads; head++) {
+        unsigned char *keys = mr_cpu_kv_keys(kv, block, run->attention->layer, head);
+        unsigned char *values = keys + kv->half_bytes;
+        if (kv->spec.int8) {
+            write_int8(kv, keys, token, k + head * dim, v + head * dim);
+            continue;
+        }
         kv->ops->convert(k + head * dim, 1.0f, dim, kv->spec.bf16, ready);
-        write_key(kv, mr_cpu_kv_keys(kv, block, run->attention->layer, head), token, ready);
-        unsigned char *values = mr_cpu_kv_values(kv, block, run->attention->layer, head);
+        write_key(kv, keys, token, ready);
         kv->ops->convert(v + head * dim, 1.0f, dim, kv->spec.bf16, ready);
         write_value(kv, values, token, ready);
         if (row + 1 == sequence->row_begin + sequence->row_count) clear_next(kv, values, token);

@@ -115,7 +115,8 @@ static struct mr_cpu_kv_spec kv_spec_of(const struct mr_kv_spec *spec)
                                    .kv_head_count = spec->kv_head_count,
                                    .head_dim = spec->head_dim,
                                    .block_count = spec->block_count,
-                                   .bf16 = spec->number == MR_NUMBER_BF16};
+                                   .bf16 = spec->number == MR_NUMBER_BF16,
+                                   .int8 = spec->int8};
 }
 
 static size_t kv_block_bytes(const struct mr_kv_spec *spec)
@@ -186,6 +187,7 @@ const struct mr_backend mr_cpu_backend = {
     .name = "cpu",
     .numbers = {[MR_NUMBER_F32] = true, [MR_NUMBER_BF16] = true},
     .integer_weights = true,
+    .int8_kv = true,
     .kv_layout = "layer-head-panels16",
     .kv_layout_sliding = "full-sliding-layer-head-panels16",
     .open = device_open,

@@ -101,6 +101,7 @@ const struct mr_backend mr_torch_backend = {
     .name = "torch",
     .numbers = {true, true, true},
     .integer_weights = false,
+    .int8_kv = false,
     .kv_layout = "layer-head-token",
     .kv_layout_sliding = "full-sliding-layer-head-token",
     .open = mr_torch::device_open,

@@ -305,7 +305,8 @@ static void fixture_set_angles(struct fixture *fixture, size_t count)
     fixture->rope = (struct mr_cpu_rope){.cos = cos, .sin = sin, .rotary_dim = DIM};
 }
 
-static struct fixture fixture_create(uint32_t sequence_count, uint32_t tokens, uint32_t rows)
+static struct fixture fixture_create(uint32_t sequence_count, uint32_t tokens, uint32_t rows,
+                                     bool int8)
 {
     struct fixture fixture = {.sequence_count = sequence_count};
     const uint32_t each = (tokens + MR_BLOCK_TOKENS - 1) / MR_BLOCK_TOKENS;
@@ -314,7 +315,8 @@ static struct fixture fixture_create(uint32_t sequence_count, uint32_t tokens, u
                                         .kv_head_count = KV_HEADS,
                                         .head_dim = DIM,
                                         .block_count = each * sequence_count,
-                                        .bf16 = true};
+                                        .bf16 = true,
+                                        .int8 = int8};
     check_status(mr_cpu_kv_create(&fixture.kv, &spec, &err), &err);
     fixture.blocks = check_memory(malloc((size_t)each * sequence_count * sizeof *fixture.blocks));
     fixture.sequences = check_memory(calloc(sequence_count, sizeof *fixture.sequences));
@@ -357,9 +359,9 @@ static void fixture_step(struct fixture *fixture, double *write_ms, double *atte
     }
 }
 
-static void bench_prompt(uint32_t tokens, uint32_t chunk)
+static void bench_prompt(uint32_t tokens, uint32_t chunk, bool int8)
 {
-    struct fixture fixture = fixture_create(1, tokens, chunk);
+    struct fixture fixture = fixture_create(1, tokens, chunk, int8);
     double best_write = INFINITY, best = INFINITY;
     for (int run = 0; run < 3; run++) {
         double write_ms = 0.0, attention_ms = 0.0;
@@ -380,7 +382,7 @@ static void bench_prompt(uint32_t tokens, uint32_t chunk)
 /* The new tokens of a conversation's turn, after `context` earlier tokens. */
 static void bench_turn(uint32_t rows, uint32_t context)
 {
-    struct fixture fixture = fixture_create(1, context + rows, rows);
+    struct fixture fixture = fixture_create(1, context + rows, rows, false);
     double best_write = INFINITY, best = INFINITY;
     for (int run = 0; run < RUNS + 1; run++) { /* the first run only makes pages resident */
         double write_ms = 0.0, attention_ms = 0.0;
@@ -399,9 +401,10 @@ static void bench_turn(uint32_t rows, uint32_t context)
     fixture_destroy(&fixture);
 }
 
-static void bench_decode(uint32_t sequence_count, uint32_t context)
+/* The GB/s are those of K and V in the numbers of the pool. */
+static void bench_decode(uint32_t sequence_count, uint32_t context, bool int8)
 {
-    struct fixture fixture = fixture_create(sequence_count, context + 1, sequence_count);
+    struct fixture fixture = fixture_create(sequence_count, context + 1, sequence_count, int8);
     double best_write = INFINITY, best = INFINITY;
     for (uint32_t s = 0; s < sequence_count; s++) {
         fixture.sequences[s].row_begin = s;
@@ -421,7 +424,7 @@ static void bench_decode(uint32_t sequence_count, uint32_t context)
         best_write = fmin(best_write, write_ms);
         best = fmin(best, attention_ms);
     }
-    const double bytes = 4.0 * LAYERS * KV_HEADS * DIM * context * sequence_count;
+    const double bytes = (int8 ? 2.0 : 4.0) * LAYERS * KV_HEADS * DIM * context * sequence_count;
     printf("  decode %3u x %5u     write %6.2f ms  attention %7.2f ms  %6.1f GB/s\n",
            sequence_count, context, best_write, best, bytes / best / 1e6);
     fixture_destroy(&fixture);
@@ -430,19 +433,27 @@ static void bench_decode(uint32_t sequence_count, uint32_t context)
 static void bench_attention(void)
 {
     printf("rotary embedding with KV write, attention, bf16, all layers\n");
-    bench_prompt(512, 512);
-    bench_prompt(2048, 512);
-    bench_prompt(2048, 2048);
+    bench_prompt(512, 512, false);
+    bench_prompt(2048, 512, false);
+    bench_prompt(2048, 2048, false);
     bench_turn(73, 300);
     bench_turn(73, 2100);
     bench_turn(172, 300);
     bench_turn(172, 2100);
-    bench_decode(1, 500);
-    bench_decode(1, 4000);
-    bench_decode(8, 500);
-    bench_decode(16, 500);
-    bench_decode(32, 100);
-    bench_decode(32, 500);
+    bench_decode(1, 500, false);
+    bench_decode(1, 4000, false);
+    bench_decode(8, 500, false);
+    bench_decode(16, 500, false);
+    bench_decode(32, 100, false);
+    bench_decode(32, 500, false);
+    bench_decode(8, 4000, false);
+    printf("the same with K and V in int8\n");
+    bench_prompt(512, 512, true);
+    bench_prompt(2048, 512, true);
+    bench_decode(1, 500, true);
+    bench_decode(1, 4000, true);
+    bench_decode(16, 500, true);
+    bench_decode(8, 4000, true);
 }
 
 static void bench_rows(void)

@@ -108,7 +108,7 @@ bool all_prompts_read(const struct fixture *fixture)
 }
 
 void open_fixture(struct fixture *fixture, const char *model, const char *expected,
-                  enum mr_dtype dtype, bool int8, uint32_t context_tokens)
+                  enum mr_dtype dtype, enum kv_form kv, uint32_t context_tokens)
 {
     struct mr_error err = {0};
     struct mr_model_options options = {.path = model,
@@ -120,7 +120,8 @@ void open_fixture(struct fixture *fixture, const char *model, const char *expect
                                        .context_tokens = context_tokens,
                                        .rows_max = STEP_ROWS,
                                        .sequences_max = STEP_SEQUENCES,
-                                       .kv_int8 = int8};
+                                       .kv_int8 = kv == KV_INT8,
+                                       .export_int8 = kv == KV_EXPORTED_INT8};
     options.kv_bytes = 1;
     *fixture = (struct fixture){0};
     for (uint32_t i = 0; i < BLOCKS; i++)
@@ -140,12 +141,12 @@ void open_fixture(struct fixture *fixture, const char *model, const char *expect
 }
 
 void open_golden(struct fixture *fixture, const struct golden_model *golden, enum mr_dtype dtype,
-                 bool int8)
+                 enum kv_form kv)
 {
     char model[128], expected[160];
     snprintf(model, sizeof(model), "tests/golden/models/%s", golden->name);
     snprintf(expected, sizeof(expected), "%s/expected.bin", model);
-    open_fixture(fixture, model, expected, dtype, int8, golden->context_tokens);
+    open_fixture(fixture, model, expected, dtype, kv, golden->context_tokens);
 }
 
 void open_golden_gguf(struct fixture *fixture, const struct golden_model *golden)
@@ -153,7 +154,7 @@ void open_golden_gguf(struct fixture *fixture, const struct golden_model *golden
     char model[128], expected[160];
     snprintf(model, sizeof(model), "tests/golden/gguf/%s.gguf", golden->name);
     snprintf(expected, sizeof(expected), "tests/golden/models/%s/expected.bin", golden->name);
-    open_fixture(fixture, model, expected, MR_DTYPE_F32, false, golden->context_tokens);
+    open_fixture(fixture, model, expected, MR_DTYPE_F32, KV_NUMBERS, golden->context_tokens);
 }
 
 void close_fixture(struct fixture *fixture)

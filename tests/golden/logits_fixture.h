@@ -41,6 +41,13 @@ struct prompt {
     const float *logits; /* of positions first .. token_count - 1 */
 };
 
+/* What the KV pool keeps and what its exported blocks have. */
+enum kv_form {
+    KV_NUMBERS,       /* numbers of the dtype */
+    KV_EXPORTED_INT8, /* numbers of the dtype; exported as int8 */
+    KV_INT8
+};
+
 struct fixture {
     struct mr_model *model;
     struct mr_mapped_file expected;
@@ -55,9 +62,9 @@ struct fixture {
 /* model: a folder or file; expected: the file that make_logits.py has written for it. Fails the
  * test when one of them cannot be opened. */
 void open_fixture(struct fixture *fixture, const char *model, const char *expected,
-                  enum mr_dtype dtype, bool int8, uint32_t context_tokens);
+                  enum mr_dtype dtype, enum kv_form kv, uint32_t context_tokens);
 void open_golden(struct fixture *fixture, const struct golden_model *golden, enum mr_dtype dtype,
-                 bool int8);
+                 enum kv_form kv);
 void open_golden_gguf(struct fixture *fixture, const struct golden_model *golden);
 void close_fixture(struct fixture *fixture);
 

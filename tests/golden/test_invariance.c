@@ -267,7 +267,7 @@ static void run(struct fixture *fixture, const struct variant *variant,
     mr_engine_destroy(engine);
 }
 
-static void open_model(struct fixture *fixture, const char *dtype)
+static void open_model(struct fixture *fixture, const char *dtype, enum mr_kv_dtype kv_dtype)
 {
     const char *deps = getenv("MILLRACE_DEPS");
     char path[4096];
@@ -276,6 +276,7 @@ static void open_model(struct fixture *fixture, const char *dtype)
                                .device = "cpu",
                                .backend = given_backend,
                                .dtype = dtype,
+                               .kv_dtype = kv_dtype,
                                .threads = given_backend ? 1 : 0,
                                .step_tokens = 1024,
                                .kv_memory_bytes = (uint64_t)1 << 29,
@@ -304,6 +305,7 @@ static void destroy_fixture(struct fixture *fixture)
  */
 struct demand {
     const char *dtype;
+    enum mr_kv_dtype kv_dtype;
     bool logits, tokens;
     float tolerance;
     bool skips_single_rows; /* leaves out the variant with chunks of 1 token */
@@ -317,7 +319,7 @@ static void run_variants(const struct subject *subject, const struct demand *dem
     fixture->subject = subject;
     fixture->compares_logits = demand->logits;
     fixture->tolerance = demand->tolerance;
-    open_model(fixture, demand->dtype);
+    open_model(fixture, demand->dtype, demand->kv_dtype);
     uint32_t expected[PROMPTS][OUTPUT];
     for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
         if (demand->skips_single_rows && variants[i].chunk_tokens == 1) continue;
@@ -349,6 +351,18 @@ static void bf16_gives_the_same_bits(void **state)
 {
     (void)state;
     run_variants(&real_model, &(struct demand){.dtype = "bf16", .logits = true, .tokens = true});
+}
+
+static void kv_in_int8_gives_the_same_bits(void **state)
+{
+    static const char *const dtypes[] = {"fp32", "bf16"};
+    (void)state;
+    for (size_t i = 0; i < sizeof sliding / sizeof *sliding; i++)
+        for (size_t j = 0; j < sizeof dtypes / sizeof *dtypes; j++)
+            run_variants(&sliding[i], &(struct demand){.dtype = dtypes[j],
+                                                       .kv_dtype = MR_KV_DTYPE_INT8,
+                                                       .logits = true,
+                                                       .tokens = true});
 }
 
 /* Q4_1, as the file has it. */
@@ -404,6 +418,7 @@ int main(int argument_count, char **arguments)
         cmocka_unit_test(bf16_gives_the_same_bits),
         cmocka_unit_test(stored_integers_give_the_same_bits),
         cmocka_unit_test(sliding_window_layers_give_the_same),
+        cmocka_unit_test(kv_in_int8_gives_the_same_bits),
     };
     const struct CMUnitTest on_torch[] = {
         cmocka_unit_test(torch_fp32_gives_the_same_tokens),

@@ -67,7 +67,7 @@ static void the_model_equals_the_reference(void **state)
     const struct golden_model *golden = *state;
     struct fixture fixture;
     if (dtype != MR_DTYPE_F32 && golden->experts) return;
-    open_golden(&fixture, golden, dtype, false);
+    open_golden(&fixture, golden, dtype, KV_NUMBERS);
     compare_model(&fixture, golden->name);
     if (!golden->gguf || dtype != MR_DTYPE_F32) return;
     open_golden_gguf(&fixture, golden);
@@ -80,7 +80,7 @@ static void the_given_model_equals_the_reference(void **state)
 {
     struct fixture fixture;
     (void)state;
-    open_fixture(&fixture, given_model, given_expected, dtype, false, 0);
+    open_fixture(&fixture, given_model, given_expected, dtype, KV_NUMBERS, 0);
     compare_model(&fixture, given_model);
 }
 

@@ -1,6 +1,6 @@
 /* Compares models that round to the same models in fp32, which test_logits.c compares to the
- * reference implementation: bf16 weights and activations, int8 weights, and KV blocks stored in
- * int8.
+ * reference implementation: bf16 weights and activations, int8 weights, KV in int8, and KV blocks
+ * stored in int8.
  *     golden_test_rounding torch
  * tests bf16, fp16 and KV blocks in int8 on LibTorch's operators (ops/torch/torch_backend.h). */
 #include "tests/golden/logits_fixture.h"
@@ -25,6 +25,8 @@
 #define WEIGHTS_SHARE   0.07  /* ... with int8 weights */
 #define WEIGHTS_EXPERTS 0.2   /* ... with int8 weights and experts */
 #define EXPERTS_SHARE   0.1   /* ... with experts */
+#define KV_SHARE        0.025 /* ... with KV in int8 */
+#define KV_EXPERTS      0.2   /* ... with KV in int8 and experts */
 #define INT8_SHARE      0.02  /* largest root mean square error, relative to that of the logits */
 #define INT8_SAME       0.95  /* smallest share of equal greedy tokens */
 
@@ -142,16 +144,16 @@ static void compare_int8(struct fixture *fixture, const struct prompt *prompt,
 
 /* ---- tests ---- */
 
-static void choose_the_tokens_of_fp32(enum mr_dtype dtype, const char *name, double share_dense,
-                                      double share_experts)
+static void choose_the_tokens_of_fp32(enum mr_dtype dtype, enum kv_form kv, const char *name,
+                                      double share_dense, double share_experts)
 {
     uint32_t decided = 0, same = 0;
     for (size_t i = 0; i < golden_model_count; i++) {
         double share_max = golden_models[i].experts ? share_experts : share_dense;
         struct difference sum = {0};
         struct fixture exact, rounded;
-        open_golden(&exact, &golden_models[i], MR_DTYPE_F32, false);
-        open_golden(&rounded, &golden_models[i], dtype, false);
+        open_golden(&exact, &golden_models[i], MR_DTYPE_F32, KV_NUMBERS);
+        open_golden(&rounded, &golden_models[i], dtype, kv);
         for (uint32_t k = 0; k < exact.prompt_count; k++) {
             struct prompt prompt = read_prompt(&exact);
             compare_bf16(&exact, &rounded, &prompt, &sum);
@@ -172,25 +174,32 @@ static void choose_the_tokens_of_fp32(enum mr_dtype dtype, const char *name, dou
 static void bf16_chooses_the_tokens_of_fp32(void **state)
 {
     (void)state;
-    choose_the_tokens_of_fp32(MR_DTYPE_BF16, "bf16", BF16_SHARE, EXPERTS_SHARE);
+    choose_the_tokens_of_fp32(MR_DTYPE_BF16, KV_NUMBERS, "bf16", BF16_SHARE, EXPERTS_SHARE);
 }
 
 static void bf16_on_torch_chooses_the_tokens_of_fp32(void **state)
 {
     (void)state;
-    choose_the_tokens_of_fp32(MR_DTYPE_BF16, "bf16", TORCH_SHARE, EXPERTS_SHARE);
+    choose_the_tokens_of_fp32(MR_DTYPE_BF16, KV_NUMBERS, "bf16", TORCH_SHARE, EXPERTS_SHARE);
 }
 
 static void fp16_on_torch_chooses_the_tokens_of_fp32(void **state)
 {
     (void)state;
-    choose_the_tokens_of_fp32(MR_DTYPE_F16, "fp16", FP16_SHARE, EXPERTS_SHARE);
+    choose_the_tokens_of_fp32(MR_DTYPE_F16, KV_NUMBERS, "fp16", FP16_SHARE, EXPERTS_SHARE);
 }
 
 static void int8_weights_choose_the_tokens_of_fp32(void **state)
 {
     (void)state;
-    choose_the_tokens_of_fp32(MR_DTYPE_INT8, "int8 weights", WEIGHTS_SHARE, WEIGHTS_EXPERTS);
+    choose_the_tokens_of_fp32(MR_DTYPE_INT8, KV_NUMBERS, "int8 weights", WEIGHTS_SHARE,
+                              WEIGHTS_EXPERTS);
+}
+
+static void kv_in_int8_chooses_the_tokens_of_fp32(void **state)
+{
+    (void)state;
+    choose_the_tokens_of_fp32(MR_DTYPE_F32, KV_INT8, "KV in int8", KV_SHARE, KV_EXPERTS);
 }
 
 static void int8_gives_nearly_the_same_logits(void **state)
@@ -200,7 +209,7 @@ static void int8_gives_nearly_the_same_logits(void **state)
         struct difference sum = {0};
         struct fixture fixture;
         if (!golden_models[i].int8) continue;
-        open_golden(&fixture, &golden_models[i], MR_DTYPE_F32, true);
+        open_golden(&fixture, &golden_models[i], MR_DTYPE_F32, KV_EXPORTED_INT8);
         for (uint32_t k = 0; k < fixture.prompt_count; k++) {
             struct prompt prompt = read_prompt(&fixture);
             compare_int8(&fixture, &prompt, &sum);
@@ -218,6 +227,7 @@ int main(int argument_count, char **arguments)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bf16_chooses_the_tokens_of_fp32),
         cmocka_unit_test(int8_weights_choose_the_tokens_of_fp32),
+        cmocka_unit_test(kv_in_int8_chooses_the_tokens_of_fp32),
         cmocka_unit_test(int8_gives_nearly_the_same_logits),
     };
     const struct CMUnitTest on_torch[] = {

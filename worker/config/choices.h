@@ -36,6 +36,8 @@ enum mr_log_replaced { MR_LOG_REPLACED_RUN, MR_LOG_REPLACED_SKIP };
 enum mr_on_revoke { MR_ON_REVOKE_DROP, MR_ON_REVOKE_DRAIN };
 /* several tokens of an answer in one step: where the answer stays the same, or never */
 enum mr_speculation { MR_SPECULATION_AUTO, MR_SPECULATION_OFF };
+/* numbers in which the KV pool keeps K and V: those that attention computes with, or int8 */
+enum mr_kv_dtype { MR_KV_DTYPE_AUTO, MR_KV_DTYPE_INT8 };
 /* how KV blocks are encoded in Redis */
 enum mr_redis_kv { MR_REDIS_KV_EXACT, MR_REDIS_KV_INT8 };
 

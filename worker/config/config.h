@@ -50,6 +50,7 @@ struct mr_config {
     const char *cuda_kernels;          /* auto or off */
     const char *dtype;                 /* auto, fp32, bf16, fp16, int8 or int4 */
     uint32_t threads;                  /* number of compute threads; 0: one per core */
+    enum mr_kv_dtype kv_dtype;
     uint64_t kv_memory_bytes;
     bool kv_memory_given;    /* not the default, which shrinks with the memory of the process */
     uint32_t context_tokens; /* longest sequence; 0: the model's own limit */

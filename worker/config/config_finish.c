@@ -267,10 +267,11 @@ static enum mr_status fill_properties(struct mr_config *config, struct mr_error 
 }
 
 /* Refuses --redis-kv int8 with --deterministic: with int8 an answer depends on which blocks Redis
- * has. */
+ * has. With --kv-dtype int8 the exact form of a block is int8 already. */
 static enum mr_status check_redis_kv(struct mr_config *config, struct mr_error *err)
 {
-    if (!config->redis[0]) config->redis_kv = MR_REDIS_KV_EXACT;
+    if (!config->redis[0] || config->kv_dtype == MR_KV_DTYPE_INT8)
+        config->redis_kv = MR_REDIS_KV_EXACT;
     if (config->redis_kv == MR_REDIS_KV_EXACT || !config->deterministic) return MR_OK;
     return mr_fail(err, MR_BAD_CONFIG,
                    "deterministic cannot be combined with redis-kv int8: an answer would depend on "

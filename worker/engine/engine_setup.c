@@ -96,7 +96,8 @@ static enum mr_status fill_options(const struct mr_config *config, const struct 
         .context_tokens = config->context_tokens,
         .rows_max = rows_max(config) + DRAFT_ROWS_MAX,
         .sequences_max = config->max_sequences + DRAFT_ROWS_MAX + SCORE_ROWS_MAX,
-        .kv_int8 = config->redis_kv == MR_REDIS_KV_INT8,
+        .kv_int8 = config->kv_dtype == MR_KV_DTYPE_INT8,
+        .export_int8 = config->redis_kv == MR_REDIS_KV_INT8,
     };
     return parse_dtype(config->dtype, &options->dtype, err);
 }

@@ -36,9 +36,9 @@ static void open_fixture(struct fixture *fixture, bool bf16)
     assert_int_equal(mr_rope_table_create(&fixture->rope, &c->ropes[0], ROWS, NULL), MR_OK);
     const size_t block_bytes =
         (size_t)c->layer_count * c->kv_head_count * c->head_dim * MR_BLOCK_TOKENS * (bf16 ? 4 : 8);
-    assert_int_equal(
-        mr_kv_groups_create(&fixture->kv, fixture->compute, c, ROWS, BLOCKS * block_bytes, NULL),
-        MR_OK);
+    const struct mr_kv_groups_spec kv = {
+        .config = c, .step_tokens = ROWS, .kv_bytes = BLOCKS * block_bytes};
+    assert_int_equal(mr_kv_groups_create(&fixture->kv, fixture->compute, &kv, NULL), MR_OK);
     assert_int_equal(fixture->kv.block_count, BLOCKS);
     struct mr_decoder_spec spec = {.config = c,
                                    .weights = &fixture->weights,

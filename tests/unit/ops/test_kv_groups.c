@@ -35,8 +35,9 @@ static struct mr_kv_groups groups_of(const struct mr_model_config *config, uint6
     struct mr_compute compute = {&mr_cpu_backend, MR_NUMBER_F32};
     struct mr_kv_groups groups;
     struct mr_error err;
-    if (mr_kv_groups_create(&groups, &compute, config, STEP, bytes, &err) != MR_OK)
-        fail_msg("%s", err.detail);
+    const struct mr_kv_groups_spec spec = {
+        .config = config, .step_tokens = STEP, .kv_bytes = bytes};
+    if (mr_kv_groups_create(&groups, &compute, &spec, &err) != MR_OK) fail_msg("%s", err.detail);
     return groups;
 }
 
@@ -154,20 +155,20 @@ static void both_groups_are_stored_in_int8(void **state)
     for (size_t i = 0; i < values; i++)
         in[i] = (float)(i * 7919 % 2003) / 1000.0f - 1.0f;
     mr_kv_groups_import(&groups, one, BT, (unsigned char *)in);
-    groups.int8 = true;
+    groups.exports_int8 = true;
     size_t packed_bytes = mr_kv_groups_export_bytes(&groups, BT);
     assert_int_equal(packed_bytes, bytes / 4 + (size_t)3 * 2 * BT * 2); /* the scales of K and V */
     unsigned char *packed = malloc(packed_bytes);
     assert_true(mr_kv_groups_export(&groups, one, BT, packed));
     mr_kv_groups_import(&groups, two, BT, packed);
-    groups.int8 = false;
+    groups.exports_int8 = false;
     assert_true(mr_kv_groups_export(&groups, two, BT, (unsigned char *)out));
     assert_memory_not_equal(out, in, bytes);
     for (size_t i = 0; i < values; i++)
         assert_true(out[i] - in[i] < 0.005f && in[i] - out[i] < 0.005f);
     in[values - 1] = INFINITY; /* a number of the last sliding layer */
     mr_kv_groups_import(&groups, one, BT, (unsigned char *)in);
-    groups.int8 = true;
+    groups.exports_int8 = true;
     assert_false(mr_kv_groups_export(&groups, one, BT, packed));
     free(packed);
     free(out);

@@ -208,6 +208,49 @@ static void kv_moves_between_blocks_and_bytes(void **state)
     mr_model_close(model);
 }
 
+/* 16 bytes and a scale for the K or V of a token, of which bf16 takes 32 bytes; a block moves as
+ * the bytes of the pool, and its name differs from that of every other kind of block. */
+static void kv_in_int8_takes_half_the_pool(void **state)
+{
+    (void)state;
+    static const uint32_t tokens[] = {5, 9, 2, 250, 17, 1, 33, 4};
+    struct mr_model_options options = {.path = TINY,
+                                       .device = "cpu",
+                                       .dtype = MR_DTYPE_BF16,
+                                       .kv_bytes = (uint64_t)32 << 20,
+                                       .rows_max = 64,
+                                       .sequences_max = 4,
+                                       .export_int8 = true,
+                                       .kv_int8 = true};
+    struct mr_model *exact = open_model(TINY, MR_DTYPE_BF16), *model;
+    assert_int_equal(mr_model_open(&model, &options, NULL), MR_OK);
+    const struct mr_model_info *info = mr_model_info(model);
+    assert_string_equal(info->kv_dtype, "int8 for bf16");
+    assert_int_equal(info->kv_bytes_per_token * 32, mr_model_info(exact)->kv_bytes_per_token * 18);
+    assert_int_equal(info->block_count, mr_model_info(exact)->block_count * 32 / 18);
+    assert_int_equal(mr_model_kv_export_bytes(model, MR_BLOCK_TOKENS),
+                     info->kv_bytes_per_token * MR_BLOCK_TOKENS);
+    assert_non_null(mr_model_kv_bytes_of(model, 0));
+    float expected[272], out[272];
+    unsigned char bytes[2 * 16 * (16 + 2) + 2 * 7 * (16 + 2)];
+    run(model, tokens, 7, 0, 0);
+    const size_t size = mr_model_kv_export_bytes(model, 7);
+    assert_true(size <= sizeof bytes);
+    assert_int_equal(mr_model_kv_export(model, at(0), 7, bytes, size, NULL), MR_OK);
+    assert_int_equal(mr_model_kv_import(model, at(5), 7, bytes, size, NULL), MR_OK);
+    run(model, tokens + 7, 1, 7, 0);
+    assert_int_equal(mr_model_logits(model, 0, expected, NULL), MR_OK);
+    run(model, tokens + 7, 1, 7, 5);
+    assert_int_equal(mr_model_logits(model, 0, out, NULL), MR_OK);
+    assert_memory_equal(out, expected, sizeof out);
+    mr_model_close(model);
+    mr_model_close(exact);
+    struct mr_error err = {0};
+    options.backend = "torch";
+    assert_int_equal(mr_model_check_options(&options, &err), MR_BAD_CONFIG);
+    assert_non_null(strstr(err.detail, "kv-dtype int8"));
+}
+
 static void a_block_stored_in_int8_gives_nearly_the_same_logits(void **state)
 {
     (void)state;
@@ -218,7 +261,7 @@ static void a_block_stored_in_int8_gives_nearly_the_same_logits(void **state)
                                        .kv_bytes = (uint64_t)32 << 20,
                                        .rows_max = 64,
                                        .sequences_max = 4,
-                                       .kv_int8 = true};
+                                       .export_int8 = true};
     struct mr_model *exact = open_model(TINY, MR_DTYPE_F32), *model;
     assert_int_equal(mr_model_open(&model, &options, NULL), MR_OK);
     assert_string_equal(mr_model_info(exact)->kv_dtype, "f32");
@@ -372,6 +415,7 @@ int main(void)
         cmocka_unit_test(integer_weights_start_like_the_reference),
         cmocka_unit_test(invalid_paths_and_options_are_rejected),
         cmocka_unit_test(kv_moves_between_blocks_and_bytes),
+        cmocka_unit_test(kv_in_int8_takes_half_the_pool),
         cmocka_unit_test(a_block_stored_in_int8_gives_nearly_the_same_logits),
         cmocka_unit_test(logits_of_the_caller_are_sampled_like_those_of_the_model),
         cmocka_unit_test(the_digest_depends_on_the_weights_and_not_on_the_dtype),

@@ -19,14 +19,15 @@ static void a_plan_is_what_the_open_model_has(void **state)
     static const char *const paths[] = {
         "tests/golden/models/grouped_tied", "tests/golden/models/mistral_slides",
         "tests/golden/models/phi3", "tests/golden/models/llama_head_dim_24"};
-    for (size_t i = 0; i < 2 * sizeof paths / sizeof *paths; i++) {
+    for (size_t i = 0; i < 3 * sizeof paths / sizeof *paths; i++) {
         struct mr_error err = {0};
         struct mr_model_source source;
         struct mr_model_plan plan;
         struct mr_model *model;
-        struct mr_model_options options = {.path = paths[i / 2],
+        struct mr_model_options options = {.path = paths[i / 3],
                                            .device = "cpu",
-                                           .dtype = i % 2 ? MR_DTYPE_F32 : MR_DTYPE_BF16,
+                                           .dtype = i % 3 == 1 ? MR_DTYPE_F32 : MR_DTYPE_BF16,
+                                           .kv_int8 = i % 3 == 2,
                                            .thread_count = 1,
                                            .kv_bytes = 8 * MEBIBYTE,
                                            .rows_max = 32,
@@ -41,7 +42,7 @@ static void a_plan_is_what_the_open_model_has(void **state)
         assert_int_equal(plan.kv_pool_bytes, info->kv_pool_bytes);
         assert_int_equal(plan.pool_tokens, (uint64_t)info->block_count * MR_BLOCK_TOKENS);
         assert_true(plan.context_tokens <= info->context_tokens);
-        assert_true(plan.weight_bytes >= plan.parameter_count * (i % 2 ? 4 : 2));
+        assert_true(plan.weight_bytes >= plan.parameter_count * (i % 3 == 1 ? 4 : 2));
         mr_model_close(model);
         mr_model_source_close(&source);
     }

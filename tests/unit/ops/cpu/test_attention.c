@@ -18,7 +18,7 @@ struct shape {
     uint32_t window;
     float softcap;
     float gain; /* range of all numbers; 0 means 2 */
-    bool sinks, bf16;
+    bool sinks, bf16, int8;
     enum mr_cpu_level level;
 };
 
@@ -49,9 +49,22 @@ static struct mr_cpu_kv *pool_create(const struct shape *shape, uint32_t block_c
                                         .head_dim = shape->dim,
                                         .block_count = block_count,
                                         .bf16 = shape->bf16,
+                                        .int8 = shape->int8,
                                         .level = shape->level};
     assert_int_equal(mr_cpu_kv_create(&kv, &spec, &err), MR_OK);
     return kv;
+}
+
+/* Replaces all numbers by some that int8 stores exactly: integers up to 127, of which each head has
+ * one, times a power of two that differs between tokens. */
+static void make_exact_in_int8(struct fixture *fixture)
+{
+    for (uint32_t i = 0; i < fixture->tokens * fixture->width; i++) {
+        const float scale =
+            ldexpf(1.0f, ilogbf(fixture->shape.gain) - 7 - (int)(i / fixture->width % 4));
+        const float integer = rintf(fixture->qkv[i] / fixture->shape.gain * 127.0f);
+        fixture->qkv[i] = scale * (i % fixture->shape.dim == 0 ? 127.0f : integer);
+    }
 }
 
 static struct fixture fixture_create(const struct shape *shape, uint32_t tokens)
@@ -68,6 +81,7 @@ static struct fixture fixture_create(const struct shape *shape, uint32_t tokens)
     fixture.qkv = malloc((size_t)tokens * fixture.width * sizeof *fixture.qkv);
     for (size_t i = 0; i < (size_t)tokens * fixture.width; i++)
         fixture.qkv[i] = number_from_bf16(number_to_bf16(fixture.shape.gain * number_next(&seed)));
+    if (shape->int8) make_exact_in_int8(&fixture);
     fixture.out = calloc((size_t)tokens * shape->heads * shape->dim, sizeof(float));
     return fixture;
 }
@@ -194,10 +208,13 @@ static void every_level_matches_the_definition(void **state)
                 struct shape shape = shapes[s];
                 shape.level = (enum mr_cpu_level)level;
                 shape.bf16 = bf16 != 0;
-                struct fixture fixture = fixture_create(&shape, MR_BLOCK_TOKENS + 37);
-                fixture_run(&fixture, 100);
-                fixture_check(&fixture, 41);
-                fixture_destroy(&fixture);
+                for (int int8 = 0; int8 < 2; int8++) {
+                    shape.int8 = int8 != 0;
+                    struct fixture fixture = fixture_create(&shape, MR_BLOCK_TOKENS + 37);
+                    fixture_run(&fixture, 100);
+                    fixture_check(&fixture, 41);
+                    fixture_destroy(&fixture);
+                }
             }
 }
 
@@ -229,6 +246,9 @@ static void a_row_has_the_same_bits_in_every_chunking(void **state)
                                   .bf16 = bf16 != 0,
                                   .level = (enum mr_cpu_level)level};
             check_chunks(&shape);
+            shape.int8 = true;
+            check_chunks(&shape);
+            shape.int8 = false;
             if (level == MR_CPU_SCALAR) continue;
             shape.window = 200;
             check_chunks(&shape);
@@ -238,6 +258,10 @@ static void a_row_has_the_same_bits_in_every_chunking(void **state)
             shape.window = 0;
             shape.softcap = 0.0f;
             shape.gain = 12.0f;
+            check_chunks(&shape);
+            shape.int8 = true;
+            shape.window = 200;
+            shape.softcap = 10.0f;
             check_chunks(&shape);
         }
 }
@@ -314,14 +338,17 @@ static void a_row_has_the_same_bits_in_every_batch(void **state)
     check_batch(&shape);
     shape.softcap = 10.0f;
     check_batch(&shape);
+    shape.int8 = true;
+    check_batch(&shape);
 }
 
 /* The pool is filled with NaN, as if another request had left them. */
 static void values_left_by_another_request_are_never_read(void **state)
 {
     (void)state;
-    for (int bf16 = 0; bf16 < 2; bf16++) {
-        const struct shape shape = {.heads = 3, .kv_heads = 1, .dim = 64, .bf16 = bf16 != 0};
+    for (int i = 0; i < 4; i++) {
+        const struct shape shape = {
+            .heads = 3, .kv_heads = 1, .dim = 64, .bf16 = i % 2 == 1, .int8 = i >= 2};
         struct fixture fixture = fixture_create(&shape, MR_BLOCK_TOKENS + 5);
         const size_t bytes = mr_cpu_kv_export_bytes(fixture.kv, MR_BLOCK_TOKENS);
         void *nan = malloc(bytes);
@@ -339,8 +366,9 @@ static void values_left_by_another_request_are_never_read(void **state)
 static void later_tokens_change_nothing(void **state)
 {
     (void)state;
-    for (int bf16 = 0; bf16 < 2; bf16++) {
-        const struct shape shape = {.heads = 9, .kv_heads = 3, .dim = 64, .bf16 = bf16 != 0};
+    for (int form = 0; form < 4; form++) {
+        const struct shape shape = {
+            .heads = 9, .kv_heads = 3, .dim = 64, .bf16 = form % 2 == 1, .int8 = form >= 2};
         struct fixture a = fixture_create(&shape, MR_BLOCK_TOKENS + 20);
         struct fixture b = fixture_create(&shape, MR_BLOCK_TOKENS + 20);
         for (size_t i = (size_t)MR_BLOCK_TOKENS * b.width; i < (size_t)b.tokens * b.width; i++)

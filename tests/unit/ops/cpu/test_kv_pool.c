@@ -11,10 +11,18 @@
 
 #include <cmocka.h>
 
-static struct mr_cpu_kv *make(bool bf16)
+enum form { F32, BF16, INT8, FORM_COUNT };
+/* Bytes of the K of one token in one head of 32 numbers. */
+static const size_t token_bytes[] = {32 * 4, 32 * 2, 32 + 2};
+
+static struct mr_cpu_kv *make(enum form form)
 {
-    const struct mr_cpu_kv_spec spec = {
-        .layer_count = 2, .kv_head_count = 3, .head_dim = 32, .block_count = 4, .bf16 = bf16};
+    const struct mr_cpu_kv_spec spec = {.layer_count = 2,
+                                        .kv_head_count = 3,
+                                        .head_dim = 32,
+                                        .block_count = 4,
+                                        .bf16 = form != F32,
+                                        .int8 = form == INT8};
     struct mr_cpu_kv *kv;
     struct mr_error err;
     assert_int_equal(mr_cpu_kv_create(&kv, &spec, &err), MR_OK);
@@ -32,11 +40,11 @@ static unsigned char *random_bytes(size_t count)
 static void export_returns_the_imported_bytes(void **state)
 {
     (void)state;
-    for (int bf16 = 0; bf16 < 2; bf16++) {
-        struct mr_cpu_kv *kv = make(bf16 != 0);
+    for (enum form form = F32; form < FORM_COUNT; form++) {
+        struct mr_cpu_kv *kv = make(form);
         for (uint32_t tokens = 1; tokens <= MR_BLOCK_TOKENS; tokens += tokens < 20 ? 1 : 59) {
             const size_t bytes = mr_cpu_kv_export_bytes(kv, tokens);
-            const size_t exact = 2u * 2 * 3 * 32 * tokens * (bf16 ? 2u : 4u);
+            const size_t exact = 2u * 2 * 3 * tokens * token_bytes[form];
             assert_in_range(bytes, exact, exact + 2u * 3 * 32 * 16 * 4);
             unsigned char *noise = random_bytes(bytes), *in = calloc(1, bytes);
             unsigned char *out = calloc(1, bytes);
@@ -56,8 +64,8 @@ static void export_returns_the_imported_bytes(void **state)
 static void the_stored_form_of_a_full_block_is_its_memory(void **state)
 {
     (void)state;
-    for (int bf16 = 0; bf16 < 2; bf16++) {
-        struct mr_cpu_kv *kv = make(bf16 != 0);
+    for (enum form form = F32; form < FORM_COUNT; form++) {
+        struct mr_cpu_kv *kv = make(form);
         const size_t bytes = mr_cpu_kv_export_bytes(kv, MR_BLOCK_TOKENS);
         unsigned char *in = random_bytes(bytes), *out = calloc(1, bytes);
         mr_cpu_kv_import(kv, 1, 0, MR_BLOCK_TOKENS, in);
@@ -74,8 +82,8 @@ static void the_stored_form_of_a_full_block_is_its_memory(void **state)
 static void numbers_after_the_last_token_are_not_exported(void **state)
 {
     (void)state;
-    for (int bf16 = 0; bf16 < 2; bf16++) {
-        struct mr_cpu_kv *one = make(bf16 != 0), *two = make(bf16 != 0);
+    for (enum form form = F32; form < FORM_COUNT; form++) {
+        struct mr_cpu_kv *one = make(form), *two = make(form);
         const size_t whole = mr_cpu_kv_export_bytes(one, MR_BLOCK_TOKENS);
         unsigned char *noise = random_bytes(whole), *part = malloc(whole), *again = malloc(whole);
         mr_cpu_kv_import(one, 0, 0, MR_BLOCK_TOKENS, noise);
@@ -109,8 +117,8 @@ static void numbers_after_the_last_token_are_not_exported(void **state)
 static void a_block_can_be_exported_and_imported_in_pieces(void **state)
 {
     (void)state;
-    for (int bf16 = 0; bf16 < 2; bf16++) {
-        struct mr_cpu_kv *kv = make(bf16 != 0);
+    for (enum form form = F32; form < FORM_COUNT; form++) {
+        struct mr_cpu_kv *kv = make(form);
         const size_t whole = mr_cpu_kv_export_bytes(kv, MR_BLOCK_TOKENS);
         unsigned char *in = random_bytes(whole), *piece = malloc(whole);
         mr_cpu_kv_import(kv, 0, 0, MR_BLOCK_TOKENS, in);
@@ -134,8 +142,8 @@ static void a_block_can_be_exported_and_imported_in_pieces(void **state)
 static void a_copy_equals_the_source_which_is_unchanged(void **state)
 {
     (void)state;
-    for (int bf16 = 0; bf16 < 2; bf16++) {
-        struct mr_cpu_kv *kv = make(bf16 != 0);
+    for (enum form form = F32; form < FORM_COUNT; form++) {
+        struct mr_cpu_kv *kv = make(form);
         const size_t whole = mr_cpu_kv_export_bytes(kv, MR_BLOCK_TOKENS);
         unsigned char *in = random_bytes(whole), *out = malloc(whole), *want = malloc(whole);
         mr_cpu_kv_import(kv, 0, 0, MR_BLOCK_TOKENS, in);

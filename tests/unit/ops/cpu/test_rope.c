@@ -72,6 +72,33 @@ static void expect_heads(const float *in, uint32_t heads, const float *weight,
         }
 }
 
+/* The number of an int8 pool at `at`, a byte offset in the K or V that begins at `half`. */
+static double int8_at(const struct mr_cpu_kv *kv, unsigned char *half, size_t at, uint32_t token)
+{
+    const float scale = number_from_bf16(mr_cpu_kv_scales(kv, half)[token]);
+    return (double)(int8_t)half[at] * (double)scale;
+}
+
+/* A number is off by at most half a scale, which is the largest magnitude of the head / 127,
+ * rounded up to bf16; K is also off by the rounding of the rotation to floats. */
+static void check_int8_token(const struct mr_cpu_kv *kv, uint32_t block, uint32_t token,
+                             uint32_t head, const double *key, const float *value)
+{
+    unsigned char *keys = mr_cpu_kv_keys(kv, block, 1, head);
+    unsigned char *values = mr_cpu_kv_values(kv, block, 1, head);
+    double key_top = 0, value_top = 0;
+    for (uint32_t d = 0; d < DIM; d++) {
+        key_top = fmax(key_top, fabs(key[d]));
+        value_top = fmax(value_top, fabs((double)value[d]));
+    }
+    for (uint32_t d = 0; d < DIM; d++) {
+        const double k = int8_at(kv, keys, mr_cpu_kv_key_at(kv, token, d), token);
+        const double v = int8_at(kv, values, mr_cpu_kv_value_at(kv, token, d), token);
+        assert_true(fabs(k - key[d]) <= 1e-5 + key_top * 1.01 / 254);
+        assert_true(fabs(v - (double)value[d]) <= value_top * 1.01 / 254);
+    }
+}
+
 static void check_number(double got, double want, bool bf16)
 {
     assert_true(fabs(want - got) <= 1e-5 + (bf16 ? fabs(want) / 256 : 0.0));
@@ -81,6 +108,10 @@ static void check_number(double got, double want, bool bf16)
 static void check_token(const struct mr_cpu_kv *kv, uint32_t block, uint32_t token, uint32_t head,
                         const double *key, const float *value)
 {
+    if (kv->spec.int8) {
+        check_int8_token(kv, block, token, head, key, value);
+        return;
+    }
     const bool bf16 = kv->spec.bf16;
     const size_t size = mr_cpu_kv_element_bytes(kv);
     const unsigned char *keys = mr_cpu_kv_keys(kv, block, 1, head);
@@ -95,15 +126,13 @@ static void check_token(const struct mr_cpu_kv *kv, uint32_t block, uint32_t tok
 
 /* Writes `rows` tokens from position `context` on; checks every q in place, and every k and v in
  * the pool. */
-static void check_write(const struct mr_cpu_rope_args *args, enum mr_cpu_level level, bool bf16,
+static void check_write(const struct mr_cpu_rope_args *args, struct mr_cpu_kv_spec spec,
                         uint32_t context, uint32_t rows)
 {
-    const struct mr_cpu_kv_spec spec = {.layer_count = 2,
-                                        .kv_head_count = KV_HEADS,
-                                        .head_dim = DIM,
-                                        .block_count = 8,
-                                        .bf16 = bf16,
-                                        .level = level};
+    spec.layer_count = 2;
+    spec.kv_head_count = KV_HEADS;
+    spec.head_dim = DIM;
+    spec.block_count = 8;
     struct mr_cpu_kv *kv;
     struct mr_error err;
     assert_int_equal(mr_cpu_kv_create(&kv, &spec, &err), MR_OK);
@@ -154,9 +183,11 @@ static void check_shape(const struct shape *shape)
                                           .norm_whole = shape->norm == WHOLE_ROW,
                                           .norm_centered = shape->norm == CENTERED};
     for (int level = MR_CPU_SCALAR; level <= MR_CPU_AMX; level++)
-        for (int bf16 = 0; bf16 < 2; bf16++) {
-            check_write(&args, (enum mr_cpu_level)level, bf16 != 0, 0, 1);
-            check_write(&args, (enum mr_cpu_level)level, bf16 != 0, MR_BLOCK_TOKENS - 3, 21);
+        for (int i = 0; i < 4; i++) {
+            const struct mr_cpu_kv_spec spec = {
+                .bf16 = i % 2 == 1, .int8 = i >= 2, .level = (enum mr_cpu_level)level};
+            check_write(&args, spec, 0, 1);
+            check_write(&args, spec, MR_BLOCK_TOKENS - 3, 21);
         }
     free(tables);
 }
@@ -172,6 +203,29 @@ static void keys_and_values_are_written_to_their_places(void **state)
     };
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
         check_shape(&shapes[s]);
+}
+
+/* All levels write the same integers and scales; a token with a number that int8 cannot store gets
+ * zeros, and a scale of NaN, which makes every result that needs the token NaN. */
+static void every_level_quantizes_to_the_same_bytes(void **state)
+{
+    (void)state;
+    static const float unfit[] = {INFINITY, -INFINITY, NAN, 0x1p127f};
+    float x[DIM];
+    uint64_t seed = 11;
+    for (uint32_t round = 0; round < 200; round++) {
+        int8_t want[DIM], got[DIM];
+        for (uint32_t d = 0; d < DIM; d++)
+            x[d] = ldexpf(number_next(&seed), (int)(round * 17 % 250) - 126);
+        if (round % 10 == 0) x[round % DIM] = unfit[round / 10 % 4];
+        const uint16_t scale = mr_cpu_ops_get(MR_CPU_SCALAR)->quantize(x, DIM, want);
+        assert_int_equal(isnan(number_from_bf16(scale)) != 0, round % 10 == 0);
+        for (int level = MR_CPU_SCALAR; level <= MR_CPU_AMX; level++) {
+            assert_int_equal(mr_cpu_ops_get((enum mr_cpu_level)level)->quantize(x, DIM, got),
+                             scale);
+            assert_memory_equal(got, want, sizeof want);
+        }
+    }
 }
 
 static void misuse_is_caught(void **state)
@@ -205,6 +259,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(keys_and_values_are_written_to_their_places),
+        cmocka_unit_test(every_level_quantizes_to_the_same_bytes),
         cmocka_unit_test(misuse_is_caught),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -158,6 +158,11 @@ static void deterministic_excludes_int8(void **state)
     fixture->config.redis_kv = MR_REDIS_KV_INT8;
     fixture->config.deterministic = false;
     assert_int_equal(finish(fixture), MR_OK);
+    assert_int_equal(fixture->config.redis_kv, MR_REDIS_KV_INT8);
+    fixture->config.deterministic = true; /* blocks of a pool in int8 need no conversion */
+    fixture->config.kv_dtype = MR_KV_DTYPE_INT8;
+    assert_int_equal(finish(fixture), MR_OK);
+    assert_int_equal(fixture->config.redis_kv, MR_REDIS_KV_EXACT);
 }
 
 #define FINISH_TEST(name) cmocka_unit_test_setup_teardown(name, create, destroy_fixture)
