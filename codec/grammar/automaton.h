@@ -87,8 +87,9 @@ static inline uint32_t mr_automaton_next(const struct mr_grammar *grammar, uint3
                                          unsigned char byte)
 {
     const struct mr_automaton_state *at = &grammar->states[state];
-    const struct mr_automaton_edge *edges = grammar->edges + at->edges;
     uint32_t low = 0, count = at->edge_count;
+    if (count == 0) return MR_STATE_NONE;
+    const struct mr_automaton_edge *edges = grammar->edges + at->edges;
     while (count > 6) {
         uint32_t half = count / 2;
         if (edges[low + half].low <= byte) {
