@@ -55,6 +55,7 @@ struct mr_schedule {
     struct mr_sequence **parked;
     uint32_t parked_count, parked_max;
     uint32_t job_count, jobs_max; /* requests started and not ended, and their maximum */
+    uint64_t costly_turns;        /* costly sequences planned so far */
     double output_share; /* expected output tokens / max_tokens, learnt from ended sequences */
     struct mr_round round;
     struct mr_plan plan;

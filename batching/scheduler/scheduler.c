@@ -195,16 +195,48 @@ static bool reserve_blocks(struct mr_schedule *schedule, uint32_t index)
 
 /* ---- the plan ---- */
 
-static void plan_decodes(struct mr_schedule *schedule)
+/* Of the sequences whose masks are costly (batching/sequence/guidance.h), the one that has waited
+ * longest; NULL: there is none. */
+static const struct mr_sequence *next_costly(const struct mr_schedule *schedule)
 {
+    const struct mr_sequence *next = NULL;
+    for (uint32_t i = 0; i < schedule->running_count; i++) {
+        const struct mr_sequence *sequence = schedule->running[i];
+        if (!mr_sequence_is_decoding(sequence) || waits_for_token(sequence) ||
+            !mr_job_is_costly(sequence->job, sequence))
+            continue;
+        if (next == NULL || sequence->costly_turn < next->costly_turn) next = sequence;
+    }
+    return next;
+}
+
+/* Plans the decode rows; all: those of all costly sequences, otherwise one of them. Returns how
+ * many it has passed over. */
+static uint32_t add_decodes(struct mr_schedule *schedule, bool all)
+{
+    const struct mr_sequence *turn = next_costly(schedule);
+    uint32_t passed = 0;
     for (uint32_t i = 0; i < schedule->running_count; i++) {
         struct mr_sequence *sequence = schedule->running[i];
-        if (!mr_sequence_is_decoding(sequence) || waits_for_token(sequence) ||
-            !reserve_blocks(schedule, i))
+        if (!mr_sequence_is_decoding(sequence) || waits_for_token(sequence)) continue;
+        bool costly = mr_job_is_costly(sequence->job, sequence);
+        if (costly && sequence != turn && !all) {
+            passed++;
             continue;
+        }
+        if (!reserve_blocks(schedule, i)) continue;
+        if (costly) sequence->costly_turn = ++schedule->costly_turns;
         mr_schedule_add_row(
             schedule, (struct mr_plan_row){.sequence = sequence, .token_count = 1, .decode = true});
     }
+    return passed;
+}
+
+/* When the only costly sequence that may run gets no block, the others run. */
+static void plan_decodes(struct mr_schedule *schedule)
+{
+    uint32_t passed = add_decodes(schedule, false);
+    if (passed > 0 && schedule->plan.decode_count == 0) add_decodes(schedule, true);
 }
 
 static bool is_prefill(const struct mr_sequence *sequence)

@@ -11,6 +11,12 @@
  * with which long names take few steps. The row behind a draft has the mask of the answer with the
  * draft.
  *
+ * Costly answers: the masks of some grammars take milliseconds each. The work of each answer is
+ * counted, and compared with what answers to ordinary schemas stay far below: a share of the most
+ * that a mask may take for each token, and some more once. Of the answers that are above it the
+ * scheduler runs one in a step (batching/scheduler/scheduler.c), so they delay each other, and the
+ * others little.
+ *
  * Owner:  the job: made by the submitting thread, used by the engine thread. Memory: about 16 KiB
  *         for each choice and one more, in _create. It borrows grammar and masks.
  * Errors: only _create. */
@@ -45,6 +51,9 @@ struct mr_guidance_answer {
     uint32_t eos_count;
 };
 
+/* True when the masks of a choice that has generated token_count tokens have been costly. */
+bool mr_guidance_is_costly(const struct mr_guidance *guidance, const struct mr_token_mask *masks,
+                           uint32_t choice, uint32_t token_count);
 /* Writes the mask of the next token to bits[mr_token_mask_words(masks)], end tokens included where
  * the answer may end. True when only an end token may follow. */
 bool mr_guidance_fill(struct mr_guidance *guidance, struct mr_token_mask *masks,

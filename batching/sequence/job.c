@@ -469,6 +469,13 @@ bool mr_job_samples_ahead(const struct mr_job *job, const struct mr_sequence *se
     return !penalties && job->guidance == NULL && job->bad_word_count == 0 && suppressed == 0;
 }
 
+bool mr_job_is_costly(const struct mr_job *job, const struct mr_sequence *sequence)
+{
+    return job->guidance != NULL &&
+           mr_guidance_is_costly(job->guidance, job->masks, sequence->choice,
+                                 mr_sequence_generated(sequence));
+}
+
 /* The chance that a token which spells forced bytes is drawn where a longer token, or another
  * spelling, is allowed as well: the part that was right in tests/bench/bench_constrained.c. */
 #define LIKELY 0.7f

@@ -113,6 +113,8 @@ uint64_t mr_job_seed(const struct mr_job *job, uint32_t choice);
 /* True when the next token of the sequence can be sampled before the last one is known: nothing in
  * its sampling row depends on the ids of its output. */
 bool mr_job_samples_ahead(const struct mr_job *job, const struct mr_sequence *sequence);
+/* True when the masks of the sequence have been costly (batching/sequence/guidance.h). */
+bool mr_job_is_costly(const struct mr_job *job, const struct mr_sequence *sequence);
 /* Writes at most `max`, <= MR_DRAFTS_MAX, guesses of the sequence's next tokens: those that the
  * grammar of the answer forces, or else those that its text suggests, before the first that may end
  * the choice. Returns their number. The sequence must have a lookup, and no unknown token. */

@@ -70,6 +70,7 @@ struct mr_sequence {
     /* Guesses of the tokens that follow, which the planned step or the step in flight checks. They
      * stand in tokens[num_tokens...] too until that step is launched. */
     uint32_t drafts[MR_DRAFTS_MAX], draft_count;
+    uint64_t costly_turn; /* when the sequence last ran as a costly one; see plan_decodes() */
     struct mr_prompt_lookup *lookup; /* owned by the job; NULL: the sequence gets no drafts */
     /* log-probabilities of its given tokens, owned by the job; NULL: none are wanted */
     struct mr_scores *scores;

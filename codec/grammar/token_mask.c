@@ -135,6 +135,16 @@ uint32_t mr_token_mask_words(const struct mr_token_mask *mask)
     return mask->trie->word_count;
 }
 
+uint64_t mr_token_mask_work(const struct mr_token_mask *mask)
+{
+    return mask->parse->work;
+}
+
+uint64_t mr_token_mask_work_max(const struct mr_token_mask *mask)
+{
+    return mask->work_max;
+}
+
 struct mr_token_mask_stats mr_token_mask_stats(const struct mr_token_mask *mask)
 {
     return mask->stats;

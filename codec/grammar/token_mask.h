@@ -55,6 +55,9 @@ bool mr_token_mask_accept(struct mr_token_mask *mask, struct mr_matcher *matcher
  * them a longer token may be allowed too. */
 uint32_t mr_token_mask_forced(struct mr_token_mask *mask, const struct mr_matcher *matcher,
                               uint32_t *ids, uint32_t max, uint32_t *sure);
+/* Units of work (codec/grammar/parse.h) of all calls so far, and the most of one mask. */
+uint64_t mr_token_mask_work(const struct mr_token_mask *mask);
+uint64_t mr_token_mask_work_max(const struct mr_token_mask *mask);
 struct mr_token_mask_stats mr_token_mask_stats(const struct mr_token_mask *mask);
 
 #endif

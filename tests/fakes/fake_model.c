@@ -248,6 +248,11 @@ static struct mr_sample score(const struct mr_fake_model *fake, const struct mr_
     return sample;
 }
 
+static bool is_allowed(const struct mr_sample_row *row, uint32_t token)
+{
+    return row->allowed == NULL || (row->allowed[token / 64] >> (token % 64) & 1) != 0;
+}
+
 static struct mr_sample sample(const struct mr_fake_model *fake, const struct mr_sample_row *row,
                                const uint64_t *hashes)
 {
@@ -258,8 +263,10 @@ static struct mr_sample sample(const struct mr_fake_model *fake, const struct mr
     uint32_t token = draw(fake, hash, row->sampling->temperature, row->seed, row->position);
     bool fed = row->history_count > 0 && row->history[row->history_count - 1] == UINT32_MAX;
     MR_ASSERT(!fed || row->suppressed_count == 0);
-    while (is_suppressed(row, token))
-        token = (token + 1) % fake->options.vocab_size;
+    const uint32_t vocab = fake->options.vocab_size;
+    for (uint32_t tries = 0;
+         !is_allowed(row, token) || (tries < vocab && is_suppressed(row, token)); tries++)
+        token = (token + 1) % vocab;
     return (struct mr_sample){.token_id = token, .probability = 0.5f, .logprob = -0.6931472f};
 }
 
