@@ -56,6 +56,7 @@ PARSERS = {
     "constraint": "codec/constraint/schema.c",
     "stop_match": "codec/tokenizer/stop_match.c",
     "tool_calls": "codec/tools/tool_calls.c",
+    "message": "codec/records/message.c codec/tools/harmony.c",
 }
 # Further targets whose corpora run lines of a parser: GGUF has another reader of the same configuration.
 ALSO = {"model_config": ["gguf"], "safetensors": ["gguf"]}
