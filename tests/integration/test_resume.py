@@ -76,6 +76,8 @@ class Scene:
     def ask(self, id, tokens, **more):
         fields = {"id": id, "prompt": "Tell me the story of the old mill by the river.", "max_tokens": tokens,
                   "temperature": 0.8, "seed": 11, "ignore_eos": True} | more
+        if "messages" in more:
+            del fields["prompt"]
         subprocess.run([str(rig.TOOLS / "produce"), self.fleet.services.brokers, f"{self.fleet.prefix}.requests"],
                        input=f"{id}\t{json.dumps(fields)}\n", text=True, check=True)
 
@@ -268,8 +270,40 @@ def constrained(options, services, redis):
     return {"went on at": told[2]["at"], "tokens": len(ids), "lists left": scene.lists_left(redis)}
 
 
+def called(options, services, redis):
+    """The worker of an answer that calls a tool is killed: the next one continues the call, whose arguments obey the tool's
+    schema; the deltas of both attempts, joined, are the call of the result."""
+    words = ["mill", "river", "wheel"]
+    tool = {"type": "function", "function": {"name": "tell", "parameters": {
+        "type": "object", "required": ["words"], "additionalProperties": False, "properties": {
+            "words": {"type": "array", "items": {"enum": words}, "minItems": 70, "maxItems": 80}}}}}
+    scene = Scene(options, services, "called", "--redis", redis)
+    scene.ask("call", 1500, ignore_eos=False, messages=[{"role": "user", "content": "Tell me of the old mill."}],
+              tools=[tool], tool_choice="required", parallel_tool_calls=False)
+    first = scene.wait_tokens("call", 1, 60)
+    scene.kill_runner(first[1])
+    result = scene.result("call", 90)
+    assert result["finish_reason"] == "eos" and result["attempt"] == 2, result
+    assert result["stop_reason"] == "tool_calls" and len(result["tool_calls"]) == 1, result
+    call = result["tool_calls"][0]["function"]
+    arguments = json.loads(call["arguments"])
+    assert call["name"] == "tell" and list(arguments) == ["words"], call
+    assert 70 <= len(arguments["words"]) <= 80 and set(arguments["words"]) <= set(words), arguments
+    scene.wait_tokens("call", 2, len(result["token_ids"]))
+    ids, text, told = scene.stream("call")
+    assert ids == result["token_ids"] and text == result["text"], "stream and result differ"
+    assert told[2]["at"] > 0 and told[2]["same"], told
+    records = [record for _, _, record in scene.tokens.records if record["id"] == "call"]
+    pieces = "".join(delta["function"]["arguments"] for record in records
+                     if record["attempt"] == 2 or record["index"] < told[2]["at"]
+                     for delta in record.get("tool_calls", []))
+    assert pieces == call["arguments"], "the deltas of the call are not its arguments"
+    scene.close()
+    return {"went on at": told[2]["at"], "tokens": len(ids), "lists left": scene.lists_left(redis)}
+
+
 SCENARIOS = {"crash": crash, "poison-redis": poison_redis, "poison-plain": poison_plain, "forgotten": forgotten,
-             "handed-over": handed_over, "constrained": constrained}
+             "handed-over": handed_over, "constrained": constrained, "called": called}
 
 
 def arguments():
