@@ -1,7 +1,9 @@
-/* bench_perplexity MODEL TEXT [bf16|fp32|int8|int4|auto]: the perplexity of a model on the first
- * 20,000 tokens of a text, in 40 windows of 500 tokens: exp of the mean of -ln p(token | the tokens
- * before it in its window). Each step computes one token of every window. perplexity.py computes
- * the same with the reference implementation. */
+/* bench_perplexity MODEL TEXT [bf16|fp32|int8|int4|auto [bf16|fp32|int8|int4|auto]]: the perplexity
+ * of a model on the first 20,000 tokens of a text, in 40 windows of 500 tokens: exp of the mean of
+ * -ln p(token | the tokens before it in its window). Each step computes one token of every window.
+ * With a second type the model is computed in both: the perplexity of the second and the share of
+ * tokens for which both find the same next token most likely are printed too. perplexity.py
+ * computes the perplexity with the reference implementation. */
 #include "codec/tokenizer/tokenizer.h"
 #include "ops/files/mapped_file.h"
 #include "ops/model.h"
@@ -15,16 +17,25 @@
 #define WINDOW_TOKENS 500u
 #define WINDOW_BLOCKS ((WINDOW_TOKENS + MR_BLOCK_TOKENS - 1) / MR_BLOCK_TOKENS)
 
-struct bench {
+#define TYPES_MAX 2u
+
+/* The model in one type. */
+struct side {
     struct mr_model *model;
-    uint32_t ids[WINDOWS * WINDOW_TOKENS];
-    uint32_t blocks[WINDOWS][WINDOW_BLOCKS];
     float *logits; /* one row */
-    uint32_t vocab_size;
+    double sum;    /* of log probabilities */
 };
 
-static enum mr_status open_model(struct bench *bench, const char *path, enum mr_dtype dtype,
-                                 struct mr_error *err)
+struct bench {
+    struct side sides[TYPES_MAX];
+    uint32_t side_count;
+    uint32_t ids[WINDOWS * WINDOW_TOKENS];
+    uint32_t blocks[WINDOWS][WINDOW_BLOCKS];
+    uint32_t vocab_size, agreed;
+};
+
+static enum mr_status open_model(struct bench *bench, struct side *side, const char *path,
+                                 enum mr_dtype dtype, struct mr_error *err)
 {
     struct mr_model_options options = {.path = path,
                                        .device = "cpu",
@@ -32,17 +43,17 @@ static enum mr_status open_model(struct bench *bench, const char *path, enum mr_
                                        .kv_bytes = 1,
                                        .rows_max = WINDOWS,
                                        .sequences_max = WINDOWS};
-    enum mr_status status = mr_model_open(&bench->model, &options, err);
+    enum mr_status status = mr_model_open(&side->model, &options, err);
     if (status != MR_OK) return status;
     options.kv_bytes =
-        mr_model_info(bench->model)->kv_bytes_per_token * MR_BLOCK_TOKENS * WINDOW_BLOCKS * WINDOWS;
-    mr_model_close(bench->model);
-    status = mr_model_open(&bench->model, &options, err);
+        mr_model_info(side->model)->kv_bytes_per_token * MR_BLOCK_TOKENS * WINDOW_BLOCKS * WINDOWS;
+    mr_model_close(side->model);
+    side->model = NULL;
+    status = mr_model_open(&side->model, &options, err);
     if (status != MR_OK) return status;
-    for (uint32_t i = 0; i < WINDOWS * WINDOW_BLOCKS; i++)
-        bench->blocks[i / WINDOW_BLOCKS][i % WINDOW_BLOCKS] = i;
-    bench->vocab_size = mr_model_info(bench->model)->vocab_size;
-    bench->logits = calloc(bench->vocab_size, sizeof(float));
+    bench->vocab_size = mr_model_info(side->model)->vocab_size;
+    side->logits = calloc(bench->vocab_size, sizeof(float));
+    if (!side->logits) return mr_fail(err, MR_NOMEM, "no memory for logits");
     return MR_OK;
 }
 
@@ -51,7 +62,7 @@ static enum mr_status read_tokens(struct bench *bench, const char *path, struct 
     struct mr_mapped_file file;
     enum mr_status status = mr_mapped_file_open(&file, path, err);
     if (status != MR_OK) return status;
-    const struct mr_tokenizer *tokenizer = mr_model_tokenizer(bench->model);
+    const struct mr_tokenizer *tokenizer = mr_model_tokenizer(bench->sides[0].model);
     struct mr_tokenizer_scratch *scratch = mr_tokenizer_scratch_create(tokenizer);
     struct mr_id_list ids = {.ids = bench->ids, .max = WINDOWS * WINDOW_TOKENS};
     struct mr_text text = {(const char *)file.bytes, file.size};
@@ -66,24 +77,47 @@ static enum mr_status read_tokens(struct bench *bench, const char *path, struct 
     return status;
 }
 
-static double log_probability(const struct bench *bench, uint32_t token)
+static uint32_t most_likely(const struct bench *bench, const float *logits)
 {
-    float top = bench->logits[0];
-    double sum = 0;
+    uint32_t best = 0;
     for (uint32_t i = 1; i < bench->vocab_size; i++)
-        top = fmaxf(top, bench->logits[i]);
-    for (uint32_t i = 0; i < bench->vocab_size; i++)
-        sum += (double)expf(bench->logits[i] - top);
-    return (double)(bench->logits[token] - top) - log(sum);
+        if (logits[i] > logits[best]) best = i;
+    return best;
 }
 
-/* Computes token `position` of every window; adds the log probabilities of the tokens after it. */
-static enum mr_status step(struct bench *bench, uint32_t position, double *sum,
-                           struct mr_error *err)
+static double log_probability(const struct bench *bench, const float *logits, uint32_t token)
+{
+    const float top = logits[most_likely(bench, logits)];
+    double sum = 0;
+    for (uint32_t i = 0; i < bench->vocab_size; i++)
+        sum += (double)expf(logits[i] - top);
+    return (double)(logits[token] - top) - log(sum);
+}
+
+/* Reads what follows one token of window i on all sides. */
+static enum mr_status read_logits(struct bench *bench, uint32_t i, uint32_t position,
+                                  struct mr_error *err)
+{
+    for (uint32_t k = 0; k < bench->side_count; k++) {
+        struct side *side = &bench->sides[k];
+        enum mr_status status = mr_model_logits(side->model, i, side->logits, err);
+        if (status != MR_OK) return status;
+        side->sum +=
+            log_probability(bench, side->logits, bench->ids[i * WINDOW_TOKENS + position + 1]);
+    }
+    if (bench->side_count > 1)
+        bench->agreed += most_likely(bench, bench->sides[0].logits) ==
+                         most_likely(bench, bench->sides[1].logits);
+    return MR_OK;
+}
+
+/* Computes token `position` of every window. */
+static enum mr_status step(struct bench *bench, uint32_t position, struct mr_error *err)
 {
     uint32_t tokens[WINDOWS];
     struct mr_batch_sequence sequences[WINDOWS] = {0};
     struct mr_batch batch = {tokens, WINDOWS, sequences, WINDOWS};
+    enum mr_status status = MR_OK;
     for (uint32_t i = 0; i < WINDOWS; i++) {
         tokens[i] = bench->ids[i * WINDOW_TOKENS + position];
         sequences[i] = (struct mr_batch_sequence){.row_begin = i,
@@ -92,41 +126,62 @@ static enum mr_status step(struct bench *bench, uint32_t position, double *sum,
                                                   .blocks = bench->blocks[i],
                                                   .logit_rows = 1};
     }
-    enum mr_status status = mr_model_forward(bench->model, &batch, err);
-    for (uint32_t i = 0; i < WINDOWS && status == MR_OK; i++) {
-        status = mr_model_logits(bench->model, i, bench->logits, err);
-        if (status == MR_OK)
-            *sum += log_probability(bench, bench->ids[i * WINDOW_TOKENS + position + 1]);
-    }
+    for (uint32_t k = 0; k < bench->side_count && status == MR_OK; k++)
+        status = mr_model_forward(bench->sides[k].model, &batch, err);
+    for (uint32_t i = 0; i < WINDOWS && status == MR_OK; i++)
+        status = read_logits(bench, i, position, err);
     return status;
+}
+
+static enum mr_dtype dtype_of(const char *name)
+{
+    return strcmp(name, "fp32") == 0   ? MR_DTYPE_F32
+           : strcmp(name, "int8") == 0 ? MR_DTYPE_INT8
+           : strcmp(name, "int4") == 0 ? MR_DTYPE_INT4
+           : strcmp(name, "auto") == 0 ? MR_DTYPE_AUTO
+                                       : MR_DTYPE_BF16;
+}
+
+static void print(const struct bench *bench, const char *path, char *const *names)
+{
+    const double count = WINDOWS * (WINDOW_TOKENS - 1);
+    printf("{\"model\": \"%s\", \"dtype\": \"%s\", \"tokens\": %u, \"perplexity\": %.4f", path,
+           names[0], WINDOWS * WINDOW_TOKENS, exp(-bench->sides[0].sum / count));
+    if (bench->side_count > 1)
+        printf(", \"other\": \"%s\", \"other_perplexity\": %.4f, \"difference_percent\": %.3f, "
+               "\"same_top_percent\": %.2f",
+               names[1], exp(-bench->sides[1].sum / count),
+               100 * expm1((bench->sides[1].sum - bench->sides[0].sum) / count),
+               100 * (double)bench->agreed / count);
+    printf("}\n");
 }
 
 int main(int argument_count, char **arguments)
 {
     struct mr_error err = {0};
     static struct bench bench;
-    double sum = 0;
-    if (argument_count < 3) {
-        fprintf(stderr, "bench_perplexity MODEL TEXT [bf16|fp32|int8|int4|auto]\n");
+    static char *defaults[] = {"bf16"};
+    if (argument_count < 3 || argument_count > 5) {
+        fprintf(stderr, "bench_perplexity MODEL TEXT [bf16|fp32|int8|int4|auto [the same]]\n");
         return 2;
     }
-    const char *name = argument_count > 3 ? arguments[3] : "bf16";
-    const enum mr_dtype dtype = strcmp(name, "fp32") == 0   ? MR_DTYPE_F32
-                                : strcmp(name, "int8") == 0 ? MR_DTYPE_INT8
-                                : strcmp(name, "int4") == 0 ? MR_DTYPE_INT4
-                                : strcmp(name, "auto") == 0 ? MR_DTYPE_AUTO
-                                                            : MR_DTYPE_BF16;
-    enum mr_status status = open_model(&bench, arguments[1], dtype, &err);
+    char *const *names = argument_count > 3 ? arguments + 3 : defaults;
+    enum mr_status status = MR_OK;
+    bench.side_count = argument_count > 4 ? 2 : 1;
+    for (uint32_t i = 0; i < WINDOWS * WINDOW_BLOCKS; i++)
+        bench.blocks[i / WINDOW_BLOCKS][i % WINDOW_BLOCKS] = i;
+    for (uint32_t k = 0; k < bench.side_count && status == MR_OK; k++)
+        status = open_model(&bench, &bench.sides[k], arguments[1], dtype_of(names[k]), &err);
     if (status == MR_OK) status = read_tokens(&bench, arguments[2], &err);
     for (uint32_t i = 0; i + 1 < WINDOW_TOKENS && status == MR_OK; i++)
-        status = step(&bench, i, &sum, &err);
+        status = step(&bench, i, &err);
     if (status == MR_OK)
-        printf("{\"model\": \"%s\", \"dtype\": \"%s\", \"tokens\": %u, \"perplexity\": %.4f}\n",
-               arguments[1], name, WINDOWS * WINDOW_TOKENS,
-               exp(-sum / (WINDOWS * (WINDOW_TOKENS - 1))));
+        print(&bench, arguments[1], names);
     else
         fprintf(stderr, "%s\n", err.detail);
-    free(bench.logits);
-    if (bench.model) mr_model_close(bench.model);
+    for (uint32_t k = 0; k < bench.side_count; k++) {
+        free(bench.sides[k].logits);
+        if (bench.sides[k].model) mr_model_close(bench.sides[k].model);
+    }
     return status != MR_OK;
 }

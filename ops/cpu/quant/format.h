@@ -14,7 +14,6 @@
 
 /* Scales of one group of 16 columns, and of a block of 256. */
 enum mr_quant_scales {
-    MR_SCALES_COLUMN,     /* one float for each column, after all groups */
     MR_SCALES_HALF,       /* 16 halves */
     MR_SCALES_BF16,       /* 16 bf16 */
     MR_SCALES_HALF_LOW,   /* 16 halves, and 16 halves that are added */
@@ -38,7 +37,7 @@ static const unsigned char mr_quant_fp4[16] = {16, 17, 18, 19, 20, 22, 24, 28,
                                                16, 15, 14, 13, 12, 10, 8,  4};
 
 static const struct mr_quant_shape mr_quant_shapes[MR_QUANT_COUNT] = {
-    [MR_QUANT_INT8] = {8, 7, NULL, MR_SCALES_COLUMN, 0, 0},
+    [MR_QUANT_INT8] = {8, 7, NULL, MR_SCALES_HALF_LOW, 64, 0},
     [MR_QUANT_Q8_0] = {8, 7, NULL, MR_SCALES_HALF, 32, 0},
     [MR_QUANT_Q4_0] = {4, 3, NULL, MR_SCALES_HALF, 32, 0},
     [MR_QUANT_Q4_1] = {4, 0, NULL, MR_SCALES_HALF_LOW, 64, 0},
@@ -60,7 +59,7 @@ static inline uint32_t mr_quant_group_lines(const struct mr_quant_shape *shape)
 
 /* Where the parts of a panel with group_count groups begin. */
 struct mr_quant_parts {
-    size_t scales, blocks, columns, end;
+    size_t scales, blocks, end;
 };
 static inline struct mr_quant_parts mr_quant_parts_of(const struct mr_quant_shape *shape,
                                                       uint32_t group_count)
@@ -68,10 +67,7 @@ static inline struct mr_quant_parts mr_quant_parts_of(const struct mr_quant_shap
     struct mr_quant_parts parts;
     parts.scales = (size_t)group_count * mr_quant_group_lines(shape);
     parts.blocks = parts.scales + (size_t)group_count * shape->group_bytes;
-    parts.columns =
-        parts.blocks + (size_t)(group_count / MR_QUANT_GROUPS_EACH) * shape->block_bytes;
-    parts.end = parts.columns;
-    if (shape->scales == MR_SCALES_COLUMN) parts.end += MR_QUANT_COLUMNS * sizeof(float);
+    parts.end = parts.blocks + (size_t)(group_count / MR_QUANT_GROUPS_EACH) * shape->block_bytes;
     return parts;
 }
 

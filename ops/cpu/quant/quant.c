@@ -346,31 +346,6 @@ static float largest(const float *x, uint32_t count)
     return top;
 }
 
-void mr_quant_pack_int8(uint32_t in_size, const float *rows, unsigned char *panel)
-{
-    const uint32_t groups = mr_quant_group_count(in_size);
-    const struct mr_quant_parts parts = mr_quant_parts_of(&mr_quant_shapes[MR_QUANT_INT8], groups);
-    float scales[COLUMNS], inverse[COLUMNS];
-    for (uint32_t c = 0; c < COLUMNS; c++) {
-        const float top = largest(rows + (size_t)c * in_size, in_size);
-        scales[c] = top >= 0x1p-100f || isnan(top) ? top / 127.0f : 0.0f;
-        inverse[c] = top >= 0x1p-100f ? 127.0f / top : 0.0f;
-    }
-    for (uint32_t g = 0; g < groups; g++) {
-        unsigned char *lines = panel + (size_t)g * GROUP * COLUMNS;
-        const uint32_t left = in_size - g * GROUP, count = left < GROUP ? left : GROUP;
-        for (uint32_t c = 0; c < COLUMNS; c++) {
-            const float *x = rows + (size_t)c * in_size + (size_t)g * GROUP;
-            for (uint32_t i = 0; i < GROUP; i++) {
-                const float scaled = i < count ? x[i] * inverse[c] : 0.0f;
-                const int code = isnan(scaled) ? 0 : (int)rintf(scaled);
-                lines[i / 4 * MR_QUANT_LINE + c * 4 + i % 4] = (unsigned char)(code + 128);
-            }
-        }
-    }
-    memcpy(panel + parts.columns, scales, sizeof scales);
-}
-
 static uint16_t half_of(float x)
 {
     uint32_t bits;
@@ -382,6 +357,54 @@ static uint16_t half_of(float x)
         return (uint16_t)(sign | (uint32_t)rintf(fabsf(x) * 0x1p24f));
     const uint32_t rounded = magnitude - 0x38000000u + 0xfffu + (magnitude >> 13 & 1u);
     return (uint16_t)(sign | rounded >> 13);
+}
+
+static float float_of(uint16_t half)
+{
+    float x;
+    mr_dequant(MR_STORAGE_F16, &half, 1, &x);
+    return x;
+}
+
+/* Quantizes a group of one output: writes its two halves, and byte i of its codes to codes[i / 4 *
+ * MR_QUANT_LINE + i % 4]. The scale is rounded up, so that 255 steps reach from the smallest to the
+ * largest number. */
+static void quantize_group(const float *x, uint32_t count, uint16_t halves[2], unsigned char *codes)
+{
+    float least = x[0], most = x[0];
+    const bool finite = !isnan(largest(x, count));
+    for (uint32_t i = 1; i < count && finite; i++) {
+        least = fminf(least, x[i]);
+        most = fmaxf(most, x[i]);
+    }
+    const float step = finite ? most / 255.0f - least / 255.0f : NAN;
+    halves[0] = half_of(step);
+    if (float_of(halves[0]) < step) halves[0]++;
+    const float scale = float_of(halves[0]);
+    halves[1] = half_of(finite ? least + 128.0f * scale : NAN);
+    const float low = float_of(halves[1]), inverse = scale > 0.0f ? 1.0f / scale : 0.0f;
+    for (uint32_t i = 0; i < GROUP; i++) {
+        const float code = i < count && finite ? rintf((x[i] - low) * inverse) : 0.0f;
+        codes[i / 4 * MR_QUANT_LINE + i % 4] =
+            (unsigned char)(fminf(127.0f, fmaxf(-128.0f, code)) + 128.0f);
+    }
+}
+
+void mr_quant_pack_int8(uint32_t in_size, const float *rows, unsigned char *panel)
+{
+    const struct mr_quant_shape *shape = &mr_quant_shapes[MR_QUANT_INT8];
+    const uint32_t groups = mr_quant_group_count(in_size);
+    unsigned char *scales = panel + mr_quant_parts_of(shape, groups).scales;
+    for (uint32_t g = 0; g < groups; g++, scales += shape->group_bytes) {
+        const uint32_t left = in_size - g * GROUP, count = left < GROUP ? left : GROUP;
+        for (size_t c = 0; c < COLUMNS; c++) {
+            uint16_t halves[2];
+            quantize_group(rows + c * in_size + (size_t)g * GROUP, count, halves,
+                           panel + (size_t)g * mr_quant_group_lines(shape) + c * 4);
+            memcpy(scales + 2 * c, &halves[0], 2);
+            memcpy(scales + 32 + 2 * c, &halves[1], 2);
+        }
+    }
 }
 
 /* Returns the squared error of a block with the scale d, and its codes. */
@@ -410,10 +433,8 @@ static void quantize_block(const float *x, uint32_t count, unsigned char *block)
         if (fabsf(x[i]) > fabsf(top)) top = x[i];
     uint16_t chosen = isnan(largest(x, count)) ? 0x7e00u : 0;
     for (uint32_t i = 0; i <= 10 && top != 0.0f && chosen != 0x7e00u; i++) {
-        float d;
         const uint16_t half = half_of(top / (-6.5f - 0.25f * (float)i));
-        mr_dequant(MR_STORAGE_F16, &half, 1, &d);
-        tail = try_scale(x, count, d, codes);
+        tail = try_scale(x, count, float_of(half), codes);
         if (!(tail < error)) continue;
         error = tail;
         chosen = half;
@@ -434,9 +455,9 @@ void mr_quant_to_q4_0(uint32_t in_size, const float *row, unsigned char *blocks)
 
 static float half_at(const unsigned char *halves, uint32_t column)
 {
-    float x;
-    mr_dequant(MR_STORAGE_F16, halves + 2 * (size_t)column, 1, &x);
-    return x;
+    uint16_t half;
+    memcpy(&half, halves + 2 * (size_t)column, sizeof half);
+    return float_of(half);
 }
 
 static uint32_t code_at(const struct mr_quant_shape *shape, const unsigned char *lines,
@@ -457,11 +478,8 @@ static void scales_at(const struct mr_quant_shape *shape, const unsigned char *s
                       const unsigned char *blocks, uint32_t column, float scale[2], float *low)
 {
     const signed char *small = (const signed char *)scales;
-    *low = 0.0f;
+    scale[0] = *low = 0.0f;
     switch (shape->scales) {
-    case MR_SCALES_COLUMN:
-        memcpy(scale, blocks + 4 * (size_t)column, sizeof(float));
-        break;
     case MR_SCALES_HALF:
         scale[0] = half_at(scales, column);
         break;
@@ -497,9 +515,7 @@ void mr_quant_unpack(enum mr_quant_format format, uint32_t in_size, const unsign
     for (uint32_t g = 0; g < groups; g++) {
         const unsigned char *lines = panel + (size_t)g * mr_quant_group_lines(shape);
         const unsigned char *blocks =
-            shape->scales == MR_SCALES_COLUMN
-                ? panel + parts.columns
-                : panel + parts.blocks + (size_t)(g / GROUPS_EACH) * shape->block_bytes;
+            panel + parts.blocks + (size_t)(g / GROUPS_EACH) * shape->block_bytes;
         float scale[2], low;
         scales_at(shape, panel + parts.scales + (size_t)g * shape->group_bytes, blocks, column,
                   scale, &low);

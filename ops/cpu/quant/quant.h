@@ -1,10 +1,10 @@
 /* quant - the product of rows with weights that are small integers: the block formats of GGUF files
- * in their own numbers, and int8 with one scale for each output.
+ * in their own numbers, and int8 made of floats.
  *
- * Numbers: a weight is scale * (code - offset), or scale * code - minimum. Codes are unsigned and
- *          have 4, 5, 6 or 8 bits; those of IQ4 and MXFP4 choose one of 16 values. A scale belongs
- *          to a group of 32 neighbouring inputs of one output (Q6_K: 16), the scale of int8 to a
- *          whole output.
+ * Numbers: a weight is scale * (code - offset), or scale * code - minimum; of int8 scale * (code
+ *          - 128) + middle. Codes are unsigned and have 4, 5, 6 or 8 bits; those of IQ4 and MXFP4
+ *          choose one of 16 values. A scale belongs to a group of 32 neighbouring inputs of one
+ *          output (Q6_K: 16).
  * Rows:    the left matrix is quantized too: 16 neighbouring numbers of a row become 16 signed
  *          bytes and a float scale. So 16 products are added as integers, exactly, and then
  *          multiplied by two scales. llama.cpp does so with groups of 32, whose rounding costs
@@ -40,8 +40,9 @@ size_t mr_quant_panel_bytes(enum mr_quant_format format, uint32_t in_size);
  * row of zeros. in_size is a multiple of the storage's block. panel: aligned to 64 bytes. */
 void mr_quant_pack(enum mr_quant_format format, uint32_t in_size,
                    const unsigned char *const rows[MR_QUANT_COLUMNS], unsigned char *panel);
-/* Packs 16 rows of floats [16, in_size] as MR_QUANT_INT8: the scale of a row is its largest
- * magnitude / 127. A row that is not finite gets the scale NaN. */
+/* Packs 16 rows of floats [16, in_size] as MR_QUANT_INT8: the 256 codes of a group divide the range
+ * from its smallest to its largest number evenly. A group becomes NaN when a number of it is not
+ * finite, and not finite beyond 65,504. */
 void mr_quant_pack_int8(uint32_t in_size, const float *rows, unsigned char *panel);
 /* Quantizes a row of floats to blocks of Q4_0: in_size / 32, rounded up, of 18 bytes. The scale of
  * a block is the one of a few that leaves the least squared error. */

@@ -85,8 +85,6 @@ INLINE struct quant_factors quant_factors(const struct mr_quant_shape shape,
     struct quant_factors f;
     f.scale = f.other = floats_set(0.0f);
     switch (shape.scales) {
-    case MR_SCALES_COLUMN:
-        break;
     case MR_SCALES_HALF:
         f.scale = floats_halves(scales);
         break;
@@ -213,11 +211,6 @@ INLINE void quant_add(const struct mr_quant_shape shape, const struct quant_plac
         scale[p] = f[p].scale;
         other[p] = f[p].other;
     }
-    if (shape.scales == MR_SCALES_COLUMN) {
-        quant_dots(shape, at, size, 0, true, sum);
-        quant_dots(shape, at, size, 1, true, sum);
-        return;
-    }
     quant_dots(shape, at, size, 0, false, scaled);
     if (shape.scales == MR_SCALES_BLOCK_16) {
         quant_scale(size, scaled, scale, sum);
@@ -267,8 +260,6 @@ INLINE void quant_next(const struct mr_quant_shape shape, struct quant_place *at
 INLINE void quant_sums(const struct mr_quant_tile *tile, const struct mr_quant_shape shape,
                        struct quant_place at, const struct quant_size size, const bool ready)
 {
-    const size_t columns = mr_quant_parts_of(&shape, tile->group_count).columns;
-    const unsigned char *b = at.lines;
     quant_outputs sum;
 #pragma GCC unroll 16
     for (uint32_t r = 0; r < size.rows; r++)
@@ -289,11 +280,8 @@ INLINE void quant_sums(const struct mr_quant_tile *tile, const struct mr_quant_s
 #pragma GCC unroll 16
     for (uint32_t r = 0; r < size.rows; r++)
 #pragma GCC unroll 16
-        for (uint32_t p = 0; p < size.panels; p++) {
-            if (shape.scales == MR_SCALES_COLUMN)
-                sum[r][p] = floats_mul(sum[r][p], floats_load(b + p * at.panel_bytes + columns));
+        for (uint32_t p = 0; p < size.panels; p++)
             floats_store(at.c + r * tile->c_stride + p * MR_QUANT_COLUMNS, sum[r][p]);
-        }
 }
 
 /* One copy of quant_sums for each height, so that every sum has a fixed register. */
