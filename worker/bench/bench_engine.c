@@ -2,6 +2,7 @@
 
 #include "batching/engine.h"
 #include "worker/base/clock.h"
+#include "worker/bench/bench_roof.h"
 #include "worker/bench/bench_workload.h"
 #include "worker/engine/engine_setup.h"
 
@@ -34,6 +35,7 @@ struct bench {
     struct mr_model *model;
     struct mr_engine *engine;
     struct mr_bench_workload workload;
+    struct mr_bench_roof roof;
     /* requests in the engine; requests that have their first token */
     uint32_t running, first_tokens;
     uint64_t output_tokens; /* output tokens since run_once set this counter to 0 */
@@ -45,6 +47,7 @@ struct figure {
     uint32_t count;
     /* share (0 to 1) of the step time spent outside the model, in the last repetition */
     double outside_share;
+    double roof; /* the best value that the machine allows; 0: not known */
 };
 
 static void on_delta(void *context, uint64_t ticket, const struct mr_request *request,
@@ -180,18 +183,62 @@ static enum mr_status run_test(struct bench *bench, const struct test *test, uin
     return status;
 }
 
-static void print_header(FILE *table, const struct mr_model_info *info)
+/* The best value that a test can have on this machine: every step reads the weights once, and K and
+ * V of the decoding sequences; 0: not known. The mix reads them once for each of its output tokens,
+ * as if all requests ran together. */
+static double roof_of(const struct bench *bench, const struct test *test)
+{
+    const struct mr_model_info *info = mr_model_info(bench->model);
+    struct mr_bench_work work = {0};
+    const double steps = test->mix ? test->output_tokens : test->output_tokens - 1.0;
+    for (uint32_t i = 0; test->mix && i < test->sequences; i++)
+        mr_bench_work_add_tokens(
+            &work, info, mr_bench_workload_prompt_tokens(&bench->workload, i) + steps, 0, false);
+    for (uint32_t i = 0; !test->mix && i < (uint32_t)steps; i++) {
+        const double context = test->prompt_tokens + i + 1.0;
+        for (uint32_t s = 0; s < test->sequences; s++)
+            mr_bench_work_add_tokens(&work, info, 1, context, true);
+    }
+    if (steps > 0)
+        mr_bench_work_add_weights(&work, info, steps, test->sequences);
+    else {
+        mr_bench_work_add_tokens(&work, info, test->prompt_tokens, 0, false);
+        mr_bench_work_add_weights(&work, info, 1, 1);
+    }
+    const double seconds = mr_bench_roof_seconds(&bench->roof, info, &work);
+    const double tokens = steps > 0 ? steps * test->sequences : test->prompt_tokens;
+    return test->mix || seconds <= 0 ? seconds : tokens / seconds;
+}
+
+/* How near the best value is to the roof, 0 to 1. */
+static double roof_share(const struct figure *figure, bool lowest)
+{
+    const double value = best(figure, lowest);
+    if (figure->roof <= 0 || value <= 0) return 0;
+    return lowest ? figure->roof / value : value / figure->roof;
+}
+
+static void print_header(FILE *table, const struct mr_model_info *info,
+                         const struct mr_bench_roof *roof)
 {
     fprintf(table, "model %s, %s, %s on %s, backend %s\n", info->name, info->architecture,
             info->dtype, info->device, info->backend);
-    fprintf(table, "%-14s %10s %10s %10s  %s\n", "test", "mean", "+/-", "best",
-            "outside the model");
+    if (roof->bytes_per_s > 0)
+        fprintf(table, "the machine reads %.1f GB/s and computes %.0f GFLOP/s of such layers\n",
+                roof->bytes_per_s / 1e9, roof->flops_per_s / 1e9);
+    fprintf(table, "%-14s %10s %10s %10s %10s %6s  %s\n", "test", "mean", "+/-", "best", "roof",
+            "share", "outside the model");
 }
 
 static void print_row(FILE *table, const struct test *test, const struct figure *figure)
 {
-    fprintf(table, "%-14s %10.1f %10.1f %10.1f  %s, %.1f %% of step\n", test->name, mean(figure),
-            deviation(figure), best(figure, test->mix), test->mix ? "s" : "tok/s",
+    fprintf(table, "%-14s %10.1f %10.1f %10.1f", test->name, mean(figure), deviation(figure),
+            best(figure, test->mix));
+    if (figure->roof > 0)
+        fprintf(table, " %10.1f %4.0f %%", figure->roof, roof_share(figure, test->mix) * 100);
+    else
+        fprintf(table, " %10s %6s", "-", "-");
+    fprintf(table, "  %s, %.1f %% of step\n", test->mix ? "s" : "tok/s",
             figure->outside_share * 100);
     fflush(table);
 }
@@ -201,22 +248,26 @@ struct plan {
     size_t count;
 };
 
-static enum mr_status write_json(const char *path, const struct mr_model_info *info,
+static enum mr_status write_json(const struct bench *bench, const char *path,
                                  const struct plan *plan, const struct figure *figures,
                                  struct mr_error *err)
 {
+    const struct mr_model_info *info = mr_model_info(bench->model);
     FILE *file = fopen(path, "w");
     if (!file) return mr_fail(err, MR_BAD_CONFIG, "cannot write %s", path);
-    fprintf(file, "{\"program\": \"millrace %s\", \"dtype\": \"%s\", \"tests\": [\n", MR_VERSION,
-            info->dtype);
+    fprintf(file,
+            "{\"program\": \"millrace %s\", \"dtype\": \"%s\", \"roof_gb_per_s\": %.2f, "
+            "\"roof_gflop_per_s\": %.1f, \"tests\": [\n",
+            MR_VERSION, info->dtype, bench->roof.bytes_per_s / 1e9, bench->roof.flops_per_s / 1e9);
     for (size_t i = 0; i < plan->count; i++) {
         const struct test *test = &plan->tests[i];
-        fprintf(file,
-                " {\"test\": \"%s\", \"unit\": \"%s\", \"mean\": %.3f, \"stddev\": %.3f, "
-                "\"best\": %.3f, \"outside_share\": %.4f}%s\n",
-                test->name, test->mix ? "s" : "tok/s", mean(&figures[i]), deviation(&figures[i]),
-                best(&figures[i], test->mix), figures[i].outside_share,
-                i + 1 < plan->count ? "," : "");
+        fprintf(
+            file,
+            " {\"test\": \"%s\", \"unit\": \"%s\", \"mean\": %.3f, \"stddev\": %.3f, "
+            "\"best\": %.3f, \"roof\": %.3f, \"roof_share\": %.4f, \"outside_share\": %.4f}%s\n",
+            test->name, test->mix ? "s" : "tok/s", mean(&figures[i]), deviation(&figures[i]),
+            best(&figures[i], test->mix), figures[i].roof, roof_share(&figures[i], test->mix),
+            figures[i].outside_share, i + 1 < plan->count ? "," : "");
     }
     fprintf(file, "]}\n");
     bool failed = ferror(file) != 0;
@@ -234,13 +285,16 @@ static enum mr_status run_all(struct bench *bench, const struct mr_config *confi
     const struct mr_model_info *info = mr_model_info(bench->model);
     uint32_t repetitions = config->repetitions ? config->repetitions : 3;
     if (repetitions > REPETITIONS_MAX) repetitions = REPETITIONS_MAX;
-    print_header(table, info);
+    enum mr_status measured = mr_bench_roof_measure(&bench->roof, info, err);
+    if (measured != MR_OK) return measured;
+    print_header(table, info, &bench->roof);
     for (size_t i = 0; i < plan->count; i++) {
         enum mr_status status = run_test(bench, &plan->tests[i], repetitions, &figures[i], err);
         if (status != MR_OK) return status;
+        figures[i].roof = roof_of(bench, &plan->tests[i]);
         print_row(table, &plan->tests[i], &figures[i]);
     }
-    return config->output[0] ? write_json(config->output, info, plan, figures, err) : MR_OK;
+    return config->output[0] ? write_json(bench, config->output, plan, figures, err) : MR_OK;
 }
 
 enum mr_status mr_bench_engine(const struct mr_config *given, FILE *table, struct mr_error *err)

@@ -1,0 +1,40 @@
+/* bench_roof - what the machine can do at most: bytes read from memory and floating point
+ * operations of the matrix product in use, each measured in a loop of its own on all threads of the
+ * parallel team; and how long a piece of work takes at least at these rates (the roofline model,
+ * Williams, Waterman and Patterson, 2009). A product of integers counts a multiplication and an
+ * addition, too.
+ *
+ * Threads: the engine thread, while no step runs. Memory: freed before _measure returns.
+ * Errors:  _measure MR_NOMEM. */
+#ifndef MR_WORKER_BENCH_BENCH_ROOF_H
+#define MR_WORKER_BENCH_BENCH_ROOF_H
+
+#include "codec/status.h"
+#include "ops/model.h"
+
+struct mr_bench_roof {
+    double bytes_per_s, flops_per_s; /* 0: not known, as with another backend than cpu */
+};
+
+/* Reads 512 MiB several times, and runs a layer of the model's size, 512 rows at a time, with
+ * weights in the model's kind of numbers; takes less than 2 s. */
+enum mr_status mr_bench_roof_measure(struct mr_bench_roof *out, const struct mr_model_info *info,
+                                     struct mr_error *err);
+
+/* What a test has to read and to compute at least. */
+struct mr_bench_work {
+    double bytes, flops;
+};
+/* Adds `count` passes over the weights that need logits of `rows` rows each. */
+void mr_bench_work_add_weights(struct mr_bench_work *work, const struct mr_model_info *info,
+                               double count, double rows);
+/* Adds the products of `tokens` new tokens of one sequence that has `context` tokens before them:
+ * their layers and their attention. reads_kv: K and V of the context are read from memory. */
+void mr_bench_work_add_tokens(struct mr_bench_work *work, const struct mr_model_info *info,
+                              double tokens, double context, bool reads_kv);
+/* Returns the seconds that the work takes at least; 0 when the roof is not known, or the model has
+ * experts, whose share in a step this does not know. */
+double mr_bench_roof_seconds(const struct mr_bench_roof *roof, const struct mr_model_info *info,
+                             const struct mr_bench_work *work);
+
+#endif
