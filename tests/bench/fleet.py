@@ -141,6 +141,11 @@ class Worker:
                     return int(line.split()[1]) * 1024
         raise KeyError(field)
 
+    def huge_page_bytes(self):
+        """Anonymous memory of the process in huge pages, such as the KV pool and the weights."""
+        with open(f"/proc/{self.process.pid}/smaps_rollup") as rollup:
+            return next(int(line.split()[1]) * 1024 for line in rollup if line.startswith("AnonHugePages:"))
+
     def __enter__(self):
         return self
 
