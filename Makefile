@@ -12,6 +12,7 @@
 #   make simulate simulate fleets of whole workers under faults; SEEDS=… says how many, BASE=… the first seed
 #   make schemas  1,000 schemas answered by the small model at temperature 1, each answer validated; SUITE=… adds public ones
 #   make chaos    kill, stop and restart workers and Apache Kafka under load: a table, and JSON in build
+#   make arm64    on x86-64: cross-compile for arm64; the unit, simulation and golden tests in an emulator
 #   make cuda-check  2,000 random cases of every CUDA kernel without a card, and nvcc for three architectures
 #   make gpu-bundle  what a machine with a card needs to run the next two, in build-gpu/millrace-gpu.tar.gz
 #   make gpu-check   is what a card computes right? JSON      make gpu-bench   how fast is it? JSON
@@ -30,7 +31,7 @@ BASE   ?= 1
 TIME ?= 60
 TARGET ?=
 
-.PHONY: build demo test check bench simulate schemas chaos stops soak mutants cuda-check gpu-bundle gpu-check gpu-bench \
+.PHONY: build demo test check bench simulate schemas chaos stops soak mutants arm64 cuda-check gpu-bundle gpu-check gpu-bench \
 	fuzz fuzz-min format tidy asan sweep tsan coverage \
 	install clean deps check_tools
 
@@ -102,6 +103,9 @@ soak: $(BUILD)/build.ninja
 mutants: check_tools
 	@tests/mutants/mutants.py run $(NAME)
 
+arm64:
+	@BUILD=$(BUILD) JOBS=$(JOBS) tests/run.sh arm64
+
 # The registers of each kernel go into ops/cuda/occupancy.md, which tests/cuda/occupancy.py writes.
 cuda-check:
 	@docker/deps.sh cuda
@@ -130,4 +134,4 @@ install: build
 	@cmake --install $(BUILD) --prefix $(PREFIX)
 
 clean:
-	@rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-coverage $(BUILD)-fuzz $(BUILD)-gpu
+	@rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-coverage $(BUILD)-fuzz $(BUILD)-gpu $(BUILD)-arm64

@@ -8,6 +8,8 @@
 #   docker/deps.sh test     everything for check and cuda, and for the tests: Redis, kcat, Java, Apache Kafka, a JSON
 #                           schema validator, a Kafka client for Python
 #   docker/deps.sh fuzz     everything for a build, and clang with libFuzzer
+#   docker/deps.sh arm64    on x86-64, everything to build for arm64 and to run the result: a cross compiler, an emulator,
+#                           Debian's libraries for arm64 and their LibTorch, all in .deps/arm64: 450 MB of downloads
 #
 # Debian packages are installed with apt-get when the user is root or may use sudo without a password;
 # otherwise the script prints the missing packages and stops. Everything else is pinned by version and SHA-256
@@ -17,8 +19,8 @@ set -eu
 
 mode=${1:-build}
 case $mode in
-model | build | check | cuda | test | fuzz) ;;
-*) echo "usage: docker/deps.sh model|build|check|cuda|test|fuzz" >&2 && exit 2 ;;
+model | build | check | cuda | test | fuzz | arm64) ;;
+*) echo "usage: docker/deps.sh model|build|check|cuda|test|fuzz|arm64" >&2 && exit 2 ;;
 esac
 tree=$(cd "$(dirname "$0")/.." && pwd)
 lock=$tree/docker/deps.lock
@@ -61,6 +63,13 @@ command java default-jre-headless
 command curl curl
 command openssl openssl
 command python3 python3'
+cross_needs='
+command aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu
+command aarch64-linux-gnu-g++ g++-aarch64-linux-gnu
+command qemu-aarch64 qemu-user
+command cmake cmake
+command ninja ninja-build
+command pkg-config pkg-config'
 fuzz_needs='
 command clang clang
 command clang++ clang
@@ -128,8 +137,12 @@ fail_with_log() {
 
 # --- Downloads -------------------------------------------------------------------------------------
 
-locked() { # locked KIND [WORD]: the lines of this kind in the lock file, only those with WORD
-    grep "^$1 .*${2:-}" "$lock"
+locked() { # locked KIND [WORD]: the lines of this kind in the lock file, only those with WORD; wheels of $machine
+    case $machine in
+    x86_64) other=aarch64 ;;
+    *) other=x86_64 ;;
+    esac
+    grep "^$1 .*${2:-}" "$lock" | grep -v "_$other\.whl\$"
 }
 
 is_current() { # is_current PART STAMP: .deps/PART was unpacked from these lock lines
@@ -160,9 +173,9 @@ fetch_wheel() { # fetch_wheel wheel SHA256 REQUIREMENT FILE: downloads it into t
     mkdir -p "$cache/wheels"
     echo "$3 --hash=sha256:$2" >"$scratch/requirement"
     python3 -m pip download -q --no-deps --no-cache-dir --only-binary=:all: --require-hashes \
-        --platform manylinux_2_28_x86_64 --platform manylinux_2_25_x86_64 \
-        --platform manylinux_2_17_x86_64 --platform manylinux2014_x86_64 \
-        --platform manylinux_2_12_x86_64 --python-version "$(python_of "$4")" \
+        --platform "manylinux_2_28_$machine" --platform "manylinux_2_25_$machine" \
+        --platform "manylinux_2_17_$machine" --platform "manylinux2014_$machine" \
+        --platform "manylinux_2_12_$machine" --python-version "$(python_of "$4")" \
         --dest "$scratch/wheels" -r "$scratch/requirement" </dev/null >"$log" 2>&1 ||
         fail_with_log "could not download $3"
     has_digest "$scratch/wheels/$4" "$2" || fail "$3 does not have the checksum in docker/deps.lock"
@@ -183,11 +196,48 @@ get_libtorch() {
     is_current libtorch "$stamp" && return
     install "$wheel_needs"
     # Only the CPU libraries: the unused CUDA and Python libraries are most of the wheel.
-    unpack torch "$scratch/libtorch" 'torch/include/*' '*/LICENSE' \
-        torch/lib/libc10.so torch/lib/libtorch_cpu.so torch/lib/libgomp.so.1
+    libraries='torch/lib/libc10.so torch/lib/libtorch_cpu.so torch/lib/libgomp.so.1'
+    if [ "$machine" = aarch64 ]; then libraries="$libraries torch/lib/libarm_compute*.so torch/lib/libnvpl_*.so.0"; fi
+    set -f # unzip expands the patterns
+    # shellcheck disable=SC2086
+    unpack torch "$scratch/libtorch" 'torch/include/*' '*/LICENSE' $libraries
+    set +f
     unpack nvidia-cuda-runtime "$scratch/libtorch" nvidia/cu13/lib/libcudart.so.13 '*/License.txt'
     unpack nvidia-cuda-cupti "$scratch/libtorch" nvidia/cu13/lib/libcupti.so.13 '*/License.txt'
     publish libtorch "$stamp"
+}
+
+# Debian's libraries for arm64 with all that they need, unpacked and not installed. An apt state of its own keeps them
+# apart from the packages of this machine.
+get_sysroot() {
+    wanted=$(echo "$build_needs" | sed -n 's/^library [^ ]* //p')
+    stamp="$(cat /etc/debian_version) $wanted"
+    is_current sysroot "$stamp" && return
+    apt="$scratch/apt"
+    mkdir -p "$apt/lists/partial" "$apt/archives/partial"
+    : >"$apt/status"
+    # The empty status file says that nothing is installed: so everything that the packages need is downloaded.
+    apt_arm64() {
+        apt-get -qq -o APT::Architecture=arm64 -o APT::Architectures::=arm64 -o APT::Sandbox::User=root \
+            -o Dir::State="$apt" -o Dir::State::status="$apt/status" -o Dir::Cache="$apt" "$@" </dev/null >"$log" 2>&1
+    }
+    say "downloading Debian's libraries for arm64"
+    apt_arm64 update || fail_with_log "apt-get update failed for arm64"
+    packages=$(for package in $wanted; do first_known "$package"; done | tr '\n' ' ')
+    # shellcheck disable=SC2086
+    apt_arm64 install -y --download-only --no-install-recommends libstdc++6 $packages ||
+        fail_with_log "could not download Debian's libraries for arm64"
+    root=$scratch/sysroot
+    mkdir -p "$root/usr/lib"
+    ln -s usr/lib "$root/lib" # as on a Debian system: packages have files in both
+    for package in "$apt"/archives/*.deb; do
+        dpkg-deb --fsys-tarfile "$package" | tar -x --keep-directory-symlink --no-same-owner -C "$root" \
+            --exclude=./usr/bin --exclude=./usr/sbin --exclude=./usr/include/boost --exclude=./usr/share/man
+    done
+    find "$root" -type l -lname '/*' | while read -r link; do
+        ln -srfn "$root$(readlink "$link")" "$link" # absolute links point out of the folder
+    done
+    publish sysroot "$stamp"
 }
 
 get_model() {
@@ -265,15 +315,29 @@ get_kafka() {
 
 # --- The run ---------------------------------------------------------------------------------------
 
-[ "$(uname -s) $(uname -m)" = 'Linux x86_64' ] || fail "only Linux on x86-64 is supported"
+machine=$(uname -m)
+case "$(uname -s) $machine" in
+'Linux x86_64' | 'Linux aarch64') ;;
+*) fail "only Linux on x86-64 and arm64 is supported" ;;
+esac
+[ "$mode $machine" != 'arm64 aarch64' ] || fail "this machine is one with arm64: docker/deps.sh build"
 mkdir -p "$deps"
 scratch=$(mktemp -d "$deps/scratch.XXXXXX")
 log=$scratch/log
 trap 'rm -rf "$scratch"' EXIT
 trap 'exit 1' HUP INT TERM
 
-case $mode in model) ;; *) install "$build_needs" && get_libtorch ;; esac
+case $mode in model | arm64) ;; *) install "$build_needs" && get_libtorch ;; esac
 get_model
+if [ "$mode" = arm64 ]; then
+    install "$cross_needs"
+    machine=aarch64
+    deps=$deps/arm64
+    mkdir -p "$deps"
+    ln -sfn ../model "$deps/model"
+    get_libtorch
+    get_sysroot
+fi
 case $mode in check | test) get_clang_format ;; esac
 case $mode in cuda | test) get_cuda ;; esac
 [ "$mode" != fuzz ] || install "$fuzz_needs"

@@ -8,8 +8,10 @@
 #define XXH_STATIC_LINKING_ONLY
 #include <xxhash.h>
 
+#ifdef __x86_64__
 /* xxHash chooses the widest vector instructions of this CPU at run time */
 #include <xxh_x86dispatch.h>
+#endif
 
 #define DIGEST_AT    48u
 #define NONCE_AT     36u

@@ -7,6 +7,7 @@
 #                           blocks of 16 tokens
 #   tests/run.sh sweep      the slow sweeps too: a whole worker with its threads, five minutes
 #   tests/run.sh tsan       the threaded tests under ThreadSanitizer
+#   tests/run.sh arm64      cross-compiled for arm64: the tests that start no other program, in an emulator (not slow ones)
 #   tests/run.sh cuda       the CUDA kernels on the host, 2,000 random cases each, and what nvcc reports of them
 #   tests/run.sh fuzz       builds the fuzz targets with clang, for tests/fuzz/fuzz.py
 #   tests/run.sh coverage   unit tests and simulation built for gcov, with a line count a folder
@@ -86,6 +87,12 @@ tsan() {
     suite tsan "$build-tsan" threaded_tests -L threads
 }
 
+arm64() {
+    configure "$build-arm64" --toolchain docker/arm64.cmake || { count 0 1 && return; }
+    cmake --build "$build-arm64" -j "$jobs" --target millrace || { count 0 1 && return; }
+    suite arm64 "$build-arm64" tests -L 'unit|sim|golden' -LE slow
+}
+
 # Builds for the sanitizers in the background while the integration tests run, which mostly wait for servers.
 # The suite reports a build failure later.
 build_ahead() {
@@ -131,11 +138,15 @@ all)
     asan
     tsan
     ;;
+arm64)
+    docker/deps.sh arm64 || exit 1
+    arm64
+    ;;
 asan | sweep | tsan | coverage)
     docker/deps.sh build || exit 1
     "$1"
     ;;
-*) echo "usage: tests/run.sh quick|all|asan|sweep|tsan|coverage|cuda|fuzz" >&2 && exit 2 ;;
+*) echo "usage: tests/run.sh quick|all|asan|sweep|tsan|coverage|arm64|cuda|fuzz" >&2 && exit 2 ;;
 esac
 
 echo "$passed passed, $failed failed"

@@ -1,8 +1,7 @@
 /* kernels - the operations of one decoder layer on a CPU, on plain pointers: linear layers, norms
  * and elementwise functions. ops/cpu/kv_kernels.h has the KV pool, the rotary embedding and
- * attention. Each exists at four levels: AMX, AVX-512 (bf16), AVX2 and scalar. An object such as a
- * linear layer is created for one level: the best that the machine runs, unless the object's spec
- * requests a lower one.
+ * attention. Each exists at several levels: AMX, AVX-512 (bf16) and AVX2 on x86-64, NEON with and
+ * without bf16 on arm64, and scalar. An object has one level: by default the machine's best.
  *
  * Types:   bf16 is uint16_t (the upper half of an IEEE single). The residual stream is float; the
  *          inputs of linear layers and the KV pool are bf16 (dtype bf16) or float (dtype f32).
@@ -22,25 +21,29 @@
 #include <stdint.h>
 
 /* MR_CPU_BEST, the value in a zeroed spec, means the highest level that the machine runs. */
-enum mr_cpu_level { MR_CPU_BEST, MR_CPU_SCALAR, MR_CPU_AVX2, MR_CPU_AVX512, MR_CPU_AMX };
-/* Returns `wanted`, or the highest level that the machine runs if that is lower. */
+enum mr_cpu_level {
+    MR_CPU_BEST,
+    MR_CPU_SCALAR,
+    MR_CPU_NEON, /* arm64 with dot products of bytes (Armv8.2) */
+    MR_CPU_NEON_BF16,
+    MR_CPU_AVX2, /* from here on x86-64 */
+    MR_CPU_AVX512,
+    MR_CPU_AMX
+};
+/* Returns the highest level, of `wanted` and those below it, that the machine runs. */
 enum mr_cpu_level mr_cpu_level(enum mr_cpu_level wanted);
 const char *mr_cpu_level_name(enum mr_cpu_level level);
 
 /* ---- linear: y = scale * (x W^T + bias), weights packed once ---- */
 struct mr_cpu_linear; /* weights [out_size, in_size] in one packed copy */
 
-/* Writes row `row` of a weight matrix as in_size floats. Runs on any thread of the parallel
- * team. */
+/* Writes row `row` of a weight matrix as in_size floats. Any thread of the parallel team. */
 typedef void (*mr_cpu_row_source)(void *context, uint32_t row, float *out);
-
 /* Returns row `row` as it is stored, in its band's format; NULL for zeros. Any thread as well. */
 typedef const unsigned char *(*mr_cpu_row_bytes)(void *context, uint32_t row);
-
 struct mr_cpu_linear_spec {
     uint32_t out_size, in_size;
-    bool
-        bf16; /* x, and the outputs of gated epilogues: bf16 or f32; so are weights without bands */
+    bool bf16; /* or f32: x, the outputs of gated epilogues, and weights without bands */
     mr_cpu_row_source source;
     void *source_context;
     /* With bands the weights are integers, and each step quantizes x (ops/cpu/quant/quant.h).

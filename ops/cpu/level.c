@@ -1,5 +1,6 @@
 #include "ops/cpu/level.h"
 
+#ifdef __x86_64__
 #include <asm/prctl.h>
 #include <cpuid.h>
 #include <sys/syscall.h>
@@ -14,48 +15,92 @@ static bool has_amx_bf16(void)
     return __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) && edx >> 22 & 1u;
 }
 
-/* A process must request the AMX tile registers from the kernel before it first uses them; a
- * repeated request has no effect (Linux, Documentation/arch/x86/xstate.rst). */
+/* Several microseconds in a virtual machine, which traps CPUID. A process must request the AMX tile
+ * registers from the kernel before it first uses them; a repeated request has no effect (Linux,
+ * Documentation/arch/x86/xstate.rst). */
 static bool has_tiles(void)
 {
     return has_amx_bf16() && __builtin_cpu_supports("avx512vbmi") &&
            syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
 }
 
+static bool has_avx2(void)
+{
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+}
+
+static bool has_avx512(void)
+{
+    return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bf16");
+}
+
+/* Whether the machine runs a level. */
+static bool runs(enum mr_cpu_level level)
+{
+    switch (level) {
+    case MR_CPU_AVX2:
+        return has_avx2();
+    case MR_CPU_AVX512:
+        return has_avx512();
+    case MR_CPU_AMX:
+        return has_avx512() && has_tiles();
+    default:
+        return level == MR_CPU_SCALAR;
+    }
+}
+
+static const struct mr_cpu_ops *const tables[] = {
+    [MR_CPU_SCALAR] = &mr_cpu_ops_scalar,
+    [MR_CPU_AVX2] = &mr_cpu_ops_avx2,
+    [MR_CPU_AVX512] = &mr_cpu_ops_avx512,
+    [MR_CPU_AMX] = &mr_cpu_ops_amx,
+};
+#elif defined(__aarch64__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+
+/* Whether the machine runs a level (Linux, Documentation/arch/arm64/elf_hwcaps.rst). */
+static bool runs(enum mr_cpu_level level)
+{
+    const unsigned long both = HWCAP2_BF16 | HWCAP2_I8MM;
+    const bool neon = (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
+    switch (level) {
+    case MR_CPU_NEON:
+        return neon;
+    case MR_CPU_NEON_BF16:
+        return neon && (getauxval(AT_HWCAP2) & both) == both;
+    default:
+        return level == MR_CPU_SCALAR;
+    }
+}
+
+static const struct mr_cpu_ops *const tables[] = {
+    [MR_CPU_SCALAR] = &mr_cpu_ops_scalar,
+    [MR_CPU_NEON] = &mr_cpu_ops_neon,
+    [MR_CPU_NEON_BF16] = &mr_cpu_ops_neon_bf16,
+};
+#endif
+
 enum mr_cpu_level mr_cpu_level(enum mr_cpu_level wanted)
 {
-    bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-    bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                  __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
-                  __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bf16");
-    /* The question about tiles costs several microseconds in a virtual machine, which traps CPUID.
-     */
-    const bool may_be_amx = wanted == MR_CPU_BEST || wanted == MR_CPU_AMX;
-    enum mr_cpu_level best = avx512 && may_be_amx && has_tiles() ? MR_CPU_AMX
-                             : avx512                            ? MR_CPU_AVX512
-                             : avx2                              ? MR_CPU_AVX2
-                                                                 : MR_CPU_SCALAR;
-    return wanted == MR_CPU_BEST || wanted > best ? best : wanted;
+    enum mr_cpu_level level = wanted == MR_CPU_BEST ? MR_CPU_AMX : wanted;
+    while (!runs(level))
+        level--;
+    return level;
 }
 
 const char *mr_cpu_level_name(enum mr_cpu_level level)
 {
-    static const char *const names[] = {"best", "scalar", "avx2", "avx512", "amx"};
+    static const char *const names[] = {"best", "scalar", "neon", "neon-bf16",
+                                        "avx2", "avx512", "amx"};
     return names[level];
 }
 
 const struct mr_cpu_ops *mr_cpu_ops_get(enum mr_cpu_level wanted)
 {
-    switch (mr_cpu_level(wanted)) {
-    case MR_CPU_AMX:
-        return &mr_cpu_ops_amx;
-    case MR_CPU_AVX512:
-        return &mr_cpu_ops_avx512;
-    case MR_CPU_AVX2:
-        return &mr_cpu_ops_avx2;
-    default:
-        return &mr_cpu_ops_scalar;
-    }
+    return tables[mr_cpu_level(wanted)];
 }
 
 const struct mr_cpu_ops *mr_cpu_row_ops_get(enum mr_cpu_level wanted)

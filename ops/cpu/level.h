@@ -9,9 +9,9 @@
  * Order:  an output adds its words from first to last in one accumulator, so tiles of every size
  *         give the same bits. The order inside a bf16 word is that of the CPU's instruction.
  * Files:  the loops are written once for vectors of 16 lanes (tile_body.h, attend_body.h,
- *         rows_body.h, search_body.h, int8_body.h). kernels_avx512.c, kernels_avx2.c and
- *         kernels_scalar.c compile them with lanes_<level>.h; kernels_amx.c replaces the bf16
- *         product and attention (tile_amx_body.h, attend_amx_body.h).
+ *         rows_body.h, search_body.h, int8_body.h). kernels_<level>.c compile them with
+ *         lanes_<level>.h; kernels_amx.c replaces the bf16 product and attention (tile_amx_body.h,
+ *         attend_amx_body.h). Those for arm64 are in ops/cpu/neon.
  * Owner:  none: all is constant. Threads: any. */
 #ifndef MR_OPS_CPU_LEVEL_H
 #define MR_OPS_CPU_LEVEL_H
@@ -142,7 +142,8 @@ const struct mr_cpu_ops *mr_cpu_ops_get(enum mr_cpu_level wanted);
  * step. */
 const struct mr_cpu_ops *mr_cpu_row_ops_get(enum mr_cpu_level wanted);
 
+/* A program has the scalar level and those of the CPUs it is built for. */
 extern const struct mr_cpu_ops mr_cpu_ops_scalar, mr_cpu_ops_avx2, mr_cpu_ops_avx512,
-    mr_cpu_ops_amx;
+    mr_cpu_ops_amx, mr_cpu_ops_neon, mr_cpu_ops_neon_bf16;
 
 #endif

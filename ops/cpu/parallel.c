@@ -56,6 +56,8 @@ static void pause_briefly(void)
 {
 #ifdef __x86_64__
     __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("isb"); /* waits about as long; `yield` does nothing on most cores */
 #endif
 }
 

@@ -81,6 +81,8 @@ TILE_INLINE void tile_rows(const struct mr_cpu_tile *tile, const struct tile_pla
 #if TILE_ROWS > 4
         TILE_CASE(5)
         TILE_CASE(6)
+#endif
+#if TILE_ROWS > 6
         TILE_CASE(7)
         TILE_CASE(8)
         TILE_CASE(9)

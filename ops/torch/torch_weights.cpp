@@ -82,7 +82,7 @@ template <typename T> static void round_row(const std::vector<float> &row, void 
 {
     T *to = static_cast<T *>(out) + index * row.size();
     for (size_t i = 0; i < row.size(); i++)
-        to[i] = static_cast<T>(row[i]);
+        to[i] = c10::convert<T>(row[i]);
 }
 
 static void read_rows(void *context, size_t begin, size_t end)

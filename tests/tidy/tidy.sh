@@ -119,7 +119,7 @@ rule_size() {
         lines=$(wc -l <"$file")
         case $file in
         codec/records/request.h) limit=200 ;;
-        tests/*.h | ops/cpu/lanes_*.h | ops/cpu/quant/lanes_*.h | ops/cpu/*_body.h) limit=600 ;;
+        tests/*.h | ops/cpu/lanes_*.h | ops/cpu/neon/lanes_*.h | ops/cpu/quant/lanes_*.h | ops/cpu/*_body.h) limit=600 ;;
         *.h) limit=150 ;;
         *) limit=600 ;;
         esac
@@ -158,19 +158,19 @@ rule_banned() {
             print $1 ": line " $2 " calls " substr($3, RSTART, RLENGTH) ")" }'
 }
 
-# No notes about unfinished work, and no typedef that hides a struct (ops/cpu/lanes_*.h and ops/cpu/quant/lanes_*.h may name vector types).
+# No notes about unfinished work, and no typedef that hides a struct (lanes_*.h below ops/cpu may name vector types).
 rule_words() {
     marks="TO""DO|FIX""ME|X""XX|HA""CK"
     files '.' | grep -vE '^(LICENSE|tests/golden/.*\.(json|bin|txt|jsonl|msgpack)|tests/fuzz/(corpus|found)/.*)$' | while read -r file; do
         grep -nIE "(^|[^A-Za-z_])($marks)([^A-Za-z_]|$)" "$file" |
             sed "s|^\([0-9]*\):.*|$file: line \1 has a note about unfinished work|"
     done
-    code drop $(sources | grep -vE '^ops/cpu/(quant/)?lanes_') | awk -F'\t' '$3 ~ /typedef[ ]+(struct|enum|union)/ && $3 !~ /\(/ { print $1 ": line " $2 " hides a struct behind a typedef" }'
+    code drop $(sources | grep -vE '^ops/cpu/(quant/|neon/)?lanes_') | awk -F'\t' '$3 ~ /typedef[ ]+(struct|enum|union)/ && $3 !~ /\(/ { print $1 ": line " $2 " hides a struct behind a typedef" }'
 }
 
 # Every module has a header and a test. Exceptions: a file that is part of a larger module has neither; the
 # header of that module names the file. The commands share worker/cli/cli.h and its test. Kernels share
-# ops/cpu/kernels.h; the variants NAME_avx512, NAME_avx2 and NAME_scalar are tested together by
+# ops/cpu/kernels.h; the variants NAME_avx512, NAME_neon and so on are tested together by
 # tests/unit/ops/cpu/test_NAME.c, and the kernel tables (kernels_avx2 and so on) by test_level.c. codec/check.c
 # ends the process; every unit test links tests/unit/check_cmocka.c in its place.
 rule_modules() {
@@ -181,9 +181,9 @@ rule_modules() {
         page=${file%.*}.h
         case $file in
         worker/cli/cli_*) [ -f "$page" ] || { name=cli && page=worker/cli/cli.h; } ;;
-        ops/cpu/kernels_*) name=level && page=ops/cpu/kernels.h ;;
+        ops/cpu/kernels_* | ops/cpu/neon/kernels_*) folder=ops/cpu && name=level && page=ops/cpu/kernels.h ;;
         ops/cpu/*)
-            name=$(echo "$name" | sed 's/_\(avx512\|avx2\|scalar\)$//')
+            name=$(echo "$name" | sed 's/_\(avx512\|avx2\|neon\|neon_bf16\|scalar\)$//')
             page=ops/cpu/$name.h
             [ -f "$page" ] || page=ops/cpu/kernels.h
             ;;

@@ -92,6 +92,7 @@ struct mr_quant_ops {
     void (*row)(const void *x, uint32_t in_size, bool bf16, unsigned char *out);
     void (*tile)(const struct mr_quant_tile *tile);
 };
-extern const struct mr_quant_ops mr_quant_ops_scalar, mr_quant_ops_avx2, mr_quant_ops_avx512;
+extern const struct mr_quant_ops mr_quant_ops_scalar, mr_quant_ops_avx2, mr_quant_ops_avx512,
+    mr_quant_ops_neon, mr_quant_ops_neon_bf16;
 
 #endif

@@ -2,6 +2,7 @@
  * double; and checks that the bits of a row do not depend on chunks or batch. */
 #include "ops/cpu/kv_kernels.h"
 #include "ops/cpu/parallel.h"
+#include "tests/unit/ops/levels.h"
 #include "tests/unit/ops/numbers.h"
 
 #include <math.h>
@@ -202,11 +203,11 @@ static void every_level_matches_the_definition(void **state)
         {.heads = 8, .kv_heads = 1, .dim = 80, .sinks = true, .window = 70},
         {.heads = 4, .kv_heads = 2, .dim = 32, .sinks = true, .window = 20, .softcap = 3.0f},
     };
-    for (int level = MR_CPU_SCALAR; level <= MR_CPU_AMX; level++)
+    EACH_LEVEL (level)
         for (int bf16 = 0; bf16 < 2; bf16++)
             for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
                 struct shape shape = shapes[s];
-                shape.level = (enum mr_cpu_level)level;
+                shape.level = level;
                 shape.bf16 = bf16 != 0;
                 for (int int8 = 0; int8 < 2; int8++) {
                     shape.int8 = int8 != 0;
@@ -238,13 +239,10 @@ static void check_chunks(const struct shape *shape)
 static void a_row_has_the_same_bits_in_every_chunking(void **state)
 {
     (void)state;
-    for (int level = MR_CPU_SCALAR; level <= MR_CPU_AMX; level++)
+    EACH_LEVEL (level)
         for (int bf16 = 0; bf16 < 2; bf16++) {
-            struct shape shape = {.heads = 9,
-                                  .kv_heads = 3,
-                                  .dim = 64,
-                                  .bf16 = bf16 != 0,
-                                  .level = (enum mr_cpu_level)level};
+            struct shape shape = {
+                .heads = 9, .kv_heads = 3, .dim = 64, .bf16 = bf16 != 0, .level = level};
             check_chunks(&shape);
             shape.int8 = true;
             check_chunks(&shape);

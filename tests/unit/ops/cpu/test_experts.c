@@ -2,6 +2,7 @@
  * checks that the bits of a row depend on nothing but the row. */
 #include "ops/cpu/kernels.h"
 #include "ops/cpu/parallel.h"
+#include "tests/unit/ops/levels.h"
 #include "tests/unit/ops/numbers.h"
 
 #include <math.h>
@@ -276,11 +277,11 @@ static void every_level_matches_the_definition(void **state)
         {.hidden = 16, .ffn = 2, .experts = 3, .top_k = 3},
         {.hidden = 32, .ffn = 32, .experts = 1, .top_k = 1, .bias = true},
     };
-    for (int level = MR_CPU_SCALAR; level <= MR_CPU_AMX; level++)
+    EACH_LEVEL (level)
         for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
             for (int kind = 0; kind < 4; kind++) {
                 struct shape shape = shapes[s];
-                shape.level = (enum mr_cpu_level)level;
+                shape.level = level;
                 shape.bf16 = (kind & 1) != 0;
                 shape.activation = kind & 2 ? MR_CPU_SWIGLU_OAI_MUL : MR_CPU_SILU_MUL;
                 struct fixture fixture = fixture_create(&shape, kind == 0 ? 300 : 19);
@@ -295,7 +296,7 @@ static void a_row_has_the_same_bits_in_every_batch(void **state)
     enum { ROWS = 290, HIDDEN = 96 };
     static float alone[ROWS * HIDDEN], together[ROWS * HIDDEN];
     struct mr_error err;
-    for (int level = MR_CPU_SCALAR; level <= MR_CPU_AMX; level++)
+    EACH_LEVEL (level)
         for (int bf16 = 0; bf16 < 2; bf16++) {
             const struct shape shape = {.hidden = HIDDEN,
                                         .ffn = 80,
@@ -304,7 +305,7 @@ static void a_row_has_the_same_bits_in_every_batch(void **state)
                                         .bias = true,
                                         .bf16 = bf16 != 0,
                                         .activation = MR_CPU_SILU_MUL,
-                                        .level = (enum mr_cpu_level)level};
+                                        .level = level};
             struct fixture fixture = fixture_create(&shape, ROWS);
             assert_int_equal(mr_parallel_set_thread_count(1, &err), MR_OK);
             for (uint32_t row = 0; row < ROWS; row++)

@@ -1,4 +1,5 @@
 #include "ops/cpu/kv_pool.h"
+#include "tests/unit/ops/levels.h"
 #include "tests/unit/ops/numbers.h"
 
 #include <math.h>
@@ -219,13 +220,11 @@ static void numbers_after_the_last_token_are_not_exported(void **state)
 
 static void every_level_gives_the_same_bytes(void **state)
 {
-    static const enum mr_cpu_level levels[] = {MR_CPU_SCALAR, MR_CPU_AVX2, MR_CPU_AVX512,
-                                               MR_CPU_AMX};
     (void)state;
     for (int bf16 = 0; bf16 < 2; bf16++) {
         unsigned char *first = NULL;
-        for (size_t i = 0; i < sizeof levels / sizeof *levels; i++) {
-            struct mr_cpu_kv *kv = make(bf16, 80, levels[i]);
+        EACH_LEVEL (level) {
+            struct mr_cpu_kv *kv = make(bf16, 80, level);
             const size_t bytes = mr_cpu_kv_int8_bytes(kv, TOKENS);
             unsigned char *out = malloc(bytes + kv->block_bytes);
             fill(kv, 0, 0, TOKENS, 11);

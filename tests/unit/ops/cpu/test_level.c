@@ -17,12 +17,19 @@ static void best_resolves_to_a_real_level(void **state)
 static void a_lower_level_can_be_requested(void **state)
 {
     (void)state;
+    static const char *const names[] = {"scalar", "neon", "neon-bf16", "avx2", "avx512", "amx"};
+    for (enum mr_cpu_level level = MR_CPU_SCALAR; level <= MR_CPU_AMX; level++) {
+        assert_string_equal(mr_cpu_level_name(level), names[level - MR_CPU_SCALAR]);
+        assert_true(mr_cpu_level(level) <= level);
+        assert_int_equal(mr_cpu_level(mr_cpu_level(level)), mr_cpu_level(level));
+    }
     assert_int_equal(mr_cpu_level(MR_CPU_SCALAR), MR_CPU_SCALAR);
-    assert_true(mr_cpu_level(MR_CPU_AVX2) <= MR_CPU_AVX2);
-    assert_string_equal(mr_cpu_level_name(MR_CPU_SCALAR), "scalar");
-    assert_true(mr_cpu_level(MR_CPU_AVX512) <= MR_CPU_AVX512);
-    assert_string_equal(mr_cpu_level_name(MR_CPU_AVX512), "avx512");
-    assert_string_equal(mr_cpu_level_name(MR_CPU_AMX), "amx");
+#ifdef __aarch64__
+    assert_true(mr_cpu_level(MR_CPU_BEST) <= MR_CPU_NEON_BF16);
+    assert_int_equal(mr_cpu_level(MR_CPU_AVX2), mr_cpu_level(MR_CPU_BEST));
+#else
+    assert_int_equal(mr_cpu_level(MR_CPU_NEON_BF16), MR_CPU_SCALAR);
+#endif
 }
 
 static void row_functions_are_those_of_the_level_or_of_avx512(void **state)

@@ -2,6 +2,7 @@
  * but the row. */
 #include "ops/cpu/kernels.h"
 #include "ops/cpu/parallel.h"
+#include "tests/unit/ops/levels.h"
 #include "tests/unit/ops/numbers.h"
 
 #include <math.h>
@@ -161,28 +162,11 @@ static void check_level(enum mr_cpu_level level)
         }
 }
 
-static void scalar_matches_the_exact_product(void **state)
+static void every_level_matches_the_exact_product(void **state)
 {
     (void)state;
-    check_level(MR_CPU_SCALAR);
-}
-
-static void avx2_matches_the_exact_product(void **state)
-{
-    (void)state;
-    check_level(MR_CPU_AVX2);
-}
-
-static void avx512_matches_the_exact_product(void **state)
-{
-    (void)state;
-    check_level(MR_CPU_AVX512);
-}
-
-static void amx_matches_the_exact_product(void **state)
-{
-    (void)state;
-    check_level(MR_CPU_AMX);
+    EACH_LEVEL (level)
+        check_level(level);
 }
 
 /* A layer that passes two numbers on: the gate and an up of 1 give the activation itself. */
@@ -209,8 +193,8 @@ static void gelu_is_as_exact_as_floats_are(void **state)
         x[2 * i] = (float)(i - ROWS / 2) / 1500.0f; /* -8 to 8 */
         x[2 * i + 1] = 1.0f;
     }
-    for (int level = MR_CPU_SCALAR; level <= MR_CPU_AMX; level++) {
-        struct mr_cpu_linear *linear = identity((enum mr_cpu_level)level);
+    EACH_LEVEL (level) {
+        struct mr_cpu_linear *linear = identity(level);
         for (int kind = MR_CPU_GELU_MUL; kind <= MR_CPU_GELU_TANH_MUL; kind++) {
             mr_cpu_linear_run(linear, x, ROWS, (enum mr_cpu_epilogue)kind, out, NULL);
             for (int i = 0; i < ROWS; i++) {
@@ -230,8 +214,8 @@ static void a_gate_far_below_zero_gives_zero_and_nan_stays(void **state)
 {
     (void)state;
     const float x[4] = {-1e30f, 1.0f, NAN, 1.0f};
-    for (int level = MR_CPU_SCALAR; level <= MR_CPU_AMX; level++) {
-        struct mr_cpu_linear *linear = identity((enum mr_cpu_level)level);
+    EACH_LEVEL (level) {
+        struct mr_cpu_linear *linear = identity(level);
         for (int kind = MR_CPU_SILU_MUL; kind <= MR_CPU_SWIGLU_OAI_MUL; kind++) {
             float out[2];
             mr_cpu_linear_run(linear, x, 2, (enum mr_cpu_epilogue)kind, out, NULL);
@@ -265,9 +249,9 @@ static void check_same_bits(enum mr_cpu_level level, bool bf16)
 static void a_row_has_the_same_bits_in_every_batch(void **state)
 {
     (void)state;
-    for (int level = MR_CPU_SCALAR; level <= MR_CPU_AMX; level++) {
-        check_same_bits((enum mr_cpu_level)level, true);
-        check_same_bits((enum mr_cpu_level)level, false);
+    EACH_LEVEL (level) {
+        check_same_bits(level, true);
+        check_same_bits(level, false);
     }
 }
 
@@ -298,9 +282,9 @@ static void rows_can_be_added_with_a_factor_each(void **state)
     float factors[ROWS], *out = malloc(ROWS * 50 * sizeof *out);
     for (int i = 0; i < ROWS; i++)
         factors[i] = (float)(i % 11) / 4.0f - 1.0f;
-    for (int level = MR_CPU_SCALAR; level <= MR_CPU_AMX; level++)
+    EACH_LEVEL (level)
         for (int bf16 = 0; bf16 < 2; bf16++) {
-            struct layer layer = layer_make(50, 34, bf16 != 0, true, (enum mr_cpu_level)level);
+            struct layer layer = layer_make(50, 34, bf16 != 0, true, level);
             void *x = rows_make(&layer, ROWS);
             for (int i = 0; i < ROWS * 50; i++)
                 out[i] = 2.0f;
@@ -361,10 +345,7 @@ static void sizes_that_cannot_be_packed_are_rejected(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(scalar_matches_the_exact_product),
-        cmocka_unit_test(avx2_matches_the_exact_product),
-        cmocka_unit_test(avx512_matches_the_exact_product),
-        cmocka_unit_test(amx_matches_the_exact_product),
+        cmocka_unit_test(every_level_matches_the_exact_product),
         cmocka_unit_test(gelu_is_as_exact_as_floats_are),
         cmocka_unit_test(a_gate_far_below_zero_gives_zero_and_nan_stays),
         cmocka_unit_test(a_row_has_the_same_bits_in_every_batch),

@@ -2,6 +2,7 @@
  * epilogue, every level, every batch. tests/unit/ops/cpu/quant checks the products themselves. */
 #include "ops/cpu/kernels.h"
 #include "ops/cpu/parallel.h"
+#include "tests/unit/ops/levels.h"
 #include "tests/unit/ops/numbers.h"
 
 #include <math.h>
@@ -175,9 +176,8 @@ static void all_levels_and_batches_give_the_same_bits(void **state)
             mr_cpu_linear_run(scalar, (uint16_t *)x + r * IN_SIZE, 1, MR_CPU_STORE_F32,
                               alone + r * OUT_SIZE, scratch);
         mr_cpu_linear_destroy(scalar);
-        for (int level = MR_CPU_SCALAR; level <= MR_CPU_AMX; level++) {
-            struct mr_cpu_linear *linear =
-                layer_make(&w, true, formats[f], NULL, (enum mr_cpu_level)level);
+        EACH_LEVEL (level) {
+            struct mr_cpu_linear *linear = layer_make(&w, true, formats[f], NULL, level);
             for (uint32_t rows = 1; rows <= ROWS; rows += rows < 33 ? 1 : 39) {
                 mr_cpu_linear_run(linear, x, rows, MR_CPU_STORE_F32, all, scratch);
                 assert_memory_equal(all, alone, rows * OUT_SIZE * sizeof *all);

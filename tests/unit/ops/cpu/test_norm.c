@@ -2,6 +2,7 @@
  * nothing but the row. */
 #include "ops/cpu/kernels.h"
 #include "ops/cpu/parallel.h"
+#include "tests/unit/ops/levels.h"
 #include "tests/unit/ops/numbers.h"
 
 #include <math.h>
@@ -110,12 +111,11 @@ static void every_level_matches_the_definition(void **state)
                                 CENTERED | WEIGHT,
                                 CENTERED | BIAS,
                                 CENTERED | WEIGHT | BIAS};
-    for (int level = MR_CPU_SCALAR; level <= MR_CPU_AMX; level++)
+    EACH_LEVEL (level)
         for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)
             for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
                 for (uint32_t rows = 3; rows <= 100; rows += 97) {
-                    struct fixture fixture =
-                        fixture_create(rows, widths[w], kinds[k], (enum mr_cpu_level)level);
+                    struct fixture fixture = fixture_create(rows, widths[w], kinds[k], level);
                     check_norm(&fixture, false);
                     check_norm(&fixture, true);
                     fixture_destroy(&fixture);
@@ -126,9 +126,9 @@ static void a_row_has_the_same_bits_in_every_batch(void **state)
 {
     (void)state;
     struct mr_error err;
-    for (int level = MR_CPU_SCALAR; level <= MR_CPU_AMX; level++)
+    EACH_LEVEL (level)
         for (int kind = WEIGHT; kind <= (WEIGHT | CENTERED | BIAS); kind += CENTERED | BIAS) {
-            struct fixture fixture = fixture_create(200, 333, kind, (enum mr_cpu_level)level);
+            struct fixture fixture = fixture_create(200, 333, kind, level);
             float *together = calloc((size_t)200 * 333 * 2, sizeof *together), alone[333];
             float *added = together + (size_t)200 * 333;
             assert_int_equal(mr_parallel_set_thread_count(3, &err), MR_OK);
@@ -164,12 +164,12 @@ static void a_soft_cap_is_a_scaled_tanh(void **state)
     enum { COUNT = 70001 }; /* more than one part, and not a multiple of 16 */
     float *x = malloc((COUNT + 1) * sizeof *x);
     struct mr_error err;
-    for (int level = MR_CPU_SCALAR; level <= MR_CPU_AMX; level++)
+    EACH_LEVEL (level)
         for (uint32_t threads = 1; threads <= 2; threads++) {
             assert_int_equal(mr_parallel_set_thread_count(threads, &err), MR_OK);
             for (int i = 0; i <= COUNT; i++)
                 x[i] = (float)(i - COUNT / 2) / 100.0f; /* -350 to 350 */
-            mr_cpu_softcap(x, COUNT, 30.0f, (enum mr_cpu_level)level);
+            mr_cpu_softcap(x, COUNT, 30.0f, level);
             for (int i = 0; i < COUNT; i++) {
                 const double want = 30.0 * tanh((double)(i - COUNT / 2) / 3000.0);
                 assert_true(fabs(want - (double)x[i]) <= 30.0 * 3e-7);

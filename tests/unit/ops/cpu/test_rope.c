@@ -1,5 +1,6 @@
 #include "ops/cpu/kv_kernels.h"
 #include "ops/cpu/kv_pool.h"
+#include "tests/unit/ops/levels.h"
 #include "tests/unit/ops/numbers.h"
 
 #include <math.h>
@@ -182,10 +183,9 @@ static void check_shape(const struct shape *shape)
                                           .norm_width = shape->head_size,
                                           .norm_whole = shape->norm == WHOLE_ROW,
                                           .norm_centered = shape->norm == CENTERED};
-    for (int level = MR_CPU_SCALAR; level <= MR_CPU_AMX; level++)
+    EACH_LEVEL (level)
         for (int i = 0; i < 4; i++) {
-            const struct mr_cpu_kv_spec spec = {
-                .bf16 = i % 2 == 1, .int8 = i >= 2, .level = (enum mr_cpu_level)level};
+            const struct mr_cpu_kv_spec spec = {.bf16 = i % 2 == 1, .int8 = i >= 2, .level = level};
             check_write(&args, spec, 0, 1);
             check_write(&args, spec, MR_BLOCK_TOKENS - 3, 21);
         }
@@ -220,9 +220,8 @@ static void every_level_quantizes_to_the_same_bytes(void **state)
         if (round % 10 == 0) x[round % DIM] = unfit[round / 10 % 4];
         const uint16_t scale = mr_cpu_ops_get(MR_CPU_SCALAR)->quantize(x, DIM, want);
         assert_int_equal(isnan(number_from_bf16(scale)) != 0, round % 10 == 0);
-        for (int level = MR_CPU_SCALAR; level <= MR_CPU_AMX; level++) {
-            assert_int_equal(mr_cpu_ops_get((enum mr_cpu_level)level)->quantize(x, DIM, got),
-                             scale);
+        EACH_LEVEL (level) {
+            assert_int_equal(mr_cpu_ops_get(level)->quantize(x, DIM, got), scale);
             assert_memory_equal(got, want, sizeof want);
         }
     }

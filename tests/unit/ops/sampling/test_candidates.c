@@ -1,5 +1,6 @@
 /* Compares each cut to the same cut of a fully sorted vocabulary. */
 #include "ops/sampling/candidates.h"
+#include "tests/unit/ops/levels.h"
 #include "tests/unit/ops/numbers.h"
 
 #include <math.h>
@@ -118,12 +119,11 @@ static void every_cut_keeps_the_candidates_that_a_full_sort_keeps(void **state)
 {
     (void)state;
     float *logits = malloc(VOCAB * sizeof *logits);
-    for (int level = MR_CPU_SCALAR; level <= MR_CPU_AMX; level++) {
+    EACH_LEVEL (level) {
         struct mr_candidates *candidates;
         struct mr_error err;
         uint64_t seed = 11;
-        assert_int_equal(mr_candidates_create(&candidates, VOCAB, (enum mr_cpu_level)level, &err),
-                         MR_OK);
+        assert_int_equal(mr_candidates_create(&candidates, VOCAB, level, &err), MR_OK);
         for (int round = 0; round < 4; round++) {
             const float spread[] = {0.01f, 1.0f, 4.0f, 12.0f};
             for (uint32_t i = 0; i < VOCAB; i++)

@@ -1,5 +1,6 @@
 #include "ops/cpu/parallel.h"
 #include "ops/sampling/sampler.h"
+#include "tests/unit/ops/levels.h"
 #include "tests/unit/ops/numbers.h"
 
 #include <math.h>
@@ -46,8 +47,8 @@ static void greedy_takes_the_lowest_of_the_largest(void **state)
     (void)state;
     float *logits = malloc(5003 * sizeof *logits);
     const struct mr_sampling greedy = plain(0);
-    for (int level = MR_CPU_SCALAR; level <= MR_CPU_AMX; level++) {
-        struct mr_sampler *sampler = make(5003, (enum mr_cpu_level)level);
+    EACH_LEVEL (level) {
+        struct mr_sampler *sampler = make(5003, level);
         for (uint32_t at = 0; at < 5003; at += 71) {
             for (uint32_t i = 0; i < 5003; i++)
                 logits[i] = i == at || i == 5002 ? 3.0f : i % 5 == 0 ? -INFINITY : -1.0f;
@@ -199,8 +200,8 @@ static void log_probabilities_are_the_models_own(void **state)
     sampling.logit_bias = &bias;
     sampling.logit_bias_count = 1;
     sampling.logprobs = 20;
-    for (int level = MR_CPU_SCALAR; level <= MR_CPU_AMX; level++) {
-        struct mr_sampler *sampler = make(VOCAB, (enum mr_cpu_level)level);
+    EACH_LEVEL (level) {
+        struct mr_sampler *sampler = make(VOCAB, level);
         const struct mr_sample one = sample(sampler, logits, &sampling, 0);
         assert_int_equal(one.token_id, 123);
         assert_true(fabs((double)one.logprob - ((double)logits[123] - log(total))) < 1e-4);

@@ -2,6 +2,7 @@
  * row gives a token that the request allows, or says that the model's logits are no numbers. */
 #include "ops/cpu/parallel.h"
 #include "ops/sampling/sampler.h"
+#include "tests/unit/ops/levels.h"
 #include "tests/unit/ops/numbers.h"
 
 #include <float.h>
@@ -210,12 +211,12 @@ static void every_setting_at_its_extremes_gives_a_token_or_says_that_it_cannot(v
     (void)state;
     static struct rig rig;
     const uint32_t vocabs[] = {1, 5, 16, VOCAB_MAX};
-    for (int level = MR_CPU_SCALAR; level <= MR_CPU_AMX; level++)
+    EACH_LEVEL (level)
         for (size_t v = 0; v < LENGTH(vocabs); v++) {
             struct mr_sampler *sampler;
             struct mr_error err;
             const struct mr_sampler_spec spec = {
-                .vocab_size = vocabs[v], .thread_count = 2, .level = (enum mr_cpu_level)level};
+                .vocab_size = vocabs[v], .thread_count = 2, .level = level};
             assert_int_equal(mr_sampler_create(&sampler, &spec, &err), MR_OK);
             rig.vocab_size = vocabs[v];
             rig.state = 4711 + v;

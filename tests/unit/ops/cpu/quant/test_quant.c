@@ -2,6 +2,7 @@
  * the quantized rows and the weights, and that every other instruction set gives the same bits. */
 #include "ops/cpu/level.h"
 #include "ops/cpu/quant/quant.h"
+#include "tests/unit/ops/levels.h"
 #include "tests/unit/ops/numbers.h"
 
 #include <math.h>
@@ -219,16 +220,11 @@ static void check_level(enum mr_cpu_level level)
         }
 }
 
-static void avx2_gives_the_bits_of_scalar(void **state)
+static void every_level_gives_the_bits_of_scalar(void **state)
 {
     (void)state;
-    check_level(MR_CPU_AVX2);
-}
-
-static void avx512_gives_the_bits_of_scalar(void **state)
-{
-    (void)state;
-    check_level(MR_CPU_AVX512);
+    EACH_LEVEL (level)
+        check_level(level);
 }
 
 /* The largest codes and bytes of both signs: no intermediate sum may saturate. */
@@ -236,7 +232,6 @@ static void extremes_do_not_saturate(void **state)
 {
     (void)state;
     const uint32_t in_size = 256;
-    static const enum mr_cpu_level levels[] = {MR_CPU_AVX2, MR_CPU_AVX512};
     for (size_t i = 1; i < STORAGES; i++)
         for (unsigned fill = 0; fill < 256; fill += 51) {
             struct weights w = weights_make(storages[i], in_size);
@@ -263,8 +258,8 @@ static void extremes_do_not_saturate(void **state)
                 unsigned char *quantized = calloc(1, mr_quant_row_bytes(in_size));
                 mr_quant_ops_scalar.row(x, in_size, false, quantized);
                 run(&mr_quant_ops_scalar, &w, quantized, 1, expected);
-                for (size_t l = 0; l < 2; l++) {
-                    run(mr_cpu_ops_get(levels[l])->quant, &w, quantized, 1, got);
+                EACH_LEVEL (level) {
+                    run(mr_cpu_ops_get(level)->quant, &w, quantized, 1, got);
                     assert_memory_equal(got, expected, sizeof got);
                 }
                 free(quantized);
@@ -304,11 +299,10 @@ static void a_row_keeps_its_numbers_within_half_a_step(void **state)
 static void what_is_not_finite_stays_so(void **state)
 {
     (void)state;
-    static const enum mr_cpu_level levels[] = {MR_CPU_SCALAR, MR_CPU_AVX2, MR_CPU_AVX512};
     struct weights w = weights_make(MR_STORAGE_Q4_0, 256);
-    for (size_t l = 0; l < 3; l++)
+    EACH_LEVEL (level)
         for (int kind = 0; kind < 3; kind++) {
-            const struct mr_quant_ops *ops = mr_cpu_ops_get(levels[l])->quant;
+            const struct mr_quant_ops *ops = mr_cpu_ops_get(level)->quant;
             float x[256] = {0.5f}, c[COLUMNS];
             unsigned char *row = calloc(1, mr_quant_row_bytes(256));
             x[70] = kind == 0 ? NAN : kind == 1 ? INFINITY : -INFINITY;
@@ -380,8 +374,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(scalar_is_the_product_of_the_stored_numbers),
-        cmocka_unit_test(avx2_gives_the_bits_of_scalar),
-        cmocka_unit_test(avx512_gives_the_bits_of_scalar),
+        cmocka_unit_test(every_level_gives_the_bits_of_scalar),
         cmocka_unit_test(extremes_do_not_saturate),
         cmocka_unit_test(a_row_keeps_its_numbers_within_half_a_step),
         cmocka_unit_test(what_is_not_finite_stays_so),
