@@ -171,6 +171,31 @@ static inline float lanes_top(lanes a)
 {
     return vmaxvq_f32(vmaxq_f32(vmaxq_f32(a.val[0], a.val[2]), vmaxq_f32(a.val[1], a.val[3])));
 }
+/* Returns 16 signed bytes as floats. */
+static inline lanes lanes_from_bytes(const void *p)
+{
+    const int8x16_t bytes = vld1q_s8((const int8_t *)p);
+    const int16x8_t low = vmovl_s8(vget_low_s8(bytes)), high = vmovl_s8(vget_high_s8(bytes));
+    return (lanes){{vcvtq_f32_s32(vmovl_s16(vget_low_s16(low))),
+                    vcvtq_f32_s32(vmovl_s16(vget_high_s16(low))),
+                    vcvtq_f32_s32(vmovl_s16(vget_low_s16(high))),
+                    vcvtq_f32_s32(vmovl_s16(vget_high_s16(high)))}};
+}
+static inline lanes_raw lanes_bits(lanes a)
+{
+    LANES_FOUR(lanes_raw, vreinterpretq_u32_f32(a.val[i]));
+}
+/* Returns the floats a and b as pairs of bf16, a first. Their low 16 bits must be zero. */
+static inline lanes_raw lanes_pairs(lanes a, lanes b)
+{
+    LANES_FOUR(lanes_raw, vorrq_u32(vshrq_n_u32(vreinterpretq_u32_f32(a.val[i]), 16),
+                                    vreinterpretq_u32_f32(b.val[i])));
+}
+static inline void lanes_raw_store(void *p, lanes_raw x)
+{
+    for (int i = 0; i < 4; i++)
+        vst1q_u32((uint32_t *)p + 4 * i, x.val[i]);
+}
 static inline lanes_raw lanes_raw_load(const void *p)
 {
     LANES_FOUR(lanes_raw, vld1q_u32((const uint32_t *)p + 4 * i));
