@@ -6,7 +6,7 @@
 #   docker/deps.sh check    the same, and the clang-format version that formats the sources
 #   docker/deps.sh cuda     everything for a build, and the CUDA compiler, which needs no card: 103 MB
 #   docker/deps.sh test     everything for check and cuda, and for the tests: Redis, kcat, Java, Apache Kafka, a JSON
-#                           schema validator, a Kafka client for Python
+#                           schema validator, a Kafka client for Python, promtool
 #   docker/deps.sh fuzz     everything for a build, and clang with libFuzzer
 #   docker/deps.sh arm64    on x86-64, everything to build for arm64 and to run the result: a cross compiler, an emulator,
 #                           Debian's libraries for arm64 and their LibTorch, all in .deps/arm64: 450 MB of downloads
@@ -61,6 +61,7 @@ command redis-server redis-server
 command kcat kcat
 command java default-jre-headless
 command curl curl
+command promtool prometheus
 command openssl openssl
 command python3 python3'
 cross_needs='

@@ -107,13 +107,13 @@ rehearse_image() {
     while read -r keyword rest <&3; do
         started=$SECONDS
         case $keyword in
-        '' | EXPOSE | STOPSIGNAL | HEALTHCHECK | ENTRYPOINT | CMD) continue ;;
+        '' | ARG | EXPOSE | STOPSIGNAL | HEALTHCHECK | ENTRYPOINT | CMD) continue ;;
         FROM)
             [[ $rest =~ ^([^ ]+)\ AS\ ([a-z]+)$ ]]
             if [ -d "$work/${BASH_REMATCH[1]}" ]; then
                 new_root "$work/${BASH_REMATCH[1]}" "${BASH_REMATCH[2]}"
             else
-                [[ ${BASH_REMATCH[1]} == debian:trixie-slim ]]
+                [ "${BASH_REMATCH[1]}" = '${BASE}' ]
                 new_root "$(pristine trixie)" "${BASH_REMATCH[2]}"
                 : >"$settings"
                 place=/

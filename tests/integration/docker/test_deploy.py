@@ -166,6 +166,21 @@ def check_unit():
     must(set(service["RestartPreventExitStatus"].split()) <= set(codes), "an exit code that the guide does not have")
 
 
+# ---- images ----
+
+
+def check_images():
+    """Every base is the one that BASE names, or a stage before; the last stage takes nothing from a stage that tests."""
+    for name in ("Dockerfile", "Dockerfile.cuda"):
+        text = (DOCKER / name).read_text()
+        stages = re.findall(r"^FROM (\S+) AS (\w+)$", text, re.M)
+        must(re.findall(r"^ARG (\S+)=(\S+)$", text, re.M) == [("BASE", "debian:trixie-slim")], f"{name}: no ARG BASE")
+        must(len(stages) == len(re.findall("^FROM", text, re.M)) and stages[-1][1] == "runtime", f"{name}: {stages}")
+        for number, (base, stage) in enumerate(stages):
+            must(base == "${BASE}" or base in [before for _, before in stages[:number]], f"{name}: {stage} is from {base}")
+        must("test" not in re.findall(r"^COPY --from=(\w+)", text, re.M), f"{name}: the build runs the tests")
+
+
 # ---- compose, Prometheus, Grafana ----
 
 
@@ -210,6 +225,7 @@ def main():
     check_network(found)
     check_scaler(found)
     check_unit()
+    check_images()
     check_compose()
     check_rules()
     print(f"{len(found)} objects of Kubernetes, a unit, a compose file and {len(KINDS)} API groups: consistent")
