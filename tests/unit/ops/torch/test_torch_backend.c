@@ -142,7 +142,7 @@ static void a_block_goes_out_and_in(void **state)
     static float in[BLOCK_FLOATS], out[BLOCK_FLOATS];
     static unsigned char packed[BLOCK_FLOATS * 2];
     const struct mr_backend *b = &mr_torch_backend;
-    const struct mr_kv_spec spec = {2, 1, 16, 3, MR_NUMBER_F32};
+    const struct mr_kv_spec spec = {2, 1, 16, 3, MR_NUMBER_F32, false};
     struct mr_compute *compute;
     struct mr_kv *kv;
     uint64_t seed = 5;
@@ -182,7 +182,7 @@ static void values_after_a_copy_are_zero(void **state)
     (void)state;
     static float in[BLOCK_FLOATS], out[BLOCK_FLOATS];
     const struct mr_backend *b = &mr_torch_backend;
-    const struct mr_kv_spec spec = {2, 1, 16, 2, MR_NUMBER_F32};
+    const struct mr_kv_spec spec = {2, 1, 16, 2, MR_NUMBER_F32, false};
     struct mr_compute *compute;
     struct mr_kv *kv;
     for (size_t i = 0; i < BLOCK_FLOATS; i++)
