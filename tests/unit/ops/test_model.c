@@ -109,7 +109,7 @@ static void integer_weights_start_like_the_reference(void **state)
         const char *name;
         uint64_t bytes_max;
     } kinds[] = {{MR_DTYPE_AUTO, "quantized", (uint64_t)98 << 20},
-                 {MR_DTYPE_INT8, "int8", (uint64_t)134 << 20},
+                 {MR_DTYPE_INT8, "int8", (uint64_t)148 << 20},
                  {MR_DTYPE_INT4, "int4", (uint64_t)90 << 20}};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         struct mr_model *model = open_model(real_model_path(), kinds[i].dtype);
