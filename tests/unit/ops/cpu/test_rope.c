@@ -88,9 +88,10 @@ static void check_int8_token(const struct mr_cpu_kv *kv, uint32_t block, uint32_
     unsigned char *keys = mr_cpu_kv_keys(kv, block, 1, head);
     unsigned char *values = mr_cpu_kv_values(kv, block, 1, head);
     double key_top = 0, value_top = 0;
-    for (uint32_t d = 0; d < DIM; d++) {
-        key_top = fmax(key_top, fabs(key[d]));
-        value_top = fmax(value_top, fabs((double)value[d]));
+    for (uint32_t d = 0; d < DIM; d++) { /* with fmax GCC 12 for arm64 crashes */
+        key_top = fabs(key[d]) > key_top ? fabs(key[d]) : key_top;
+        const double of_value = fabs((double)value[d]);
+        value_top = of_value > value_top ? of_value : value_top;
     }
     for (uint32_t d = 0; d < DIM; d++) {
         const double k = int8_at(kv, keys, mr_cpu_kv_key_at(kv, token, d), token);
