@@ -310,8 +310,7 @@ static void project_logits(struct mr_decoder *decoder)
 
 /* ---- a step ---- */
 
-enum mr_status mr_decoder_forward(struct mr_decoder *decoder, const struct mr_batch *batch,
-                                  struct mr_error *err)
+void mr_decoder_launch(struct mr_decoder *decoder, const struct mr_batch *batch)
 {
     const struct mr_decoder_spec *spec = &decoder->spec;
     const struct mr_model_config *c = spec->config;
@@ -337,7 +336,6 @@ enum mr_status mr_decoder_forward(struct mr_decoder *decoder, const struct mr_ba
         run_ffn(decoder, i, rows);
     }
     if (rows > 0) project_logits(decoder);
-    return backend->finish(decoder->step, decoder->logit_count, err);
 }
 
 void mr_decoder_hidden(const struct mr_decoder *decoder, uint32_t index, float *out)
@@ -347,8 +345,40 @@ void mr_decoder_hidden(const struct mr_decoder *decoder, uint32_t index, float *
     decoder->backend->sum_normed(decoder->step, rows->row_begin, rows->row_count, out);
 }
 
-const float *mr_decoder_logits(const struct mr_decoder *decoder, uint32_t row)
+bool mr_decoder_searches(const struct mr_decoder *decoder)
+{
+    return decoder->backend->search != NULL;
+}
+
+void mr_decoder_query(struct mr_decoder *decoder, const struct mr_logit_query *query)
+{
+    MR_ASSERT(query->row < decoder->logit_count);
+    decoder->backend->query(decoder->step, query);
+}
+
+void mr_decoder_search(struct mr_decoder *decoder)
+{
+    decoder->backend->search(decoder->step);
+}
+
+enum mr_status mr_decoder_finish(struct mr_decoder *decoder, struct mr_error *err)
+{
+    return decoder->backend->finish(decoder->step, err);
+}
+
+const float *mr_decoder_logits(const struct mr_decoder *decoder, uint32_t row, struct mr_error *err)
 {
     MR_ASSERT(row < decoder->logit_count);
-    return decoder->backend->logits(decoder->step, row);
+    return decoder->backend->logits(decoder->step, row, err);
+}
+
+struct mr_logit_findings mr_decoder_findings(const struct mr_decoder *decoder, uint32_t index)
+{
+    return decoder->backend->findings(decoder->step, index);
+}
+
+const float *mr_decoder_edited(const struct mr_decoder *decoder, uint32_t index,
+                               struct mr_error *err)
+{
+    return decoder->backend->edited(decoder->step, index, err);
 }

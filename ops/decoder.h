@@ -33,14 +33,27 @@ void mr_decoder_destroy(struct mr_decoder *decoder);
 /* Returns the size of the step buffers in bytes. */
 uint64_t mr_decoder_bytes(const struct mr_decoder *decoder);
 
-/* Runs one step. Asserts that the batch is within the limits of the spec, the vocabulary and the
- * rope table. After an error the device cannot be used. */
-enum mr_status mr_decoder_forward(struct mr_decoder *decoder, const struct mr_batch *batch,
-                                  struct mr_error *err);
-/* Returns the logits of the row-th of the wanted rows of the last mr_decoder_forward, counted in
- * the order of the batch: [vocab_size], borrowed until the next mr_decoder_forward. Asserts that
- * there is such a row. */
-const float *mr_decoder_logits(const struct mr_decoder *decoder, uint32_t row);
+/* Enqueues one step on the device. Asserts that the batch is within the limits of the spec, the
+ * vocabulary and the rope table. The block ids of the batch stay in place until _finish. */
+void mr_decoder_launch(struct mr_decoder *decoder, const struct mr_batch *batch);
+/* Whether the device searches its logits. If not, only _logits gives results of a step. */
+bool mr_decoder_searches(const struct mr_decoder *decoder);
+/* Adds a query to a list, and enqueues the search for all queries of the list
+ * (ops/backend/backend.h); asserts that the query's row is one of the wanted ones. */
+void mr_decoder_query(struct mr_decoder *decoder, const struct mr_logit_query *query);
+void mr_decoder_search(struct mr_decoder *decoder);
+/* Waits for the step. After an error the device cannot be used. */
+enum mr_status mr_decoder_finish(struct mr_decoder *decoder, struct mr_error *err);
+/* Returns the logits of the row-th of the wanted rows, counted in the order of the batch:
+ * [vocab_size], borrowed until the next _launch. Call after _finish. Asserts that there is such a
+ * row. NULL: the device has failed. */
+const float *mr_decoder_logits(const struct mr_decoder *decoder, uint32_t row,
+                               struct mr_error *err);
+/* Returns what the search found for query `index`, and the edited logits of its row; like _logits.
+ */
+struct mr_logit_findings mr_decoder_findings(const struct mr_decoder *decoder, uint32_t index);
+const float *mr_decoder_edited(const struct mr_decoder *decoder, uint32_t index,
+                               struct mr_error *err);
 
 /* out[hidden_size] = the sum of the hidden states that the last mr_decoder_forward kept for the
  * index-th sequence with hidden_rows. Asserts that there is such a sequence. */

@@ -5,29 +5,22 @@
  * State:  weights, the KV pool (block_count blocks of MR_BLOCK_TOKENS tokens), rope tables, step
  *         buffers for rows_max rows; all created in _open.
  * Owner:  the engine thread makes all calls, from _open on.
- * Memory: _forward and _sample allocate nothing.
+ * Memory: on the CPU a step allocates nothing.
  * Errors: _open MR_BAD_FILE (says which tensor, which shape), MR_BAD_CONFIG, MR_NOMEM;
- *         _forward MR_BACKEND when the device fails; the model cannot be used afterwards. */
+ *         of a step MR_BACKEND when the device fails; the model cannot be used afterwards. */
 #ifndef MR_OPS_MODEL_H
 #define MR_OPS_MODEL_H
 
 #include "codec/special_texts.h"
 #include "codec/status.h"
 #include "codec/tokenizer/tokenizer.h"
+#include "ops/backend/device.h"
 #include "ops/batch.h"
 #include "ops/families/model_config.h"
 #include "ops/files/sampling_defaults.h"
 #include "ops/sampling/sample.h"
 
 struct mr_model;
-enum mr_dtype {
-    MR_DTYPE_AUTO,
-    MR_DTYPE_F32,
-    MR_DTYPE_BF16,
-    MR_DTYPE_F16,
-    MR_DTYPE_INT8,
-    MR_DTYPE_INT4
-};
 
 struct mr_model_source;
 struct mr_compute;      /* ops/backend/backend.h */
@@ -108,23 +101,29 @@ void mr_model_close(struct mr_model *model);
 const struct mr_model_info *mr_model_info(const struct mr_model *model);
 const struct mr_tokenizer *mr_model_tokenizer(const struct mr_model *model);
 
-/* Computes all rows, writes their KV, and keeps the logits of the wanted rows (logit_rows of each
- * sequence): logit row i is the i-th of them in the order of the batch. A block that the step
- * writes may be in the block list of one sequence only. */
-enum mr_status mr_model_forward(struct mr_model *model, const struct mr_batch *batch,
-                                struct mr_error *err);
-
-/* Copies logit row `row` of the last forward pass to host memory: out[vocab_size]. */
+/* Starts a step: computes all rows of the batch, writes their KV, and draws samples[i] from rows[i]
+ * for each i < count; count <= sequences_max * MR_CHOICES_MAX. Logit row i is the i-th of the
+ * wanted rows (logit_rows of each sequence) in the order of the batch. batch->row_count 0: only
+ * draws. A block that the step writes may be in the block list of one sequence only. Borrowed for
+ * the call: everything but `samples`, which are complete after the next _collect. */
+enum mr_status mr_model_launch(struct mr_model *model, const struct mr_batch *batch,
+                               const struct mr_sample_row *rows, uint32_t count,
+                               struct mr_sample *samples, struct mr_error *err);
+/* Waits until the step has ended. */
+enum mr_status mr_model_collect(struct mr_model *model, struct mr_error *err);
+/* Whether a step still runs when _launch returns: the model draws on a device with a queue. */
+bool mr_model_queues(const struct mr_model *model);
+/* Copies logit row `row` of the last step to host memory: out[vocab_size]. Waits for the step. */
 enum mr_status mr_model_logits(struct mr_model *model, uint32_t row, float *out,
                                struct mr_error *err);
-
+/* A step without draws, and draws from the last step's logits, both with the wait. */
+enum mr_status mr_model_forward(struct mr_model *model, const struct mr_batch *batch,
+                                struct mr_error *err);
 /* What mr_decoder_hidden() (ops/decoder.h) gives. */
 enum mr_status mr_model_hidden(struct mr_model *model, uint32_t index, float *out,
                                struct mr_error *err);
-/* Draws samples[i] from rows[i] for each i < count; count <= sequences_max * MR_CHOICES_MAX. */
 enum mr_status mr_model_sample(struct mr_model *model, const struct mr_sample_row *rows,
                                uint32_t count, struct mr_sample *samples, struct mr_error *err);
-
 /* ---- KV blocks ---- */
 /* Makes the next 2 MiB of the KV pool resident in memory, so that the first use does not wait for
  * page faults; false when the whole pool is resident. */

@@ -2,18 +2,13 @@
 
 static enum mr_status launch(void *context, const struct mr_model_step *step, struct mr_error *err)
 {
-    enum mr_status status = MR_OK;
-    if (step->batch->row_count > 0) status = mr_model_forward(context, step->batch, err);
-    if (status != MR_OK || step->sample_count == 0) return status;
-    return mr_model_sample(context, step->rows, step->sample_count, step->samples, err);
+    return mr_model_launch(context, step->batch, step->rows, step->sample_count, step->samples,
+                           err);
 }
 
-/* `launch` has written the samples. */
 static enum mr_status collect(void *context, struct mr_error *err)
 {
-    (void)context;
-    (void)err;
-    return MR_OK;
+    return mr_model_collect(context, err);
 }
 
 static enum mr_status logits(void *context, uint32_t row, float *out, struct mr_error *err)
@@ -61,6 +56,7 @@ struct mr_model_port mr_model_port_of(struct mr_model *model, uint64_t (*clock_n
     return (struct mr_model_port){
         .context = model,
         .vocab_size = mr_model_info(model)->vocab_size,
+        .steps_ahead = mr_model_queues(model) ? 1 : 0,
         .launch = launch,
         .collect = collect,
         .logits = logits,

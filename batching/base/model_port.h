@@ -81,8 +81,9 @@ struct mr_model_port {
     uint64_t (*clock_ns)(void *context);
 };
 
-/* Returns the function table for a loaded model, with steps_ahead 0: `launch` computes on the
- * calling thread. clock_ns: the worker's monotonic clock. */
+/* Returns the function table for a loaded model. steps_ahead is 1 for a backend with a queue
+ * (torch), on the CPU too, where its `launch` computes the step; else 0. clock_ns: the worker's
+ * monotonic clock. */
 struct mr_model_port mr_model_port_of(struct mr_model *model, uint64_t (*clock_ns)(void *context));
 
 #endif

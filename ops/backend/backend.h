@@ -16,6 +16,7 @@
 #ifndef MR_OPS_BACKEND_BACKEND_H
 #define MR_OPS_BACKEND_BACKEND_H
 
+#include "ops/backend/logit_search.h"
 #include "ops/backend/step.h"
 
 struct mr_backend;
@@ -105,12 +106,23 @@ struct mr_backend {
     void (*add_switched)(struct mr_step *step, const struct mr_linear *linear, uint32_t rows);
     /* MR_LOGITS = cap * tanh(MR_LOGITS / cap). */
     void (*softcap)(struct mr_step *step, float cap, uint32_t rows);
-    /* Waits for the operations of the step, and copies its logits to the host. */
-    enum mr_status (*finish)(struct mr_step *step, uint32_t logit_rows, struct mr_error *err);
-    /* After `finish`: out[width] = the sum of rows [row, row + count) of MR_NORMED. */
+    /* The next two are NULL in a backend whose logits are in memory of the host. `query` adds a
+     * query to a list, the first one after a `search` or `stage` begins a new list; the device
+     * copies what the query points to. `search` finds in MR_LOGITS, after their last operation,
+     * what a draw depends on. */
+    void (*query)(struct mr_step *step, const struct mr_logit_query *query);
+    void (*search)(struct mr_step *step);
+    /* Waits for the operations of the step. */
+    enum mr_status (*finish)(struct mr_step *step, struct mr_error *err);
+    /* ---- after `finish`, until the next `stage` ---- */
+    /* What `search` found for query `index` of its list. */
+    struct mr_logit_findings (*findings)(struct mr_step *step, uint32_t index);
+    /* Row `row` of the logits, or the edited row of query `index`, in memory of the host. NULL and
+     * an error when they cannot be copied there. */
+    const float *(*logits)(struct mr_step *step, uint32_t row, struct mr_error *err);
+    const float *(*edited)(struct mr_step *step, uint32_t index, struct mr_error *err);
+    /* out[width] = the sum of rows [row, row + count) of MR_NORMED. */
     void (*sum_normed)(struct mr_step *step, uint32_t row, uint32_t count, float *out);
-    /* Row `row` of the logits after `finish`, host memory borrowed until the next `stage`. */
-    const float *(*logits)(const struct mr_step *step, uint32_t row);
 };
 
 #endif

@@ -23,6 +23,15 @@ enum mr_status mr_device_parse(const char *text, struct mr_device *out, struct m
 
 /* The format of weights, of the inputs of linear layers and of the KV pool. */
 enum mr_number { MR_NUMBER_F32, MR_NUMBER_BF16, MR_NUMBER_F16 };
+/* What a model is computed in: `auto` keeps the integers of a GGUF file, and is else bf16. */
+enum mr_dtype {
+    MR_DTYPE_AUTO,
+    MR_DTYPE_F32,
+    MR_DTYPE_BF16,
+    MR_DTYPE_F16,
+    MR_DTYPE_INT8,
+    MR_DTYPE_INT4
+};
 size_t mr_number_bytes(enum mr_number number);
 const char *mr_number_name(enum mr_number number); /* "f32", "bf16" or "f16" */
 

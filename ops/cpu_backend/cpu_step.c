@@ -281,10 +281,9 @@ void mr_cpu_step_attend(struct mr_step *step, const struct mr_attention *attenti
 
 /* ---- results ---- */
 
-enum mr_status mr_cpu_step_finish(struct mr_step *step, uint32_t logit_rows, struct mr_error *err)
+enum mr_status mr_cpu_step_finish(struct mr_step *step, struct mr_error *err)
 {
     (void)step;
-    (void)logit_rows;
     (void)err;
     return MR_OK;
 }
@@ -310,7 +309,8 @@ void mr_cpu_step_sum_normed(struct mr_step *step, uint32_t row, uint32_t count, 
     }
 }
 
-const float *mr_cpu_step_logits(const struct mr_step *step, uint32_t row)
+const float *mr_cpu_step_logits(struct mr_step *step, uint32_t row, struct mr_error *err)
 {
+    (void)err;
     return (const float *)step->buffers[MR_LOGITS] + (size_t)row * step->spec.widths[MR_LOGITS];
 }

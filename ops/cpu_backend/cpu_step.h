@@ -24,8 +24,8 @@ void mr_cpu_step_attend(struct mr_step *step, const struct mr_attention *attenti
 void mr_cpu_step_experts(struct mr_step *step, const struct mr_expert_layer *layer, uint32_t rows);
 void mr_cpu_step_add_switched(struct mr_step *step, const struct mr_linear *linear, uint32_t rows);
 void mr_cpu_step_softcap(struct mr_step *step, float cap, uint32_t rows);
-enum mr_status mr_cpu_step_finish(struct mr_step *step, uint32_t logit_rows, struct mr_error *err);
+enum mr_status mr_cpu_step_finish(struct mr_step *step, struct mr_error *err);
+const float *mr_cpu_step_logits(struct mr_step *step, uint32_t row, struct mr_error *err);
 void mr_cpu_step_sum_normed(struct mr_step *step, uint32_t row, uint32_t count, float *out);
-const float *mr_cpu_step_logits(const struct mr_step *step, uint32_t row);
 
 #endif

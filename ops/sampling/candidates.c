@@ -150,18 +150,19 @@ static double total_weight(const struct mr_candidates *candidates)
 /* ---- the cuts ---- */
 
 /* The first cut, top-k or top-p: finds the histogram bin in which the quota of tokens or weight is
- * used up, collects all candidates down to this bin, and selects inside this bin. */
+ * used up, collects all candidates down to this bin, and selects inside this bin. total: as in
+ * struct mr_candidates_cuts. */
 static void find_best(struct mr_candidates *candidates, const struct mr_cpu_search *search,
-                      uint32_t top_k, double top_p)
+                      uint32_t top_k, double top_p, double total)
 {
     memset(candidates->bin_weights, 0, sizeof candidates->bin_weights);
     memset(candidates->bin_counts, 0, sizeof candidates->bin_counts);
     candidates->ops->fill_bins(search, candidates->bin_counts, candidates->bin_weights);
-    double total = 0.0;
+    double sum = 0.0;
     for (uint32_t bin = 0; bin < MR_CPU_BINS; bin++)
-        total += candidates->bin_weights[bin];
+        sum += candidates->bin_weights[bin];
     struct quota quota = {top_k > 0 ? (double)top_k : (double)INFINITY,
-                          top_p < 1.0 ? top_p * total : (double)INFINITY};
+                          top_p < 1.0 ? top_p * (total > 0.0 ? total : sum) : (double)INFINITY};
     uint32_t bin = 0;
     for (; bin + 1 < MR_CPU_BINS; bin++) {
         if (candidates->bin_counts[bin] >= quota.count ||
@@ -221,9 +222,9 @@ void mr_candidates_find(struct mr_candidates *candidates, const struct mr_cpu_se
     MR_ASSERT(search->count <= candidates->vocab_size && isfinite(search->top));
     const double top_p = (double)cuts->top_p;
     if (cuts->top_k > 0)
-        find_best(candidates, search, cuts->top_k, 1.0);
+        find_best(candidates, search, cuts->top_k, 1.0, 0.0);
     else if (top_p < 1.0)
-        find_best(candidates, search, 0, top_p);
+        find_best(candidates, search, 0, top_p, cuts->total);
     else
         candidates->count = candidates->ops->collect(search, (float)MR_CPU_BINS, candidates->list);
     if (cuts->top_k > 0 && top_p < 1.0) {

@@ -12,6 +12,7 @@
 #ifndef MR_OPS_SAMPLING_SAMPLER_H
 #define MR_OPS_SAMPLING_SAMPLER_H
 
+#include "ops/backend/logit_search.h"
 #include "ops/cpu/kernels.h"
 #include "ops/sampling/sample.h"
 
@@ -36,6 +37,43 @@ void mr_sampler_destroy(struct mr_sampler *sampler);
  * token is given draws nothing (ops/sampling/sample.h). */
 void mr_sampler_run(struct mr_sampler *sampler, const struct mr_sample_row *rows, uint32_t count,
                     struct mr_sample *samples);
+
+/* ---- rows of a device ---- */
+
+/* What a draw depends on beside the logits; without pointers, so it outlives its row. */
+struct mr_draw {
+    float temperature, top_p, min_p, typical_p;
+    uint32_t top_k;
+    int32_t logprobs;
+    uint64_t seed;
+    uint32_t position;
+    bool given; /* the token is given_id */
+    uint32_t given_id;
+    uint32_t masked_token; /* the sample when the request masks every token */
+};
+
+/* A row of logits in the memory of a device. */
+struct mr_device_row {
+    struct mr_draw draw;
+    uint32_t logit_row;
+    struct mr_logit_findings found; /* of the row's query */
+    /* [vocab_size] NULL until _draw has asked for them: the logits after the request's edits, and
+     * the model's. */
+    const float *edited, *model;
+    bool asks; /* set by _draw: the findings do not decide the sample */
+};
+
+/* Describes a row: what a device is to find in its logits, and the draw. *query: its pointers are
+ * borrowed until the next call. */
+void mr_sampler_describe(struct mr_sampler *sampler, const struct mr_sample_row *row,
+                         struct mr_logit_query *query, struct mr_draw *draw);
+/* Draws samples[i] from rows[i] for each i < count whose sample is not drawn yet: from the
+ * findings, with the same result as mr_sampler_run from the whole row, or from `edited` and `model`
+ * if they are set. Sets `asks` of the rows for which it needs them, and returns their number; the
+ * caller then sets them and calls again. At the first call `asks` of all rows is true. */
+uint32_t mr_sampler_draw(struct mr_sampler *sampler, struct mr_device_row *rows, uint32_t count,
+                         struct mr_sample *samples);
+
 /* Returns a uniform random number in [0, 1) with 24 random bits, a function of (seed, position). */
 float mr_sampler_uniform(uint64_t seed, uint32_t position);
 

@@ -144,6 +144,21 @@ struct group {
     struct index_arrays arrays[2];
 };
 
+/* Queries of the logits, what the device needs of them, and what it has found. */
+struct search_state {
+    bool begun; /* the list is complete: the next query begins a new one */
+    std::vector<struct mr_logit_query> queries;
+    std::vector<int64_t> edit_places; /* of each edit: query * width + id */
+    std::vector<float> edits;         /* [edits][3] bias, penalty, subtracted */
+    std::vector<int64_t> masked;      /* queries with a mask */
+    std::vector<uint64_t> allowed;    /* the masks */
+    at::Tensor model, edited;         /* [queries, width] */
+    at::Tensor found;                 /* [] words, in host memory after finish */
+    bool draws;                       /* found has the draws */
+    int64_t list_count, top_count;
+    std::vector<int64_t> lists, tops, drawn; /* [queries] places in found; -1: not wanted */
+};
+
 struct sequence {
     struct mr_step_sequence range;
     std::vector<uint32_t> ids[2]; /* block ids by group, 0 before first_block */
@@ -199,7 +214,8 @@ struct mr_step {
     struct mr_torch::group groups[2];
     const struct mr_rope *gathered; /* whose sines and cosines of the step's positions are below */
     at::Tensor cos, sin;            /* [rows, 1, 2 * half]: cos, cos and -sin, sin */
-    at::Tensor logits;              /* in host memory, after finish */
+    struct mr_torch::search_state search;
+    std::vector<at::Tensor> host_rows; /* copied by logits() and edited() in this step */
     at::Tensor queries; /* [rows, heads * dim] q after kernel_rope_write, or undefined */
     at::Tensor pending; /* kernel_add: to be added to MR_RESIDUAL, or undefined */
     float pending_scale;
@@ -262,9 +278,13 @@ void attend(struct mr_step *, const struct mr_attention *);
 void experts(struct mr_step *, const struct mr_expert_layer *, uint32_t);
 void add_switched(struct mr_step *, const struct mr_linear *, uint32_t);
 void softcap(struct mr_step *, float, uint32_t);
-enum mr_status finish(struct mr_step *, uint32_t, struct mr_error *);
+void query(struct mr_step *, const struct mr_logit_query *);
+void search(struct mr_step *);
+enum mr_status finish(struct mr_step *, struct mr_error *);
+struct mr_logit_findings findings(struct mr_step *, uint32_t);
+const float *logits(struct mr_step *, uint32_t, struct mr_error *);
+const float *edited(struct mr_step *, uint32_t, struct mr_error *);
 void sum_normed(struct mr_step *, uint32_t, uint32_t, float *);
-const float *logits(const struct mr_step *, uint32_t);
 
 } // namespace mr_torch
 

@@ -5,7 +5,8 @@
  *     ops/torch/torch_shim.cpp       errors, and copies of indexes to the device
  *     ops/torch/torch_weights.cpp    vectors, ropes, linear layers
  *     ops/torch/torch_kv.cpp         the KV pool: copies, export, import
- *     ops/torch/torch_step.cpp       the buffers of a step, norms, linear layers, logits
+ *     ops/torch/torch_step.cpp       the buffers of a step, norms, linear layers
+ *     ops/torch/torch_search.cpp     what a draw depends on: edits, masks, the largest logits
  *     ops/torch/torch_experts.cpp    layers with experts
  *     ops/torch/torch_rope.cpp       norms of q and k, rotary embedding, KV writes
  *     ops/torch/torch_attention.cpp  attention

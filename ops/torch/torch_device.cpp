@@ -138,7 +138,11 @@ const struct mr_backend mr_torch_backend = {
     .experts = mr_torch::experts,
     .add_switched = mr_torch::add_switched,
     .softcap = mr_torch::softcap,
+    .query = mr_torch::query,
+    .search = mr_torch::search,
     .finish = mr_torch::finish,
-    .sum_normed = mr_torch::sum_normed,
+    .findings = mr_torch::findings,
     .logits = mr_torch::logits,
+    .edited = mr_torch::edited,
+    .sum_normed = mr_torch::sum_normed,
 };

@@ -96,4 +96,31 @@ bool kernel_gated(const struct device *device, const at::Tensor &y, enum mr_epil
     return true;
 }
 
+/* ---- draws ---- */
+
+bool kernel_draw(const struct mr_step *step, const at::Tensor &rows, at::Tensor *tokens,
+                 at::Tensor *probabilities)
+{
+    const struct device *device = step->device;
+    if (!device->kernels || !rows.is_contiguous()) return false;
+    std::vector<struct mr_cuda_draw> draws;
+    for (const struct mr_logit_query &query : step->search.queries)
+        if (query.draw) draws.push_back({query.seed, query.position, 1.0f / query.factor});
+    const at::Tensor uploaded =
+        upload_bytes(device, draws.data(), draws.size() * sizeof(struct mr_cuda_draw));
+    *tokens = at::empty({rows.size(0), 1}, floats(device).dtype(at::kInt));
+    *probabilities = at::empty({rows.size(0), 1}, floats(device));
+    struct mr_cuda_sampling call = {};
+    call.type = MR_CUDA_F32;
+    call.row_count = static_cast<uint32_t>(rows.size(0));
+    call.vocab_size = static_cast<uint32_t>(rows.size(1));
+    call.logits = rows.const_data_ptr();
+    call.logits_stride = rows.size(1);
+    call.draws = static_cast<const struct mr_cuda_draw *>(uploaded.const_data_ptr());
+    call.tokens = tokens->mutable_data_ptr<int32_t>();
+    call.probabilities = probabilities->mutable_data_ptr<float>();
+    struct mr_error error = {};
+    return enqueued(device->kernels->sample(&call, stream_of(device), &error), error);
+}
+
 } // namespace mr_torch

@@ -78,6 +78,8 @@ void stage(struct mr_step *step, const uint32_t *token_ids, uint32_t rows,
     queued(step->device, "staging", [=] {
         step->tokens = upload(step->device, std::vector<int64_t>(token_ids, token_ids + rows));
         step->pending = at::Tensor();
+        step->search = search_state{};
+        step->host_rows.clear();
         stage_sequences(step, sequences, count);
     });
 }
@@ -165,19 +167,6 @@ void linear(struct mr_step *step, const struct mr_linear *linear, enum mr_step_b
 
 /* ---- results ---- */
 
-enum mr_status finish(struct mr_step *step, uint32_t logit_rows, struct mr_error *err)
-{
-    struct device *device = step->device;
-    queued(device, "end of the step", [=] {
-        if (logit_rows > 0)
-            step->logits = step->buffers[MR_LOGITS].to(at::kCPU).contiguous();
-        else if (!device->where.is_cpu())
-            (void)step->positions.sum().item(); /* waits for the device */
-    });
-    if (device->failed != MR_OK && err) *err = device->error;
-    return device->failed;
-}
-
 void sum_normed(struct mr_step *step, uint32_t row, uint32_t count, float *out)
 {
     queued(step->device, "sum of hidden states", [=] {
@@ -185,12 +174,6 @@ void sum_normed(struct mr_step *step, uint32_t row, uint32_t count, float *out)
         const at::Tensor sum = rows.to(at::kFloat).sum(0).to(at::kCPU).contiguous();
         std::memcpy(out, sum.const_data_ptr<float>(), sum.nbytes());
     });
-}
-
-const float *logits(const struct mr_step *step, uint32_t row)
-{
-    return step->logits.const_data_ptr<float>() +
-           static_cast<size_t>(row) * step->spec.widths[MR_LOGITS];
 }
 
 } // namespace mr_torch

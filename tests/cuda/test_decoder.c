@@ -4,6 +4,7 @@
 #include "ops/cuda/kernel_table.h"
 #include "tests/golden/logits_fixture.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +14,7 @@
 
 #include <cmocka.h>
 
-static size_t calls[4]; /* of the counting kernels below */
+static size_t calls[5]; /* of the counting kernels below */
 
 static enum mr_status decode_attention(const struct mr_cuda_decode *decode, void *stream,
                                        struct mr_error *err)
@@ -43,18 +44,50 @@ static enum mr_status gated_mul(const struct mr_cuda_gated *gated, void *stream,
     return mr_cuda_gated_mul(gated, stream, err);
 }
 
+static enum mr_status sample(const struct mr_cuda_sampling *sampling, void *stream,
+                             struct mr_error *err)
+{
+    calls[4]++;
+    return mr_cuda_sample(sampling, stream, err);
+}
+
 static const struct mr_cuda_kernels counting = {
     .decode_scratch_bytes = mr_cuda_decode_scratch_bytes,
     .decode_attention = decode_attention,
     .add_rms_norm = add_rms_norm,
     .rope_kv_write = rope_kv_write,
     .gated_mul = gated_mul,
-    .sample = mr_cuda_sample,
+    .sample = sample,
 };
 
 /* {rows of a step, rows of a sequence}: decoding sequences alone, chunks of prompts, both in a step
  */
 static const uint32_t shapes[][2] = {{STEP_SEQUENCES, 1}, {40, 13}, {257, 257}};
+
+/* Draws without cuts after the prompt, which was computed: the kernel's token is that of the
+ * sampler on the whole row. */
+static void compare_draws(struct fixture *fixture, const struct prompt *prompt)
+{
+    enum { DRAWS = 20 };
+    const struct mr_sampling sampling = {
+        .temperature = 0.8f, .top_p = 1, .typical_p = 1, .repetition_penalty = 1, .logprobs = 3};
+    struct mr_sample_row rows[DRAWS];
+    struct mr_sample ours[DRAWS], theirs[DRAWS];
+    decode(fixture, prompt->tokens[prompt->token_count - 1], prompt->token_count - 1);
+    for (uint32_t i = 0; i < DRAWS; i++)
+        rows[i] = (struct mr_sample_row){.sampling = &sampling, .seed = 7, .position = i};
+    assert_int_equal(mr_model_sample(fixture->model, rows, DRAWS, ours, NULL), MR_OK);
+    assert_int_equal(mr_model_logits(fixture->model, 0, fixture->row, NULL), MR_OK);
+    for (uint32_t i = 0; i < DRAWS; i++)
+        rows[i].logits = fixture->row;
+    assert_int_equal(mr_model_sample(fixture->model, rows, DRAWS, theirs, NULL), MR_OK);
+    for (uint32_t i = 0; i < DRAWS; i++) {
+        assert_int_equal(ours[i].token_id, theirs[i].token_id);
+        assert_true(fabsf(ours[i].probability - theirs[i].probability) < 1e-5f);
+        assert_true(fabsf(ours[i].logprob - theirs[i].logprob) < 1e-4f);
+        assert_int_equal(ours[i].top_ids[2], theirs[i].top_ids[2]);
+    }
+}
 
 static void the_model_equals_the_reference(void **state)
 {
@@ -67,6 +100,7 @@ static void the_model_equals_the_reference(void **state)
         for (size_t shape = 0; shape < sizeof shapes / sizeof *shapes; shape++)
             if (shapes[shape][1] < prompt.token_count)
                 run_prompt(&fixture, &prompt, shapes[shape][0], shapes[shape][1]);
+        compare_draws(&fixture, &prompt);
     }
     print_message("%s: %u positions, largest difference %g; calls of kernels: %zu of attention, "
                   "%zu of residual and norm, %zu of rope, %zu of an activation\n",
@@ -75,7 +109,7 @@ static void the_model_equals_the_reference(void **state)
     close_fixture(&fixture);
     /* no kernel for layer norm, and so none for what follows it */
     const bool centered = strcmp(golden->name, "stablelm_parallel") == 0;
-    assert_true(calls[3] > 0);
+    assert_true(calls[3] > 0 && calls[4] == fixture.prompt_count);
     assert_int_equal(calls[0] > 0, !centered);
     assert_int_equal(calls[2] > 0, !centered);
 }

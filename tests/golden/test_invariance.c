@@ -221,6 +221,7 @@ static void run(struct fixture *fixture, const struct variant *variant,
     struct mr_engine_options options = {
         .model = {.context = fixture,
                   .vocab_size = fixture->vocab,
+                  .steps_ahead = fixture->port.steps_ahead,
                   .launch = launch,
                   .collect = collect,
                   .logits = logits,

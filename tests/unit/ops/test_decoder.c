@@ -66,6 +66,12 @@ static void close_fixture(struct fixture *fixture)
     tiny_close(&fixture->tiny);
 }
 
+static void run_step(struct mr_decoder *decoder, const struct mr_batch *batch)
+{
+    mr_decoder_launch(decoder, batch);
+    assert_int_equal(mr_decoder_finish(decoder, NULL), MR_OK);
+}
+
 /* Computes the prompt in chunks; out: the logits of its last token. */
 static void run_chunks(struct fixture *fixture, uint32_t chunk, float *out)
 {
@@ -76,11 +82,11 @@ static void run_chunks(struct fixture *fixture, uint32_t chunk, float *out)
                                              .blocks = fixture->blocks[0],
                                              .logit_rows = begin + count == ROWS ? 1 : 0};
         struct mr_batch batch = {fixture->tokens + begin, count, &sequence, 1};
-        assert_int_equal(mr_decoder_forward(fixture->decoder, &batch, NULL), MR_OK);
-        expect_assert_failure(
-            mr_decoder_logits(fixture->decoder, sequence.logit_rows)); /* no further logit rows */
+        run_step(fixture->decoder, &batch);
+        expect_assert_failure(mr_decoder_logits(fixture->decoder, sequence.logit_rows,
+                                                NULL)); /* no further logit rows */
     }
-    memcpy(out, mr_decoder_logits(fixture->decoder, 0), TINY_VOCAB * sizeof(float));
+    memcpy(out, mr_decoder_logits(fixture->decoder, 0, NULL), TINY_VOCAB * sizeof(float));
 }
 
 /* Bit for bit, because the kernels sum in one order for every chunk size. */
@@ -118,9 +124,9 @@ static void other_sequences_in_the_step_change_nothing(void **state)
                                             {60, 39, 60, fixture.blocks[1], 0, NULL, 0},
                                             {99, 1, ROWS - 1, fixture.blocks[0], 1, NULL, 0}};
     struct mr_batch batch = {tokens, 100, sequences, 3};
-    assert_int_equal(mr_decoder_forward(fixture.decoder, &batch, NULL), MR_OK);
-    assert_memory_equal(mr_decoder_logits(fixture.decoder, 1), alone, sizeof alone);
-    expect_assert_failure(mr_decoder_logits(fixture.decoder, 2));
+    run_step(fixture.decoder, &batch);
+    assert_memory_equal(mr_decoder_logits(fixture.decoder, 1, NULL), alone, sizeof alone);
+    expect_assert_failure(mr_decoder_logits(fixture.decoder, 2, NULL));
     close_fixture(&fixture);
 }
 
@@ -135,23 +141,24 @@ static void rows_with_logits_do_not_depend_on_each_other(void **state)
         open_fixture(&fixture, bf16 == 1);
         struct mr_batch_sequence sequence = {0, ROWS - SEQUENCES, 0, fixture.blocks[0], 0, NULL, 0};
         struct mr_batch batch = {fixture.tokens, ROWS - SEQUENCES, &sequence, 1};
-        assert_int_equal(mr_decoder_forward(fixture.decoder, &batch, NULL), MR_OK);
+        run_step(fixture.decoder, &batch);
         for (uint32_t i = 0; i < SEQUENCES; i++) {
             const uint32_t at = ROWS - SEQUENCES + i;
             sequence = (struct mr_batch_sequence){0, 1, at, fixture.blocks[0], 1, NULL, 0};
             batch = (struct mr_batch){fixture.tokens + at, 1, &sequence, 1};
-            assert_int_equal(mr_decoder_forward(fixture.decoder, &batch, NULL), MR_OK);
-            memcpy(alone[i], mr_decoder_logits(fixture.decoder, 0), sizeof alone[i]);
+            run_step(fixture.decoder, &batch);
+            memcpy(alone[i], mr_decoder_logits(fixture.decoder, 0, NULL), sizeof alone[i]);
         }
         const uint32_t before = ROWS - SEQUENCES - 3;
         sequence = (struct mr_batch_sequence){0,         ROWS - before, before, fixture.blocks[0],
                                               SEQUENCES, NULL,          0};
         batch = (struct mr_batch){fixture.tokens + before, ROWS - before, &sequence, 1};
-        assert_int_equal(mr_decoder_forward(fixture.decoder, &batch, NULL), MR_OK);
+        run_step(fixture.decoder, &batch);
         for (uint32_t i = 0; i < SEQUENCES; i++)
-            assert_memory_equal(mr_decoder_logits(fixture.decoder, i), alone[i], sizeof alone[i]);
+            assert_memory_equal(mr_decoder_logits(fixture.decoder, i, NULL), alone[i],
+                                sizeof alone[i]);
         sequence.logit_rows = SEQUENCES + 1; /* more than the step has room for */
-        expect_assert_failure(mr_decoder_forward(fixture.decoder, &batch, NULL));
+        expect_assert_failure(mr_decoder_launch(fixture.decoder, &batch));
         close_fixture(&fixture);
     }
 }
@@ -164,16 +171,16 @@ static void a_batch_outside_the_limits_is_misuse(void **state)
     struct mr_batch_sequence sequence = {0, 1, 0, fixture.blocks[0], 1, NULL, 0};
     struct mr_batch batch = {fixture.tokens, 1, &sequence, 1};
     batch.row_count = 2; /* a row that belongs to no sequence */
-    expect_assert_failure(mr_decoder_forward(fixture.decoder, &batch, NULL));
+    expect_assert_failure(mr_decoder_launch(fixture.decoder, &batch));
     batch.row_count = 1;
     sequence.context_tokens = ROWS; /* past the end of the rope table */
-    expect_assert_failure(mr_decoder_forward(fixture.decoder, &batch, NULL));
+    expect_assert_failure(mr_decoder_launch(fixture.decoder, &batch));
     sequence.context_tokens = 0;
     uint32_t outside = BLOCKS;
     sequence.blocks = &outside;
-    expect_assert_failure(mr_decoder_forward(fixture.decoder, &batch, NULL));
+    expect_assert_failure(mr_decoder_launch(fixture.decoder, &batch));
     batch.row_count = ROWS + 1;
-    expect_assert_failure(mr_decoder_forward(fixture.decoder, &batch, NULL));
+    expect_assert_failure(mr_decoder_launch(fixture.decoder, &batch));
     assert_true(mr_decoder_bytes(fixture.decoder) > ROWS * TINY_HIDDEN * sizeof(float));
     close_fixture(&fixture);
 }

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 static struct mr_model *const model = (struct mr_model *)(void *)&(char){0};
+static bool queues;
 static struct mr_model_info info = {.vocab_size = 321, .layer_count = 6, .hidden_size = 12};
 
 const struct mr_model_info *mr_model_info(const struct mr_model *called)
@@ -17,22 +18,26 @@ const struct mr_model_info *mr_model_info(const struct mr_model *called)
     return &info;
 }
 
-enum mr_status mr_model_forward(struct mr_model *called, const struct mr_batch *batch,
-                                struct mr_error *err)
+bool mr_model_queues(const struct mr_model *called)
 {
     assert_ptr_equal(called, model);
-    assert_int_equal(batch->row_count, 5);
-    return mr_fail(err, MR_BACKEND, "forward");
+    return queues;
 }
 
-enum mr_status mr_model_sample(struct mr_model *called, const struct mr_sample_row *rows,
-                               uint32_t count, struct mr_sample *samples, struct mr_error *err)
+enum mr_status mr_model_launch(struct mr_model *called, const struct mr_batch *batch,
+                               const struct mr_sample_row *rows, uint32_t count,
+                               struct mr_sample *samples, struct mr_error *err)
 {
-    (void)err;
     assert_ptr_equal(called, model);
     for (uint32_t i = 0; i < count; i++)
         samples[i].token_id = rows[i].position;
-    return MR_OK;
+    return batch->row_count == 5 ? mr_fail(err, MR_BACKEND, "launch") : MR_OK;
+}
+
+enum mr_status mr_model_collect(struct mr_model *called, struct mr_error *err)
+{
+    assert_ptr_equal(called, model);
+    return mr_fail(err, MR_BACKEND, "collect");
 }
 
 enum mr_status mr_model_logits(struct mr_model *called, uint32_t row, float *out,
@@ -118,10 +123,11 @@ static void every_entry_reaches_the_model(void **state)
         .batch = &batch, .rows = rows, .sample_count = 2, .samples = samples};
     assert_int_equal(port.steps_ahead, 0);
     assert_int_equal(port.launch(port.context, &step, &err), MR_BACKEND);
-    assert_string_equal(err.detail, "forward");
-    batch.row_count = 0; /* no forward pass is needed */
+    assert_string_equal(err.detail, "launch");
+    batch.row_count = 0;
     assert_int_equal(port.launch(port.context, &step, &err), MR_OK);
-    assert_int_equal(port.collect(port.context, &err), MR_OK);
+    assert_int_equal(port.collect(port.context, &err), MR_BACKEND);
+    assert_string_equal(err.detail, "collect");
     assert_int_equal(samples[1].token_id, 9);
     assert_int_equal(port.logits(port.context, 7, &logit, &err), MR_OK);
     assert_true(logit > 6.9f && logit < 7.1f);
@@ -139,8 +145,18 @@ static void every_entry_reaches_the_model(void **state)
     assert_int_equal(port.kv_import(port.context, nine, 4, &byte), MR_BACKEND);
 }
 
+static void a_queue_lets_the_engine_work_while_a_step_runs(void **state)
+{
+    (void)state;
+    queues = true;
+    assert_int_equal(mr_model_port_of(model, five).steps_ahead, 1);
+    queues = false;
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_entry_reaches_the_model)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_entry_reaches_the_model),
+        cmocka_unit_test(a_queue_lets_the_engine_work_while_a_step_runs)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -104,9 +104,18 @@ static void check_row(struct mr_candidates *candidates, const float *logits, flo
                       uint32_t slack)
 {
     static const struct mr_candidates_cuts cuts[] = {
-        {1, 1, 0, 1},        {50, 1, 0, 1},     {VOCAB, 1, 0, 1},          {0, 0.1f, 0, 1},
-        {0, 0.9f, 0, 1},     {0, 0.999f, 0, 1}, {40, 0.8f, 0, 1},          {0, 1, 0.1f, 1},
-        {30, 0.9f, 0.2f, 1}, {0, 1, 0, 0.5f},   {100, 0.95f, 0.01f, 0.7f}, {4000, 0.99f, 0, 1},
+        {1, 1, 0, 1, 0},
+        {50, 1, 0, 1, 0},
+        {VOCAB, 1, 0, 1, 0},
+        {0, 0.1f, 0, 1, 0},
+        {0, 0.9f, 0, 1, 0},
+        {0, 0.999f, 0, 1, 0},
+        {40, 0.8f, 0, 1, 0},
+        {0, 1, 0.1f, 1, 0},
+        {30, 0.9f, 0.2f, 1, 0},
+        {0, 1, 0, 0.5f, 0},
+        {100, 0.95f, 0.01f, 0.7f, 0},
+        {4000, 0.99f, 0, 1, 0},
     };
     struct mr_cpu_search search = {logits, VOCAB, -INFINITY, 1.0f / temperature};
     for (uint32_t i = 0; i < VOCAB; i++)

@@ -16,12 +16,16 @@ static const float model[VOCAB] = {1, -1, 2, -2, 3, -3, 0, 4};
 
 static void edit(const struct mr_sample_row *row, float *logits)
 {
-    uint32_t marks[VOCAB] = {0};
-    const uint32_t zeros[VOCAB] = {0};
-    memcpy(logits, model, sizeof model);
+    struct mr_logit_edits *edits;
+    float again[VOCAB];
     assert_true(mr_logit_edits_any(row));
-    mr_logit_edits_apply(row, VOCAB, logits, marks);
-    assert_memory_equal(marks, zeros, sizeof marks);
+    assert_int_equal(mr_logit_edits_create(&edits, VOCAB, NULL), MR_OK);
+    memcpy(logits, model, sizeof model);
+    mr_logit_edits_apply(edits, row, logits);
+    memcpy(again, model, sizeof model); /* the scratch is as it was before */
+    mr_logit_edits_apply(edits, row, again);
+    assert_memory_equal(logits, again, sizeof again);
+    mr_logit_edits_destroy(edits);
 }
 
 static void a_request_without_edits_changes_no_logit(void **state)

@@ -1,0 +1,63 @@
+/* logit_search - what a device finds in its rows of logits, so that a host that draws tokens reads
+ * the few logits that a draw depends on and not the whole row.
+ *
+ * A query edits a copy of a row. The findings are the largest edited logit, the sums that turn
+ * logits into probabilities, and as far as the query asks for them the largest logits, those of the
+ * model or the edited ones.
+ *
+ * Lists: the ids in a list are those with the largest logits, in any order; which ids of several
+ *        that equal the smallest logit of the list are in it is not defined.
+ * Memory: plain values; pointers of a query are borrowed for the call, those of findings belong to
+ *         the step until its next `stage`. */
+#ifndef MR_OPS_BACKEND_LOGIT_SEARCH_H
+#define MR_OPS_BACKEND_LOGIT_SEARCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define MR_LIST_IDS 256u /* most ids in the list of the largest edited logits */
+#define MR_TOP_IDS  64u  /* most ids in the list of the model's largest logits */
+
+/* x becomes x + bias; then x / penalty if x is above 0, else x * penalty; then x - subtracted. */
+struct mr_logit_edit {
+    uint32_t id;
+    float bias, penalty, subtracted;
+};
+
+struct mr_logit_query {
+    uint32_t row;                      /* of MR_LOGITS */
+    const struct mr_logit_edit *edits; /* [edit_count] of different ids */
+    uint32_t edit_count;
+    /* [(width + 63) / 64] after the edits a logit becomes -infinity unless bit id % 64 of word
+     * id / 64 is set; NULL: all bits are set. */
+    const uint64_t *allowed;
+    float factor;   /* of total: 1 / temperature */
+    bool list, top; /* which lists are wanted */
+    /* Wants a draw from all ids with these, at temperature 1 / factor (ops/sampling/sampler.h). */
+    bool draw;
+    uint64_t seed;
+    uint32_t position;
+};
+
+struct mr_logit_list {
+    const int32_t *ids;  /* [count] */
+    const float *logits; /* [count] descending */
+    uint32_t count;      /* MR_LIST_IDS or MR_TOP_IDS, or the width if it is less; 0: no list */
+};
+
+struct mr_logit_findings {
+    uint32_t best;                  /* id of `largest`, the lowest among equals */
+    float largest;                  /* of the edited logits */
+    float model_largest;            /* of the model's logits; NaN if one of them is NaN */
+    float best_model_logit;         /* the model's logit of `best` */
+    double total;                   /* sum of exp(factor * (edited logit - largest)) */
+    double model_total;             /* sum of exp(model's logit - model_largest) */
+    struct mr_logit_list list;      /* of edited logits */
+    const float *list_model_logits; /* [list.count] the model's logits of the same ids */
+    struct mr_logit_list top;       /* of the model's logits */
+    int32_t drawn;                  /* the token of `draw`; below 0: none */
+    float drawn_probability;        /* its probability */
+    float drawn_model_logit;
+};
+
+#endif
