@@ -192,7 +192,9 @@ def check_duplicates(broker, worker):
 def check_poison(stack, broker, worker, options):
     """A request whose worker is killed; the next worker answers it. One that is answered before the kill is followed by
     another."""
-    reader = confluent_kafka.Consumer({"bootstrap.servers": broker.address, "group.id": "t", "auto.offset.reset": "earliest"})
+    # The embedded broker answers a fetch when its wait is over, not when there is a record; by default that is 500 ms.
+    reader = confluent_kafka.Consumer({"bootstrap.servers": broker.address, "group.id": "t", "auto.offset.reset": "earliest",
+                                       "fetch.wait.max.ms": 10})
     reader.assign([confluent_kafka.TopicPartition(topic, number, 0) for topic in ("millrace.tokens", "millrace.results")
                    for number in reader.list_topics(topic, 10).topics[topic].partitions])
     stack.callback(reader.close)
