@@ -101,13 +101,17 @@ void mr_engine_note_launch(struct mr_engine *engine, struct mr_flight *flight,
             mr_sequence_append_unknown(builder->sampled[i], i);
 }
 
+static void drop_rows(struct mr_flight *flight, const struct mr_sequence *sequence)
+{
+    for (uint32_t i = 0; i < flight->row_count; i++)
+        if (flight->rows[i].sequence == sequence) flight->rows[i].sequence = NULL;
+    for (uint32_t i = 0; i < flight->builder->sample_count; i++)
+        if (flight->builder->sampled[i] == sequence) flight->builder->sampled[i] = NULL;
+}
+
 void mr_engine_drop_rows(struct mr_engine *engine, const struct mr_sequence *sequence)
 {
-    for (uint32_t step = 0; step < engine->flight_count; step++) {
-        struct mr_flight *flight = mr_engine_flight(engine, step);
-        for (uint32_t i = 0; i < flight->row_count; i++)
-            if (flight->rows[i].sequence == sequence) flight->rows[i].sequence = NULL;
-        for (uint32_t i = 0; i < flight->builder->sample_count; i++)
-            if (flight->builder->sampled[i] == sequence) flight->builder->sampled[i] = NULL;
-    }
+    if (engine->applied != NULL) drop_rows(engine->applied, sequence);
+    for (uint32_t step = 0; step < engine->flight_count; step++)
+        drop_rows(mr_engine_flight(engine, step), sequence);
 }

@@ -182,7 +182,7 @@ static bool score_next(struct mr_engine *engine, struct mr_sequence *sequence)
 }
 
 /* Ends the requests that generate nothing and for which this step has computed all tokens. */
-static void end_computed(struct mr_engine *engine, struct mr_flight *flight, uint64_t now_ns)
+static void end_computed(struct mr_engine *engine, const struct mr_flight *flight, uint64_t now_ns)
 {
     for (uint32_t i = 0; i < flight->row_count; i++) {
         struct mr_sequence *sequence = flight->rows[i].sequence;
@@ -192,7 +192,6 @@ static void end_computed(struct mr_engine *engine, struct mr_flight *flight, uin
         enum mr_finish finish = sequence->job->broken ? MR_FINISH_ERROR : MR_FINISH_LENGTH;
         MR_ASSERT(mr_scores_done(sequence->scores));
         if (score_next(engine, sequence)) continue;
-        flight->rows[i].sequence = NULL;
         mr_engine_end_sequence(engine, sequence, finish, now_ns);
     }
 }
@@ -200,6 +199,7 @@ static void end_computed(struct mr_engine *engine, struct mr_flight *flight, uin
 void mr_engine_apply_results(struct mr_engine *engine, struct mr_flight *flight, uint64_t now_ns)
 {
     const struct mr_batch_builder *builder = flight->builder;
+    engine->applied = flight;
     for (uint32_t i = 0; i < builder->sample_count; i++)
         if (builder->sampled[i] != NULL && flight->samples[i].failed)
             mark_broken(engine, builder->sampled[i]->job);
@@ -212,4 +212,5 @@ void mr_engine_apply_results(struct mr_engine *engine, struct mr_flight *flight,
         if (builder->sampled[i] != NULL)
             apply_samples(engine, builder->sampled[i], &flight->samples[i], now_ns);
     end_computed(engine, flight, now_ns);
+    engine->applied = NULL;
 }

@@ -73,8 +73,9 @@ struct mr_engine {
      */
     struct mr_flight flights[MR_STEPS_AHEAD_MAX];
     uint32_t flight_first, flight_count, flight_room;
-    uint64_t collected_ns; /* when the last step was collected */
-    struct mr_due *due;    /* [due_max] what the sink is still to receive, in order */
+    struct mr_flight *applied; /* the collected step whose results are being applied, or NULL */
+    uint64_t collected_ns;     /* when the last step was collected */
+    struct mr_due *due;        /* [due_max] what the sink is still to receive, in order */
     uint32_t due_count, due_max;
     float *hidden;        /* [hidden_size] of the model: scratch */
     struct mr_job **jobs; /* [2 * sequences_max] requests that started and have not ended */
@@ -101,7 +102,8 @@ struct mr_flight *mr_engine_flight(struct mr_engine *engine, uint32_t index);
  * each sequence that it samples. */
 void mr_engine_note_launch(struct mr_engine *engine, struct mr_flight *flight,
                            const struct mr_plan *plan);
-/* Call when a choice has ended: its rows in steps in flight become surplus. */
+/* Call when a choice has ended: its rows in steps in flight, and those of the step whose results
+ * are being applied, become surplus. */
 void mr_engine_drop_rows(struct mr_engine *engine, const struct mr_sequence *sequence);
 /* Call when a step was collected: inserts computed blocks into the prefix index, fills in sampled
  * tokens, ends choices, and adds to `due` what the sink is to receive. */
