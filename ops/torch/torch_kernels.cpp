@@ -78,7 +78,7 @@ bool kernel_gated(const struct device *device, const at::Tensor &y, enum mr_epil
         MR_CUDA_SILU_MUL, MR_CUDA_GELU_MUL, MR_CUDA_GELU_TANH_MUL, MR_CUDA_SWIGLU_OAI_MUL};
     if (!device->kernels || !y.is_contiguous()) return false;
     const int64_t half = y.size(1) / 2;
-    const size_t up = static_cast<size_t>(half) * y.element_size();
+    const size_t up = static_cast<size_t>(half) * static_cast<size_t>(y.element_size());
     const at::Tensor result = at::empty({y.size(0), half}, numbers(device));
     struct mr_cuda_gated call = {};
     call.type = cuda_type(device);
