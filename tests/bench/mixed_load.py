@@ -56,8 +56,8 @@ def measure(options, *flags):
 def main():
     parser = fleet.arguments(__doc__)
     parser.add_argument("--prompt-tokens", type=int, default=4000)
-    parser.add_argument("--output-tokens", type=int, default=500)
-    parser.add_argument("--head-start", type=float, default=2.5, help="seconds of decoding before the prompt arrives")
+    parser.add_argument("--output-tokens", type=int, default=1800)
+    parser.add_argument("--head-start", type=float, default=3, help="seconds of decoding before the prompt arrives")
     options = parser.parse_args()
     target = min((measure(options, "--step-target-ms", TARGET_MS) for _ in range(max(options.repetitions, 1))),
                  key=lambda figures: figures["largest_gap_ms"])
