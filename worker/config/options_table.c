@@ -103,7 +103,7 @@ const struct mr_option mr_options[] = {
     {"resume", MR_OPTION_BOOL, AT(resume), "true", BIT(SERVE), 0, 0, NULL, NULL, "Keep the generated tokens of running requests in Redis, so that after a crash the next attempt continues behind them", false},
     {"resume-ttl", MR_OPTION_DURATION, AT(resume_ttl_ns), "1h", BIT(SERVE), 1e9, 3.2e16, NULL, "TIME", "Expiry of a request's resume data in Redis after its last token", false},
     {"resume-bytes", MR_OPTION_BYTES, AT(resume_bytes), "64MiB", BIT(SERVE), 65536, 1e12, NULL, "SIZE", "Most memory for the resume data of the requests that this worker runs", false},
-    {"http", MR_OPTION_TEXT, AT(http), "127.0.0.1:9464", BIT(SERVE), 0, 0, NULL, "HOST:PORT", "Address that serves /livez, /readyz and /metrics; off for no HTTP server", false},
+    {"http", MR_OPTION_TEXT, AT(http), "127.0.0.1:9464", BIT(SERVE), 0, 0, NULL, "HOST:PORT", "Address that serves /livez, /readyz, /metrics and /requests; off for no HTTP server", false},
     {"trace-endpoint", MR_OPTION_TEXT, AT(trace_endpoint), "", BIT(SERVE), 0, 0, NULL, "URL", "Collector that receives spans of requests by OTLP over HTTP: http://HOST[:PORT][/PATH], port 4318 and path /v1/traces by default; none unless given. A request whose header traceparent has the flag sampled has spans", false},
     {"trace-sample", MR_OPTION_DOUBLE, AT(trace_sample), "1", BIT(SERVE), 0, 1, NULL, "RATIO", "Share of the requests without a header traceparent that have spans", false},
     {"log-format", MR_OPTION_CHOICE, AT(log_format), "auto", WORKER, 0, 0, "auto|text|json", "FORMAT", "Format of log lines on stderr; auto is text on a terminal and JSON otherwise", false},

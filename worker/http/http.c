@@ -25,7 +25,8 @@ struct mr_http {
 #define LEAVING_SECONDS 1u
 #define HOST_BYTES_MAX  ((size_t)256)
 
-static const char *const page_paths[MR_HTTP_PAGE_COUNT] = {"/livez", "/readyz", "/metrics"};
+static const char *const page_paths[MR_HTTP_PAGE_COUNT] = {"/livez", "/readyz", "/metrics",
+                                                           "/requests"};
 
 /* Sends the reply to the HTTP client and frees the reply's body. */
 static enum MHD_Result send_reply(struct MHD_Connection *connection, struct mr_http_reply *reply)

@@ -1,5 +1,5 @@
-/* http - serves GET /livez, /readyz and /metrics to orchestrators and Prometheus. The only module
- * that includes the HTTP library.
+/* http - serves GET /livez, /readyz, /metrics and /requests to orchestrators and Prometheus. The
+ * only module that includes the HTTP library.
  *
  * Threads: one thread of the HTTP library, which sleeps in poll between requests; it calls the
  * answer function, which must not block for long. The main thread calls _start and _stop.
@@ -23,7 +23,13 @@
 
 struct mr_http;
 
-enum mr_http_page { MR_HTTP_LIVEZ, MR_HTTP_READYZ, MR_HTTP_METRICS, MR_HTTP_PAGE_COUNT };
+enum mr_http_page {
+    MR_HTTP_LIVEZ,
+    MR_HTTP_READYZ,
+    MR_HTTP_METRICS,
+    MR_HTTP_REQUESTS,
+    MR_HTTP_PAGE_COUNT
+};
 
 struct mr_http_reply {
     unsigned code;            /* HTTP status code */

@@ -319,6 +319,22 @@ static void fill_stats(struct mr_intake *intake, struct mr_intake_stats *stats)
         stats->heard_ns = intake->consumer.heard_ns(intake->consumer.self);
 }
 
+static void add_oldest(void *context, struct mr_ticket *ticket)
+{
+    mr_oldest_add(context, ticket);
+}
+
+static void show_oldest(struct mr_intake *intake)
+{
+    struct mr_oldest oldest = {.count = 0};
+    mr_ticket_table_each(intake->flight.submitted, add_oldest, &oldest);
+    for (struct mr_ticket *each = intake->flight.parked; each; each = each->intake.next)
+        mr_oldest_add(&oldest, each);
+    pthread_mutex_lock(&intake->mutex);
+    intake->oldest = oldest;
+    pthread_mutex_unlock(&intake->mutex);
+}
+
 static void show_stats(struct mr_intake *intake, bool ticked)
 {
     struct mr_transactions *transactions = intake->exactly_once.transactions;
@@ -329,6 +345,7 @@ static void show_stats(struct mr_intake *intake, bool ticked)
         stats.backlog = intake->consumer.backlog(intake->consumer.self);
         if (transactions) stats.transactions = mr_transactions_stats(transactions);
         show_lag(intake);
+        show_oldest(intake);
     }
     bool left = intake->leaving == MR_INTAKE_HAS_LEFT;
     pthread_mutex_lock(&intake->mutex);

@@ -11,7 +11,8 @@
  * Kafka and the engine through structs of function pointers. Creating, opening and ending are in
  * worker/intake/intake_open.c.
  *
- * Threads: the worker's main thread calls all functions; any thread may call _stats. The intake
+ * Threads: the worker's main thread calls all functions; any thread may call _stats and
+ *          _oldest_requests. The intake
  *          thread sleeps until a record, a message or a rebalance comes, or a commit is due.
  * Memory:  at most in_flight_max tickets, submitted or waiting in intake.
  * Errors:  returned by create, open and start; later the intake thread calls `failed` once. */
@@ -31,6 +32,7 @@
 #include "worker/publish/transactions.h"
 #include "worker/redis/resume.h"
 #include "worker/ticket/engine_port.h"
+#include "worker/ticket/oldest.h"
 #include "worker/trace/tracer.h"
 
 #include <stdatomic.h>
@@ -116,5 +118,8 @@ void mr_intake_forget_engine(struct mr_intake *intake);
  * NULL. */
 bool mr_intake_destroy(struct mr_intake *intake, uint32_t timeout_ms);
 struct mr_intake_stats mr_intake_stats(struct mr_intake *intake);
+/* Copies the list of the requests that have been in this worker longest, as of a second or
+ * two ago. Threads: any. */
+void mr_intake_oldest_requests(struct mr_intake *intake, struct mr_oldest *oldest);
 
 #endif

@@ -325,3 +325,10 @@ struct mr_intake_stats mr_intake_stats(struct mr_intake *intake)
     pthread_mutex_unlock(&intake->mutex);
     return stats;
 }
+
+void mr_intake_oldest_requests(struct mr_intake *intake, struct mr_oldest *oldest)
+{
+    pthread_mutex_lock(&intake->mutex);
+    *oldest = intake->oldest;
+    pthread_mutex_unlock(&intake->mutex);
+}

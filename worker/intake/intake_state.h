@@ -60,6 +60,7 @@ struct mr_intake {
     pthread_cond_t changed;
     bool drained, left;           /* under mutex: _drain has taken effect; the group was left */
     struct mr_intake_stats shown; /* under mutex: a copy of the statistics for other threads */
+    struct mr_oldest oldest;      /* under mutex: at the last tick */
 };
 
 #endif

@@ -116,6 +116,22 @@ static void answer_metrics(struct mr_worker *worker, struct mr_http_reply *reply
     reply->content_type = "text/plain; version=0.0.4; charset=utf-8";
 }
 
+static void answer_requests(struct mr_worker *worker, struct mr_http_reply *reply)
+{
+    struct mr_oldest oldest;
+    struct mr_error err = {0};
+    if (!atomic_load(&worker->built)) {
+        reply_text(reply, 503, "loading\n");
+        return;
+    }
+    mr_intake_oldest_requests(worker->intake, &oldest);
+    if (mr_oldest_write(&oldest, mr_clock_ns(), &reply->body, &reply->length, &err) != MR_OK) {
+        reply_text(reply, 503, err.detail);
+        return;
+    }
+    reply->content_type = "application/json";
+}
+
 /* Answers one page. Threads: runs on the HTTP library's thread. */
 static void answer(void *context, enum mr_http_page page, struct mr_http_reply *reply)
 {
@@ -124,6 +140,8 @@ static void answer(void *context, enum mr_http_page page, struct mr_http_reply *
         answer_livez(worker, reply);
     else if (page == MR_HTTP_READYZ)
         answer_readyz(worker, reply);
+    else if (page == MR_HTTP_REQUESTS)
+        answer_requests(worker, reply);
     else
         answer_metrics(worker, reply);
 }

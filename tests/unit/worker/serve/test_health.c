@@ -63,6 +63,7 @@ static void a_worker_that_loads_is_alive_and_not_ready(void **state)
     struct mr_worker *worker = worker_at(&config);
     assert_int_equal(mr_health_open(worker, NULL), MR_OK);
     assert_answer(worker, "/livez", "200", "loading");
+    assert_answer(worker, "/requests", "503", "loading");
     assert_answer(worker, "/readyz", "503", "\"ready\":false,\"reason\":\"model: loading\"");
     assert_answer(worker, "/metrics", "503", "loading");
     assert_int_equal(mr_worker_health(worker, NULL), MR_OK);
