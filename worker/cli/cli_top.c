@@ -9,6 +9,7 @@
 #include "worker/cli/cli_common.h"
 #include "worker/cli/top_order.h"
 #include "worker/client/scrape.h"
+#include "worker/client/slowest.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -70,7 +71,7 @@ static void fetch(struct worker *worker)
     worker->before_ns = worker->now_ns;
     worker->now_ns = mr_clock_ns();
     worker->error[0] = '\0';
-    if (mr_scrape_page(worker->address, TIMEOUT_MS, &worker->now, &err) != MR_OK)
+    if (mr_scrape_page(worker->address, "/metrics", TIMEOUT_MS, &worker->now, &err) != MR_OK)
         snprintf(worker->error, sizeof worker->error, "%s", err.detail);
 }
 
@@ -194,6 +195,27 @@ static void print_partitions(const struct worker *workers, size_t count)
     }
 }
 
+/* Asks each worker that answered the last time. */
+static void print_slowest(const struct worker *workers, size_t count)
+{
+    struct mr_slowest slowest = {.count = 0};
+    printf("\n%9s %-10s %-16s %-21s %s\n", "SECONDS", "STATE", "TENANT", "WORKER", "REQUEST");
+    for (size_t i = 0; i < count; i++) {
+        struct mr_error err = {0};
+        char *page = NULL;
+        if (!workers[i].now) continue;
+        if (mr_scrape_page(workers[i].address, "/requests", TIMEOUT_MS, &page, &err) != MR_OK ||
+            mr_slowest_add(&slowest, workers[i].address, page, &err) != MR_OK)
+            printf("%s\n", err.detail);
+        free(page);
+    }
+    for (size_t i = 0; i < slowest.count; i++) {
+        const struct mr_slow_request *request = &slowest.requests[i];
+        printf("%9.1f %-10s %-16s %-21s %s\n", request->seconds, request->state, request->tenant,
+               request->worker, request->id);
+    }
+}
+
 /* The values of the rows in the column that they are sorted by, and the order. */
 static void sort_rows(const struct mr_top_order *order, const struct worker *workers, size_t count,
                       size_t *sequence)
@@ -224,7 +246,9 @@ static void print_screen(const struct mr_top_order *order, bool live, const stru
         print_text(&workers[sequence[i]]);
     if (count > 1) print_fleet(workers, count);
     if (order->partitions) print_partitions(workers, count);
-    if (live) printf("\n< > sort  r reverse  o given order  p partitions  q quit\n");
+    if (order->slowest) print_slowest(workers, count);
+    if (live)
+        printf("\n< > sort  r reverse  o given order  p partitions  s slowest requests  q quit\n");
 }
 
 static void print_all(const struct mr_config *config, const struct mr_top_order *order, bool live,

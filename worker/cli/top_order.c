@@ -22,6 +22,9 @@ bool mr_top_order_key(struct mr_top_order *order, size_t column_count, char key)
     case 'p':
         order->partitions = !order->partitions;
         return true;
+    case 's':
+        order->slowest = !order->slowest;
+        return true;
     case 'q':
         order->quit = true;
         return true;

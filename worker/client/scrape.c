@@ -74,8 +74,8 @@ static char *receive_all(int fd)
     return text;
 }
 
-enum mr_status mr_scrape_page(const char *address, uint32_t timeout_ms, char **body,
-                              struct mr_error *err)
+enum mr_status mr_scrape_page(const char *address, const char *path, uint32_t timeout_ms,
+                              char **body, struct mr_error *err)
 {
     char request[HOST_BYTES + 96];
     *body = NULL;
@@ -83,7 +83,7 @@ enum mr_status mr_scrape_page(const char *address, uint32_t timeout_ms, char **b
     if (fd < 0) return err ? err->status : MR_UNREACHABLE;
     int length =
         snprintf(request, sizeof request,
-                 "GET /metrics HTTP/1.0\r\nHost: %.200s\r\nConnection: close\r\n\r\n", address);
+                 "GET %.32s HTTP/1.0\r\nHost: %.200s\r\nConnection: close\r\n\r\n", path, address);
     char *reply = NULL;
     if (send(fd, request, (size_t)length, MSG_NOSIGNAL) == length) reply = receive_all(fd);
     close(fd);

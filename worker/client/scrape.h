@@ -1,4 +1,4 @@
-/* scrape - fetches a worker's /metrics page and picks values out of it, for millrace top.
+/* scrape - fetches a worker's pages and picks values out of /metrics, for millrace top.
  *
  * Owner: one thread. Memory: the page, at most MR_SCRAPE_BYTES_MAX. Errors: MR_UNREACHABLE from
  * _page. */
@@ -13,10 +13,11 @@
 
 #define MR_SCRAPE_BYTES_MAX ((size_t)8 << 20)
 
-/* GETs http://ADDRESS/metrics; address: HOST:PORT. *body: the page without HTTP's headers, which
- * the caller frees. Blocks for timeout_ms at most for each of connecting, sending, receiving. */
-enum mr_status mr_scrape_page(const char *address, uint32_t timeout_ms, char **body,
-                              struct mr_error *err);
+/* GETs http://ADDRESS and path, such as /metrics; address: HOST:PORT. *body: the page without
+ * HTTP's headers, which the caller frees. Blocks for timeout_ms at most for each of connecting,
+ * sending, receiving. */
+enum mr_status mr_scrape_page(const char *address, const char *path, uint32_t timeout_ms,
+                              char **body, struct mr_error *err);
 
 /* The sum of a metric's values over all its series whose labels contain `labels`, such as
  * "state=\"held\""; "": every series. 0 if there is none. */

@@ -61,6 +61,8 @@ static void other_keys_change_nothing(void **state)
     assert_true(mr_top_order_key(&order, 3, 'r') && order.ascending);
     assert_true(mr_top_order_key(&order, 3, 'p') && order.partitions);
     assert_true(mr_top_order_key(&order, 3, 'p') && !order.partitions);
+    assert_true(mr_top_order_key(&order, 3, 's') && order.slowest);
+    assert_true(mr_top_order_key(&order, 3, 's') && !order.slowest);
     assert_true(mr_top_order_key(&order, 3, 'q') && order.quit);
 }
 

@@ -90,16 +90,16 @@ static void a_page_is_fetched_whole(void **state)
     (void)state;
     assert_int_equal(mr_http_start(&http, "127.0.0.1:0", answer, &calls, NULL), MR_OK);
     snprintf(address, sizeof address, "127.0.0.1:%u", mr_http_port(http));
-    assert_int_equal(mr_scrape_page(address, 5000, &body, &err), MR_UNREACHABLE);
+    assert_int_equal(mr_scrape_page(address, "/metrics", 5000, &body, &err), MR_UNREACHABLE);
     assert_non_null(strstr(err.detail, "loads its model"));
     assert_null(body);
-    assert_int_equal(mr_scrape_page(address, 5000, &body, &err), MR_OK);
+    assert_int_equal(mr_scrape_page(address, "/metrics", 5000, &body, &err), MR_OK);
     assert_int_equal(strlen(body), 200000);
     assert_true(mr_scrape_sum(body, "end", "") == 5);
     free(body);
     mr_http_stop(http);
-    assert_int_equal(mr_scrape_page(address, 5000, &body, &err), MR_UNREACHABLE);
-    assert_int_equal(mr_scrape_page("nonsense", 5000, &body, &err), MR_BAD_CONFIG);
+    assert_int_equal(mr_scrape_page(address, "/metrics", 5000, &body, &err), MR_UNREACHABLE);
+    assert_int_equal(mr_scrape_page("nonsense", "/metrics", 5000, &body, &err), MR_BAD_CONFIG);
 }
 
 int main(void)

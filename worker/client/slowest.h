@@ -1,0 +1,33 @@
+/* slowest - the requests of a fleet that have been in their workers longest, from the workers'
+ * pages /requests (worker/ticket/oldest.h), for millrace top. A page is hostile input.
+ *
+ * Owner: one thread. Memory: MR_SLOWEST_MAX entries in the struct; worker is borrowed. Errors:
+ * MR_MALFORMED from _add. */
+#ifndef MR_WORKER_CLIENT_SLOWEST_H
+#define MR_WORKER_CLIENT_SLOWEST_H
+
+#include "codec/status.h"
+
+#include <stddef.h>
+
+#define MR_SLOWEST_MAX        20u
+#define MR_SLOWEST_TEXT_BYTES ((size_t)160)
+
+struct mr_slow_request {
+    const char *worker;
+    double seconds;
+    /* Cut at their size; control characters are '?', so that they can be shown on a terminal. */
+    char id[MR_SLOWEST_TEXT_BYTES], tenant[MR_SLOWEST_TEXT_BYTES], state[MR_SLOWEST_TEXT_BYTES];
+};
+
+/* Start with a zeroed struct. */
+struct mr_slowest {
+    struct mr_slow_request requests[MR_SLOWEST_MAX]; /* the slowest first */
+    size_t count;
+};
+
+/* Adds the requests of a worker's page. */
+enum mr_status mr_slowest_add(struct mr_slowest *slowest, const char *worker, const char *page,
+                              struct mr_error *err);
+
+#endif
