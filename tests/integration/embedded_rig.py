@@ -37,7 +37,10 @@ def serve(bodies, *options, topic_of=lambda name: REQUESTS):
         producer.flush(30)
         results, tokens, end, quiet = {}, {}, time.monotonic() + 300 + len(bodies), False
         while len(results) < len(bodies) or not quiet:  # the topics are read in no order
-            assert time.monotonic() < end and worker.poll() is None, f"{len(results)} of {len(bodies)} results"
+            assert worker.poll() is None, f"the worker ended with {worker.poll()} after {len(results)} of {len(bodies)} results"
+            if time.monotonic() >= end:
+                missing = [name for name in bodies if name not in results]
+                raise AssertionError(f"{len(missing)} of {len(bodies)} requests timed out, the first: {missing[:10]}")
             record = consumer.poll(2)
             quiet = record is None
             if record is not None and not record.error():
