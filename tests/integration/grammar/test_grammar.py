@@ -131,7 +131,7 @@ def check_served(schemas):
             assert "no text" in result["error"]["message"] or "may both hold" in result["error"]["message"], result
             continue
         assert result["finish_reason"] in ("eos", "length"), result
-        if result["finish_reason"] == "eos":
+        if "eos" in (result["finish_reason"], result.get("stopped_by")):
             ended += 1
             why = invalid(schema, result["text"])
             assert not why, f"{why}\n{json.dumps(schema)}\n{result['text']}"
