@@ -89,26 +89,16 @@ static void add_sequence(struct mr_batch_builder *builder, const struct mr_plan_
     batch->row_count += row->token_count;
 }
 
-/* Sets the mask of a row of a constrained request, which samples the token behind the first
- * `drafts` drafts. An answer that is complete ends, also before min_tokens. */
-static void add_mask(struct mr_batch_builder *builder, struct mr_sequence *sequence,
-                     uint32_t drafts, struct mr_sample_row *row)
+static uint64_t *mask_of(struct mr_batch_builder *builder)
 {
-    struct mr_guidance *guidance = sequence->job->guidance;
-    struct mr_token_mask *masks = builder->rules->masks;
-    const struct mr_completion_model *model = &builder->rules->completion;
-    const struct mr_guidance_answer answer = {
-        .choice = sequence->choice,
-        .tokens = sequence->tokens + sequence->prompt_tokens,
-        .token_count = mr_sequence_generated(sequence),
-        .eos_ids = model->eos_ids,
-        .eos_count = model->eos_count,
-    };
-    uint64_t *bits = builder->masks + (size_t)builder->sample_count * builder->mask_words;
-    bool over = drafts == 0 ? mr_guidance_fill(guidance, masks, &answer, bits)
-                            : mr_guidance_fill_behind(guidance, masks, &answer, sequence->drafts,
-                                                      drafts, bits);
-    if (over) row->suppressed_count = 0;
+    return builder->masks + (size_t)builder->sample_count * builder->mask_words;
+}
+
+/* Sets the mask of a row of a constrained request. is_over: an answer that is complete ends, also
+ * before min_tokens. */
+static void set_mask(struct mr_sample_row *row, const uint64_t *bits, bool is_over)
+{
+    if (is_over) row->suppressed_count = 0;
     row->allowed = bits;
 }
 
@@ -119,7 +109,12 @@ static void add_sample(struct mr_batch_builder *builder, struct mr_sequence *seq
     row.logit_row = logit_row;
     row.logits = logits;
     MR_ASSERT(builder->sample_count < builder->samples_max);
-    if (sequence->job->guidance != NULL) add_mask(builder, sequence, 0, &row);
+    if (sequence->job->guidance != NULL) {
+        uint64_t *bits = mask_of(builder);
+        bool is_over = mr_guidance_copy_mask(sequence->job->guidance, sequence->choice,
+                                             mr_sequence_generated(sequence), bits);
+        set_mask(&row, bits, is_over);
+    }
     builder->sampled[builder->sample_count] = sequence;
     builder->sample_rows[builder->sample_count++] = row;
 }
@@ -140,14 +135,20 @@ static void add_scores(struct mr_batch_builder *builder, const struct mr_plan_ro
     }
 }
 
-static void add_drafts(struct mr_batch_builder *builder, struct mr_sequence *sequence,
+static void add_drafts(struct mr_batch_builder *builder, const struct mr_plan_row *planned,
                        uint32_t logit_row)
 {
-    for (uint32_t i = 1; i <= sequence->draft_count; i++) {
+    const struct mr_sequence *sequence = planned->sequence;
+    const size_t words = builder->mask_words;
+    for (uint32_t i = 1; i <= planned->draft_count; i++) {
         struct mr_sample_row row = mr_job_sample_row(sequence->job, sequence, i);
         row.logit_row = logit_row + i;
         MR_ASSERT(builder->sample_count < builder->samples_max);
-        if (sequence->job->guidance != NULL) add_mask(builder, sequence, i, &row);
+        if (sequence->job->guidance != NULL) {
+            uint64_t *bits = mask_of(builder);
+            memcpy(bits, planned->draft_masks + (i - 1) * words, words * sizeof *bits);
+            set_mask(&row, bits, (planned->drafts_over >> (i - 1) & 1) != 0);
+        }
         builder->sampled[builder->sample_count] = NULL;
         builder->sample_rows[builder->sample_count++] = row;
     }
@@ -186,7 +187,7 @@ void mr_batch_builder_build(struct mr_batch_builder *builder, const struct mr_pl
         for (uint32_t choice = 1; first && choice < job->choice_count; choice++)
             add_sample(builder, &job->sequences[choice], builder->logit_rows[i], row->logits);
         add_sample(builder, row->sequence, builder->logit_rows[i], row->logits);
-        if (row->draft_count > 0) add_drafts(builder, row->sequence, builder->logit_rows[i]);
+        if (row->draft_count > 0) add_drafts(builder, row, builder->logit_rows[i]);
     }
     add_hidden(builder, plan);
 }

@@ -11,7 +11,7 @@
  * The sampling rows of a sequence's drafts follow its own sampling row: row i samples the token
  * behind the first i drafts.
  *
- * A row of a constrained request gets the mask of its next token.
+ * A row of a constrained request gets a copy of the mask of its next token.
  *
  * Owner: engine thread. Memory: all in _create; the arrays point into the plan's sequences and are
  * valid until these sequences change. Errors: only _create. */

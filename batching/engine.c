@@ -133,6 +133,7 @@ static enum mr_status create_scheduler(struct mr_engine *engine, struct mr_error
         .step_target_ms = options->step_target_ms,
         .ageing_ns = options->ageing_ns,
         .deadline_admission = options->deadline_admission,
+        .masks = engine->rules.masks,
         .session_keep_ns = options->session_keep_ns,
         .force_preempt_every = options->force_preempt_every,
         .queue = engine->queue,

@@ -248,10 +248,13 @@ static enum verdict reserve(struct mr_schedule *schedule, struct mr_sequence *se
     struct mr_round *round = &schedule->round;
     bool known = row->logits != NULL;
     bool held = mr_sequence_is_held(sequence);
+    if (known && !mr_schedule_may_draw(schedule, sequence)) return PASSED_OVER;
     uint32_t share = round->shorts_only ? round->short_left : UINT32_MAX;
     row->token_count = known || held ? 0 : mr_schedule_chunk(schedule, sequence, share);
     if (row->token_count == 0 && !known && !held) {
-        bool others = !mr_scores_done(sequence->scores); /* which score nothing */
+        /* which score nothing, or draw nothing that needs a mask */
+        bool others =
+            !mr_scores_done(sequence->scores) || !mr_schedule_may_draw(schedule, sequence);
         return round->shorts_only || others ? PASSED_OVER : STOP;
     }
     bool partial = !held && row->token_count < mr_sequence_pending(sequence);

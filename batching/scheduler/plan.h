@@ -25,6 +25,7 @@ struct mr_scheduler_options {
     double step_target_ms; /* 0: none; MR_STEP_TARGET_AUTO */
     uint64_t ageing_ns;    /* waiting time worth one priority step, as in the queue */
     bool deadline_admission;
+    const struct mr_token_mask *masks; /* NULL: no constrained requests */
     uint64_t session_keep_ns;     /* how long the blocks of a session are protected from eviction */
     uint32_t force_preempt_every; /* test hook: rounds between forced preemptions; 0: off */
     /* All pointers below are borrowed; prompts and shared may be NULL. */
@@ -52,6 +53,10 @@ struct mr_plan_row {
     bool samples;
     /* cached logits of the prompt's last token: nothing to compute, token_count is 0 */
     const float *logits;
+    /* [draft_count][words of a mask] of a constrained sequence, behind each of its drafts; bit i of
+     * drafts_over: behind i + 1 drafts only an end token may follow */
+    const uint64_t *draft_masks;
+    uint32_t drafts_over;
 };
 
 struct mr_plan {

@@ -4,6 +4,7 @@
 #include "batching/cache/shared_store.h"
 #include "batching/cache/shared_tables.h"
 #include "batching/sequence/embedding.h"
+#include "batching/sequence/next_token.h"
 #include "batching/sequence/scores.h"
 #include "codec/check.h"
 
@@ -46,8 +47,16 @@ static uint32_t timed_room(struct mr_schedule *schedule, uint32_t context_tokens
                   mr_cost_model_chunk(options->cost, work, context_tokens, until_ms));
 }
 
-uint32_t mr_schedule_chunk(struct mr_schedule *schedule, const struct mr_sequence *sequence,
-                           uint32_t share_tokens)
+bool mr_schedule_may_draw(const struct mr_schedule *schedule, const struct mr_sequence *sequence)
+{
+    const struct mr_round *round = &schedule->round;
+    if (sequence == round->costly || mr_next_token_is_ready(sequence)) return true;
+    return schedule->plan.row_count == 0 ||
+           round->mask_work < mr_guidance_step_work(sequence->job->rules->masks);
+}
+
+static uint32_t chunk_of(struct mr_schedule *schedule, const struct mr_sequence *sequence,
+                         uint32_t share_tokens)
 {
     struct mr_round *round = &schedule->round;
     uint32_t need = mr_sequence_pending(sequence);
@@ -68,6 +77,14 @@ uint32_t mr_schedule_chunk(struct mr_schedule *schedule, const struct mr_sequenc
         quantum /= 2;
     uint32_t end = sequence->num_computed + room;
     return end - end % quantum - sequence->num_computed;
+}
+
+uint32_t mr_schedule_chunk(struct mr_schedule *schedule, const struct mr_sequence *sequence,
+                           uint32_t share_tokens)
+{
+    uint32_t count = chunk_of(schedule, sequence, share_tokens);
+    bool draws = count == mr_sequence_pending(sequence) && sequence->job->draws;
+    return draws && !mr_schedule_may_draw(schedule, sequence) ? 0 : count;
 }
 
 const struct mr_sequence *mr_schedule_sibling(const struct mr_sequence *candidate)
@@ -112,6 +129,10 @@ void mr_schedule_add_row(struct mr_schedule *schedule, struct mr_plan_row row)
     const uint32_t begin = row.sequence->num_computed, end = begin + row.token_count;
     const bool is_last = row.logits != NULL || row.token_count == mr_sequence_pending(row.sequence);
     row.samples = is_last && row.sequence->job->draws;
+    if (row.samples) {
+        uint64_t work = mr_next_token_make_mask(row.sequence);
+        if (row.sequence != round->costly) round->mask_work += work;
+    }
     row.hidden_rows = mr_embedding_rows(row.sequence->embedding, begin, end);
     row.score_begin = mr_scores_rows(row.sequence->scores, begin, end, &row.score_count);
     row.score_samples = mr_scores_samples(row.sequence->scores, row.score_begin, row.score_count);

@@ -44,6 +44,10 @@ struct mr_round {
     /* the next running place goes to this tenant; MR_TENANT_NONE: to any */
     uint32_t reserved_tenant;
     bool place_kept; /* short prefills must leave that place free */
+    /* the costly sequence whose turn it is to run, or NULL; units of work that the masks of the
+     * other sequences have taken (batching/sequence/guidance.h) */
+    const struct mr_sequence *costly;
+    uint64_t mask_work;
     struct mr_prefill_budget starts;
 };
 
@@ -64,14 +68,20 @@ struct mr_schedule {
     struct mr_sequence **order;
     /* [sequences_max + 1] the same sequences as in `order`, for mr_peak_blocks() */
     struct mr_peak_entry *entries;
-    uint32_t *stamps; /* [block_count] value of `stamp` when the block was last counted */
+    uint64_t *draft_masks; /* [draft_rows_max][words of a mask] */
+    uint32_t *stamps;      /* [block_count] value of `stamp` when the block was last counted */
     uint32_t stamp;
 };
 
 /* Number of tokens to compute for the sequence in this step: all its pending tokens, a chunk that
- * ends on an aligned token, or 0. share_tokens: most chunk tokens that this sequence may use. */
+ * ends on an aligned token, or 0, also where all tokens would be computed and the next one may not
+ * be drawn. share_tokens: most chunk tokens that this sequence may use. */
 uint32_t mr_schedule_chunk(struct mr_schedule *schedule, const struct mr_sequence *sequence,
                            uint32_t share_tokens);
+/* False when the sequence cannot draw its next token in this step: it needs a mask, and the masks
+ * of the step have taken all the work that they may. */
+bool mr_schedule_may_draw(const struct mr_schedule *schedule, const struct mr_sequence *sequence);
+/* Makes the mask of the sequence's next token if the row samples one. */
 void mr_schedule_add_row(struct mr_schedule *schedule, struct mr_plan_row row);
 /* The running choice of the candidate's request from which the candidate takes the KV of the
  * prompt; NULL: none has it from collected steps. */

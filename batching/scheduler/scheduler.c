@@ -5,6 +5,7 @@
 #include "batching/scheduler/rebalance.h"
 #include "batching/scheduler/schedule.h"
 #include "batching/scheduler/speculate.h"
+#include "batching/sequence/next_token.h"
 #include "codec/check.h"
 
 #include <math.h>
@@ -53,9 +54,12 @@ static bool allocate(struct mr_schedule *schedule)
     schedule->stamps = calloc(options->block_count, sizeof *schedule->stamps);
     plan->rows = calloc(count, sizeof *plan->rows);
     plan->exhausted = calloc(count + schedule->parked_max, sizeof *plan->exhausted);
+    const size_t words = options->masks == NULL ? 0 : mr_token_mask_words(options->masks);
+    schedule->draft_masks =
+        calloc(options->draft_rows_max * words + 1, sizeof *schedule->draft_masks);
     return schedule->running != NULL && schedule->parked != NULL && schedule->order != NULL &&
            schedule->entries != NULL && schedule->stamps != NULL && plan->rows != NULL &&
-           plan->exhausted != NULL;
+           plan->exhausted != NULL && schedule->draft_masks != NULL;
 }
 
 enum mr_status mr_scheduler_create(struct mr_scheduler **out,
@@ -86,6 +90,7 @@ void mr_scheduler_destroy(struct mr_scheduler *scheduler)
         mr_block_table_destroy(schedule->running[i]->table, 0);
     free(schedule->plan.exhausted);
     free(schedule->plan.rows);
+    free(schedule->draft_masks);
     free(schedule->stamps);
     free(schedule->entries);
     free(schedule->order);
@@ -203,7 +208,7 @@ static const struct mr_sequence *next_costly(const struct mr_schedule *schedule)
     for (uint32_t i = 0; i < schedule->running_count; i++) {
         const struct mr_sequence *sequence = schedule->running[i];
         if (!mr_sequence_is_decoding(sequence) || waits_for_token(sequence) ||
-            !mr_job_is_costly(sequence->job, sequence))
+            !mr_next_token_is_costly(sequence))
             continue;
         if (next == NULL || sequence->costly_turn < next->costly_turn) next = sequence;
     }
@@ -214,13 +219,14 @@ static const struct mr_sequence *next_costly(const struct mr_schedule *schedule)
  * many it has passed over. */
 static uint32_t add_decodes(struct mr_schedule *schedule, bool all)
 {
-    const struct mr_sequence *turn = next_costly(schedule);
     uint32_t passed = 0;
+    schedule->round.costly = all ? NULL : next_costly(schedule);
     for (uint32_t i = 0; i < schedule->running_count; i++) {
         struct mr_sequence *sequence = schedule->running[i];
         if (!mr_sequence_is_decoding(sequence) || waits_for_token(sequence)) continue;
-        bool costly = mr_job_is_costly(sequence->job, sequence);
-        if (costly && sequence != turn && !all) {
+        bool costly = mr_next_token_is_costly(sequence);
+        bool waits = costly && sequence != schedule->round.costly && !all;
+        if (waits || !mr_schedule_may_draw(schedule, sequence)) {
             passed++;
             continue;
         }
@@ -310,6 +316,7 @@ static void plan_prefill(struct mr_schedule *schedule, struct mr_sequence *seque
         return;
     }
     if (sequence->logits != NULL) {
+        if (!mr_schedule_may_draw(schedule, sequence)) return;
         mr_schedule_add_row(schedule,
                             (struct mr_plan_row){.sequence = sequence, .logits = sequence->logits});
         return;

@@ -48,6 +48,11 @@
  * sequences are still in use by the Redis cache, nothing is preempted: the Redis cache releases
  * them soon.
  *
+ * Constrained sequences: the mask of the next token is made when a row that draws it is planned. Of
+ * the sequences whose masks are costly one decodes in a step. When the masks of the others have
+ * taken what a step may spend on them (batching/sequence/guidance.h), the sequences behind them
+ * wait for the next step.
+ *
  * Tenants: the queue's order says which tenant's request is admitted next. When every running place
  * is taken, places are rebalanced (batching/scheduler/rebalance.h).
  *

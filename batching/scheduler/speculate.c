@@ -1,6 +1,6 @@
 #include "batching/scheduler/speculate.h"
 
-#include "batching/sequence/prompt_lookup.h"
+#include "batching/sequence/next_token.h"
 #include "codec/check.h"
 
 /* A draft's part of the expected tokens must be larger than its part of the predicted time by this
@@ -50,6 +50,30 @@ static uint32_t count_worthy(struct mr_schedule *schedule, const struct mr_seque
     return count;
 }
 
+/* As count_worthy; a constrained sequence gets no drafts without masks. */
+static uint32_t count_masked(struct mr_schedule *schedule, struct mr_plan_row *row,
+                             const struct mr_guess *guesses, uint32_t count, uint64_t *bits,
+                             struct outlook *outlook)
+{
+    struct mr_round *round = &schedule->round;
+    struct mr_job *job = row->sequence->job;
+    const struct outlook before = *outlook;
+    const struct mr_step_work work = schedule->plan.work;
+    count = count_worthy(schedule, row->sequence, guesses, count, outlook);
+    if (job->guidance == NULL || count == 0) return count;
+    const uint64_t most = mr_guidance_step_work(job->rules->masks);
+    const uint64_t left = most > round->mask_work ? most - round->mask_work : 0;
+    const uint64_t used = mr_token_mask_work(job->rules->masks);
+    uint32_t masked = mr_next_token_make_draft_masks(row->sequence, guesses, count, left, bits,
+                                                     &row->drafts_over);
+    round->mask_work += mr_token_mask_work(job->rules->masks) - used;
+    row->draft_masks = bits;
+    if (masked == count) return count;
+    *outlook = before;
+    schedule->plan.work = work;
+    return count_worthy(schedule, row->sequence, guesses, masked, outlook);
+}
+
 static void add_drafts(struct mr_plan_row *row, const struct mr_guess *guesses, uint32_t count)
 {
     struct mr_sequence *sequence = row->sequence;
@@ -63,6 +87,8 @@ void mr_speculate(struct mr_schedule *schedule)
 {
     struct mr_plan *plan = &schedule->plan;
     uint32_t rows_left = schedule->options.draft_rows_max;
+    uint64_t *bits = schedule->draft_masks;
+    const struct mr_token_mask *masks = schedule->options.masks;
     struct outlook outlook = {.tokens = plan->decode_count,
                               .ms = mr_cost_model_predict(schedule->options.cost, &plan->work)};
     MR_ASSERT(plan->row_count == plan->decode_count);
@@ -71,9 +97,10 @@ void mr_speculate(struct mr_schedule *schedule)
         struct mr_guess guesses[MR_DRAFTS_MAX];
         uint32_t room = room_of(row->sequence, rows_left);
         if (room == 0) continue;
-        uint32_t count = mr_job_guess(row->sequence->job, row->sequence, guesses, room);
-        count = count_worthy(schedule, row->sequence, guesses, count, &outlook);
+        uint32_t count = mr_next_token_guess(row->sequence, guesses, room);
+        count = count_masked(schedule, row, guesses, count, bits, &outlook);
         add_drafts(row, guesses, count);
+        if (row->draft_masks != NULL) bits += (size_t)count * mr_token_mask_words(masks);
         plan->token_count += count;
         rows_left -= count;
     }

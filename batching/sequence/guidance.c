@@ -11,39 +11,79 @@
 #define WORK_ONCE      2u
 #define WORK_PER_TOKEN 32u
 
+/* A step makes no more masks after this part of the most of one mask. */
+#define STEP_WORK_PART 2u
+
 struct choice {
     struct mr_matcher matcher;
+    uint64_t *mask;   /* [word_count] of the token behind the first `masked` generated tokens */
     uint64_t work;    /* units of work that it has taken */
     uint32_t matched; /* generated tokens that the matcher has passed */
-    bool started;     /* the matcher is set */
-    bool lost;        /* a token was drawn that the grammar does not allow */
+    uint32_t masked;
+    bool started;   /* the matcher is set */
+    bool lost;      /* a token was drawn that the grammar does not allow */
+    bool has_mask;  /* mask, masked and mask_over are set */
+    bool mask_over; /* the mask allows an end token only */
 };
 
 struct mr_guidance {
     const struct mr_grammar *grammar;
-    uint32_t choice_count;
+    uint32_t choice_count, word_count;
+    uint64_t *rows;          /* [choice_count][word_count] the masks of the choices */
     struct mr_matcher trial; /* behind some drafts of a choice */
     struct choice choices[];
 };
 
-size_t mr_guidance_bytes(uint32_t choice_count)
+size_t mr_guidance_bytes(const struct mr_token_mask *masks, uint32_t choice_count)
 {
-    return sizeof(struct mr_guidance) + choice_count * sizeof(struct choice);
+    const size_t row = mr_token_mask_words(masks) * sizeof(uint64_t);
+    return sizeof(struct mr_guidance) + choice_count * (sizeof(struct choice) + row);
 }
 
 enum mr_status mr_guidance_create(struct mr_guidance **out, const struct mr_grammar *grammar,
-                                  uint32_t choice_count, struct mr_error *err)
+                                  const struct mr_token_mask *masks, uint32_t choice_count,
+                                  struct mr_error *err)
 {
-    *out = calloc(1, mr_guidance_bytes(choice_count));
-    if (*out == NULL) return mr_fail(err, MR_NOMEM, "no memory for a constrained answer");
-    (*out)->grammar = grammar;
-    (*out)->choice_count = choice_count;
+    const uint32_t words = mr_token_mask_words(masks);
+    struct mr_guidance *made = calloc(1, sizeof *made + choice_count * sizeof *made->choices);
+    *out = made;
+    if (made != NULL) made->rows = calloc((size_t)choice_count * words, sizeof *made->rows);
+    if (made == NULL || made->rows == NULL) {
+        mr_guidance_destroy(made);
+        *out = NULL;
+        return mr_fail(err, MR_NOMEM, "no memory for a constrained answer");
+    }
+    made->grammar = grammar;
+    made->choice_count = choice_count;
+    made->word_count = words;
+    for (uint32_t i = 0; i < choice_count; i++)
+        made->choices[i].mask = made->rows + (size_t)i * words;
     return MR_OK;
 }
 
 void mr_guidance_destroy(struct mr_guidance *guidance)
 {
+    if (guidance == NULL) return;
+    free(guidance->rows);
     free(guidance);
+}
+
+/* Starts the matcher and moves it past the first samples that the grammar allows, at most *count of
+ * them, which becomes their number. */
+static enum mr_status replay(const struct mr_guidance *guidance, const struct mr_token_mask *masks,
+                             const struct mr_sample *samples, uint32_t *count,
+                             struct mr_matcher *matcher, struct mr_error *err)
+{
+    struct mr_parse *parse;
+    uint32_t kept = 0;
+    enum mr_status status = mr_parse_create(&parse, err);
+    if (status != MR_OK) return status;
+    mr_matcher_init(matcher, guidance->grammar, parse);
+    while (kept < *count && mr_token_mask_replay(masks, parse, matcher, samples[kept].token_id))
+        kept++;
+    mr_parse_destroy(parse);
+    *count = kept;
+    return MR_OK;
 }
 
 enum mr_status mr_guidance_count_allowed(const struct mr_guidance *guidance,
@@ -51,19 +91,25 @@ enum mr_status mr_guidance_count_allowed(const struct mr_guidance *guidance,
                                          const struct mr_sample *samples, uint32_t count,
                                          uint32_t *kept, struct mr_error *err)
 {
-    struct mr_parse *parse;
     *kept = 0;
     struct mr_matcher *matcher = malloc(sizeof *matcher);
     if (matcher == NULL) return mr_fail(err, MR_NOMEM, "no memory for a constrained answer");
-    enum mr_status status = mr_parse_create(&parse, err);
-    if (status == MR_OK) {
-        mr_matcher_init(matcher, guidance->grammar, parse);
-        while (*kept < count &&
-               mr_token_mask_replay(masks, parse, matcher, samples[*kept].token_id))
-            (*kept)++;
-        mr_parse_destroy(parse);
-    }
+    enum mr_status status = replay(guidance, masks, samples, &count, matcher, err);
+    if (status == MR_OK) *kept = count;
     free(matcher);
+    return status;
+}
+
+enum mr_status mr_guidance_resume(struct mr_guidance *guidance, const struct mr_token_mask *masks,
+                                  const struct mr_sample *samples, uint32_t count,
+                                  struct mr_error *err)
+{
+    struct choice *choice = &guidance->choices[0];
+    choice->matched = count;
+    enum mr_status status =
+        replay(guidance, masks, samples, &choice->matched, &choice->matcher, err);
+    choice->started = status == MR_OK;
+    MR_ASSERT(status != MR_OK || choice->matched == count);
     return status;
 }
 
@@ -130,13 +176,37 @@ static const struct mr_matcher *matcher_of(struct mr_guidance *guidance,
     return choice->lost ? NULL : &choice->matcher;
 }
 
-bool mr_guidance_fill(struct mr_guidance *guidance, struct mr_token_mask *masks,
-                      const struct mr_guidance_answer *answer, uint64_t *bits)
+uint64_t mr_guidance_step_work(const struct mr_token_mask *masks)
+{
+    return mr_token_mask_work_max(masks) / STEP_WORK_PART;
+}
+
+bool mr_guidance_has_mask(const struct mr_guidance *guidance, uint32_t choice, uint32_t token_count)
+{
+    const struct choice *of = &guidance->choices[token_count == 0 ? 0 : choice];
+    return of->has_mask && of->masked == token_count;
+}
+
+void mr_guidance_make_mask(struct mr_guidance *guidance, struct mr_token_mask *masks,
+                           const struct mr_guidance_answer *answer)
 {
     const uint64_t before = mr_token_mask_work(masks);
-    bool over = fill(masks, matcher_of(guidance, masks, answer), answer, bits);
-    guidance->choices[answer->choice].work += mr_token_mask_work(masks) - before;
-    return over;
+    const struct mr_matcher *matcher = matcher_of(guidance, masks, answer);
+    struct choice *choice = &guidance->choices[answer->choice];
+    MR_ASSERT(answer->choice == 0 || answer->token_count > 0);
+    choice->mask_over = fill(masks, matcher, answer, choice->mask);
+    choice->masked = answer->token_count;
+    choice->has_mask = true;
+    choice->work += mr_token_mask_work(masks) - before;
+}
+
+bool mr_guidance_copy_mask(const struct mr_guidance *guidance, uint32_t choice,
+                           uint32_t token_count, uint64_t *bits)
+{
+    const struct choice *of = &guidance->choices[token_count == 0 ? 0 : choice];
+    MR_ASSERT(mr_guidance_has_mask(guidance, choice, token_count));
+    memcpy(bits, of->mask, guidance->word_count * sizeof *bits);
+    return of->mask_over;
 }
 
 uint32_t mr_guidance_forced(struct mr_guidance *guidance, struct mr_token_mask *masks,

@@ -11,14 +11,19 @@
  * with which long names take few steps. The row behind a draft has the mask of the answer with the
  * draft.
  *
+ * The mask of a choice's next token is made when a step with it is planned and kept until the
+ * choice has that token, so it is made once. The first masks of all choices are those of choice 0.
+ *
  * Costly answers: the masks of some grammars take milliseconds each. The work of each answer is
  * counted, and compared with what answers to ordinary schemas stay far below: a share of the most
  * that a mask may take for each token, and some more once. Of the answers that are above it the
  * scheduler runs one in a step (batching/scheduler/scheduler.c), so they delay each other, and the
- * others little.
+ * others little. What a mask takes is known only when it is made: a step in which the others have
+ * taken mr_guidance_step_work() makes no more of them.
  *
- * Owner:  the job: made by the submitting thread, used by the engine thread. Memory: about 16 KiB
- *         for each choice and one more, in _create. It borrows grammar and masks.
+ * Owner:  the job: made by the submitting thread, used by the engine thread. Memory: about 19 KiB
+ *         for each choice and one more, and a mask for each choice, in _create. It borrows grammar
+ *         and masks.
  * Errors: only _create. */
 #ifndef MR_BATCHING_SEQUENCE_GUIDANCE_H
 #define MR_BATCHING_SEQUENCE_GUIDANCE_H
@@ -29,11 +34,12 @@
 struct mr_guidance;
 
 enum mr_status mr_guidance_create(struct mr_guidance **out, const struct mr_grammar *grammar,
-                                  uint32_t choice_count, struct mr_error *err);
+                                  const struct mr_token_mask *masks, uint32_t choice_count,
+                                  struct mr_error *err);
 /* guidance may be NULL. */
 void mr_guidance_destroy(struct mr_guidance *guidance);
 /* Bytes that mr_guidance_create() allocates. */
-size_t mr_guidance_bytes(uint32_t choice_count);
+size_t mr_guidance_bytes(const struct mr_token_mask *masks, uint32_t choice_count);
 
 /* Sets *kept to how many of the first tokens of an earlier attempt the grammar allows. Any thread;
  * the guidance does not change. MR_NOMEM. */
@@ -41,6 +47,11 @@ enum mr_status mr_guidance_count_allowed(const struct mr_guidance *guidance,
                                          const struct mr_token_mask *masks,
                                          const struct mr_sample *samples, uint32_t count,
                                          uint32_t *kept, struct mr_error *err);
+/* Moves choice 0 past the first `count` tokens of an earlier attempt, which the grammar allows. The
+ * submitting thread. MR_NOMEM. */
+enum mr_status mr_guidance_resume(struct mr_guidance *guidance, const struct mr_token_mask *masks,
+                                  const struct mr_sample *samples, uint32_t count,
+                                  struct mr_error *err);
 
 /* What a choice has generated so far. */
 struct mr_guidance_answer {
@@ -54,10 +65,19 @@ struct mr_guidance_answer {
 /* True when the masks of a choice that has generated token_count tokens have been costly. */
 bool mr_guidance_is_costly(const struct mr_guidance *guidance, const struct mr_token_mask *masks,
                            uint32_t choice, uint32_t token_count);
-/* Writes the mask of the next token to bits[mr_token_mask_words(masks)], end tokens included where
- * the answer may end. True when only an end token may follow. */
-bool mr_guidance_fill(struct mr_guidance *guidance, struct mr_token_mask *masks,
-                      const struct mr_guidance_answer *answer, uint64_t *bits);
+/* Units of work (codec/grammar/parse.h) after which a step makes no more masks. A mask may take
+ * twice as many. */
+uint64_t mr_guidance_step_work(const struct mr_token_mask *masks);
+/* True when the mask of the token behind the first token_count tokens of the choice is made. */
+bool mr_guidance_has_mask(const struct mr_guidance *guidance, uint32_t choice,
+                          uint32_t token_count);
+/* Makes the mask of the next token, end tokens included where the answer may end. */
+void mr_guidance_make_mask(struct mr_guidance *guidance, struct mr_token_mask *masks,
+                           const struct mr_guidance_answer *answer);
+/* Copies that mask, which is made, to bits[mr_token_mask_words(masks)]. True when only an end token
+ * may follow. */
+bool mr_guidance_copy_mask(const struct mr_guidance *guidance, uint32_t choice,
+                           uint32_t token_count, uint64_t *bits);
 /* Writes at most `max` tokens that the grammar forces next, and returns their number. The first
  * *sure of them are the only ones that are allowed, the others are likely. */
 uint32_t mr_guidance_forced(struct mr_guidance *guidance, struct mr_token_mask *masks,
@@ -67,7 +87,8 @@ uint32_t mr_guidance_forced(struct mr_guidance *guidance, struct mr_token_mask *
 uint32_t mr_guidance_count_drafts(struct mr_guidance *guidance, struct mr_token_mask *masks,
                                   const struct mr_guidance_answer *answer, const uint32_t *drafts,
                                   uint32_t count);
-/* As mr_guidance_fill, for the token behind the answer and drafts[0, count), which are allowed. */
+/* Writes the mask of the token behind the answer and drafts[0, count), which are allowed, to
+ * bits[mr_token_mask_words(masks)]. True when only an end token may follow. */
 bool mr_guidance_fill_behind(struct mr_guidance *guidance, struct mr_token_mask *masks,
                              const struct mr_guidance_answer *answer, const uint32_t *drafts,
                              uint32_t count, uint64_t *bits);

@@ -299,14 +299,15 @@ static enum mr_status make_completions(struct mr_job *job, const struct mr_job_r
     return status;
 }
 
-static enum mr_status make_guidance(struct mr_job *job, struct mr_token_mask *masks,
+static enum mr_status make_guidance(struct mr_job *job, const struct mr_job_rules *rules,
                                     struct mr_error *err)
 {
     const struct mr_request *request = job->request;
     if (request->constraint.kind == MR_CONSTRAINT_NONE) return MR_OK;
-    job->held_bytes += mr_guidance_bytes(job->choice_count);
-    job->masks = masks;
-    return mr_guidance_create(&job->guidance, request->grammar, job->choice_count, err);
+    job->held_bytes += mr_guidance_bytes(rules->masks, job->choice_count);
+    job->rules = rules;
+    return mr_guidance_create(&job->guidance, request->grammar, rules->masks, job->choice_count,
+                              err);
 }
 
 static enum mr_status make_lookups(struct mr_job *job, const struct mr_job_rules *rules,
@@ -396,6 +397,10 @@ static enum mr_status resume(struct mr_job *job, const struct mr_job_rules *rule
     struct mr_sequence *sequence = &job->sequences[0];
     enum mr_status status = try_replay(job, rules, room, submission, &replay, err);
     if (status != MR_OK || replay.count == 0) return status;
+    if (job->guidance != NULL)
+        status =
+            mr_guidance_resume(job->guidance, rules->masks, submission->kept, replay.count, err);
+    if (status != MR_OK) return status;
     for (uint32_t i = 0; i < replay.count; i++) {
         mr_sequence_append(sequence, submission->kept[i].token_id);
         if (i < replay.clean)
@@ -428,7 +433,7 @@ enum mr_status mr_job_create(struct mr_job **out, const struct mr_job_rules *rul
     job->request = request;
     job->draws = request->max_tokens > 0;
     status = make_completions(job, rules, room, err);
-    if (status == MR_OK) status = make_guidance(job, rules->masks, err);
+    if (status == MR_OK) status = make_guidance(job, rules, err);
     if (status == MR_OK) status = make_lookups(job, rules, err);
     if (status == MR_OK) status = make_scores(job, err);
     if (status == MR_OK) status = make_embedding(job, rules, err);
@@ -467,46 +472,6 @@ bool mr_job_samples_ahead(const struct mr_job *job, const struct mr_sequence *se
     uint32_t suppressed;
     (void)mr_completion_suppressed(sequence->completion, 0, &suppressed);
     return !penalties && job->guidance == NULL && job->bad_word_count == 0 && suppressed == 0;
-}
-
-bool mr_job_is_costly(const struct mr_job *job, const struct mr_sequence *sequence)
-{
-    return job->guidance != NULL &&
-           mr_guidance_is_costly(job->guidance, job->masks, sequence->choice,
-                                 mr_sequence_generated(sequence));
-}
-
-/* The chance that a token which spells forced bytes is drawn where a longer token, or another
- * spelling, is allowed as well: the part that was right in tests/bench/bench_constrained.c. */
-#define LIKELY 0.7f
-
-/* The guesses that a constrained answer allows: of its forced tokens, if there are any. */
-static uint32_t guess_constrained(struct mr_job *job, const struct mr_sequence *sequence,
-                                  struct mr_guess *guesses, uint32_t count, uint32_t max)
-{
-    uint32_t ids[MR_DRAFTS_MAX];
-    const struct mr_guidance_answer answer = {.choice = sequence->choice,
-                                              .tokens = sequence->tokens + sequence->prompt_tokens,
-                                              .token_count = mr_sequence_generated(sequence)};
-    uint32_t sure, forced = mr_guidance_forced(job->guidance, job->masks, &answer, ids, max, &sure);
-    for (uint32_t i = 0; i < count && forced == 0; i++)
-        ids[i] = guesses[i].token_id;
-    if (forced > 0) count = forced;
-    for (uint32_t i = 0; i < forced; i++)
-        guesses[i] = (struct mr_guess){.token_id = ids[i], .chance = i < sure ? 1.0f : LIKELY};
-    return mr_guidance_count_drafts(job->guidance, job->masks, &answer, ids, count);
-}
-
-uint32_t mr_job_guess(struct mr_job *job, struct mr_sequence *sequence, struct mr_guess *guesses,
-                      uint32_t max)
-{
-    MR_ASSERT(max <= MR_DRAFTS_MAX);
-    uint32_t count = mr_prompt_lookup_guess(sequence->lookup, sequence->tokens,
-                                            sequence->num_tokens, guesses, max);
-    if (job->guidance != NULL) count = guess_constrained(job, sequence, guesses, count, max);
-    for (uint32_t i = 0; i < count; i++)
-        if (mr_completion_may_end(sequence->completion, guesses[i].token_id)) return i;
-    return count;
 }
 
 struct mr_sample_row mr_job_score_row(const struct mr_sequence *sequence, uint32_t position,

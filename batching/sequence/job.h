@@ -84,8 +84,8 @@ struct mr_job {
     uint32_t *bad_word_counts;
     uint32_t bad_word_count;
     struct mr_stop_match *matcher;
-    struct mr_guidance *guidance; /* NULL: the answer is free */
-    struct mr_token_mask *masks;  /* of the rules, for the guidance */
+    struct mr_guidance *guidance;     /* NULL: the answer is free */
+    const struct mr_job_rules *rules; /* for the guidance */
     size_t held_bytes;
     /* [kept_count] tokens that an earlier attempt sampled and that are to be emitted again */
     struct mr_sample *kept;
@@ -113,13 +113,6 @@ uint64_t mr_job_seed(const struct mr_job *job, uint32_t choice);
 /* True when the next token of the sequence can be sampled before the last one is known: nothing in
  * its sampling row depends on the ids of its output. */
 bool mr_job_samples_ahead(const struct mr_job *job, const struct mr_sequence *sequence);
-/* True when the masks of the sequence have been costly (batching/sequence/guidance.h). */
-bool mr_job_is_costly(const struct mr_job *job, const struct mr_sequence *sequence);
-/* Writes at most `max`, <= MR_DRAFTS_MAX, guesses of the sequence's next tokens: those that the
- * grammar of the answer forces, or else those that its text suggests, before the first that may end
- * the choice. Returns their number. The sequence must have a lookup, and no unknown token. */
-uint32_t mr_job_guess(struct mr_job *job, struct mr_sequence *sequence, struct mr_guess *guesses,
-                      uint32_t max);
 /* Everything needed to score the token at `position` of a sequence, except the logits. head: for
  * the first token behind the prompt, whose continuation's token. */
 struct mr_sample_row mr_job_score_row(const struct mr_sequence *sequence, uint32_t position,

@@ -3,6 +3,7 @@
 #include "codec/check.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum mr_status mr_parse_create(struct mr_parse **out, struct mr_error *err)
 {
@@ -12,7 +13,8 @@ enum mr_status mr_parse_create(struct mr_parse **out, struct mr_error *err)
     parse->nodes = calloc(MR_PARSE_NODES, sizeof *parse->nodes);
     parse->heads = calloc(MR_PARSE_HEADS, sizeof *parse->heads);
     parse->places = calloc(MR_PARSE_NODES, sizeof *parse->places);
-    if (!parse->nodes || !parse->heads || !parse->places) {
+    parse->slots = calloc(MR_PARSE_SLOTS, sizeof *parse->slots);
+    if (!parse->nodes || !parse->heads || !parse->places || !parse->slots) {
         mr_parse_destroy(parse);
         return mr_fail(err, MR_NOMEM, "no memory to follow a grammar");
     }
@@ -23,6 +25,7 @@ enum mr_status mr_parse_create(struct mr_parse **out, struct mr_error *err)
 void mr_parse_destroy(struct mr_parse *parse)
 {
     if (!parse) return;
+    free(parse->slots);
     free(parse->places);
     free(parse->nodes);
     free(parse->heads);
@@ -31,31 +34,74 @@ void mr_parse_destroy(struct mr_parse *parse)
 
 /* ---- one step ---- */
 
+/* Heads of a step that are compared one by one; with more the slots are used. */
+#define COMPARED_MAX 16u
+
+/* Of a stack with an entry more. */
+static uint32_t hash_with(const struct mr_parse *parse, uint32_t parent, uint32_t state)
+{
+    const uint32_t below = parent == MR_NODE_NONE ? 1 : parse->nodes[parent].hash;
+    const uint32_t mixed = (below ^ state * 0x9e3779b1u) * 0x85ebca6bu;
+    return mixed ^ mixed >> 15;
+}
+
 /* True when two stacks, given by their top entries, have the same entries. */
 static bool same_stack(struct mr_parse *parse, uint32_t one, uint32_t other)
 {
     for (; one != other; parse->work++) {
         if (one == MR_NODE_NONE || other == MR_NODE_NONE) return false;
         const struct mr_parse_node *a = &parse->nodes[one], *b = &parse->nodes[other];
-        if (a->state != b->state || a->depth != b->depth) return false;
+        if (a->hash != b->hash || a->state != b->state || a->depth != b->depth) return false;
         one = a->parent;
         other = b->parent;
     }
     return true;
 }
 
+static bool same_head(struct mr_parse *parse, const struct mr_parse_head *one,
+                      const struct mr_parse_head *other)
+{
+    parse->work++;
+    return one->state == other->state && one->depth == other->depth &&
+           same_stack(parse, one->parent, other->parent);
+}
+
+/* The slot of a head; it is unused when the step has no such head. */
+static struct mr_parse_slot *slot_of(struct mr_parse *parse, const struct mr_parse_head *head)
+{
+    uint32_t index = hash_with(parse, head->parent, head->state);
+    for (;; index++) {
+        struct mr_parse_slot *slot = &parse->slots[index % MR_PARSE_SLOTS];
+        if (slot->step != parse->slot_step || same_head(parse, &parse->heads[slot->head], head))
+            return slot;
+    }
+}
+
+static void use_slots(struct mr_parse *parse, uint32_t begin)
+{
+    if (++parse->slot_step == 0) { /* after 2^32 steps the slots may have any number */
+        memset(parse->slots, 0, MR_PARSE_SLOTS * sizeof *parse->slots);
+        parse->slot_step = 1;
+    }
+    for (uint32_t i = begin; i < parse->head_count; i++)
+        *slot_of(parse, &parse->heads[i]) = (struct mr_parse_slot){parse->slot_step, i};
+}
+
 /* Adds a head unless the step, which began at head `begin`, has it already. */
 static void add_head(struct mr_parse *parse, uint32_t begin, struct mr_parse_head head)
 {
-    parse->work += parse->head_count - begin;
-    for (uint32_t i = begin; i < parse->head_count; i++) {
-        const struct mr_parse_head *other = &parse->heads[i];
-        if (other->state == head.state && other->depth == head.depth &&
-            same_stack(parse, other->parent, head.parent))
-            return;
+    const uint32_t count = parse->head_count - begin;
+    struct mr_parse_slot *slot = NULL;
+    if (count == COMPARED_MAX) use_slots(parse, begin);
+    if (count >= COMPARED_MAX) {
+        slot = slot_of(parse, &head);
+        if (slot->step == parse->slot_step) return;
+    } else {
+        for (uint32_t i = begin; i < parse->head_count; i++)
+            if (same_head(parse, &parse->heads[i], &head)) return;
     }
-    if (parse->head_count == MR_PARSE_HEADS || parse->head_count - begin == MR_PARSE_HEADS_MAX)
-        return;
+    if (parse->head_count == MR_PARSE_HEADS || count == MR_PARSE_HEADS_MAX) return;
+    if (slot != NULL) *slot = (struct mr_parse_slot){parse->slot_step, parse->head_count};
     parse->heads[parse->head_count++] = head;
 }
 
@@ -88,8 +134,8 @@ static void call(struct mr_parse *parse, uint32_t begin, struct mr_parse_head he
     }
     if (!fits(parse, inner.depth, parse->grammar->rules[rule].height)) return;
     if (!is_end)
-        parse->nodes[parse->node_count++] =
-            (struct mr_parse_node){head.parent, behind, inner.depth};
+        parse->nodes[parse->node_count++] = (struct mr_parse_node){
+            head.parent, behind, inner.depth, hash_with(parse, head.parent, behind)};
     uint32_t count = parse->head_count;
     add_head(parse, begin, inner);
     if (!is_end && parse->head_count == count) parse->node_count--;

@@ -19,11 +19,14 @@
 #define MR_PARSE_HEADS     65536u /* heads of all bytes of a walk together */
 #define MR_NODE_NONE       UINT32_MAX
 
+#define MR_PARSE_SLOTS (2u * MR_PARSE_HEADS_MAX)
+
 /* An entry of a stack: the state in which the caller goes on. */
 struct mr_parse_node {
     uint32_t parent; /* the entry below, MR_NODE_NONE for the lowest */
     uint32_t state;
     uint32_t depth; /* entries of the stack up to and with this one */
+    uint32_t hash;  /* of the states of these entries */
 };
 
 struct mr_parse_head {
@@ -32,11 +35,18 @@ struct mr_parse_head {
     uint32_t depth;  /* entries of its stack */
 };
 
+struct mr_parse_slot {
+    uint32_t step, head; /* used when the step is the parse's slot_step */
+};
+
 struct mr_parse {
     const struct mr_grammar *grammar;
     struct mr_parse_node *nodes; /* [MR_PARSE_NODES] */
     struct mr_parse_head *heads; /* [MR_PARSE_HEADS] */
     uint32_t *places;            /* [MR_PARSE_NODES] scratch of mr_matcher_accept */
+    /* [MR_PARSE_SLOTS] the heads of a step with many of them, by their hash */
+    struct mr_parse_slot *slots;
+    uint32_t slot_step; /* the step of which heads are in the slots */
     uint32_t node_count, head_count;
     bool can_end; /* the grammar may end behind the byte of the last step */
     /* Depth of the lowest entry that a return has read since the caller set it; 0 when a stack
@@ -45,7 +55,7 @@ struct mr_parse {
     /* The most entries that a stack had, or needs to reach the end of its rule, in the steps since
      * the caller set it to 0; above MR_STACK_MAX: a head did not fit. */
     uint32_t highest;
-    /* Heads followed and stack entries and heads compared so far, about 3 ns each. */
+    /* Heads followed, and heads and stack entries compared so far, about 3 ns each. */
     uint64_t work;
 };
 

@@ -11,7 +11,12 @@
 
 #include "ops/cpu/quant/quant.h"
 
+/* Instrumented, the copies for each size of tile would take GCC minutes. */
+#ifdef __SANITIZE_ADDRESS__
+#define INLINE static inline
+#else
 #define INLINE static inline __attribute__((always_inline))
+#endif
 
 #define PREFETCH_BYTES 4096u
 

@@ -28,7 +28,7 @@ static int setup(void **state)
     tokenizer = mr_fake_tokenizer();
     assert_int_equal(mr_token_mask_create(&masks, tokenizer, MR_FAKE_VOCABULARY, NULL), MR_OK);
     assert_int_equal(mr_constraint_compile(&grammar, &constraint, NULL, NULL), MR_OK);
-    assert_int_equal(mr_guidance_create(&guidance, grammar, 2, NULL), MR_OK);
+    assert_int_equal(mr_guidance_create(&guidance, grammar, masks, 2, NULL), MR_OK);
     assert_true(mr_token_mask_words(masks) <= WORDS_MAX);
     return 0;
 }
@@ -43,6 +43,14 @@ static int teardown(void **state)
     return 0;
 }
 
+static bool fill(struct mr_guidance *of, struct mr_token_mask *mask,
+                 const struct mr_guidance_answer *answer, uint64_t *bits)
+{
+    if (!mr_guidance_has_mask(of, answer->choice, answer->token_count))
+        mr_guidance_make_mask(of, mask, answer);
+    return mr_guidance_copy_mask(of, answer->choice, answer->token_count, bits);
+}
+
 /* Asserts which bytes may follow what a choice has generated, '$' for the end token. */
 static void assert_next(uint32_t choice, const char *generated, const char *next, bool over)
 {
@@ -51,7 +59,7 @@ static void assert_next(uint32_t choice, const char *generated, const char *next
     for (const char *at = generated; *at; at++)
         tokens[count++] = ID(*at);
     const struct mr_guidance_answer answer = {choice, tokens, count, end_ids, 1};
-    assert_int_equal(mr_guidance_fill(guidance, masks, &answer, bits), over);
+    assert_int_equal(fill(guidance, masks, &answer, bits), over);
     for (uint32_t id = 0; id < MR_FAKE_VOCABULARY; id++) {
         char byte = id == MR_FAKE_END ? '$' : (char)(id - 1);
         bool wanted = id <= 256 && byte != '\0' && (byte != '$' || id == MR_FAKE_END) &&
@@ -90,7 +98,7 @@ static void forced_bytes_and_rows_behind_drafts(void **state)
     answer.token_count = 2; /* the draft has come true */
     assert_int_equal(mr_guidance_forced(guidance, masks, &answer, ids, 4, &sure), 1);
     assert_int_equal(ids[0], ID('d'));
-    assert_false(mr_guidance_fill(guidance, masks, &answer, want));
+    assert_false(fill(guidance, masks, &answer, want));
     assert_memory_equal(bits, want, mr_token_mask_words(masks) * sizeof *bits);
     assert_true(mr_guidance_fill_behind(guidance, masks, &answer, drafts + 1, 1, bits));
 }
@@ -116,11 +124,11 @@ static void only_the_longest_spelling_of_forced_bytes_is_allowed(void **state)
         texts[i] = (struct mr_text){words[i], strlen(words[i])};
     assert_int_equal(mr_token_mask_of_texts(&mask, texts, WORDS, NULL), MR_OK);
     assert_int_equal(mr_constraint_compile(&name, &constraint, NULL, NULL), MR_OK);
-    assert_int_equal(mr_guidance_create(&answer, name, 1, NULL), MR_OK);
+    assert_int_equal(mr_guidance_create(&answer, name, mask, 1, NULL), MR_OK);
     assert_int_equal(mr_guidance_forced(answer, mask, &start, ids, 8, &sure), 4);
     assert_true(ids[0] == 10 && ids[1] == 4 && ids[2] == 5 && ids[3] == 6);
     assert_int_equal(sure, 2);
-    assert_false(mr_guidance_fill(answer, mask, &start, bits));
+    assert_false(fill(answer, mask, &start, bits));
     assert_int_equal(bits[0], 1u << 10);
     assert_false(mr_guidance_fill_behind(answer, mask, &start, behind, 1, bits));
     assert_int_equal(bits[0], 1u << 4);
