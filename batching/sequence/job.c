@@ -314,7 +314,7 @@ static enum mr_status make_lookups(struct mr_job *job, const struct mr_job_rules
                                    struct mr_error *err)
 {
     enum mr_status status = MR_OK;
-    if (!rules->speculates || !job->request->speculation || !job->draws) return MR_OK;
+    if (!rules->speculates || !job->request->speculate || !job->draws) return MR_OK;
     for (uint32_t i = 0; status == MR_OK && i < job->choice_count; i++) {
         struct mr_sequence *sequence = &job->sequences[i];
         job->held_bytes += mr_prompt_lookup_bytes(sequence->capacity);

@@ -9,7 +9,7 @@ static void set_defaults(struct mr_request *request, uint32_t default_max_tokens
     request->max_tokens = default_max_tokens;
     request->choice_count = 1;
     request->chat.add_generation_prompt = true;
-    request->stream = request->cache_read = request->cache_write = request->speculation = true;
+    request->stream = request->cache_read = request->cache_write = request->speculate = true;
     request->sampling.temperature = nanf("");
     request->sampling.top_p = request->sampling.typical_p = 1;
     request->sampling.repetition_penalty = 1;

@@ -144,7 +144,7 @@ struct mr_request {
     int64_t deadline_ms;
     struct mr_text session;
     bool cache_read, cache_write;
-    bool speculation;        /* several tokens may be computed in a step, from guesses */
+    bool speculate;          /* several tokens may be computed in a step, from guesses */
     struct mr_text metadata; /* bytes of the field as encoded in the record, see `encoding` */
     enum mr_encoding encoding;
     struct mr_constraint constraint; /* what the answer must be; kind NONE: anything */

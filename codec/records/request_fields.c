@@ -110,7 +110,7 @@ static const struct field fields[] = {
     SESSION(session),
     SESSION(session_id),
     READ(cache, GROUP_NONE, mr_request_read_cache),
-    BOOL(speculation, speculation),
+    BOOL(speculate, speculate),
     READ(response_format, GROUP_NONE, mr_request_read_response_format),
     READ(structured_outputs, GROUP_NONE, mr_request_read_structured_outputs),
     READ(guided_json, GROUP_NONE, mr_request_read_guided),

@@ -119,7 +119,7 @@ static void submit(struct bench *bench, uint32_t load, uint32_t stream)
     if (request == NULL) die("no memory", NULL);
     memcpy(ids, prompt, list.count * sizeof *ids);
     request->stream = true;
-    request->speculation = loads[load].speculates;
+    request->speculate = loads[load].speculates;
     request->ignore_eos = bench->grammars[load] == NULL;
     request->sampling.temperature = 1.0f;
     request->sampling.seed = stream;

@@ -113,7 +113,7 @@ static void on_result(void *context, uint64_t ticket, struct mr_request *request
 {
     struct bench *bench = context;
     const struct mr_choice *choice = &result->choices[0];
-    struct answer *answer = &bench->answers[request->speculation][ticket];
+    struct answer *answer = &bench->answers[request->speculate][ticket];
     answer->count = (uint32_t)choice->token_count;
     answer->tokens = choice->completion_tokens;
     memcpy(answer->ids, choice->token_ids, choice->token_count * sizeof *answer->ids);
@@ -138,7 +138,7 @@ static void submit(struct bench *bench, const struct task *task)
     if (request == NULL) die("no memory", NULL);
     memcpy(ids, prompt->ids, prompt->count * sizeof *ids);
     request->stream = true;
-    request->speculation = task->speculates;
+    request->speculate = task->speculates;
     request->ignore_eos = !task->ends;
     request->sampling.temperature = task->temperature;
     request->sampling.seed = task->seed;

@@ -26,7 +26,7 @@ struct mr_request *mr_fake_request(const char *id, const uint32_t *tokens, uint3
         .stream = true,
         .cache_read = true,
         .cache_write = true,
-        .speculation = true,
+        .speculate = true,
         .sampling = {.temperature = 0.0f,
                      .top_p = 1.0f,
                      .typical_p = 1.0f,

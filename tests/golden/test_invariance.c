@@ -194,7 +194,7 @@ static void submit(struct fixture *fixture, struct mr_engine *engine, uint32_t t
     uint32_t *ids;
     struct mr_request *request = mr_bench_workload_request("r", ticket, length, output, &ids);
     assert_non_null(request);
-    request->speculation = true;
+    request->speculate = true;
     /* prompts 1 and 2 share their first 201 tokens, so that the prefix cache is used */
     uint32_t seed = ticket == 2 ? 1 : ticket;
     for (uint32_t i = 0; i < length; i++) {

@@ -26,7 +26,7 @@ static void defaults_are_those_of_the_contract(void **state)
     assert_false(request->sampling.has_seed);
     assert_false(request->ignore_eos || request->include_stop || request->has_token_ids);
     assert_true(request->stream && request->cache_read && request->cache_write);
-    assert_true(request->speculation);
+    assert_true(request->speculate);
     assert_int_equal(request->choice_count, 1);
     assert_int_equal(request->priority, 0);
     assert_int_equal(request->deadline_ms, 0);

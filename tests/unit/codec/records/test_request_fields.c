@@ -27,7 +27,7 @@ static const struct range ranges[] = {
     {"ignore_eos", {"true", "false"}, {"1", "0", "\"true\""}},
     {"include_stop_str_in_output", {"true", "false"}, {"1", "0", "{}"}},
     {"stream", {"true", "false"}, {"1", "0", "\"no\""}},
-    {"speculation", {"true", "false"}, {"1", "0", "\"off\""}},
+    {"speculate", {"true", "false"}, {"1", "0", "\"off\""}},
     {"temperature", {"0", "100.0"}, {"-0.001", "100.1", "\"1\""}},
     {"top_k", {"-1", "2147483647"}, {"-2", "2147483648", "2.5"}},
     {"top_p", {"0.000001", "1"}, {"0", "1.000001", "true"}},
@@ -99,7 +99,7 @@ static void values_are_stored_in_the_right_fields(void **state)
         "\"stop_token_ids\":[3],\"logit_bias\":{\"17\":-2.5,\"4\":1},\"allowed_token_ids\":[8,9],"
         "\"bad_words\":[\"no\",\"way\"],\"logprobs\":3,\"max_chars\":100,\"min_confidence\":0.5,"
         "\"n\":2,\"priority\":\"high\",\"stream\":false,\"session\":\"s-1\","
-        "\"cache\":{\"write\":false},\"speculation\":false,\"ignore_eos\":true,\"include_stop_str_"
+        "\"cache\":{\"write\":false},\"speculate\":false,\"ignore_eos\":true,\"include_stop_str_"
         "in_output\":true}"));
     assert_int_equal(got.status, MR_OK);
     const struct mr_request *request = got.request;
@@ -121,7 +121,7 @@ static void values_are_stored_in_the_right_fields(void **state)
     assert_true(request->max_chars == 100 && request->min_confidence == 0.5f);
     assert_true(request->choice_count == 2 && request->priority == 10 && !request->stream);
     assert_true(mr_text_is(request->session, "s-1"));
-    assert_true(request->cache_read && !request->cache_write && !request->speculation);
+    assert_true(request->cache_read && !request->cache_write && !request->speculate);
     assert_true(request->ignore_eos && request->include_stop);
     mr_request_destroy(got.request);
 }
