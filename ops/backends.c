@@ -14,7 +14,7 @@ enum mr_status mr_backends_find(const struct mr_backend **out, const char *name,
     *out = NULL;
     const struct mr_backend *found = NULL;
     if (!name || strcmp(name, "auto") == 0)
-        found = on_cpu ? &mr_cpu_backend : &mr_torch_backend;
+        found = on_cpu && mr_cpu_backend.numbers[number] ? &mr_cpu_backend : &mr_torch_backend;
     else if (strcmp(name, mr_cpu_backend.name) == 0)
         found = &mr_cpu_backend;
     else if (strcmp(name, mr_torch_backend.name) == 0)

@@ -34,6 +34,7 @@ static void the_device_chooses_unless_the_user_does(void **state)
     (void)state;
     found(NULL, cpu, MR_NUMBER_BF16, "cpu");
     found("auto", cpu, MR_NUMBER_BF16, "cpu");
+    found("auto", cpu, MR_NUMBER_F16, "torch");
     found("auto", gpu, MR_NUMBER_BF16, "torch");
     found("torch", cpu, MR_NUMBER_F16, "torch");
     found("torch", gpu, MR_NUMBER_F32, "torch");
