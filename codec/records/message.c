@@ -239,9 +239,13 @@ static void put_calls(struct mr_message *message, struct mr_message_delta *delta
         const struct mr_tool_call *call =
             complete ? &found->calls[message->reported] : &found->open;
         if (!call->name.bytes) return; /* none is open */
+        /* In a text that no grammar made, a begun call may prove to be none, and a shorter one
+         * take its index. */
+        size_t sent =
+            message->sent < call->arguments.length ? message->sent : call->arguments.length;
         struct mr_tool_call_delta more = {
             (uint32_t)message->reported, message->begun ? (struct mr_text){0} : call->name,
-            mr_text_part(call->arguments, message->sent, call->arguments.length)};
+            mr_text_part(call->arguments, sent, call->arguments.length)};
         if (!message->begun || more.arguments.length > 0)
             message->calls[delta->call_count++] = more;
         message->reported += complete;
