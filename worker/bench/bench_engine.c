@@ -2,6 +2,7 @@
 
 #include "batching/engine.h"
 #include "worker/base/clock.h"
+#include "worker/base/version.h"
 #include "worker/bench/bench_roof.h"
 #include "worker/bench/bench_workload.h"
 #include "worker/engine/engine_setup.h"
@@ -258,7 +259,7 @@ static enum mr_status write_json(const struct bench *bench, const char *path,
     fprintf(file,
             "{\"program\": \"millrace %s\", \"dtype\": \"%s\", \"roof_gb_per_s\": %.2f, "
             "\"roof_gflop_per_s\": %.1f, \"tests\": [\n",
-            MR_VERSION, info->dtype, bench->roof.bytes_per_s / 1e9, bench->roof.flops_per_s / 1e9);
+            mr_version, info->dtype, bench->roof.bytes_per_s / 1e9, bench->roof.flops_per_s / 1e9);
     for (size_t i = 0; i < plan->count; i++) {
         const struct test *test = &plan->tests[i];
         fprintf(

@@ -1,5 +1,6 @@
 #include "worker/bench/bench_page.h"
 
+#include "worker/base/version.h"
 #include "worker/bench/bench_chart.h"
 
 #include <inttypes.h>
@@ -45,7 +46,7 @@ void mr_bench_page_begin(const char *headline, FILE *out)
     mr_bench_chart_text(headline, out);
     fprintf(out, "</title>\n<style>%s</style></head><body>\n<h1>", style);
     mr_bench_chart_text(headline, out);
-    fprintf(out, "</h1>\n<p class=\"soft\">millrace %s, %s</p>\n", MR_VERSION, date);
+    fprintf(out, "</h1>\n<p class=\"soft\">millrace %s, %s</p>\n", mr_version, date);
 }
 
 void mr_bench_page_end(FILE *out)

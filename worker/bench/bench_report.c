@@ -1,6 +1,7 @@
 #include "worker/bench/bench_report.h"
 
 #include "codec/wire/json_writer.h"
+#include "worker/base/version.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -198,7 +199,9 @@ static void put_results(struct mr_json_writer *json, const struct mr_bench_resul
 {
     mr_json_begin_object(json);
     mr_json_name(json, "program");
-    mr_json_put_string(json, "millrace " MR_VERSION);
+    char program[64];
+    (void)snprintf(program, sizeof program, "millrace %s", mr_version);
+    mr_json_put_string(json, program);
     if (results->sweep) put_number(json, "highest_rate", results->highest_rate);
     put_run(json, results, mr_bench_results_best(results));
     if (results->sweep) {

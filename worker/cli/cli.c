@@ -1,6 +1,7 @@
 #include "worker/cli/cli.h"
 
 #include "codec/check.h"
+#include "worker/base/version.h"
 #include "worker/cli/cli_common.h"
 
 #include <string.h>
@@ -67,7 +68,7 @@ int mr_cli_run(const struct mr_config *config)
 {
     if (config->help || config->command == MR_COMMAND_HELP) return print_help(config);
     if (config->command == MR_COMMAND_VERSION)
-        printf("millrace %s\n", MR_VERSION);
+        printf("millrace %s\n", mr_version);
     else if (config->command == MR_COMMAND_MAN)
         mr_options_print_man(stdout);
     else if (config->command == MR_COMMAND_COMPLETION)

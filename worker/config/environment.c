@@ -45,10 +45,10 @@ static bool is_service(const char *name, const char *value)
 
 static bool is_script(const char *name)
 {
-    static const char *const names[] = {"MILLRACE_BIN",          "MILLRACE_TOOLS",
-                                        "MILLRACE_DEPS",         "MILLRACE_CACHE",
-                                        "MILLRACE_CLANG_FORMAT", "MILLRACE_MODEL_FILE",
-                                        "MILLRACE_MODEL_FOLDER", "MILLRACE_MUTANTS"};
+    static const char *const names[] = {
+        "MILLRACE_BIN",          "MILLRACE_TOOLS",        "MILLRACE_DEPS",
+        "MILLRACE_CACHE",        "MILLRACE_CLANG_FORMAT", "MILLRACE_MODEL_FILE",
+        "MILLRACE_MODEL_FOLDER", "MILLRACE_MUTANTS",      "MILLRACE_VERSION"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(name, names[i]) == 0) return true;
     return false;

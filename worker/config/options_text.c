@@ -1,6 +1,7 @@
 /* Generates the help, the manual page, the shell completion and the output of --print-config from
  * the table of options. */
 #include "codec/check.h"
+#include "worker/base/version.h"
 #include "worker/config/option_apply.h"
 #include "worker/config/options.h"
 
@@ -40,7 +41,7 @@ void mr_config_print(const struct mr_config *config, FILE *out)
 
 static void print_commands(FILE *out)
 {
-    fprintf(out, "millrace %s: LLM inference over Kafka\n\n", MR_VERSION);
+    fprintf(out, "millrace %s: LLM inference over Kafka\n\n", mr_version);
     fprintf(out, "usage: millrace COMMAND [options] [arguments]\n\n");
     for (unsigned i = 0; i < MR_COMMAND_COUNT; i++)
         fprintf(out, "  %-12s %s\n", mr_commands[i].name, mr_commands[i].help);
@@ -129,7 +130,7 @@ static void print_man_option(const struct mr_option *option, FILE *out)
 
 void mr_options_print_man(FILE *out)
 {
-    fprintf(out, ".TH MILLRACE 1 \"\" \"millrace %s\" \"User Commands\"\n", MR_VERSION);
+    fprintf(out, ".TH MILLRACE 1 \"\" \"millrace %s\" \"User Commands\"\n", mr_version);
     fputs(".SH NAME\nmillrace \\- LLM inference over Kafka\n", out);
     fputs(".SH SYNOPSIS\n.B millrace\n.I COMMAND\n[options] [arguments]\n.SH COMMANDS\n", out);
     for (unsigned i = 0; i < MR_COMMAND_COUNT; i++) {

@@ -1,6 +1,7 @@
 #include "worker/kafka/kafka_conf.h"
 
 #include "codec/check.h"
+#include "worker/base/version.h"
 
 #include <librdkafka/rdkafka.h>
 #include <stdio.h>
@@ -83,7 +84,7 @@ static const struct property common[] = {
      /* before librdkafka 2.10 this was off by default, which delays tokens by 40 to 200 ms */
      "true"},
     {"client.software.name", "millrace"},
-    {"client.software.version", MR_VERSION},
+    {"client.software.version", mr_version},
     {"socket.keepalive.enable", "true"},
     {"reconnect.backoff.max.ms", "5000"},
     {"topic.metadata.refresh.interval.ms", "60000"},

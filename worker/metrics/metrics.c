@@ -3,6 +3,7 @@
 #include "codec/check.h"
 #include "worker/base/clock.h"
 #include "worker/base/histogram.h"
+#include "worker/base/version.h"
 #include "worker/metrics/engine_metrics.h"
 #include "worker/metrics/metric_text.h"
 #include "worker/metrics/process_metrics.h"
@@ -325,7 +326,7 @@ static void put_info(FILE *out, const struct mr_metrics *metrics)
 {
     mr_metric_put_head(out, "millrace_build_info", "gauge",
                        "Versions of this program and of its Kafka client, in the labels.");
-    fprintf(out, "millrace_build_info{version=\"%s\",librdkafka=\"%s\"} 1\n", MR_VERSION,
+    fprintf(out, "millrace_build_info{version=\"%s\",librdkafka=\"%s\"} 1\n", mr_version,
             metrics->kafka_version);
     mr_metric_put_head(out, "millrace_model_info", "gauge",
                        "Model, device and limits of this worker, in the labels.");

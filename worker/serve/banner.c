@@ -1,5 +1,7 @@
 #include "worker/serve/banner.h"
 
+#include "worker/base/version.h"
+
 #include <inttypes.h>
 #include <string.h>
 
@@ -46,7 +48,7 @@ static int host_length(const char *address)
 void mr_banner_print(const struct mr_banner *banner, FILE *out)
 {
     const struct mr_config *config = banner->config;
-    fprintf(out, "millrace %s, worker %s\n", MR_VERSION, config->worker_id);
+    fprintf(out, "millrace %s, worker %s\n", mr_version, config->worker_id);
     print_model(banner, out);
     fprintf(out, "  Kafka    %.200s%s\n", banner->brokers,
             banner->embedded ? " (embedded test broker: in memory, 5 MiB a partition)" : "");

@@ -1,6 +1,7 @@
 #include "worker/trace/collector.h"
 
 #include "worker/base/clock.h"
+#include "worker/base/version.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -211,7 +212,7 @@ enum mr_status mr_collector_post(const struct mr_collector *collector, struct mr
                           "POST %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: millrace/%s\r\n"
                           "Content-Type: application/json\r\nContent-Length: %zu\r\n"
                           "Connection: close\r\n\r\n",
-                          collector->path, collector->authority, MR_VERSION, body.length);
+                          collector->path, collector->authority, mr_version, body.length);
     *rejected = 0;
     enum mr_status status = open_socket(&call, err);
     if (status != MR_OK) return status;

@@ -2,6 +2,7 @@
 
 #include "codec/sha256.h"
 #include "codec/wire/json_writer.h"
+#include "worker/base/version.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -339,7 +340,7 @@ static void put_resource(struct writer *writer)
     mr_json_name(&writer->json, "attributes");
     mr_json_begin_array(&writer->json);
     put_text(writer, "service.name", "millrace");
-    put_text(writer, "service.version", MR_VERSION);
+    put_text(writer, "service.version", mr_version);
     put_text(writer, "service.instance.id", writer->worker->worker);
     mr_json_end(&writer->json);
     mr_json_end(&writer->json);
@@ -352,7 +353,7 @@ static void put_scope(struct writer *writer)
     mr_json_name(&writer->json, "name");
     mr_json_put_string(&writer->json, "millrace");
     mr_json_name(&writer->json, "version");
-    mr_json_put_string(&writer->json, MR_VERSION);
+    mr_json_put_string(&writer->json, mr_version);
     mr_json_end(&writer->json);
 }
 

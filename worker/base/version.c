@@ -1,0 +1,3 @@
+#include "worker/base/version.h"
+
+const char mr_version[] = MR_VERSION;
