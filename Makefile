@@ -18,7 +18,7 @@
 #   make gpu-check   is what a card computes right? JSON      make gpu-bench   how fast is it? JSON
 #   make fuzz     fuzz every parser for TIME seconds each; TARGET=name for one       make fuzz-min: see tests/fuzz
 #   make format   format the sources        make tidy   the rules of the source tree
-#   make asan tsan coverage                 make install PREFIX=…     make clean
+#   make asan tsan coverage                 make install PREFIX=…     make deb      make clean
 
 BUILD  ?= build
 PREFIX ?= /usr/local
@@ -31,7 +31,7 @@ BASE   ?= 1
 TIME ?= 60
 TARGET ?=
 
-.PHONY: build demo test check bench simulate schemas chaos stops soak mutants arm64 cuda-check gpu-bundle gpu-check gpu-bench \
+.PHONY: build deb demo test check bench simulate schemas chaos stops soak mutants arm64 cuda-check gpu-bundle gpu-check gpu-bench \
 	fuzz fuzz-min format tidy asan sweep tsan coverage \
 	install clean deps check_tools
 
@@ -130,7 +130,14 @@ fuzz fuzz-min:
 format: check_tools
 	@find worker batching kvcache codec ops tests -name '*.[ch]' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' | xargs .deps/clang-format/clang-format -i
 
-install: build
+# build/millrace_VERSION_ARCHITECTURE.deb, with LibTorch.
+deb: $(BUILD)/build.ninja
+	@docker/deps.sh deb
+	@cmake --build $(BUILD) -j $(JOBS) --target millrace
+	@cd $(BUILD) && cpack -D CPACK_PACKAGE_VERSION=$$(./millrace version | cut -d' ' -f2) && rm -r _CPack_Packages
+
+install: $(BUILD)/build.ninja
+	@cmake --build $(BUILD) -j $(JOBS) --target millrace
 	@cmake --install $(BUILD) --prefix $(PREFIX)
 
 clean:

@@ -8,6 +8,7 @@
 #   docker/deps.sh test     everything for check and cuda, and for the tests: Redis, kcat, Java, Apache Kafka, a JSON
 #                           schema validator, a Kafka client for Python, promtool
 #   docker/deps.sh fuzz     everything for a build, and clang with libFuzzer
+#   docker/deps.sh deb      everything for a build, and what packs a Debian package
 #   docker/deps.sh arm64    on x86-64, everything to build for arm64 and to run the result: a cross compiler, an emulator,
 #                           Debian's libraries for arm64 and their LibTorch, all in .deps/arm64: 450 MB of downloads
 #
@@ -19,8 +20,8 @@ set -eu
 
 mode=${1:-build}
 case $mode in
-model | build | check | cuda | test | fuzz | arm64) ;;
-*) echo "usage: docker/deps.sh model|build|check|cuda|test|fuzz|arm64" >&2 && exit 2 ;;
+model | build | check | cuda | test | fuzz | deb | arm64) ;;
+*) echo "usage: docker/deps.sh model|build|check|cuda|test|fuzz|deb|arm64" >&2 && exit 2 ;;
 esac
 tree=$(cd "$(dirname "$0")/.." && pwd)
 lock=$tree/docker/deps.lock
@@ -57,6 +58,7 @@ command python3 python3
 pip pip python3-pip
 file /etc/ssl/certs/ca-certificates.crt ca-certificates'
 test_needs='
+command git git
 command redis-server redis-server
 command kcat kcat
 command java default-jre-headless
@@ -75,6 +77,9 @@ fuzz_needs='
 command clang clang
 command clang++ clang
 fuzzer clang libclang-rt-dev'
+deb_needs='
+command dpkg-shlibdeps dpkg-dev
+command file file'
 jar_needs='
 command mvn maven'
 
@@ -342,6 +347,7 @@ fi
 case $mode in check | test) get_clang_format ;; esac
 case $mode in cuda | test) get_cuda ;; esac
 [ "$mode" != fuzz ] || install "$fuzz_needs"
+[ "$mode" != deb ] || install "$deb_needs"
 if [ "$mode" = test ]; then
     install "$test_needs"
     get_python
