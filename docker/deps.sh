@@ -6,7 +6,7 @@
 #   docker/deps.sh check    the same, and the clang-format version that formats the sources
 #   docker/deps.sh cuda     everything for a build, and the CUDA compiler, which needs no card: 103 MB
 #   docker/deps.sh test     everything for check and cuda, and for the tests: Redis, kcat, Java, Apache Kafka, a JSON
-#                           schema validator, a Kafka client for Python, promtool
+#                           schema validator, schemas of Kubernetes and compose, a Kafka client for Python, promtool
 #   docker/deps.sh fuzz     everything for a build, and clang with libFuzzer
 #   docker/deps.sh deb      everything for a build, and what packs a Debian package
 #   docker/deps.sh arm64    on x86-64, everything to build for arm64 and to run the result: a cross compiler, an emulator,
@@ -300,6 +300,21 @@ get_python() {
     publish python "$stamp"
 }
 
+# The JSON schemas of Kubernetes' objects and of compose files, as two packages carry them.
+get_schemas() {
+    stamp=$(for name in kubernetes-validate docker-compose; do locked wheel "$name=="; done)
+    is_current schemas "$stamp" && return
+    install "$wheel_needs"
+    unpack kubernetes-validate "$scratch/kubernetes" '*/v1.28.0-local-strict/_definitions.json' '*/LICENSE'
+    unpack docker-compose "$scratch/compose" compose/config/compose_spec.json '*/LICENSE'
+    mkdir "$scratch/schemas"
+    for name in kubernetes compose; do
+        find "$scratch/$name" -name '*.json' -exec mv {} "$scratch/schemas/$name.json" \;
+        find "$scratch/$name" -name LICENSE -exec mv {} "$scratch/schemas/$name.LICENSE" \;
+    done
+    publish schemas "$stamp"
+}
+
 get_kafka() {
     stamp=$(locked jar)
     is_current kafka "$stamp" && return
@@ -351,5 +366,6 @@ case $mode in cuda | test) get_cuda ;; esac
 if [ "$mode" = test ]; then
     install "$test_needs"
     get_python
+    get_schemas
     get_kafka
 fi

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Holds the files for operators to the program: docker/kubernetes, docker/systemd, docker/compose.yaml and Prometheus' and
-Grafana's files. Each YAML document has the structure that its kind wants; what names something in another file names it
+Grafana's files. Each YAML document is valid by the JSON schema of its kind; what names something in another file names it
 right; every option is one (millrace itself reads the environment and the arguments); every metric has a row in
 docker/README.md, whose tables test_readme.py holds to a running worker.
 
-Needs what docker/deps.sh test installs (ruamel.yaml in .deps/python)."""
+Needs what docker/deps.sh test installs (ruamel.yaml and jsonschema in .deps/python, .deps/schemas)."""
 
 import configparser
+import json
 import os
 import pathlib
 import re
@@ -20,6 +21,7 @@ DEPS = pathlib.Path(os.environ.get("MILLRACE_DEPS", ROOT / ".deps"))
 BIN = pathlib.Path(os.environ.get("MILLRACE_BIN", ROOT / "build/millrace")).resolve()
 sys.path.insert(0, str(DEPS / "python"))
 
+import jsonschema  # noqa: E402
 from ruamel.yaml import YAML  # noqa: E402
 
 DOCKER = ROOT / "docker"
@@ -30,6 +32,37 @@ PORT = int(re.search(r"^EXPOSE (\d+)$", IMAGE, re.M)[1])
 KINDS = {"v1": {"Namespace", "ConfigMap", "Secret", "Service"}, "apps/v1": {"Deployment"},
          "policy/v1": {"PodDisruptionBudget"}, "networking.k8s.io/v1": {"NetworkPolicy"},
          "monitoring.coreos.com/v1": {"ServiceMonitor"}, "keda.sh/v1alpha1": {"ScaledObject"}}
+
+
+def closed(required, **properties):
+    return {"type": "object", "required": required.split(), "properties": properties, "additionalProperties": False}
+
+
+def known(name):
+    """A definition of Kubernetes' own schemas."""
+    return {"$ref": f"#/definitions/io.k8s.{name}"}
+
+
+# What the operators for Prometheus and KEDA define; of their fields those that the files use.
+TEXT, COUNT, TIME = {"type": "string"}, {"type": "integer", "minimum": 0}, {"type": "string", "pattern": "^[0-9]+(ms|s|m|h)$"}
+EXTENSIONS = {
+    "ServiceMonitor": closed(
+        "selector endpoints", selector=known("apimachinery.pkg.apis.meta.v1.LabelSelector"),
+        endpoints={"type": "array", "minItems": 1, "items": closed("port", port=TEXT, path=TEXT, interval=TIME)}),
+    "ScaledObject": closed(
+        "scaleTargetRef triggers", scaleTargetRef=closed("name", name=TEXT), minReplicaCount=COUNT, maxReplicaCount=COUNT,
+        pollingInterval=COUNT, cooldownPeriod=COUNT,
+        advanced=closed("", horizontalPodAutoscalerConfig=closed(
+            "", behavior=known("api.autoscaling.v2.HorizontalPodAutoscalerBehavior"))),
+        triggers={"type": "array", "minItems": 1, "items": closed(
+            "type metadata", type={"const": "prometheus"}, metadata=closed(
+                "serverAddress query threshold", serverAddress={"type": "string", "pattern": "^https?://"}, query=TEXT,
+                threshold={"type": "string", "pattern": "^[0-9]+$"}, ignoreNullValues={"enum": ["true", "false"]}))})}
+KUSTOMIZATION = closed(
+    "apiVersion kind resources", apiVersion={"const": "kustomize.config.k8s.io/v1beta1"}, kind={"const": "Kustomization"},
+    namespace=TEXT, resources={"type": "array", "items": TEXT, "uniqueItems": True},
+    labels={"type": "array", "items": closed("pairs", pairs={"type": "object", "additionalProperties": TEXT},
+                                             includeSelectors={"type": "boolean"})})
 
 
 def load(path):
@@ -60,17 +93,36 @@ def check_metrics(expression, where):
         must(f"`{name}`" in GUIDE, f"{where}: {name} has no row in docker/README.md")
 
 
+def check_schema(document, schema, where):
+    for error in jsonschema.Draft7Validator(schema).iter_errors(document):
+        must(False, f"{where}: {'.'.join(map(str, error.absolute_path))}: {error.message[:300]}")
+
+
 # ---- Kubernetes ----
+
+
+def schema_of(document, definitions):
+    """By apiVersion and kind: of a kind of Kubernetes its definition, which allows no other fields."""
+    group, _, version = document["apiVersion"].rpartition("/")
+    meaning = {"group": group, "version": version, "kind": document["kind"]}
+    for name, definition in definitions.items():
+        if meaning in definition.get("x-kubernetes-group-version-kind", []):
+            return known(name.removeprefix("io.k8s."))
+    return closed("apiVersion kind metadata spec", apiVersion=TEXT, kind=TEXT, spec=EXTENSIONS[document["kind"]],
+                  metadata=known("apimachinery.pkg.apis.meta.v1.ObjectMeta"))
 
 
 def read_kubernetes():
     kustomization = load(KUBERNETES / "kustomization.yaml")
+    check_schema(kustomization, KUSTOMIZATION, "kustomization.yaml")
+    definitions = json.loads((DEPS / "schemas/kubernetes.json").read_text())["definitions"]
     files = {path.name for path in KUBERNETES.glob("*.yaml")} - {"kustomization.yaml"}
     must(sorted(kustomization["resources"]) == sorted(files), f"kustomization.yaml names other files than {files}")
     found = {}
     for name in sorted(files):
         document = load(KUBERNETES / name)
         must(document["kind"] in KINDS.get(document["apiVersion"], ()), f"{name}: {document['apiVersion']}")
+        check_schema(document, schema_of(document, definitions) | {"definitions": definitions}, name)
         must(document["metadata"]["name"] == "millrace", f"{name}: another name")
         must(document["kind"] not in found, f"{document['kind']} twice")
         found[document["kind"]] = document
@@ -84,7 +136,6 @@ def check_deployment(found):
     pod = spec["template"]["spec"]
     container, = pod["containers"]
     settings = found["ConfigMap"]["data"]
-    must(all(isinstance(value, str) for value in settings.values()), "a value of the ConfigMap is no text")
     must(container["envFrom"] == [{"configMapRef": {"name": "millrace"}}], container["envFrom"])
     arguments = [word.replace("$(POD_NAME)", "millrace-1") for word in container["args"]]
     check_command(arguments, dict(settings))
@@ -107,6 +158,10 @@ def check_deployment(found):
     must(settings["MILLRACE_HTTP"].endswith(f":{PORT}"), settings["MILLRACE_HTTP"])
     for probe, page in (("livenessProbe", "/livez"), ("readinessProbe", "/readyz")):
         must(container[probe]["httpGet"] == {"path": page, "port": "http"}, container[probe])
+        must(container[probe]["timeoutSeconds"] > 1, f"{probe}: a second is too short on busy cores")
+    must("replicas" not in spec, "the deployment and the scaler both set the number of workers")
+    resources = container["resources"]
+    must(resources["requests"] == resources["limits"], "a worker may be evicted before others, and is throttled")
 
 
 def check_selectors(found, common):
@@ -123,7 +178,11 @@ def check_selectors(found, common):
     service, = found["Service"]["spec"]["ports"]
     must(monitor["endpoints"][0]["port"] == service["name"] and service["port"] == PORT, service)
     must(service["targetPort"] == "http", service)
+    workers = found["Deployment"]["spec"]["selector"]
+    spread, = found["Deployment"]["spec"]["template"]["spec"]["topologySpreadConstraints"]
+    must(spread["labelSelector"] == workers, f"spreads other pods: {spread}")
     ingress, = found["NetworkPolicy"]["spec"]["ingress"]
+    must({"podSelector": workers} in ingress["from"], "workers may not reach each other")
     must(ingress["ports"] == [{"protocol": "TCP", "port": PORT}], ingress)
 
 
@@ -140,8 +199,8 @@ def check_scaler(found):
     spec = found["ScaledObject"]["spec"]
     must(spec["scaleTargetRef"]["name"] == found["Deployment"]["metadata"]["name"], "another deployment")
     must(spec["minReplicaCount"] >= 1, "without a worker nothing exports the lag")
+    must(spec["minReplicaCount"] <= spec["maxReplicaCount"], "more workers at least than at most")
     trigger, = spec["triggers"]
-    must(trigger["type"] == "prometheus" and isinstance(trigger["metadata"]["threshold"], str), trigger)
     check_metrics(trigger["metadata"]["query"], "scaler.yaml")
 
 
@@ -185,7 +244,11 @@ def check_images():
 
 
 def check_compose():
-    services = load(DOCKER / "compose.yaml")["services"]
+    document = load(DOCKER / "compose.yaml")
+    schema = json.loads((DEPS / "schemas/compose.json").read_text())
+    check_schema({name: value for name, value in document.items() if name != "name"},  # newer than the schema
+                 schema, "compose.yaml")
+    services = document["services"]
     for name, service in services.items():
         must("build" in service or re.search(r":[\w.]+$", service["image"]), f"{name}: an image without a version")
         for volume in service.get("volumes", []):
@@ -209,6 +272,10 @@ def check_compose():
 
 
 def check_rules():
+    comment = "".join(re.findall(r"^#   (.*\n)", (KUBERNETES / "monitor.yaml").read_text(), re.M))
+    made = subprocess.run(["bash", "-ec", comment.split("| kubectl")[0]], cwd=ROOT, capture_output=True, text=True, check=True)
+    rules = load(made.stdout)
+    must(rules["kind"] == "PrometheusRule" and rules["spec"] == load(DOCKER / "prometheus/rules.yaml"), "another rule")
     groups = load(DOCKER / "prometheus/rules.yaml")["groups"]
     alerts = [rule for group in groups for rule in group["rules"]]
     must(len({rule["alert"] for rule in alerts}) == len(alerts) >= 10, "an alert twice, or too few")
