@@ -25,7 +25,8 @@ def with_plain_tokenizer(folder, copy):
     for file in folder.iterdir():
         (copy / file.name).symlink_to(file.resolve())
     config = json.loads((folder / "tokenizer_config.json").read_text())
-    config.update(eos_token="</s>", tokenizer_class="PreTrainedTokenizerFast")
+    config.update(eos_token="</s>", unk_token=None, pad_token=None,
+                  tokenizer_class="PreTrainedTokenizerFast")
     tokenizer = json.loads((folder / "tokenizer.json").read_text())
     words = tokenizer["model"]["vocab"]
     rows = json.loads((folder / "config.json").read_text())["vocab_size"]

@@ -37,8 +37,8 @@ PROMPTS = [(n, 0, 8) for n in (1, 2, 3, 4, 6, 8, 12)] + [(44, 0, 24)]
 WINDOW = 16
 # Every length is above the original context of 4 tokens of phi3_longrope_long.
 LONGROPE_PROMPTS = [(n, 0, 8) for n in (5, 5, 6, 6, 7, 8, 12)] + [(36, 0, 24)]
-OLD_PROMPTS = [(1, 0, 8), (37, 0, 16), (300, 296, 16)]
-LONG_PROMPTS = [(37, 0, 16), (600, 590, 16), (1300, 1292, 24)]
+TWO_BLOCKS = [*PROMPTS, (300, 296, 16)]
+SIX_BLOCKS = [*PROMPTS, (600, 590, 16), (1300, 1292, 24)]
 
 
 def published(**more):
@@ -102,31 +102,31 @@ YARN = dict(rope_type="yarn", rope_theta=10000.0, factor=8.0, original_max_posit
 LLAMA_FAMILY = {
     "grouped_tied": dict(
         config=LlamaConfig(**COMMON, num_key_value_heads=1, tie_word_embeddings=True),
-        dtype=torch.float32, prompts=OLD_PROMPTS),
+        dtype=torch.float32, prompts=TWO_BLOCKS),
     "multi_head_untied_biases": dict(
         config=LlamaConfig(**COMMON, num_key_value_heads=3, tie_word_embeddings=False,
-                           attention_bias=True, mlp_bias=True), prompts=OLD_PROMPTS),
+                           attention_bias=True, mlp_bias=True), prompts=TWO_BLOCKS),
     "llama3_rope_sharded": dict(
         config=LlamaConfig(**COMMON, num_key_value_heads=1, head_dim=32, tie_word_embeddings=False,
                            rope_parameters=dict(rope_type="llama3", rope_theta=10000.0, factor=8.0,
                                                 low_freq_factor=1.0, high_freq_factor=4.0,
                                                 original_max_position_embeddings=64)),
-        dtype=torch.float16, shard="40KB", prompts=OLD_PROMPTS),
+        dtype=torch.float16, shard="40KB", prompts=TWO_BLOCKS),
     "qwen2": dict(config=Qwen2Config(**COMMON, num_key_value_heads=1, tie_word_embeddings=True),
-                  prompts=OLD_PROMPTS),
+                  prompts=TWO_BLOCKS),
     "qwen3_head_norm": dict(
         config=Qwen3Config(**COMMON, num_key_value_heads=1, head_dim=16, tie_word_embeddings=True),
-        prompts=OLD_PROMPTS),
+        prompts=TWO_BLOCKS),
     "mistral_window": dict(
         config=MistralConfig(**COMMON, num_key_value_heads=1, sliding_window=24,
-                             tie_word_embeddings=False), prompts=OLD_PROMPTS),
+                             tie_word_embeddings=False), prompts=TWO_BLOCKS),
     "mistral_slides": dict(
         config=MistralConfig(**SLIDING, num_key_value_heads=1, tie_word_embeddings=True),
-        prompts=LONG_PROMPTS),
+        prompts=SIX_BLOCKS),
     "qwen2_slides_above": dict(
         config=Qwen2Config(**{**SLIDING, "num_hidden_layers": 3}, num_key_value_heads=1,
                            use_sliding_window=True, max_window_layers=1, tie_word_embeddings=True),
-        prompts=LONG_PROMPTS),
+        prompts=SIX_BLOCKS),
     "llama_linear": dict(
         config=LlamaConfig(**SMALL, rope_parameters=dict(rope_type="linear", rope_theta=10000.0,
                                                          factor=4.0)),
