@@ -7,7 +7,8 @@
 #ifndef MR_CODEC_CHECK_H
 #define MR_CODEC_CHECK_H
 
-/* Prints expression, file and line to standard error and aborts. Threads: any. */
+/* Prints expression, file and line to standard error and aborts: as text on a terminal, otherwise
+ * as a JSON line like those of the worker's log (worker/base/log.h). Threads: any. */
 _Noreturn void mr_check_failed(const char *expression, const char *file, int line);
 
 #define MR_ASSERT(expression)                                                                      \

@@ -136,7 +136,7 @@ def loading(options, services):
 def unreachable(options, services):
     """No broker answers, and the start waits for it."""
     phase = Phase(options, services, "unreachable", "--brokers", "127.0.0.1:1", requests=0)
-    phase.start("resources: ")
+    phase.start('"resources"')
     time.sleep(0.5)
     phase.stop(bound_s=2)
     return phase
@@ -145,7 +145,7 @@ def unreachable(options, services):
 def joining(options, services):
     """It serves, and the group has not given it its partitions."""
     phase = Phase(options, services, "joining")
-    phase.start("ready in")
+    phase.start('"msg":"ready"')
     phase.stop()
     return phase
 

@@ -38,7 +38,7 @@ workers_end() {
 }
 trap workers_end EXIT
 
-assigned() { grep -q '"assigned [1-9]' "$SERVICES/$1.log"; }
+assigned() { grep -q '"assigned":[1-9]' "$SERVICES/$1.log"; }
 answered() { [ "$(sed -n 's/^answered //p' "$SERVICES/fleet.out" | tail -n 1)" -ge "$1" ]; }
 
 fleet_start() {

@@ -11,6 +11,7 @@ import argparse
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -169,7 +170,7 @@ def crash(options, services, redis):
     log = "".join(worker.log.read_text() for worker in scene.fleet.workers)
     assert sorted(told) == ([1, 2] if options.bars else [1, 2, 3]), told
     published, at, again = told[2]["published"], told[2]["at"], len(told[2]["again"])
-    behind = int(log.split("attempt 2 resumes after ")[1].split(" ")[0])
+    behind = int(re.search(r'"attempt resumes".*"attempt":2,"kept_tokens":(\d+)', log)[1])
     drawn_again = max(0, published - behind)
     assert told[2]["same"], "what was published again is not the same"
     assert at > 0 and again <= published * 0.05, f"published again: {again} of {published}"

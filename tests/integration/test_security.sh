@@ -35,7 +35,7 @@ works() { # works WHAT BROKERS PROPERTY...: the worker must answer a request and
     shift
     launch=exec serve "$@" &
     echo $! >"$SERVICES/worker.pid"
-    wait_for 60 worker grep -q '"assigned [1-9]' "$SERVICES/worker.log"
+    wait_for 60 worker grep -q '"assigned":[1-9]' "$SERVICES/worker.log"
     brokers=$1
     shift
     for property; do
@@ -109,7 +109,7 @@ rereads() { # rereads BROKERS PROPERTY...: the password in $SERVICES/changing ma
     cp "$SERVICES/right" "$SERVICES/changing"
     launch=exec serve "$@" &
     echo $! >"$SERVICES/worker.pid"
-    wait_for 60 worker grep -q '"assigned [1-9]' "$SERVICES/worker.log"
+    wait_for 60 worker grep -q '"assigned":[1-9]' "$SERVICES/worker.log"
     cp "$SERVICES/wrong" "$SERVICES/changing"
     kill -HUP "$(service_pid worker)"
     wait_for 10 worker grep -q 'the next login to Kafka' "$SERVICES/worker.log"

@@ -4,6 +4,7 @@
 #include "codec/wire/json_writer.h"
 #include "worker/base/clock.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -103,8 +104,11 @@ struct line {
     enum mr_log_level level;
     const struct mr_log_place *place;
     const char *message;
+    const struct mr_log_field *fields; /* the last one has no name */
     uint32_t suppressed;
 };
+
+static const struct mr_log_field no_fields[] = {{0}};
 
 static const char *level_name(enum mr_log_level level)
 {
@@ -144,6 +148,18 @@ static void put_number(struct mr_json_writer *json, const char *name, int64_t nu
     mr_json_put_int(json, number);
 }
 
+static void put_fields(struct mr_json_writer *json, const struct mr_log_field *fields)
+{
+    for (const struct mr_log_field *field = fields; field->name; field++) {
+        if (!field->text && !isfinite(field->number)) continue;
+        mr_json_name(json, field->name);
+        if (field->text)
+            mr_json_put_string(json, field->text);
+        else
+            mr_json_put_double(json, field->number);
+    }
+}
+
 /* False: there is no memory for the line. */
 static bool write_json(struct mr_log *log, const struct line *line)
 {
@@ -163,6 +179,7 @@ static bool write_json(struct mr_log *log, const struct line *line)
         if (line->place->offset >= 0) put_number(&json, "offset", line->place->offset);
         put_member(&json, "trace_id", line->place->trace_id);
     }
+    put_fields(&json, line->fields);
     put_string(&json, "worker", log->worker);
     if (line->suppressed) put_number(&json, "suppressed", line->suppressed);
     mr_json_end(&json);
@@ -198,6 +215,17 @@ static void add_number(char *out, size_t *length, const char *name, int64_t numb
     if (number >= 0) add_text(out, length, name, (struct mr_text){digits, strlen(digits)});
 }
 
+static void add_fields(char *out, size_t *length, const struct mr_log_field *fields)
+{
+    for (const struct mr_log_field *field = fields; field->name; field++) {
+        char digits[32];
+        if (!field->text && !isfinite(field->number)) continue;
+        snprintf(digits, sizeof digits, "%.10g", field->number);
+        const char *text = field->text ? field->text : digits;
+        add_text(out, length, field->name, (struct mr_text){text, strlen(text)});
+    }
+}
+
 static void write_text(struct mr_log *log, const struct line *line)
 {
     char out[MR_LOG_LINE_BYTES + 1], time_text[32];
@@ -212,6 +240,7 @@ static void write_text(struct mr_log *log, const struct line *line)
         add_number(out, &length, "offset", line->place->offset);
         add_text(out, &length, "trace_id", line->place->trace_id);
     }
+    add_fields(out, &length, line->fields);
     if (line->suppressed) add_number(out, &length, "suppressed", line->suppressed);
     if (length >= MR_LOG_LINE_BYTES) length = MR_LOG_LINE_BYTES - 1;
     out[length] = '\0';
@@ -219,6 +248,25 @@ static void write_text(struct mr_log *log, const struct line *line)
     out[length] = '\n';
     ssize_t written = write(log->fd, out, length + 1);
     (void)written;
+}
+
+/* kind: the string literal that identifies the message. */
+static void write_line(struct mr_log *log, const char *kind, struct line *line)
+{
+    pthread_mutex_lock(&log->lock);
+    bool admitted = admit(log, kind, &line->suppressed);
+    /* text needs no memory: better a line in the wrong form than none */
+    if (admitted && (!log->json || !write_json(log, line))) write_text(log, line);
+    pthread_mutex_unlock(&log->lock);
+}
+
+void mr_log_write_fields(struct mr_log *log, enum mr_log_level level,
+                         const struct mr_log_place *place, const char *message,
+                         const struct mr_log_field *fields)
+{
+    if (!log || level > log->level) return;
+    struct line line = {.level = level, .place = place, .message = message, .fields = fields};
+    write_line(log, message, &line);
 }
 
 void mr_log_write(struct mr_log *log, enum mr_log_level level, const struct mr_log_place *place,
@@ -230,10 +278,6 @@ void mr_log_write(struct mr_log *log, enum mr_log_level level, const struct mr_l
     va_start(arguments, fmt);
     vsnprintf(message, sizeof message, fmt, arguments);
     va_end(arguments);
-    struct line line = {.level = level, .place = place, .message = message};
-    pthread_mutex_lock(&log->lock);
-    bool admitted = admit(log, fmt, &line.suppressed);
-    /* text needs no memory: better a line in the wrong form than none */
-    if (admitted && (!log->json || !write_json(log, &line))) write_text(log, &line);
-    pthread_mutex_unlock(&log->lock);
+    struct line line = {.level = level, .place = place, .message = message, .fields = no_fields};
+    write_line(log, fmt, &line);
 }

@@ -2,10 +2,11 @@
  * text if the descriptor is a terminal, otherwise as JSON lines. Prompts and generated text are
  * never logged.
  *
- * JSON keys: ts (UTC, milliseconds), level, msg, worker, and those members of struct mr_log_place
- * that are set: req_id topic partition offset trace_id. In each MR_LOG_WINDOW_NS at most
- * MR_LOG_BURST lines with the same format string are written; the next such line has the key
- * suppressed: the number of lines left out.
+ * JSON keys: ts (UTC, milliseconds), level, msg, worker, those members of struct mr_log_place that
+ * are set: req_id topic partition offset trace_id, and the fields of the line. Figures are fields,
+ * so that a program need not read prose; as text they follow the message as name=value. In each
+ * MR_LOG_WINDOW_NS at most MR_LOG_BURST lines with the same format string are written; the next
+ * such line has the key suppressed: the number of lines left out.
  *
  * Threads: any; a line is one write. Memory: a few kB made in _create; a line is cut at
  * MR_LOG_LINE_BYTES. Errors: a line that cannot be written is lost. */
@@ -43,6 +44,17 @@ struct mr_log_place {
     int64_t offset;
 };
 
+/* One figure or text of a line, by MR_LOG_NUMBER or MR_LOG_STRING. Names are those of the metric or
+ * option that says the same. */
+struct mr_log_field {
+    const char *name;
+    const char *text; /* NULL: number counts */
+    double number;    /* not finite: unknown, and the field is left out */
+};
+
+#define MR_LOG_NUMBER(key, value) ((struct mr_log_field){.name = key, .number = (double)(value)})
+#define MR_LOG_STRING(key, value) ((struct mr_log_field){.name = key, .text = value})
+
 enum mr_status mr_log_create(struct mr_log **out, const struct mr_log_options *options,
                              struct mr_error *err);
 /* log may be NULL. */
@@ -55,6 +67,15 @@ bool mr_log_is_json(const struct mr_log *log);
  * (MR_LOG_BURST). */
 void mr_log_write(struct mr_log *log, enum mr_log_level level, const struct mr_log_place *place,
                   const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+
+/* Writes one line with fields, an array that ends with a field without a name. message must be a
+ * string literal, as fmt above. log and place may be NULL. */
+void mr_log_write_fields(struct mr_log *log, enum mr_log_level level,
+                         const struct mr_log_place *place, const char *message,
+                         const struct mr_log_field *fields);
+/* The same with the fields as arguments. */
+#define mr_log_event(log, level, place, message, ...)                                              \
+    mr_log_write_fields(log, level, place, message, (const struct mr_log_field[]){__VA_ARGS__, {0}})
 
 #define mr_log_error(log, ...) mr_log_write(log, MR_LOG_ERROR, NULL, __VA_ARGS__)
 #define mr_log_warn(log, ...)  mr_log_write(log, MR_LOG_WARN, NULL, __VA_ARGS__)

@@ -4,6 +4,7 @@
 #include "worker/base/version.h"
 #include "worker/cli/cli_common.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -25,6 +26,38 @@ static enum mr_log_level log_level(const struct mr_config *config)
 {
     bool quiet = config->command == MR_COMMAND_DEMO && config->log_level == MR_LOG_INFO;
     return quiet ? MR_LOG_WARN : config->log_level;
+}
+
+/* The configuration could not be read, so --log-format is looked for by hand; in a configuration
+ * file it is not found. */
+static enum mr_log_format find_log_format(int argc, char *const argv[])
+{
+    static const char flag[] = "--log-format";
+    const char *format = getenv("MILLRACE_LOG_FORMAT");
+    for (int i = 2; i < argc; i++) {
+        if (strncmp(argv[i], flag, sizeof flag - 1) != 0) continue;
+        const char *value = argv[i] + sizeof flag - 1;
+        if (*value == '=') format = value + 1;
+        if (*value == '\0' && i + 1 < argc) format = argv[i + 1];
+    }
+    if (format && strcmp(format, "text") == 0) return MR_LOG_TEXT;
+    return format && strcmp(format, "json") == 0 ? MR_LOG_JSON : MR_LOG_AUTO;
+}
+
+int mr_cli_refuse(int argc, char *const argv[], const struct mr_error *err)
+{
+    struct mr_log *log = NULL;
+    struct mr_log_options options = {.fd = STDERR_FILENO,
+                                     .format = find_log_format(argc, argv),
+                                     .level = MR_LOG_ERROR,
+                                     .worker = ""};
+    bool serve = argc > 1 && strcmp(argv[1], "serve") == 0;
+    if (serve && mr_log_create(&log, &options, NULL) == MR_OK && mr_log_is_json(log))
+        mr_log_error(log, "%s", err->detail);
+    else
+        fprintf(stderr, "millrace: %s\n", err->detail);
+    mr_log_destroy(log);
+    return MR_EXIT_USAGE;
 }
 
 static int run_command(const struct mr_config *config)

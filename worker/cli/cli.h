@@ -14,6 +14,10 @@
 #include "worker/config/options.h"
 #include "worker/serve/parts.h"
 
+/* Says why there is no configuration; returns the exit code of the process. The message is a line
+ * of the log if the command is serve, in the format that the command line or the environment asks
+ * for. */
+int mr_cli_refuse(int argc, char *const argv[], const struct mr_error *err);
 /* Runs config->command; returns the exit code of the process. */
 int mr_cli_run(const struct mr_config *config);
 

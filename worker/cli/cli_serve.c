@@ -8,6 +8,7 @@
 #include "worker/serve/shutdown.h"
 #include "worker/serve/worker.h"
 
+#include <math.h>
 #include <poll.h>
 #include <stdatomic.h>
 #include <unistd.h>
@@ -80,53 +81,42 @@ static void end_process(void *context, enum mr_exit code)
     _exit((int)code);
 }
 
-/* Writes the number of transactions since the last stats line; "" when this worker uses no
- * transactions. */
-static void describe_transactions(char *text, size_t size,
-                                  const struct mr_transactions_stats *before,
-                                  const struct mr_transactions_stats *now)
+static double percent_of(double part, double whole)
 {
+    return whole > 0 ? round(100 * part / whole) : 0;
+}
+
+/* The transactions since the last stats line; nothing when this worker uses none. */
+static void log_transactions(struct serving *serving, const struct mr_transactions_stats *now)
+{
+    const struct mr_transactions_stats *before = &serving->before.intake.transactions;
     uint64_t aborted = now->aborted - before->aborted;
     uint64_t committed = now->transactions - before->transactions - aborted;
-    text[0] = '\0';
+    double mean_ms =
+        committed > 0 ? round((double)(now->ns_sum - before->ns_sum) / 1e6 / (double)committed) : 0;
     if (now->transactions == 0) return;
-    snprintf(text, size, ", committed transactions %llu of %.0f ms, aborted %llu",
-             (unsigned long long)committed,
-             committed > 0 ? (double)(now->ns_sum - before->ns_sum) / 1e6 / (double)committed : 0.0,
-             (unsigned long long)aborted);
+    mr_log_event(serving->log, MR_LOG_INFO, NULL, "transactions",
+                 MR_LOG_NUMBER("committed", committed), MR_LOG_NUMBER("mean_ms", mean_ms),
+                 MR_LOG_NUMBER("aborted", aborted));
 }
 
 static void log_engine(struct serving *serving, const struct mr_worker_stats *now, double seconds)
 {
     const struct mr_engine_stats *before = &serving->before.engine.engine,
                                  *after = &now->engine.engine;
-    char transactions[96];
-    describe_transactions(transactions, sizeof transactions, &serving->before.intake.transactions,
-                          &now->intake.transactions);
-    mr_log_info(
-        serving->log,
-        "%.0f prompt tok/s, %.0f output tok/s, running %u, waiting %u, KV pool %u %%, "
-        "prefix hits %.0f %%, shared cache hits %llu of %llu tokens, loaded %.0f MB, "
-        "stored %.0f MB, "
-        "preempted %llu, backlog in Kafka %llu%s",
-        (double)(after->prompt_tokens - before->prompt_tokens) / seconds,
-        (double)(after->generated_tokens - before->generated_tokens) / seconds, after->running,
-        after->waiting,
-        after->cache.block_count > 0 ? after->cache.held_count * 100 / after->cache.block_count : 0,
-        after->cache.queries_tokens > 0
-            ? 100.0 * (double)after->cache.hit_tokens / (double)after->cache.queries_tokens
-            : 0.0,
-        (unsigned long long)after->shared.loaded_tokens,
-        (unsigned long long)after->shared.lookup_tokens, (double)after->shared.loaded_bytes / 1e6,
-        (double)after->shared.stored_bytes / 1e6, (unsigned long long)after->preemptions,
-        (unsigned long long)now->intake.backlog, transactions);
-}
-
-static void log_tier(struct serving *serving, const struct mr_tier_redis_stats *tier)
-{
-    char line[MR_TIER_LINE_BYTES];
-    mr_tier_metrics_line(tier, line);
-    mr_log_info(serving->log, "Redis: %s", line);
+    double prompt_tokens = (double)(after->prompt_tokens - before->prompt_tokens);
+    double output_tokens = (double)(after->generated_tokens - before->generated_tokens);
+    mr_log_event(
+        serving->log, MR_LOG_INFO, NULL, "statistics",
+        MR_LOG_NUMBER("prompt_tokens_per_second", round(prompt_tokens / seconds)),
+        MR_LOG_NUMBER("output_tokens_per_second", round(output_tokens / seconds)),
+        MR_LOG_NUMBER("running", after->running), MR_LOG_NUMBER("waiting", after->waiting),
+        MR_LOG_NUMBER("kv_percent", percent_of(after->cache.held_count, after->cache.block_count)),
+        MR_LOG_NUMBER("prefix_hit_percent", percent_of((double)after->cache.hit_tokens,
+                                                       (double)after->cache.queries_tokens)),
+        MR_LOG_NUMBER("preemptions", after->preemptions),
+        MR_LOG_NUMBER("lag", now->intake.backlog));
+    log_transactions(serving, &now->intake.transactions);
 }
 
 /* Logs a stats line if the engine has made a step since the last stats line. */
@@ -136,7 +126,7 @@ static void log_stats(struct serving *serving, bool with_tier)
     uint64_t now_ns = mr_clock_ns();
     if (now.engine.engine.steps != serving->before.engine.engine.steps) {
         log_engine(serving, &now, (double)(now_ns - serving->before_ns) / 1e9);
-        if (with_tier) log_tier(serving, &now.tier);
+        if (with_tier) mr_tier_metrics_log(&now.tier, &now.engine.engine.shared, serving->log);
     }
     serving->before = now;
     serving->before_ns = now_ns;

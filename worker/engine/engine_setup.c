@@ -5,6 +5,7 @@
 #include "ops/backends.h"
 #include "worker/base/clock.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -266,23 +267,29 @@ static void on_progress(void *context, uint64_t done_bytes, uint64_t total_bytes
     uint64_t now_ns = mr_clock_ns();
     if (now_ns - setup->progress_ns < PROGRESS_NS || total_bytes == 0) return;
     setup->progress_ns = now_ns;
-    mr_log_info(setup->log, "loading model: %u %%", (unsigned)(done_bytes * 100 / total_bytes));
+    mr_log_event(setup->log, MR_LOG_INFO, NULL, "loading model",
+                 MR_LOG_NUMBER("percent", done_bytes * 100 / total_bytes));
+}
+
+static double mebibytes(uint64_t bytes)
+{
+    return round((double)bytes / MEBIBYTE);
 }
 
 /* Logs what was chosen from the limits of the machine and of the control groups. */
 static void log_resources(const struct mr_engine_setup *setup, const struct mr_model_info *info)
 {
     const struct mr_machine *machine = &setup->machine;
-    char quota[32] = "none", limit[32] = "none";
-    if (machine->cpu_quota > 0) snprintf(quota, sizeof quota, "%.4g", machine->cpu_quota);
-    if (machine->memory_limit_bytes > 0)
-        snprintf(limit, sizeof limit, "%.0f MiB", (double)machine->memory_limit_bytes / MEBIBYTE);
-    mr_log_info(setup->log,
-                "resources: %u threads (%u cores, CPU quota %s), KV pool %.0f MiB (weights %.0f "
-                "MiB, memory %.0f MiB, memory limit %s)",
-                setup->thread_count, machine->core_count, quota,
-                (double)info->kv_pool_bytes / MEBIBYTE, (double)info->weight_bytes / MEBIBYTE,
-                (double)machine->memory_bytes / MEBIBYTE, limit);
+    double quota = machine->cpu_quota > 0 ? machine->cpu_quota : (double)NAN;
+    double limit =
+        machine->memory_limit_bytes > 0 ? mebibytes(machine->memory_limit_bytes) : (double)NAN;
+    mr_log_event(setup->log, MR_LOG_INFO, NULL, "resources",
+                 MR_LOG_NUMBER("threads", setup->thread_count),
+                 MR_LOG_NUMBER("cores", machine->core_count), MR_LOG_NUMBER("cpu_quota", quota),
+                 MR_LOG_NUMBER("kv_pool_mib", mebibytes(info->kv_pool_bytes)),
+                 MR_LOG_NUMBER("weights_mib", mebibytes(info->weight_bytes)),
+                 MR_LOG_NUMBER("memory_mib", mebibytes(machine->memory_bytes)),
+                 MR_LOG_NUMBER("memory_limit_mib", limit));
 }
 
 static enum mr_status open_source(void *self, const struct mr_engine_user *user,

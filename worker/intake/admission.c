@@ -127,8 +127,9 @@ static void note_resumed(struct mr_admission *admission, struct mr_ticket *ticke
     mr_metrics_add(admission->metrics, MR_COUNTER_RESUMED, 1);
     mr_metrics_add(admission->metrics, MR_COUNTER_TOKENS_RESUMED, ticket->kept_count);
     struct mr_log_place place = mr_ticket_log_place(ticket);
-    mr_log_write(admission->log, MR_LOG_INFO, &place, "attempt %u resumes after %u tokens",
-                 ticket->attempt, ticket->kept_count);
+    mr_log_event(admission->log, MR_LOG_INFO, &place, "attempt resumes",
+                 MR_LOG_NUMBER("attempt", ticket->attempt),
+                 MR_LOG_NUMBER("kept_tokens", ticket->kept_count));
 }
 
 static struct mr_submission submission_of(const struct mr_admission *admission,
@@ -439,11 +440,12 @@ static enum mr_ledger_verdict receive(struct mr_admission *admission,
         mr_metrics_add(admission->metrics, MR_COUNTER_RECORDS_SKIPPED, 1);
     if (behind == 0) return verdict;
     mr_metrics_add(admission->metrics, MR_COUNTER_LOGS_REPLACED, 1);
-    mr_log_warn(admission->log,
-                "%s/%d: the log was replaced: it begins again at offset %lld, %lld below what is "
-                "committed; its records up to there are %s",
-                record->topic, record->partition, (long long)record->offset, (long long)behind,
-                skip ? "skipped" : "run");
+    mr_log_event(admission->log, MR_LOG_WARN, NULL,
+                 "the log was replaced: a partition begins again below its committed offset",
+                 MR_LOG_STRING("topic", record->topic),
+                 MR_LOG_NUMBER("partition", record->partition),
+                 MR_LOG_NUMBER("offset", record->offset), MR_LOG_NUMBER("below_committed", behind),
+                 MR_LOG_STRING("on_log_replaced", skip ? "skip" : "run"));
     if (skip) return verdict;
     mr_admission_drop(admission, partition, epoch);
     admission->flight->retry_parked = true;

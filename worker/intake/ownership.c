@@ -59,8 +59,10 @@ static void apply_scan(struct mr_ownership *ownership, struct mr_partition *part
         if (scan->finished[i / 8] >> (i % 8) & 1)
             mr_offset_ledger_found(partition->ledger, scan->base + i);
     if (scan->found > 0)
-        mr_log_info(ownership->log, "%s/%d: recovery found %u results at or after offset %lld",
-                    scan->topic, scan->partition, scan->found, (long long)scan->base);
+        mr_log_event(
+            ownership->log, MR_LOG_INFO, NULL, "recovery found results of a partition",
+            MR_LOG_STRING("topic", scan->topic), MR_LOG_NUMBER("partition", scan->partition),
+            MR_LOG_NUMBER("from_offset", scan->base), MR_LOG_NUMBER("results", scan->found));
 }
 
 void mr_ownership_recover(struct mr_ownership *ownership, uint64_t now_ns)
@@ -141,7 +143,8 @@ void mr_ownership_assign(struct mr_ownership *ownership, struct mr_kafka_claim *
     mr_metrics_add(ownership->metrics, MR_COUNTER_REBALANCES, 1);
     ownership->admission->flight->retry_parked = true;
     mr_commit_schedule_by(ownership->schedule, now->ns + ownership->config->commit_interval_ns);
-    mr_log_info(ownership->log, "assigned %zu partitions, %u owned", count, count_owned(ownership));
+    mr_log_event(ownership->log, MR_LOG_INFO, NULL, "assigned partitions",
+                 MR_LOG_NUMBER("assigned", count), MR_LOG_NUMBER("owned", count_owned(ownership)));
 }
 
 /* ---- revocation ---- */
@@ -229,9 +232,10 @@ static void give_up(struct mr_ownership *ownership)
     ownership->admission->flight->retry_parked = true;
     ownership->revocation = MR_REVOCATION_COMPLETE;
     if (ownership->how == MR_KAFKA_REVOKE_LOST) ownership->assigned = false;
-    mr_log_info(ownership->log, "%s %u partitions, %u owned",
-                ownership->how == MR_KAFKA_REVOKE_LOST ? "lost" : "revoked", ownership->revoked,
-                count_owned(ownership));
+    mr_log_event(ownership->log, MR_LOG_INFO, NULL,
+                 ownership->how == MR_KAFKA_REVOKE_LOST ? "lost partitions" : "revoked partitions",
+                 MR_LOG_NUMBER("revoked", ownership->revoked),
+                 MR_LOG_NUMBER("owned", count_owned(ownership)));
 }
 
 void mr_ownership_revoke(struct mr_ownership *ownership, const struct mr_kafka_claim *claims,

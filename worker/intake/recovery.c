@@ -121,17 +121,14 @@ static struct mr_recovery_scan *take(struct mr_recovery *recovery, struct mr_rec
 /* Ends the reading of results. error: why not all results were read; NULL: all were read. */
 static void end_reading(struct mr_recovery *recovery, uint64_t now_ns, const struct mr_error *error)
 {
-    unsigned long long took_ms = (now_ns - recovery->began_ns) / MS_NS;
-    unsigned long long records = recovery->records;
     for (struct mr_recovery_scan *scan = recovery->scans; scan; scan = scan->next)
         scan->complete = !error;
     if (error)
-        mr_log_warn(recovery->options.log,
-                    "recovery read %llu results in %llu ms: %s; finished requests may be run again",
-                    records, took_ms, error->detail);
-    else
-        mr_log_info(recovery->options.log, "recovery read %llu results in %llu ms", records,
-                    took_ms);
+        mr_log_warn(recovery->options.log, "recovery: %s; finished requests may be run again",
+                    error->detail);
+    mr_log_event(recovery->options.log, MR_LOG_INFO, NULL, "recovery read results",
+                 MR_LOG_NUMBER("results", recovery->records),
+                 MR_LOG_NUMBER("ms", (now_ns - recovery->began_ns) / MS_NS));
     if (recovery->reader.self) recovery->reader.close(recovery->reader.self);
     recovery->reader.self = NULL;
     recovery->phase = IDLE;

@@ -355,6 +355,17 @@ static void put_gauges(FILE *out, const struct mr_metrics_gauges *gauges)
     fprintf(out, "millrace_mailbox_messages{thread=\"publish\"} %zu\n", gauges->publish_mail);
 }
 
+static void put_memory(FILE *out, const struct mr_metrics_gauges *gauges)
+{
+    static const char name[] = "millrace_model_memory_bytes";
+    mr_metric_put_head(out, name, "gauge",
+                       "Memory of the model on its device (the label device of "
+                       "millrace_model_info): weights, the KV pool, the buffers of a step.");
+    fprintf(out, "%s{part=\"weights\"} %" PRIu64 "\n", name, gauges->weight_bytes);
+    fprintf(out, "%s{part=\"kv_pool\"} %" PRIu64 "\n", name, gauges->kv_pool_bytes);
+    fprintf(out, "%s{part=\"step\"} %" PRIu64 "\n", name, gauges->activation_bytes);
+}
+
 enum mr_status mr_metrics_render(struct mr_metrics *metrics, const struct mr_metrics_gauges *gauges,
                                  char **text, size_t *length, struct mr_error *err)
 {
@@ -368,6 +379,7 @@ enum mr_status mr_metrics_render(struct mr_metrics *metrics, const struct mr_met
     }
     put_info(out, metrics);
     put_gauges(out, gauges);
+    put_memory(out, gauges);
     put_counters(out, metrics);
     if (gauges->engine) mr_engine_metrics_print(gauges->engine, out);
     mr_request_metrics_print(measured->requests, out);

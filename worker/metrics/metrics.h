@@ -75,6 +75,8 @@ struct mr_metrics_gauges {
     bool ready;
     uint32_t in_flight, parked, unacknowledged;
     size_t intake_mail, publish_mail; /* messages in the mailboxes of these threads */
+    /* memory of the model on its device */
+    uint64_t weight_bytes, kv_pool_bytes, activation_bytes;
 };
 
 struct mr_metrics;

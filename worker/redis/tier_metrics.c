@@ -3,6 +3,7 @@
 #include "worker/metrics/metric_text.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 
 static void put(FILE *out, const char *name, const char *type, const char *help, double value)
@@ -112,17 +113,30 @@ static uint64_t count_damaged(const struct mr_tier_redis_stats *stats)
     return sum;
 }
 
-void mr_tier_metrics_line(const struct mr_tier_redis_stats *stats, char text[MR_TIER_LINE_BYTES])
+static double megabytes(uint64_t bytes)
+{
+    return round((double)bytes / 1e6);
+}
+
+void mr_tier_metrics_log(const struct mr_tier_redis_stats *stats,
+                         const struct mr_shared_cache_stats *shared, struct mr_log *log)
 {
     const uint64_t *counters = stats->queue.counters;
-    snprintf(text, MR_TIER_LINE_BYTES,
-             "%s, lookup %.2f ms, load %.2f GB/s; lookups %" PRIu64 ", late %" PRIu64
-             "; items found %" PRIu64 ", loaded %" PRIu64 ", gone %" PRIu64 ", damaged %" PRIu64
-             ", stored %" PRIu64 ", dropped %" PRIu64 "; waiting %.0f MB",
-             stats->rates.up ? "up" : "down", (double)stats->rates.round_trip_ns / 1e6,
-             stats->rates.bytes_per_second / 1e9, counters[MR_TIER_LOOKUPS],
-             counters[MR_TIER_LOOKUPS_LATE], counters[MR_TIER_ITEMS_FOUND],
-             counters[MR_TIER_ITEMS_LOADED], counters[MR_TIER_ITEMS_GONE], count_damaged(stats),
-             counters[MR_TIER_ITEMS_STORED], counters[MR_TIER_ITEMS_DROPPED],
-             (double)(stats->queue.waiting_load_bytes + stats->queue.waiting_store_bytes) / 1e6);
+    uint64_t waiting_bytes = stats->queue.waiting_load_bytes + stats->queue.waiting_store_bytes;
+    mr_log_event(log, MR_LOG_INFO, NULL, "Redis statistics", MR_LOG_NUMBER("up", stats->rates.up),
+                 MR_LOG_NUMBER("round_trip_us", (double)(stats->rates.round_trip_ns / 1000)),
+                 MR_LOG_NUMBER("load_mb_per_second", round(stats->rates.bytes_per_second / 1e6)),
+                 MR_LOG_NUMBER("lookups", counters[MR_TIER_LOOKUPS]),
+                 MR_LOG_NUMBER("late", counters[MR_TIER_LOOKUPS_LATE]),
+                 MR_LOG_NUMBER("items_found", counters[MR_TIER_ITEMS_FOUND]),
+                 MR_LOG_NUMBER("items_loaded", counters[MR_TIER_ITEMS_LOADED]),
+                 MR_LOG_NUMBER("items_gone", counters[MR_TIER_ITEMS_GONE]),
+                 MR_LOG_NUMBER("items_damaged", count_damaged(stats)),
+                 MR_LOG_NUMBER("items_stored", counters[MR_TIER_ITEMS_STORED]),
+                 MR_LOG_NUMBER("items_dropped", counters[MR_TIER_ITEMS_DROPPED]),
+                 MR_LOG_NUMBER("waiting_mb", megabytes(waiting_bytes)),
+                 MR_LOG_NUMBER("tokens_looked_up", shared->lookup_tokens),
+                 MR_LOG_NUMBER("tokens_loaded", shared->loaded_tokens),
+                 MR_LOG_NUMBER("loaded_mb", megabytes(shared->loaded_bytes)),
+                 MR_LOG_NUMBER("stored_mb", megabytes(shared->stored_bytes)));
 }

@@ -3,6 +3,7 @@
 #include "worker/base/version.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void print_topics(const struct mr_config *config, FILE *out)
@@ -64,4 +65,31 @@ void mr_banner_print(const struct mr_banner *banner, FILE *out)
                 host_length(config->http), config->http, banner->http_port);
     fprintf(out, "ready in %.1f s\n", banner->ready_seconds);
     fflush(out);
+}
+
+void mr_banner_log(const struct mr_banner *banner, struct mr_log *log)
+{
+    const struct mr_config *config = banner->config;
+    const struct mr_model_info *model = banner->model;
+    char *topics = NULL;
+    size_t length = 0;
+    FILE *out = open_memstream(&topics, &length);
+    if (out) print_topics(config, out);
+    if (out && fclose(out) == 0)
+        mr_log_event(
+            log, MR_LOG_INFO, NULL, "ready", MR_LOG_NUMBER("seconds", banner->ready_seconds),
+            MR_LOG_STRING("version", MR_VERSION), MR_LOG_STRING("model", config->model_name),
+            MR_LOG_STRING("architecture", model->architecture),
+            MR_LOG_NUMBER("parameters", model->parameter_count),
+            MR_LOG_STRING("device", model->device), MR_LOG_STRING("dtype", model->dtype),
+            MR_LOG_NUMBER("threads", banner->thread_count),
+            MR_LOG_NUMBER("kv_pool_tokens", (uint64_t)model->block_count * MR_BLOCK_TOKENS),
+            MR_LOG_NUMBER("context_tokens", banner->context_tokens),
+            MR_LOG_STRING("brokers", banner->brokers),
+            MR_LOG_NUMBER("embedded_broker", banner->embedded),
+            MR_LOG_STRING("request_topics", topics),
+            MR_LOG_NUMBER("partitions", banner->partition_count),
+            MR_LOG_STRING("group", config->group), MR_LOG_STRING("http", config->http),
+            MR_LOG_NUMBER("http_port", banner->http_port));
+    free(topics);
 }

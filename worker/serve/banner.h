@@ -1,11 +1,12 @@
 /* banner - the summary that a worker prints when it is ready: model, device, KV pool, Kafka topics
- * and HTTP address, in at most 15 lines.
+ * and HTTP address, in at most 15 lines; or as one line of a log that is JSON.
  *
  * Owner: main thread. Memory: none. Errors: none. */
 #ifndef MR_WORKER_SERVE_BANNER_H
 #define MR_WORKER_SERVE_BANNER_H
 
 #include "ops/model.h"
+#include "worker/base/log.h"
 #include "worker/config/config.h"
 #include "worker/engine/machine.h"
 
@@ -24,5 +25,6 @@ struct mr_banner {
 };
 
 void mr_banner_print(const struct mr_banner *banner, FILE *out);
+void mr_banner_log(const struct mr_banner *banner, struct mr_log *log);
 
 #endif

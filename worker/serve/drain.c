@@ -44,13 +44,14 @@ enum mr_exit mr_worker_drain(struct mr_worker *worker, uint64_t timeout_ns,
     atomic_store(&worker->ready, false);
     mr_intake_drain(worker->intake, timeout_ns);
     mr_engine_thread_drain(worker->engine);
-    mr_log_info(log, "draining: %u requests in flight", mr_intake_stats(worker->intake).in_flight);
+    mr_log_event(log, MR_LOG_INFO, NULL, "draining",
+                 MR_LOG_NUMBER("in_flight", mr_intake_stats(worker->intake).in_flight));
     bool stopped = wait_for_running(worker, until_ns, stop_now, context);
     uint32_t unfinished = mr_intake_stats(worker->intake).in_flight;
     bool healthy = mr_worker_health(worker, NULL) == MR_OK;
     if (unfinished > 0)
-        mr_log_warn(log, "drain ended with %u unfinished requests; Kafka redelivers them",
-                    unfinished);
+        mr_log_event(log, MR_LOG_WARN, NULL, "drain ended; Kafka redelivers unfinished requests",
+                     MR_LOG_NUMBER("unfinished", unfinished));
     bool complete =
         mr_worker_destroy(worker, stopped ? STOP_NOW_TIMEOUT_MS : end_timeout_ms(until_ns));
     if (!complete) mr_log_warn(log, "the broker did not acknowledge all records before the exit");

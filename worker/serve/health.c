@@ -92,6 +92,7 @@ static void answer_metrics(struct mr_worker *worker, struct mr_http_reply *reply
     struct mr_engine_thread_stats stats = mr_engine_thread_stats(worker->engine);
     struct mr_error err = {0};
     struct mr_intake_stats intake = mr_intake_stats(worker->intake);
+    const struct mr_model_info *model = mr_engine_thread_model(worker->engine);
     struct mr_metrics_gauges gauges = {
         .engine = &stats.engine,
         .ready = is_ready(worker),
@@ -99,7 +100,10 @@ static void answer_metrics(struct mr_worker *worker, struct mr_http_reply *reply
         .parked = intake.parked,
         .unacknowledged = mr_publish_stats(worker->publish).unreported,
         .intake_mail = mr_mailbox_count(mr_intake_mailbox(worker->intake)),
-        .publish_mail = mr_mailbox_count(mr_publish_mailbox(worker->publish))};
+        .publish_mail = mr_mailbox_count(mr_publish_mailbox(worker->publish)),
+        .weight_bytes = model->weight_bytes,
+        .kv_pool_bytes = model->kv_pool_bytes,
+        .activation_bytes = model->activation_bytes};
     enum mr_status status =
         mr_metrics_render(worker->metrics, &gauges, &reply->body, &reply->length, &err);
     if (status == MR_OK && worker->tier) {

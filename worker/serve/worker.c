@@ -262,22 +262,6 @@ static enum mr_status start_intake(struct mr_worker *worker, struct mr_error *er
     return status;
 }
 
-/* As lines of a log that is JSON, so that a program can read every line. */
-static void log_banner(struct mr_log *log, const struct mr_banner *banner)
-{
-    char *text = NULL;
-    size_t length = 0;
-    FILE *out = open_memstream(&text, &length);
-    if (!out) return;
-    mr_banner_print(banner, out);
-    bool whole = fclose(out) == 0;
-    for (const char *line = text, *end; whole && (end = strchr(line, '\n')); line = end + 1) {
-        line += strspn(line, " ");
-        if (end > line) mr_log_info(log, "%.*s", (int)(end - line), line);
-    }
-    free(text);
-}
-
 static void print_banner(struct mr_worker *worker)
 {
     struct mr_banner banner = {.config = worker->options.config,
@@ -291,7 +275,7 @@ static void print_banner(struct mr_worker *worker)
                                .http_port = worker->http ? mr_http_port(worker->http) : (uint16_t)0,
                                .ready_seconds = (double)(mr_clock_ns() - worker->started_ns) / 1e9};
     if (worker->options.banner && mr_log_is_json(worker->options.log))
-        log_banner(worker->options.log, &banner);
+        mr_banner_log(&banner, worker->options.log);
     else if (worker->options.banner)
         mr_banner_print(&banner, worker->options.banner);
 }

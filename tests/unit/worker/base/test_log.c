@@ -2,6 +2,7 @@
 
 #include "codec/wire/json.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -108,6 +109,33 @@ static void text_lines_name_level_message_and_place(void **state)
     close_log(&fixture);
 }
 
+/* The line with these fields in a log of this format. */
+static void write_figures(struct fixture *fixture, enum mr_log_format format)
+{
+    const struct mr_log_place place = {.req_id = {"r1", 2}, .partition = -1, .offset = -1};
+    open_log(fixture, format, MR_LOG_INFO);
+    mr_log_event(fixture->log, MR_LOG_INFO, &place, "statistics", MR_LOG_NUMBER("running", 12u),
+                 MR_LOG_NUMBER("unknown", NAN), MR_LOG_NUMBER("rate", 0.25),
+                 MR_LOG_STRING("state", "a \"b\""));
+    mr_log_event(fixture->log, MR_LOG_DEBUG, NULL, "hidden", MR_LOG_NUMBER("running", 1));
+}
+
+static void figures_are_members_of_the_line(void **state)
+{
+    (void)state;
+    struct fixture fixture;
+    write_figures(&fixture, MR_LOG_JSON);
+    assert_non_null(strstr(written(&fixture),
+                           "\"msg\":\"statistics\",\"req_id\":\"r1\",\"running\":12,"
+                           "\"rate\":0.25,\"state\":\"a \\\"b\\\"\","));
+    assert_int_equal(count_lines(fixture.text), 1);
+    close_log(&fixture);
+    write_figures(&fixture, MR_LOG_TEXT);
+    assert_non_null(strstr(written(&fixture),
+                           " info  statistics  req_id=r1  running=12  rate=0.25  state=a \"b\"\n"));
+    close_log(&fixture);
+}
+
 static void levels_below_the_chosen_one_are_not_written(void **state)
 {
     (void)state;
@@ -197,6 +225,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_file_gets_json_lines),
         cmocka_unit_test(text_lines_name_level_message_and_place),
+        cmocka_unit_test(figures_are_members_of_the_line),
         cmocka_unit_test(levels_below_the_chosen_one_are_not_written),
         cmocka_unit_test(repeats_of_one_message_are_left_out_and_counted),
         cmocka_unit_test(a_long_message_is_cut),

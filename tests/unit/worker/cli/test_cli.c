@@ -311,10 +311,47 @@ static void a_client_command_talks_to_the_broker_it_is_given(void **state)
     close_broker(&broker);
 }
 
+/* What mr_cli_refuse writes to standard error, a file. */
+static void expect_refusal(const char *const *arguments, const char *want)
+{
+    const struct mr_error err = {.status = MR_BAD_CONFIG, .detail = "--x: no such option"};
+    char said[1024];
+    int count = 0, terminal = dup(STDERR_FILENO);
+    FILE *file = tmpfile();
+    assert_non_null(file);
+    while (arguments[count])
+        count++;
+    dup2(fileno(file), STDERR_FILENO);
+    int code = mr_cli_refuse(count, (char *const *)(uintptr_t)arguments, &err);
+    dup2(terminal, STDERR_FILENO);
+    close(terminal);
+    ssize_t length = pread(fileno(file), said, sizeof said - 1, 0);
+    fclose(file);
+    assert_int_equal(code, MR_EXIT_USAGE);
+    assert_true(length > 0);
+    said[length] = '\0';
+    assert_non_null(strstr(said, want));
+}
+
+static void a_worker_without_a_configuration_says_so_in_its_log(void **state)
+{
+    (void)state;
+    static const char json[] = "\"level\":\"error\",\"msg\":\"--x: no such option\"}";
+    static const char text[] = "millrace: --x: no such option\n";
+    expect_refusal((const char *const[]){"millrace", "serve", "--x", NULL}, json);
+    expect_refusal((const char *const[]){"millrace", "send", "--x", NULL}, text);
+    expect_refusal((const char *const[]){"millrace", "serve", "--log-format", "text", NULL}, text);
+    expect_refusal((const char *const[]){"millrace", "serve", "--log-format=text", "--log-format",
+                                         "json", NULL},
+                   json);
+    expect_refusal((const char *const[]){"millrace", NULL}, text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(commands_end_with_the_code_of_what_happened),
+        cmocka_unit_test(a_worker_without_a_configuration_says_so_in_its_log),
         cmocka_unit_test(a_client_command_talks_to_the_broker_it_is_given),
         cmocka_unit_test(clients_create_no_topics),
         cmocka_unit_test(records_are_replayed_to_existing_topics_only),

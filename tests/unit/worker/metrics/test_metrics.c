@@ -40,7 +40,11 @@ static char *page(struct mr_metrics *metrics, const struct mr_engine_stats *engi
     char *text = NULL;
     size_t length;
     struct mr_error err;
-    struct mr_metrics_gauges gauges = {.engine = engine, .ready = true, .parked = 3};
+    struct mr_metrics_gauges gauges = {.engine = engine,
+                                       .ready = true,
+                                       .parked = 3,
+                                       .weight_bytes = 270000000,
+                                       .kv_pool_bytes = 7};
     assert_int_equal(mr_metrics_render(metrics, &gauges, &text, &length, &err), MR_OK);
     assert_int_equal(strlen(text), length);
     return text;
@@ -59,6 +63,8 @@ static void counters_add_up(void **state)
     (void)snprintf(built, sizeof built,
                    "millrace_build_info{version=\"%s\",librdkafka=\"2.8.0\"} 1\n", mr_version);
     page_has(text, built);
+    page_has(text, "millrace_model_memory_bytes{part=\"weights\"} 270000000\n");
+    page_has(text, "millrace_model_memory_bytes{part=\"kv_pool\"} 7\n");
     page_has(text, "millrace_model_info{worker=\"w\\\"1\",model=\"m\\\\n\",dtype=\"bf16\",");
     assert_null(strstr(text, "millrace_requests_running"));
     free(text);

@@ -7,8 +7,10 @@
 
 #include "worker/redis/tier_metrics.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static void metrics_are_appended_to_the_text(void **state)
 {
@@ -38,21 +40,39 @@ static void metrics_are_appended_to_the_text(void **state)
     free(text);
 }
 
+static void expect_line(const struct mr_tier_redis_stats *stats, const char *one, const char *other)
+{
+    const struct mr_shared_cache_stats shared = {.lookup_tokens = 400};
+    char line[MR_LOG_LINE_BYTES];
+    struct mr_log *log = NULL;
+    FILE *file = tmpfile();
+    assert_non_null(file);
+    const struct mr_log_options options = {
+        .fd = fileno(file), .format = MR_LOG_JSON, .level = MR_LOG_INFO, .worker = "w"};
+    assert_int_equal(mr_log_create(&log, &options, NULL), MR_OK);
+    mr_tier_metrics_log(stats, &shared, log);
+    ssize_t length = pread(fileno(file), line, sizeof line - 1, 0);
+    assert_true(length > 0);
+    line[length] = '\0';
+    assert_non_null(strstr(line, one));
+    assert_non_null(strstr(line, other));
+    assert_non_null(strstr(line, "\"tokens_looked_up\":400,"));
+    mr_log_destroy(log);
+    fclose(file);
+}
+
 static void the_line_has_rates_and_counters(void **state)
 {
     struct mr_tier_redis_stats stats = {
         .rates = {.up = true, .bytes_per_second = 1.5e9, .round_trip_ns = 400000}};
-    char line[MR_TIER_LINE_BYTES];
     (void)state;
     stats.queue.counters[MR_TIER_ITEMS_GONE] = 12;
     stats.queue.damaged[MR_VERDICT_DAMAGED] = 2;
     stats.queue.damaged[MR_VERDICT_FOREIGN] = 3;
-    mr_tier_metrics_line(&stats, line);
-    assert_memory_equal(line, "up, lookup 0.40 ms, load 1.50 GB/s;", 35);
-    assert_non_null(strstr(line, "gone 12, damaged 5, "));
+    expect_line(&stats, "\"up\":1,\"round_trip_us\":400,\"load_mb_per_second\":1500,",
+                "\"items_gone\":12,\"items_damaged\":5,");
     stats = (struct mr_tier_redis_stats){0};
-    mr_tier_metrics_line(&stats, line);
-    assert_memory_equal(line, "down, ", 6);
+    expect_line(&stats, "\"msg\":\"Redis statistics\",\"up\":0,", "\"lookups\":0,");
 }
 
 int main(void)

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -113,9 +114,40 @@ static void a_model_of_which_only_the_text_part_is_loaded_says_so(void **state)
     free(text);
 }
 
+static void a_json_log_gets_one_line_with_fields(void **state)
+{
+    (void)state;
+    const struct mr_banner banner = {.config = &config,
+                                     .model = &model,
+                                     .machine = &limited,
+                                     .thread_count = 2,
+                                     .brokers = "b:9092",
+                                     .context_tokens = 512,
+                                     .partition_count = 8,
+                                     .ready_seconds = 1.5};
+    char text[MR_LOG_LINE_BYTES];
+    struct mr_log *log = NULL;
+    FILE *file = tmpfile();
+    assert_non_null(file);
+    const struct mr_log_options options = {
+        .fd = fileno(file), .format = MR_LOG_JSON, .level = MR_LOG_INFO, .worker = "w1"};
+    assert_int_equal(mr_log_create(&log, &options, NULL), MR_OK);
+    mr_banner_log(&banner, log);
+    ssize_t length = pread(fileno(file), text, sizeof text - 1, 0);
+    assert_true(length > 0);
+    text[length] = '\0';
+    assert_ptr_equal(strchr(text, '\n'), text + length - 1);
+    assert_says(text, "\"msg\":\"ready\",\"seconds\":1.5,");
+    assert_says(text, "\"threads\":2,\"kv_pool_tokens\":");
+    assert_says(text, "\"request_topics\":\"r1, r2\",\"partitions\":8,");
+    mr_log_destroy(log);
+    fclose(file);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_json_log_gets_one_line_with_fields),
         cmocka_unit_test(the_banner_has_model_topics_and_addresses),
         cmocka_unit_test(disabled_parts_are_left_out_and_a_test_broker_is_named),
         cmocka_unit_test(a_model_of_which_only_the_text_part_is_loaded_says_so),
