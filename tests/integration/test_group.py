@@ -264,13 +264,13 @@ def check_ends(services, delivery, outages):
     worker.start()
     wait_until(lambda: ready(port)[0] == 503, "the page of a worker that starts")
     end(worker, "while the model loads", (0,), 5)
-    start(worker, '"assigned 1')
+    start(worker, '"assigned":1')
     wait_until(lambda: ready(port)[0] == 200, "ready")
     send(services, requested, requests(fleet, "long", 3, max_tokens=900))
     wait_until(lambda: keys(services, f"{fleet.prefix}.tokens"), "tokens")
     end(worker, "twice, with requests running", (0,), 5, signals=2)
     for how in outages:
-        start(worker, '"assigned 1')
+        start(worker, '"assigned":1')
         before = len(keys(services, f"{fleet.prefix}.tokens"))
         send(services, requested, requests(fleet, f"more-{how}", 2, max_tokens=2500))  # more than half a minute each
         wait_until(lambda: len(keys(services, f"{fleet.prefix}.tokens")) > before + 20, "tokens")
@@ -292,12 +292,27 @@ def check_ends_exactly_once(services):
     check_ends(services, "exactly-once", ("stopped",))
 
 
+def check_top(services):
+    """millrace top finds workers by the description of their group."""
+    port = services.call("free_ports 1")
+    with fleet_of(services, "top", "--http", f"127.0.0.1:{port}") as fleet:
+        fleet.add(1)
+        wait_until(lambda: ready(port)[0] == 200, "ready")
+        command = [OPTIONS.millrace, "top", "--once", "--json", "--interval", "200ms", "--brokers", services.brokers,
+                   "--http-port", port, "--group"]
+        row = json.loads(subprocess.run([*command, fleet.prefix], check=True, capture_output=True, text=True).stdout)
+        assert row["worker"] == f"127.0.0.1:{port}" and row["ready"] == 1, row
+        nobody = subprocess.run([*command, "nobody"], capture_output=True, text=True)
+        assert nobody.returncode == 3 and "the group nobody has no workers" in nobody.stderr, nobody
+    print("top finds the worker of a group", flush=True)
+
+
 def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     services = rig.Services()
     try:
         for check in (check_weights, check_priorities, check_limits, check_cancel_before, check_truncation,
-                      check_compacted_dead_letters, check_reply_topics, check_ends_at_least_once,
+                      check_compacted_dead_letters, check_reply_topics, check_top, check_ends_at_least_once,
                       check_ends_exactly_once):
             if len(sys.argv) == 1 or check.__name__ in sys.argv[1:]:
                 check(services)

@@ -1,15 +1,17 @@
 /* millrace top [HOST:PORT...]: a table of workers, refreshed until a signal, from their /metrics
- * pages; without an address the worker of this machine (the default of --http). --once prints one
- * table and ends; with --json each worker is an object. Rates and latencies are those of the last
- * interval. On a terminal keys sort the rows (worker/cli/top_order.h); plain ANSI is enough for
- * that, so there is no ncurses. */
+ * pages (worker/top/top_fleet.h says which workers). --once prints one table and ends; with --json
+ * each worker is an object. On a terminal keys sort the rows, choose a tenant, and cancel one of
+ * the slowest requests (worker/top/top_order.h); plain ANSI is enough for that, so there is no
+ * ncurses. */
 #include "codec/wire/json_writer.h"
 #include "worker/base/clock.h"
 #include "worker/cli/cli.h"
 #include "worker/cli/cli_common.h"
-#include "worker/cli/top_order.h"
-#include "worker/client/scrape.h"
-#include "worker/client/slowest.h"
+#include "worker/client/client.h"
+#include "worker/top/scrape.h"
+#include "worker/top/slowest.h"
+#include "worker/top/top_fleet.h"
+#include "worker/top/top_order.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -18,103 +20,25 @@
 #include <termios.h>
 #include <unistd.h>
 
-#define ADDRESS_DEFAULT "127.0.0.1:9464"
-#define TIMEOUT_MS      2000u
-#define WORKERS_MAX     ((size_t)256)
-#define ROW_BYTES       ((size_t)4096)
+#define ROW_BYTES  ((size_t)4096)
+#define CANCEL_MS  5000u
+#define KAFKA_MS   10000u
+#define NOTE_BYTES ((size_t)512)
 
-struct worker {
-    const char *address;
-    char *before, *now; /* the last two pages; NULL: it did not answer */
-    uint64_t before_ns, now_ns;
-    char error[MR_ERROR_DETAIL_BYTES];
+struct screen {
+    const struct mr_config *config;
+    struct mr_cli_signals signals;
+    struct mr_top_fleet fleet;
+    struct mr_top_order order;
+    bool live;
+    char tenant[MR_TOP_TENANT_BYTES]; /* "": all */
+    struct mr_slowest slowest;
+    char cancelling[MR_SLOWEST_TEXT_BYTES]; /* the request that the user was asked about */
+    struct mr_client *client;               /* NULL until something was cancelled */
+    char note[NOTE_BYTES];                  /* the last line, until the next key */
 };
 
-/* One row. NaN: not known. */
-struct row {
-    double ready, running, waiting, parked, lag, finished, prompt_tokens, output_tokens, kv,
-        cache_hits, first_token, gap, redis;
-};
-
-/* Columns in the order of the screen. */
-static const struct column {
-    const char *name, *json;
-    size_t offset;
-    int width, decimals;
-} columns[] = {
-    {"READY", "ready", offsetof(struct row, ready), 5, 0},
-    {"RUN", "running", offsetof(struct row, running), 5, 0},
-    {"WAIT", "waiting", offsetof(struct row, waiting), 5, 0},
-    {"PARK", "parked", offsetof(struct row, parked), 5, 0},
-    {"LAG", "lag", offsetof(struct row, lag), 7, 0},
-    {"REQ/s", "requests_per_second", offsetof(struct row, finished), 7, 1},
-    {"PROMPT/s", "prompt_tokens_per_second", offsetof(struct row, prompt_tokens), 9, 0},
-    {"TOK/s", "output_tokens_per_second", offsetof(struct row, output_tokens), 7, 0},
-    {"KV%", "kv_percent", offsetof(struct row, kv), 5, 0},
-    {"HIT%", "prefix_hit_percent", offsetof(struct row, cache_hits), 5, 0},
-    {"TTFT95", "first_token_p95_seconds", offsetof(struct row, first_token), 7, 2},
-    {"ITL99", "inter_token_p99_seconds", offsetof(struct row, gap), 7, 3},
-    {"REDIS", "redis_up", offsetof(struct row, redis), 5, 0},
-};
-#define COLUMNS (sizeof columns / sizeof *columns)
-
-static double value_of(const struct row *row, const struct column *column)
-{
-    return *(const double *)(const void *)((const char *)row + column->offset);
-}
-
-static void fetch(struct worker *worker)
-{
-    struct mr_error err = {0};
-    free(worker->before);
-    worker->before = worker->now;
-    worker->before_ns = worker->now_ns;
-    worker->now_ns = mr_clock_ns();
-    worker->error[0] = '\0';
-    if (mr_scrape_page(worker->address, "/metrics", TIMEOUT_MS, &worker->now, &err) != MR_OK)
-        snprintf(worker->error, sizeof worker->error, "%s", err.detail);
-}
-
-/* A counter's growth between the two pages; NaN: there are not two. */
-static double growth(const struct worker *worker, const char *name)
-{
-    if (!worker->before || !worker->now) return NAN;
-    return mr_scrape_sum(worker->now, name, "") - mr_scrape_sum(worker->before, name, "");
-}
-
-static double rate(const struct worker *worker, const char *name)
-{
-    return growth(worker, name) / ((double)(worker->now_ns - worker->before_ns) / 1e9);
-}
-
-static struct row row_of(const struct worker *worker)
-{
-    const char *now = worker->now;
-    double queries = growth(worker, "millrace_prefix_cache_queries_tokens_total");
-    double hits = growth(worker, "millrace_prefix_cache_hits_tokens_total");
-    bool redis = strstr(now, "\nmillrace_tier_up ") != NULL;
-    return (struct row){
-        .ready = mr_scrape_sum(now, "millrace_ready", ""),
-        .running = mr_scrape_sum(now, "millrace_requests_running", ""),
-        .waiting = mr_scrape_sum(now, "millrace_requests_waiting", ""),
-        .parked = mr_scrape_sum(now, "millrace_requests_parked", ""),
-        .lag = mr_scrape_sum(now, "millrace_consumer_lag", ""),
-        .finished = rate(worker, "millrace_requests_finished_total"),
-        .prompt_tokens = rate(worker, "millrace_prompt_tokens_total"),
-        .output_tokens = rate(worker, "millrace_generation_tokens_total"),
-        .kv = 100 * mr_scrape_sum(now, "millrace_kv_usage_ratio", ""),
-        .cache_hits = queries > 0 ? 100 * hits / queries : NAN,
-        .first_token = worker->before
-                           ? mr_scrape_quantile(now, worker->before,
-                                                "millrace_time_to_first_token_seconds", 0.95)
-                           : NAN,
-        .gap = worker->before ? mr_scrape_quantile(now, worker->before,
-                                                   "millrace_inter_token_latency_seconds", 0.99)
-                              : NAN,
-        .redis = redis ? mr_scrape_sum(now, "millrace_tier_up", "") : NAN};
-}
-
-static void print_json(const struct worker *worker)
+static void print_json(const struct mr_top_worker *worker, const char *tenant)
 {
     struct mr_json_writer json;
     char *bytes = NULL;
@@ -124,10 +48,11 @@ static void print_json(const struct worker *worker)
     mr_json_name(&json, "worker");
     mr_json_put_string(&json, worker->address);
     if (worker->now) {
-        struct row row = row_of(worker);
-        for (size_t i = 0; i < COLUMNS; i++) {
-            mr_json_name(&json, columns[i].json);
-            mr_json_put_double(&json, value_of(&row, &columns[i])); /* NaN becomes null */
+        struct mr_top_row row;
+        mr_top_fleet_row(worker, tenant, &row);
+        for (size_t i = 0; i < MR_TOP_COLUMNS; i++) {
+            mr_json_name(&json, mr_top_columns[i].json);
+            mr_json_put_double(&json, row.values[i]); /* NaN becomes null */
         }
     } else {
         mr_json_name(&json, "error");
@@ -138,131 +63,191 @@ static void print_json(const struct worker *worker)
     free(bytes);
 }
 
-static void print_row(const char *name, const struct row *row)
+static void print_row(const char *name, const struct mr_top_row *row)
 {
     printf("%-21s", name);
-    for (size_t i = 0; i < COLUMNS; i++) {
-        double value = value_of(row, &columns[i]);
-        if (isnan(value))
-            printf(" %*s", columns[i].width, "-");
-        else if (isinf(value))
-            printf(" %*s", columns[i].width, "max");
+    for (size_t i = 0; i < MR_TOP_COLUMNS; i++) {
+        const struct mr_top_column *column = &mr_top_columns[i];
+        if (isnan(row->values[i]))
+            printf(" %*s", column->width, "-");
+        else if (isinf(row->values[i]))
+            printf(" %*s", column->width, "max");
         else
-            printf(" %*.*f", columns[i].width, columns[i].decimals, value);
+            printf(" %*.*f", column->width, column->decimals, row->values[i]);
     }
     putchar('\n');
 }
 
-static void print_text(const struct worker *worker)
-{
-    if (!worker->now) {
-        printf("%-21s %s\n", worker->address, worker->error);
-        return;
-    }
-    struct row row = row_of(worker);
-    print_row(worker->address, &row);
-}
-
 /* The sums of the columns that can be added up. */
-static void print_fleet(const struct worker *workers, size_t count)
+static void print_sums(const struct screen *screen)
 {
-    struct row sum = {.kv = NAN, .cache_hits = NAN, .first_token = NAN, .gap = NAN, .redis = NAN};
-    for (size_t i = 0; i < count; i++) {
-        if (!workers[i].now) continue;
-        struct row row = row_of(&workers[i]);
-        sum.ready += row.ready;
-        sum.running += row.running;
-        sum.waiting += row.waiting;
-        sum.parked += row.parked;
-        sum.lag += row.lag;
+    struct mr_top_row sum, row;
+    for (size_t k = 0; k < MR_TOP_COLUMNS; k++)
+        sum.values[k] = mr_top_columns[k].adds ? 0 : (double)NAN;
+    for (size_t i = 0; i < screen->fleet.count; i++) {
+        const struct mr_top_worker *worker = &screen->fleet.workers[i];
+        if (!worker->now) continue;
+        mr_top_fleet_row(worker, screen->tenant, &row);
         /* a worker that has only just answered has no rates yet */
-        sum.finished += isnan(row.finished) ? 0 : row.finished;
-        sum.prompt_tokens += isnan(row.prompt_tokens) ? 0 : row.prompt_tokens;
-        sum.output_tokens += isnan(row.output_tokens) ? 0 : row.output_tokens;
+        for (size_t k = 0; k < MR_TOP_COLUMNS; k++)
+            if (mr_top_columns[k].adds && !isnan(row.values[k])) sum.values[k] += row.values[k];
     }
     print_row("all", &sum);
 }
 
-static void print_partitions(const struct worker *workers, size_t count)
+static void print_partitions(const struct screen *screen)
 {
     struct mr_scrape_series series;
     printf("\nLAG by partition\n");
-    for (size_t i = 0; i < count; i++) {
-        const char *at = workers[i].now;
-        while (mr_scrape_next(&at, "millrace_consumer_lag", &series))
-            printf("%-21s %10.0f  %.*s\n", workers[i].address, series.value,
-                   (int)series.labels_length, series.labels);
+    for (size_t i = 0; i < screen->fleet.count; i++) {
+        const struct mr_top_worker *worker = &screen->fleet.workers[i];
+        for (const char *at = worker->now; mr_scrape_next(&at, "millrace_consumer_lag", &series);)
+            if (mr_top_row_is_of(worker->now, screen->tenant, series.labels, series.labels_length))
+                printf("%-21s %10.0f  %.*s\n", worker->address, series.value,
+                       (int)series.labels_length, series.labels);
     }
 }
 
 /* Asks each worker that answered the last time. */
-static void print_slowest(const struct worker *workers, size_t count)
+static void fetch_slowest(struct screen *screen)
 {
-    struct mr_slowest slowest = {.count = 0};
-    printf("\n%9s %-10s %-16s %-21s %s\n", "SECONDS", "STATE", "TENANT", "WORKER", "REQUEST");
-    for (size_t i = 0; i < count; i++) {
+    screen->slowest.count = 0;
+    for (size_t i = 0; i < screen->fleet.count; i++) {
+        const struct mr_top_worker *worker = &screen->fleet.workers[i];
         struct mr_error err = {0};
         char *page = NULL;
-        if (!workers[i].now) continue;
-        if (mr_scrape_page(workers[i].address, "/requests", TIMEOUT_MS, &page, &err) != MR_OK ||
-            mr_slowest_add(&slowest, workers[i].address, page, &err) != MR_OK)
-            printf("%s\n", err.detail);
+        if (!worker->now) continue;
+        if (mr_scrape_page(worker->address, "/requests", MR_TOP_TIMEOUT_MS, &page, &err) != MR_OK ||
+            mr_slowest_add(&screen->slowest, worker->address, screen->tenant, page, &err) != MR_OK)
+            snprintf(screen->note, NOTE_BYTES, "%s", err.detail);
         free(page);
     }
-    for (size_t i = 0; i < slowest.count; i++) {
-        const struct mr_slow_request *request = &slowest.requests[i];
-        printf("%9.1f %-10s %-16s %-21s %s\n", request->seconds, request->state, request->tenant,
-               request->worker, request->id);
+    if (screen->order.chosen >= screen->slowest.count)
+        screen->order.chosen = screen->slowest.count > 0 ? screen->slowest.count - 1 : 0;
+}
+
+static void print_slowest(const struct screen *screen)
+{
+    printf("\n%9s %-10s %-16s %-21s %s\n", "SECONDS", "STATE", "TENANT", "WORKER", "REQUEST");
+    for (size_t i = 0; i < screen->slowest.count; i++) {
+        const struct mr_slow_request *request = &screen->slowest.requests[i];
+        bool marked = screen->live && screen->order.chosen == i;
+        printf("%s%9.1f %-10s %-16s %-21s %s%s\n", marked ? "\033[7m" : "", request->seconds,
+               request->state, request->tenant, request->worker, request->id,
+               marked ? "\033[0m" : "");
     }
 }
 
-/* The values of the rows in the column that they are sorted by, and the order. */
-static void sort_rows(const struct mr_top_order *order, const struct worker *workers, size_t count,
-                      size_t *sequence)
+static void print_workers(const struct screen *screen)
 {
-    double values[WORKERS_MAX];
-    for (size_t i = 0; i < count; i++) {
-        struct row row = {0};
-        if (workers[i].now) row = row_of(&workers[i]);
-        values[i] = workers[i].now ? value_of(&row, &columns[order->column]) : (double)NAN;
+    const struct mr_top_fleet *fleet = &screen->fleet;
+    double values[MR_TOP_WORKERS_MAX];
+    size_t sequence[MR_TOP_WORKERS_MAX];
+    struct mr_top_row row;
+    for (size_t i = 0; i < fleet->count; i++) {
+        if (fleet->workers[i].now) mr_top_fleet_row(&fleet->workers[i], screen->tenant, &row);
+        values[i] = fleet->workers[i].now ? row.values[screen->order.column] : (double)NAN;
     }
-    mr_top_order_sort(order, values, count, sequence);
+    mr_top_order_sort(&screen->order, values, fleet->count, sequence);
+    for (size_t i = 0; i < fleet->count; i++) {
+        const struct mr_top_worker *worker = &fleet->workers[sequence[i]];
+        if (worker->now) mr_top_fleet_row(worker, screen->tenant, &row);
+        if (worker->now)
+            print_row(worker->address, &row);
+        else
+            printf("%-21s %s\n", worker->address, worker->error);
+    }
+    if (fleet->count > 1) print_sums(screen);
 }
 
-static void print_screen(const struct mr_top_order *order, bool live, const struct worker *workers,
-                         size_t count)
+static void print_keys(const struct screen *screen)
 {
-    size_t sequence[WORKERS_MAX];
-    if (live) fputs("\033[H\033[2J", stdout);
+    if (screen->order.cancel == MR_TOP_CANCEL_ASKED)
+        printf("\ncancel the request %s? y yes, any other key no\n", screen->cancelling);
+    else if (screen->note[0])
+        printf("\n%s\n", screen->note);
+    else
+        printf("\n< > sort  r reverse  o given order  p partitions  t tenant  s slowest requests%s"
+               "  q quit\n",
+               screen->order.slowest ? "  j k choose  c cancel" : "");
+}
+
+static void print_screen(const struct screen *screen)
+{
+    const struct mr_top_order *order = &screen->order;
+    if (screen->live) fputs("\033[H\033[2J", stdout);
+    if (screen->tenant[0]) printf("REQ/s, LAG and requests of the tenant %s\n", screen->tenant);
     printf("%-21s", "WORKER");
-    for (size_t i = 0; i < COLUMNS; i++) {
-        bool marked = live && order->sorted && order->column == i;
-        printf("%s %*s%s", marked ? "\033[7m" : "", columns[i].width, columns[i].name,
+    for (size_t i = 0; i < MR_TOP_COLUMNS; i++) {
+        bool marked = screen->live && order->sorted && order->column == i;
+        printf("%s %*s%s", marked ? "\033[7m" : "", mr_top_columns[i].width, mr_top_columns[i].name,
                marked ? "\033[0m" : "");
     }
     putchar('\n');
-    sort_rows(order, workers, count, sequence);
-    for (size_t i = 0; i < count; i++)
-        print_text(&workers[sequence[i]]);
-    if (count > 1) print_fleet(workers, count);
-    if (order->partitions) print_partitions(workers, count);
-    if (order->slowest) print_slowest(workers, count);
-    if (live)
-        printf("\n< > sort  r reverse  o given order  p partitions  s slowest requests  q quit\n");
+    print_workers(screen);
+    if (order->partitions) print_partitions(screen);
+    if (order->slowest) print_slowest(screen);
+    if (screen->live) print_keys(screen);
 }
 
-static void print_all(const struct mr_config *config, const struct mr_top_order *order, bool live,
-                      const struct worker *workers, size_t count)
+static void print_all(const struct screen *screen)
 {
-    if (config->json)
-        for (size_t i = 0; i < count; i++)
-            print_json(&workers[i]);
+    if (screen->config->json)
+        for (size_t i = 0; i < screen->fleet.count; i++)
+            print_json(&screen->fleet.workers[i], screen->tenant);
     else
-        print_screen(order, live, workers, count);
+        print_screen(screen);
     fflush(stdout);
 }
 
-/* ---- the terminal ---- */
+/* ---- keys ---- */
+
+static void show_next_tenant(struct screen *screen)
+{
+    char next[MR_TOP_TENANT_BYTES] = "";
+    for (size_t i = 0; i < screen->fleet.count; i++)
+        if (screen->fleet.workers[i].now)
+            mr_top_row_next_tenant(screen->fleet.workers[i].now, screen->tenant, next);
+    memcpy(screen->tenant, next, sizeof next);
+    screen->order.next_tenant = false;
+}
+
+static void cancel(struct screen *screen)
+{
+    struct mr_error err = {0};
+    enum mr_status status = MR_OK;
+    struct mr_client_options options = {
+        .config = screen->config, .timeout_ms = CANCEL_MS, .send_timeout_ms = CANCEL_MS};
+    screen->order.cancel = MR_TOP_CANCEL_NONE;
+    if (!screen->config->brokers[0])
+        status = mr_fail(&err, MR_BAD_CONFIG, "to cancel a request, start top with --brokers");
+    else if (!screen->client)
+        status = mr_client_open(&screen->client, &options, &err);
+    if (status == MR_OK)
+        status = mr_client_cancel(
+            screen->client, (struct mr_text){screen->cancelling, strlen(screen->cancelling)}, &err);
+    snprintf(screen->note, NOTE_BYTES, "%s%s", status == MR_OK ? "cancelled " : "",
+             status == MR_OK ? screen->cancelling : err.detail);
+}
+
+static void take_key(struct screen *screen, char key)
+{
+    struct mr_top_order *order = &screen->order;
+    enum mr_top_cancel before = order->cancel;
+    if (!mr_top_order_key(order, MR_TOP_COLUMNS, key)) return;
+    screen->note[0] = '\0';
+    if (order->next_tenant) show_next_tenant(screen);
+    if (order->cancel == MR_TOP_CANCEL_NONE && order->slowest) fetch_slowest(screen);
+    if (order->cancel == MR_TOP_CANCEL_ASKED && before != order->cancel) {
+        if (order->chosen < screen->slowest.count)
+            memcpy(screen->cancelling, screen->slowest.requests[order->chosen].id,
+                   sizeof screen->cancelling);
+        else
+            order->cancel = MR_TOP_CANCEL_NONE;
+    }
+    if (order->cancel == MR_TOP_CANCEL_SURE) cancel(screen);
+    print_all(screen);
+}
 
 /* Keys without Enter and without an echo. False: the terminal stays as it is. */
 static bool open_keys(struct termios *usual)
@@ -274,41 +259,36 @@ static bool open_keys(struct termios *usual)
     return tcsetattr(STDIN_FILENO, TCSANOW, &raw) == 0;
 }
 
-/* Waits for the next refresh and takes keys meanwhile, each of which shows the rows anew. False:
+/* Waits for the next refresh and takes keys meanwhile, each of which shows the screen anew. False:
  * the user or a signal ends it. */
-static bool wait_keys(struct mr_cli_signals *signals, const struct mr_config *config,
-                      struct mr_top_order *order, const struct worker *workers, size_t count)
+static bool wait_keys(struct screen *screen)
 {
-    uint64_t until_ns = mr_clock_ns() + config->interval_ns, now_ns;
-    while (!order->quit && (now_ns = mr_clock_ns()) < until_ns) {
+    uint64_t until_ns = mr_clock_ns() + screen->config->interval_ns, now_ns;
+    while (!screen->order.quit && (now_ns = mr_clock_ns()) < until_ns) {
         char key;
-        if (mr_cli_signals_wait(signals, STDIN_FILENO, (int)mr_clock_left_ms(now_ns, until_ns)))
+        if (mr_cli_signals_wait(&screen->signals, STDIN_FILENO,
+                                (int)mr_clock_left_ms(now_ns, until_ns)))
             return false;
-        while (!order->quit && read(STDIN_FILENO, &key, 1) == 1)
-            if (mr_top_order_key(order, COLUMNS, key))
-                print_all(config, order, true, workers, count);
+        while (!screen->order.quit && read(STDIN_FILENO, &key, 1) == 1)
+            take_key(screen, key);
     }
-    return !order->quit;
+    return !screen->order.quit;
 }
 
 /* Shows the workers until it ends; true if any answered the last time. */
-static bool show(const struct mr_config *config, struct mr_cli_signals *signals,
-                 struct worker *workers, size_t count)
+static bool show(struct screen *screen)
 {
-    struct mr_top_order order = {.sorted = false};
+    const struct mr_config *config = screen->config;
     struct termios usual;
-    bool live = !config->once && !config->json && isatty(STDOUT_FILENO), answers = false;
-    bool keys = live && open_keys(&usual);
+    bool answers = false, keys = screen->live && open_keys(&usual);
     for (unsigned round = 0; !config->once || round < 2; round++) {
         int pause_ms = round > 0 ? (int)(config->interval_ns / 1000000) : 0;
-        if (keys && round > 0 && !wait_keys(signals, config, &order, workers, count)) break;
-        if (mr_cli_signals_wait(signals, -1, keys ? 0 : pause_ms)) break;
-        answers = false;
-        for (size_t i = 0; i < count; i++) {
-            fetch(&workers[i]);
-            answers |= workers[i].now != NULL;
-        }
-        if (!config->once || round == 1) print_all(config, &order, live, workers, count);
+        if (keys && round > 0 && !wait_keys(screen)) break;
+        if (mr_cli_signals_wait(&screen->signals, -1, keys ? 0 : pause_ms)) break;
+        answers = mr_top_fleet_refresh(&screen->fleet);
+        if (screen->order.slowest && screen->order.cancel == MR_TOP_CANCEL_NONE)
+            fetch_slowest(screen);
+        if (!config->once || round == 1) print_all(screen);
     }
     if (keys) tcsetattr(STDIN_FILENO, TCSANOW, &usual);
     return answers;
@@ -317,24 +297,22 @@ static bool show(const struct mr_config *config, struct mr_cli_signals *signals,
 int mr_cli_top(const struct mr_config *config, struct mr_log *log)
 {
     (void)log;
-    struct mr_cli_signals signals;
     struct mr_error err = {0};
-    size_t count = config->argument_count > 0 ? config->argument_count : 1;
-    if (count > WORKERS_MAX) {
-        mr_fail(&err, MR_BAD_CONFIG, "top shows at most %zu workers", WORKERS_MAX);
-        return mr_cli_fail(&err);
-    }
-    struct worker *workers = calloc(count, sizeof *workers);
-    if (!workers) return MR_EXIT_FAILED;
-    mr_cli_signals_open(&signals);
-    for (size_t i = 0; i < count; i++)
-        workers[i].address = config->argument_count > 0 ? config->arguments[i] : ADDRESS_DEFAULT;
-    bool answers = show(config, &signals, workers, count);
-    for (size_t i = 0; i < count; i++) {
-        free(workers[i].before);
-        free(workers[i].now);
-    }
-    free(workers);
-    mr_cli_signals_close(&signals);
-    return answers ? MR_EXIT_DONE : MR_EXIT_UNREACHABLE;
+    struct screen *screen = calloc(1, sizeof *screen);
+    if (!screen) return MR_EXIT_FAILED;
+    screen->config = config;
+    screen->live = !config->once && !config->json && isatty(STDOUT_FILENO);
+    snprintf(screen->tenant, sizeof screen->tenant, "%s", config->tenant);
+    mr_cli_signals_open(&screen->signals);
+    int code = MR_EXIT_UNREACHABLE;
+    uint32_t kafka_ms = mr_cli_timeout_ms(config, KAFKA_MS);
+    if (mr_top_fleet_open(&screen->fleet, config, kafka_ms, &err) != MR_OK)
+        code = mr_cli_fail(&err);
+    else if (show(screen))
+        code = MR_EXIT_DONE;
+    mr_top_fleet_close(&screen->fleet);
+    mr_client_close(screen->client);
+    mr_cli_signals_close(&screen->signals);
+    free(screen);
+    return code;
 }

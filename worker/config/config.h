@@ -124,6 +124,8 @@ struct mr_config {
     uint32_t partitions, broker_count; /* broker, demo: of the embedded broker */
     uint32_t requests_partitions, replicas; /* of topics that are created; replicas 0: default */
     uint64_t interval_ns;                   /* top */
+    uint32_t http_port;                     /* top: of workers found through their group */
+    const char *tenant;                     /* top: "": all */
     bool cache, engine, mix;                /* bench: --cache, --engine, --mix */
     bool sweep, compare;                    /* bench: --sweep, --compare */
     struct mr_text_list objectives;         /* bench: FIGURE-STATISTIC=TIME each */

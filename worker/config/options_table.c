@@ -14,7 +14,7 @@
 #define ENGINE     (WORKER | BIT(BENCH))
 #define MODEL      (ENGINE | BIT(TOKENIZE))
 #define ASKING     (BIT(SEND) | BIT(BENCH)) /* publish requests, read answers */
-#define KAFKA      (BIT(SERVE) | ASKING | BIT(TAIL) | BIT(CANCEL) | BIT(TOPICS) | BIT(REPLAY))
+#define KAFKA      (BIT(SERVE) | ASKING | BIT(TAIL) | BIT(CANCEL) | BIT(TOPICS) | BIT(REPLAY) | BIT(TOP))
 #define U32_MAX    4294967295.0
 
 #define AT(field) offsetof(struct mr_config, field)
@@ -59,11 +59,11 @@ const struct mr_option mr_options[] = {
 
     {"brokers", MR_OPTION_TEXT, AT(brokers), "", KAFKA, 0, 0, NULL, "HOST:PORT", "Kafka bootstrap servers, separated by commas", false},
     {"prefix", MR_OPTION_TEXT, AT(prefix), "millrace", KAFKA, 0, 0, NULL, "NAME", "Prefix of the default topic names", false},
-    {"group", MR_OPTION_TEXT, AT(group), "millrace", BIT(SERVE) | BIT(CHECK), 0, 0, NULL, "NAME", "Consumer group; the workers of one group share the partitions of the request topics", false},
+    {"group", MR_OPTION_TEXT, AT(group), "millrace", BIT(SERVE) | BIT(CHECK) | BIT(TOP), 0, 0, NULL, "NAME", "Consumer group; the workers of one group share the partitions of the request topics", false},
     {"requests-topic", MR_OPTION_LIST, AT(requests_topic), "", BIT(SERVE) | ASKING | BIT(TOPICS), 0, 0, NULL, "TOPIC[,priority=N][,weight=N][,tenant=NAME][,queue=TIME][,run=TIME][,strict]", "Request topic and its settings: priority -100 to 100, weight 1 to 1000, tenant, longest queue and run time, strict; repeatable; default <prefix>.requests", false},
     {"tokens-topic", MR_OPTION_TEXT, AT(tokens_topic), "", BIT(SERVE) | ASKING | BIT(TAIL) | BIT(TOPICS), 0, 0, NULL, "TOPIC", "Topic of token records; default <prefix>.tokens", false},
     {"results-topic", MR_OPTION_TEXT, AT(results_topic), "", BIT(SERVE) | ASKING | BIT(TAIL) | BIT(TOPICS), 0, 0, NULL, "TOPIC", "Topic of results; default <prefix>.results", false},
-    {"cancel-topic", MR_OPTION_TEXT, AT(cancel_topic), "", BIT(SERVE) | BIT(CANCEL) | BIT(TOPICS), 0, 0, NULL, "TOPIC", "Topic of cancel records; default <prefix>.cancel", false},
+    {"cancel-topic", MR_OPTION_TEXT, AT(cancel_topic), "", BIT(SERVE) | BIT(CANCEL) | BIT(TOPICS) | BIT(TOP), 0, 0, NULL, "TOPIC", "Topic of cancel records; default <prefix>.cancel", false},
     {"dlq-topic", MR_OPTION_TEXT, AT(dlq_topic), "", BIT(SERVE) | BIT(TOPICS), 0, 0, NULL, "TOPIC", "Topic of dead letters; default <prefix>.dlq", false},
     {"reply-topic", MR_OPTION_LIST, AT(reply_topics), "", BIT(SERVE) | BIT(TOPICS), 0, 0, NULL, "TOPIC", "Topic that the header kafka_replyTopic of a request may name, or PREFIX* for all that begin so; repeatable; none unless given, because producers choose the header", false},
     {"kafka", MR_OPTION_LIST, AT(kafka), "", KAFKA, 0, 0, NULL, "NAME=VALUE", "Any librdkafka property, or consumer.NAME or producer.NAME for one side; repeatable. VALUE may be @FILE or env:NAME, which keep secrets off the command line", false},
@@ -115,7 +115,7 @@ const struct mr_option mr_options[] = {
     {"json", MR_OPTION_BOOL, AT(json), "false", BIT(SEND) | BIT(TAIL) | BIT(TOP) | BIT(CHECK) | BIT(TOKENIZE) | BIT(DEMO) | BIT(TOPICS), 0, 0, NULL, NULL, "Print JSON instead of text", false},
     {"wait", MR_OPTION_BOOL, AT(wait), "true", BIT(SEND), 0, 0, NULL, NULL, "Wait for the result and print it; --no-wait prints the request id", false},
     {"stream", MR_OPTION_BOOL, AT(stream), "true", BIT(SEND) | BIT(BENCH), 0, 0, NULL, NULL, "Request token records, so that the answer streams", false},
-    {"timeout", MR_OPTION_DURATION, AT(timeout_ns), "0", ASKING | BIT(TAIL) | BIT(CHECK) | BIT(CANCEL) | BIT(TOPICS) | BIT(REPLAY), 0, 8.64e13, NULL, "TIME", "Give up after this long; 0 never does", false},
+    {"timeout", MR_OPTION_DURATION, AT(timeout_ns), "0", ASKING | BIT(TAIL) | BIT(CHECK) | BIT(CANCEL) | BIT(TOPICS) | BIT(REPLAY) | BIT(TOP), 0, 8.64e13, NULL, "TIME", "Give up after this long; 0 never does", false},
     {"from-beginning", MR_OPTION_BOOL, AT(from_beginning), "false", BIT(TAIL), 0, 0, NULL, NULL, "Start at the oldest record of each partition instead of the end", false},
     {"partitions", MR_OPTION_U32, AT(partitions), "4", BIT(BROKER) | BIT(DEMO), 1, 1024, NULL, "N", "Partitions of each topic of the embedded broker", false},
     {"requests-partitions", MR_OPTION_U32, AT(requests_partitions), "24", BIT(TOPICS), 1, 100000, NULL, "N", "Partitions of a requests topic that is created: at most so many workers share it, twice as many as workers is better", false},
@@ -127,6 +127,8 @@ const struct mr_option mr_options[] = {
     {"speed", MR_OPTION_DOUBLE, AT(replay_speed), "0", BIT(REPLAY), 0, 1e6, NULL, "X", "Pace: 1 keeps the distances of the records' timestamps, 2 is twice as fast; 0 sends all at once", false},
     {"dry-run", MR_OPTION_BOOL, AT(dry_run), "false", BIT(REPLAY), 0, 0, NULL, NULL, "Print what would be sent, and send nothing", false},
     {"once", MR_OPTION_BOOL, AT(once), "false", BIT(TOP), 0, 0, NULL, NULL, "Print one table, of one interval, and end", false},
+    {"http-port", MR_OPTION_U32, AT(http_port), "9464", BIT(TOP), 1, 65535, NULL, "PORT", "Port of --http of workers that are found through --brokers; further workers of one host have the ports that follow", false},
+    {"tenant", MR_OPTION_TEXT, AT(tenant), "", BIT(TOP), 0, 0, NULL, "NAME", "Show requests and lag of this tenant only", false},
     {"interval", MR_OPTION_DURATION, AT(interval_ns), "1s", BIT(TOP), 1e8, 3.6e12, NULL, "TIME", "Time between two refreshes of the screen", false},
     {"engine", MR_OPTION_BOOL, AT(engine), "false", BIT(BENCH), 0, 0, NULL, NULL, "Measure the engine in this process, without Kafka", false},
     {"cache", MR_OPTION_BOOL, AT(cache), "false", BIT(BENCH), 0, 0, NULL, NULL, "Measure the prefix cache in this process, without Kafka: --requests prompts that begin with one of 20 texts, with the cache on and off", true},

@@ -304,3 +304,33 @@ enum mr_status mr_kafka_admin_settings(struct mr_kafka_admin *admin, const char 
     rd_kafka_ConfigResource_destroy(resource);
     return status;
 }
+
+/* ---- groups ---- */
+
+/* The broker writes an address as "/10.0.0.3". */
+static void copy_hosts(const struct rd_kafka_group_info *group, struct mr_kafka_hosts *hosts)
+{
+    for (int i = 0; i < group->member_cnt && hosts->count < hosts->max; i++) {
+        const char *host = group->members[i].client_host;
+        snprintf(hosts->names[hosts->count++], MR_KAFKA_HOST_BYTES, "%s", host + strspn(host, "/"));
+    }
+}
+
+/* With rd_kafka_list_groups and not with the newer rd_kafka_DescribeConsumerGroups: after that one,
+ * librdkafka 2.0.2 hangs in rd_kafka_destroy if the coordinator did not answer. */
+enum mr_status mr_kafka_admin_members(struct mr_kafka_admin *admin, const char *group,
+                                      uint32_t timeout_ms, struct mr_kafka_hosts *hosts,
+                                      struct mr_error *err)
+{
+    const struct rd_kafka_group_list *groups = NULL;
+    hosts->count = 0;
+    rd_kafka_resp_err_t code = rd_kafka_list_groups(admin->rk, group, &groups, (int)timeout_ms);
+    for (int i = 0; groups && i < groups->group_cnt; i++) {
+        if (groups->groups[i].err) code = groups->groups[i].err;
+        copy_hosts(&groups->groups[i], hosts);
+    }
+    if (groups) rd_kafka_group_list_destroy(groups);
+    if (hosts->count > 0 || !code) return MR_OK;
+    return mr_fail(err, MR_UNREACHABLE, "group %.64s: the broker does not describe it: %s", group,
+                   rd_kafka_err2str(code));
+}

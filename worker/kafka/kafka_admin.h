@@ -1,5 +1,6 @@
 /* kafka_admin - prepares and inspects the Kafka cluster: connects to it, looks up topics and their
- * settings, creates missing ones. For the start of a worker, and the commands topics and check.
+ * settings, creates missing ones; finds the members of a group. For the start of a worker, and the
+ * commands topics, check and top.
  *
  * Owner: the thread that opened it. Memory: one librdkafka client. Every call blocks for at most
  * its timeout. Errors: MR_UNREACHABLE, MR_BAD_CONFIG. */
@@ -68,5 +69,19 @@ struct mr_kafka_settings {
 enum mr_status mr_kafka_admin_settings(struct mr_kafka_admin *admin, const char *topic,
                                        const struct mr_kafka_settings *settings,
                                        uint32_t timeout_ms, struct mr_error *err);
+
+#define MR_KAFKA_HOST_BYTES ((size_t)256)
+
+/* Where the members of a consumer group run. */
+struct mr_kafka_hosts {
+    char (*names)[MR_KAFKA_HOST_BYTES]; /* borrowed; addresses as the broker saw them */
+    size_t max, count;                  /* entries of names; found, at most max */
+};
+
+/* Fills hosts with one entry for each member of the group, none if there is no such group. The
+ * embedded test broker cannot describe groups: MR_UNREACHABLE. */
+enum mr_status mr_kafka_admin_members(struct mr_kafka_admin *admin, const char *group,
+                                      uint32_t timeout_ms, struct mr_kafka_hosts *hosts,
+                                      struct mr_error *err);
 
 #endif

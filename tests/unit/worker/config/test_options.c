@@ -433,7 +433,9 @@ static const struct {
     {MR_COMMAND_TAIL, " config print-config help brokers prefix tokens-topic results-topic kafka "
                       "json timeout from-beginning "},
     {MR_COMMAND_CANCEL, " config print-config help brokers prefix cancel-topic kafka timeout "},
-    {MR_COMMAND_TOP, " config print-config help json interval once "},
+    {MR_COMMAND_TOP,
+     " config print-config help brokers prefix cancel-topic kafka group json timeout "
+     "http-port tenant interval once "},
     {MR_COMMAND_REPLAY, " config print-config help brokers prefix kafka timeout to since until "
                         "speed dry-run "},
     {MR_COMMAND_TOPICS, " config print-config help brokers prefix requests-topic tokens-topic "

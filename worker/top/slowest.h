@@ -1,10 +1,10 @@
 /* slowest - the requests of a fleet that have been in their workers longest, from the workers'
  * pages /requests (worker/ticket/oldest.h), for millrace top. A page is hostile input.
  *
- * Owner: one thread. Memory: MR_SLOWEST_MAX entries in the struct; worker is borrowed. Errors:
+ * Owner: one thread. Memory: MR_SLOWEST_MAX entries in the struct. Errors:
  * MR_MALFORMED from _add. */
-#ifndef MR_WORKER_CLIENT_SLOWEST_H
-#define MR_WORKER_CLIENT_SLOWEST_H
+#ifndef MR_WORKER_TOP_SLOWEST_H
+#define MR_WORKER_TOP_SLOWEST_H
 
 #include "codec/status.h"
 
@@ -14,10 +14,10 @@
 #define MR_SLOWEST_TEXT_BYTES ((size_t)160)
 
 struct mr_slow_request {
-    const char *worker;
     double seconds;
     /* Cut at their size; control characters are '?', so that they can be shown on a terminal. */
     char id[MR_SLOWEST_TEXT_BYTES], tenant[MR_SLOWEST_TEXT_BYTES], state[MR_SLOWEST_TEXT_BYTES];
+    char worker[MR_SLOWEST_TEXT_BYTES];
 };
 
 /* Start with a zeroed struct. */
@@ -26,8 +26,8 @@ struct mr_slowest {
     size_t count;
 };
 
-/* Adds the requests of a worker's page. */
-enum mr_status mr_slowest_add(struct mr_slowest *slowest, const char *worker, const char *page,
-                              struct mr_error *err);
+/* Adds the requests of a worker's page that are of the tenant; tenant "": all. */
+enum mr_status mr_slowest_add(struct mr_slowest *slowest, const char *worker, const char *tenant,
+                              const char *page, struct mr_error *err);
 
 #endif

@@ -2,8 +2,8 @@
  *
  * Owner: one thread. Memory: the page, at most MR_SCRAPE_BYTES_MAX. Errors: MR_UNREACHABLE from
  * _page. */
-#ifndef MR_WORKER_CLIENT_SCRAPE_H
-#define MR_WORKER_CLIENT_SCRAPE_H
+#ifndef MR_WORKER_TOP_SCRAPE_H
+#define MR_WORKER_TOP_SCRAPE_H
 
 #include "codec/status.h"
 

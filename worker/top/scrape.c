@@ -1,4 +1,4 @@
-#include "worker/client/scrape.h"
+#include "worker/top/scrape.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,4 +1,4 @@
-#include "worker/cli/top_order.h"
+#include "worker/top/top_order.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -66,11 +66,33 @@ static void other_keys_change_nothing(void **state)
     assert_true(mr_top_order_key(&order, 3, 'q') && order.quit);
 }
 
+static void a_request_is_cancelled_by_two_keys(void **state)
+{
+    (void)state;
+    struct mr_top_order order = {.sorted = false};
+    assert_false(mr_top_order_key(&order, 3, 'c')); /* no request is shown */
+    mr_top_order_key(&order, 3, 's');
+    assert_true(mr_top_order_key(&order, 3, 'j') && mr_top_order_key(&order, 3, 'B'));
+    assert_int_equal(order.chosen, 2);
+    assert_true(mr_top_order_key(&order, 3, 'A') && mr_top_order_key(&order, 3, 'k'));
+    assert_true(mr_top_order_key(&order, 3, 'k'));
+    assert_int_equal(order.chosen, 0);
+    mr_top_order_key(&order, 3, 'c');
+    assert_int_equal(order.cancel, MR_TOP_CANCEL_ASKED);
+    mr_top_order_key(&order, 3, 'q');
+    assert_true(order.cancel == MR_TOP_CANCEL_NONE && !order.quit);
+    mr_top_order_key(&order, 3, 'c');
+    mr_top_order_key(&order, 3, 'y');
+    assert_int_equal(order.cancel, MR_TOP_CANCEL_SURE);
+    assert_true(mr_top_order_key(&order, 3, 't') && order.next_tenant);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_are_sorted_by_value_and_unknown_values_come_last),
         cmocka_unit_test(keys_walk_through_the_columns_and_around),
+        cmocka_unit_test(a_request_is_cancelled_by_two_keys),
         cmocka_unit_test(other_keys_change_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

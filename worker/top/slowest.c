@@ -1,7 +1,9 @@
-#include "worker/client/slowest.h"
+#include "worker/top/slowest.h"
 
 #include "codec/wire/json.h"
+#include "worker/config/config.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* a worker lists 32 requests of 8 fields */
@@ -9,11 +11,11 @@ static const struct mr_json_limits limits = {
     .bytes_max = (size_t)1 << 20, .values_max = 4096, .depth_max = 4};
 
 static void copy(const struct mr_json_value *object, const char *name, const char *absent,
-                 char text[MR_SLOWEST_TEXT_BYTES])
+                 char *text, size_t size)
 {
     struct mr_text value = {absent, strlen(absent)};
     mr_json_text(mr_json_get(object, name), &value);
-    size_t length = value.length < MR_SLOWEST_TEXT_BYTES ? value.length : MR_SLOWEST_TEXT_BYTES - 1;
+    size_t length = value.length < size ? value.length : size - 1;
     for (size_t i = 0; i < length; i++) {
         unsigned char byte = (unsigned char)value.bytes[i];
         text[i] = byte < 0x20 || byte >= 0x7f ? '?' : (char)byte;
@@ -33,8 +35,8 @@ static void add(struct mr_slowest *slowest, const struct mr_slow_request *reques
     list[at] = *request;
 }
 
-enum mr_status mr_slowest_add(struct mr_slowest *slowest, const char *worker, const char *page,
-                              struct mr_error *err)
+enum mr_status mr_slowest_add(struct mr_slowest *slowest, const char *worker, const char *tenant,
+                              const char *page, struct mr_error *err)
 {
     struct mr_json *document = NULL;
     enum mr_status status =
@@ -43,12 +45,13 @@ enum mr_status mr_slowest_add(struct mr_slowest *slowest, const char *worker, co
     const struct mr_json_value *root = mr_json_root(document);
     for (size_t i = 0; i < mr_json_count(root); i++) {
         const struct mr_json_value *object = mr_json_at(root, i);
-        struct mr_slow_request request = {.worker = worker};
+        struct mr_slow_request request;
+        snprintf(request.worker, sizeof request.worker, "%s", worker);
         if (!mr_json_number(mr_json_get(object, "seconds"), &request.seconds)) continue;
-        copy(object, "id", "", request.id);
-        copy(object, "tenant", "-", request.tenant);
-        copy(object, "state", "-", request.state);
-        add(slowest, &request);
+        copy(object, "id", "", request.id, sizeof request.id);
+        copy(object, "tenant", MR_TENANT_DEFAULT, request.tenant, sizeof request.tenant);
+        copy(object, "state", "-", request.state, sizeof request.state);
+        if (!tenant[0] || strcmp(request.tenant, tenant) == 0) add(slowest, &request);
     }
     mr_json_destroy(document);
     return MR_OK;

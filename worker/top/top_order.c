@@ -1,8 +1,9 @@
-#include "worker/cli/top_order.h"
+#include "worker/top/top_order.h"
 
 #include <math.h>
 
-bool mr_top_order_key(struct mr_top_order *order, size_t column_count, char key)
+/* The keys of the table. False: another key. */
+static bool take_table_key(struct mr_top_order *order, size_t column_count, char key)
 {
     switch (key) {
     case '>':
@@ -24,6 +25,10 @@ bool mr_top_order_key(struct mr_top_order *order, size_t column_count, char key)
         return true;
     case 's':
         order->slowest = !order->slowest;
+        order->chosen = 0;
+        return true;
+    case 't':
+        order->next_tenant = true;
         return true;
     case 'q':
         order->quit = true;
@@ -31,6 +36,24 @@ bool mr_top_order_key(struct mr_top_order *order, size_t column_count, char key)
     default:
         return false;
     }
+}
+
+/* A terminal sends ESC [ A for the arrow up and ESC [ B for the arrow down. */
+bool mr_top_order_key(struct mr_top_order *order, size_t column_count, char key)
+{
+    if (order->cancel == MR_TOP_CANCEL_ASKED) {
+        order->cancel = key == 'y' ? MR_TOP_CANCEL_SURE : MR_TOP_CANCEL_NONE;
+        return true;
+    }
+    if (order->slowest && (key == 'j' || key == 'B'))
+        order->chosen++;
+    else if (order->slowest && (key == 'k' || key == 'A'))
+        order->chosen -= order->chosen > 0;
+    else if (order->slowest && key == 'c')
+        order->cancel = MR_TOP_CANCEL_ASKED;
+    else
+        return take_table_key(order, column_count, key);
+    return true;
 }
 
 static bool is_before(const struct mr_top_order *order, double one, double other)
