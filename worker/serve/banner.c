@@ -78,7 +78,7 @@ void mr_banner_log(const struct mr_banner *banner, struct mr_log *log)
     if (out && fclose(out) == 0)
         mr_log_event(
             log, MR_LOG_INFO, NULL, "ready", MR_LOG_NUMBER("seconds", banner->ready_seconds),
-            MR_LOG_STRING("version", MR_VERSION), MR_LOG_STRING("model", config->model_name),
+            MR_LOG_STRING("version", mr_version), MR_LOG_STRING("model", config->model_name),
             MR_LOG_STRING("architecture", model->architecture),
             MR_LOG_NUMBER("parameters", model->parameter_count),
             MR_LOG_STRING("device", model->device), MR_LOG_STRING("dtype", model->dtype),
