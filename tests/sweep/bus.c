@@ -98,6 +98,13 @@ static void serve_nothing(void *self)
     (void)self;
 }
 
+/* The sweep steps publish itself. */
+static bool bus_attend(void *self, bool on)
+{
+    (void)self, (void)on;
+    return false;
+}
+
 static uint32_t bus_pending(void *self)
 {
     const struct bus *bus = self;
@@ -137,6 +144,7 @@ static struct mr_producer_port port_of(struct bus *bus)
     return (struct mr_producer_port){.self = bus,
                                      .produce = bus_produce,
                                      .serve = bus_serve,
+                                     .attend = bus_attend,
                                      .pending = bus_pending,
                                      .partitions = bus_partitions,
                                      .fatal = bus_fatal,

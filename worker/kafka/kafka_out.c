@@ -5,6 +5,7 @@
 #include "worker/kafka/kafka_lookup.h"
 
 #include <librdkafka/rdkafka.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +19,8 @@ struct mr_kafka_out {
     rd_kafka_t *rk;
     rd_kafka_queue_t *reports;
     struct mr_kafka_lookup *lookup;
-    uint32_t served; /* delivery reports handled since _create */
+    atomic_bool attending; /* delivery reports ring options.wake */
+    uint32_t served;       /* delivery reports handled since _create */
     bool closing;
 };
 
@@ -41,6 +43,16 @@ static int on_stats(rd_kafka_t *rk, char *json, size_t length, void *opaque)
     (void)rk;
     mr_kafka_stats_read(out->kafka->stats, client, (struct mr_text){json, length});
     return 0; /* librdkafka frees the text */
+}
+
+/* Something has come into the empty queue of reports. Threads: those of librdkafka, which holds the
+ * queue's lock: after mr_kafka_out_attend(out, true) either this rings, or the queue is not
+ * empty. */
+static void on_event(rd_kafka_t *rk, void *opaque)
+{
+    const struct mr_kafka_out *out = opaque;
+    (void)rk;
+    if (atomic_load(&out->attending)) mr_wake_ring(out->options.wake);
 }
 
 static void ask_for_stats(rd_kafka_conf_t *conf, const struct mr_kafka_out_options *options)
@@ -75,10 +87,8 @@ enum mr_status mr_kafka_out_create(struct mr_kafka_out **out,
     status = mr_kafka_lookup_create(&made->lookup, &lookup, err);
     if (status != MR_OK) goto fail_handle;
     made->reports = rd_kafka_queue_get_main(made->rk);
-    if (options->wake) {
-        uint64_t one = 1;
-        rd_kafka_queue_io_event_enable(made->reports, options->wake->fd, &one, sizeof one);
-    }
+    atomic_init(&made->attending, true);
+    if (options->wake) rd_kafka_queue_cb_event_enable(made->reports, on_event, made);
     *out = made;
     return MR_OK;
 fail_handle:
@@ -93,7 +103,7 @@ void mr_kafka_out_destroy(struct mr_kafka_out *out)
     if (!out) return;
     out->closing = true;
     mr_kafka_lookup_destroy(out->lookup);
-    rd_kafka_queue_io_event_enable(out->reports, -1, NULL, 0);
+    rd_kafka_queue_cb_event_enable(out->reports, NULL, NULL);
     rd_kafka_purge(out->rk, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
     /* runs the callbacks for the delivery reports of the dropped records */
     rd_kafka_flush(out->rk, 1000);
@@ -170,6 +180,12 @@ uint32_t mr_kafka_out_serve(struct mr_kafka_out *out, uint32_t timeout_ms)
     return out->served - before;
 }
 
+bool mr_kafka_out_attend(struct mr_kafka_out *out, bool on)
+{
+    atomic_store(&out->attending, on);
+    return on && rd_kafka_queue_length(out->reports) > 0;
+}
+
 enum mr_status mr_kafka_out_flush(struct mr_kafka_out *out, uint32_t timeout_ms)
 {
     rd_kafka_resp_err_t code = rd_kafka_flush(out->rk, (int)timeout_ms);
@@ -206,6 +222,11 @@ static void port_serve(void *self)
     mr_kafka_out_serve(self, 0);
 }
 
+static bool port_attend(void *self, bool on)
+{
+    return mr_kafka_out_attend(self, on);
+}
+
 static uint32_t port_pending(void *self)
 {
     return mr_kafka_out_pending(self);
@@ -232,6 +253,7 @@ struct mr_producer_port mr_kafka_out_port(struct mr_kafka_out *out)
     return (struct mr_producer_port){.self = out,
                                      .produce = port_produce,
                                      .serve = port_serve,
+                                     .attend = port_attend,
                                      .pending = port_pending,
                                      .partitions = port_partitions,
                                      .fatal = port_fatal,

@@ -5,10 +5,10 @@
  * the record, or why it failed. Records of one partition keep their order.
  *
  * Owner: one thread makes all calls; on this thread _serve and _flush call the callback `reported`.
- * A delivery report that arrives rings options.wake. Memory: at most 64 MiB and 100,000 records
- * without a report; beyond that _produce returns MR_FULL. Errors: MR_BAD_CONFIG at creation;
- * MR_BACKEND after a fatal error of the producer, after which the process should exit, so that
- * Kafka delivers the requests to another worker. */
+ * A delivery report that arrives rings options.wake, unless _attend says no. Memory: at most 64 MiB
+ * and 100,000 records without a report; beyond that _produce returns MR_FULL. Errors: MR_BAD_CONFIG
+ * at creation; MR_BACKEND after a fatal error of the producer, after which the process should exit,
+ * so that Kafka delivers the requests to another worker. */
 #ifndef MR_WORKER_KAFKA_KAFKA_OUT_H
 #define MR_WORKER_KAFKA_KAFKA_OUT_H
 
@@ -51,6 +51,8 @@ enum mr_status mr_kafka_out_produce(struct mr_kafka_out *out, const struct mr_ka
 /* Waits up to timeout_ms for the first delivery report, calls `reported` for all that have arrived,
  * and returns their number. */
 uint32_t mr_kafka_out_serve(struct mr_kafka_out *out, uint32_t timeout_ms);
+/* Whether delivery reports ring options.wake; see the port's attend. */
+bool mr_kafka_out_attend(struct mr_kafka_out *out, bool on);
 /* Sends all records at once and waits for their delivery reports. MR_TIMEOUT: some did not
  * arrive. */
 enum mr_status mr_kafka_out_flush(struct mr_kafka_out *out, uint32_t timeout_ms);

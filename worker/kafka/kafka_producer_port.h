@@ -14,7 +14,7 @@
 
 /* What the user of a producer passes to it when opening it. */
 struct mr_producer_user {
-    /* rung when delivery reports or an answer for `partitions` have arrived */
+    /* rung when delivery reports (see `attend`) or an answer for `partitions` have arrived */
     const struct mr_wake *wake;
     /* Called with a record's outcome. MR_OK: the broker has the record. Other statuses are those of
      * worker/kafka/kafka_errors.h: of the class MR_CLASS_RETRY, or MR_UNREACHABLE, if the record
@@ -35,6 +35,10 @@ struct mr_producer_port {
                               struct mr_error *err);
     /* Calls `reported` for every delivery report that has arrived. */
     void (*serve)(void *self);
+    /* Whether delivery reports ring the wake from now on; at first they do. Each wake-up of a
+     * sleeping thread costs more than handling a dozen reports, and most can wait until the thread
+     * wakes up for something else. True: `on`, and reports are there that did not ring. */
+    bool (*attend)(void *self, bool on);
     /* Number of records that were accepted and not yet reported. */
     uint32_t (*pending)(void *self);
     /* *count: number of partitions of a topic; 0: no such topic. The topic is not created. A status

@@ -170,6 +170,7 @@ uint64_t mr_publish_step(struct mr_publish *publish, struct mr_time now)
     show_stats(publish);
     if (publish->finisher.held) next_ns = earliest(next_ns, now.ns + MR_FINISHER_HELD_NS);
     next_ns = earliest(next_ns, mr_writer_retry_ns(&publish->writer, now.ns, !draining));
+    if (mr_writer_attend(&publish->writer, draining || publish->finisher.oldest)) next_ns = now.ns;
     if (!draining) return next_ns;
     bool done = !publish->mail && mr_writer_is_flushed(&publish->writer);
     if (done || now.ns >= publish->deadline_ns) end_draining(publish);

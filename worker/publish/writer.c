@@ -277,6 +277,14 @@ void mr_writer_serve(struct mr_writer *writer, uint64_t now_ns)
     writer->producer.serve(writer->producer.self);
 }
 
+bool mr_writer_attend(struct mr_writer *writer, bool awaited)
+{
+    bool on = awaited || writer->full || writer->unsent || writer->refused;
+    if (on == writer->attending) return false;
+    writer->attending = on;
+    return writer->producer.attend(writer->producer.self, on);
+}
+
 /* ---- trying again ---- */
 
 static void retry_unsent(struct mr_writer *writer)
@@ -356,7 +364,7 @@ enum mr_status mr_writer_open(struct mr_writer *writer, const struct mr_writer_o
                                     .context = writer,
                                     .topics = topics,
                                     .topic_count = sizeof topics / sizeof *topics};
-    *writer = (struct mr_writer){.options = *options};
+    *writer = (struct mr_writer){.options = *options, .attending = true};
     writer->unsent_end = &writer->unsent;
     return opener->open(opener->context, &user, &writer->producer, err);
 }

@@ -33,6 +33,7 @@ struct mr_writer {
     struct mr_publish_stats stats;
     uint64_t now_ns; /* time of this step */
     bool full;       /* the producer's queue was full in this step */
+    bool attending;  /* delivery reports ring the wake */
     bool has_failed; /* options.failed was called */
     /* tickets with a record still to produce, oldest first */
     struct mr_ticket *unsent, **unsent_end;
@@ -64,6 +65,10 @@ void mr_writer_write(struct mr_writer *writer, struct mr_ticket *ticket, enum mr
 /* Produces the unsent records again; with `refused` also the records that the broker refused, once
  * half a second has passed. */
 void mr_writer_retry(struct mr_writer *writer, uint64_t now_ns, bool refused);
+/* Whether delivery reports ring the wake; call at the end of each step. `awaited`: somebody waits
+ * for one; the writer knows itself whether it waits for room, or to try a record again. True: some
+ * have arrived meanwhile, so the next step should follow at once. */
+bool mr_writer_attend(struct mr_writer *writer, bool awaited);
 /* When _retry should be called again; UINT64_MAX: no record has to be tried again. */
 uint64_t mr_writer_retry_ns(const struct mr_writer *writer, uint64_t now_ns, bool refused);
 

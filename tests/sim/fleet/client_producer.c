@@ -25,7 +25,7 @@ static void report(struct sim_producer *producer, struct sim_report *report)
     report->next = NULL;
     *producer->reports_end = report;
     producer->reports_end = &report->next;
-    mr_wake_ring(producer->user.wake);
+    if (!producer->unattended) mr_wake_ring(producer->user.wake);
 }
 
 static void on_report(struct broker *broker, void *context, uint64_t value)
@@ -211,6 +211,13 @@ static void port_serve(void *self)
     }
 }
 
+static bool port_attend(void *self, bool on)
+{
+    struct sim_producer *producer = self;
+    producer->unattended = !on;
+    return on && producer->reports;
+}
+
 static uint32_t port_pending(void *self)
 {
     const struct sim_producer *producer = self;
@@ -266,6 +273,7 @@ static struct mr_producer_port port_of(struct sim_producer *producer)
     return (struct mr_producer_port){.self = producer,
                                      .produce = port_produce,
                                      .serve = port_serve,
+                                     .attend = port_attend,
                                      .pending = port_pending,
                                      .partitions = port_partitions,
                                      .fatal = port_fatal,

@@ -108,6 +108,7 @@ struct sim_producer {
     struct sim_wire *wire;
     struct mr_producer_user user;
     bool closed, cut; /* cut: of a dead machine, and nothing more arrives */
+    bool unattended;  /* reports do not ring the wake */
     uint32_t pending;
     uint64_t send_ns; /* when the last record reaches the broker */
     struct sim_report *reports, **reports_end;

@@ -32,6 +32,7 @@ struct fake_producer {
     uint32_t room;          /* most records without a report */
     size_t bytes_max;       /* a longer value is too large; 0: none is */
     bool holding;           /* serve reports nothing */
+    bool attending;         /* reports would ring the wake */
     enum mr_status outcome; /* status of reports from now on */
     /* a topic whose reports have another status; wants_keys: only those of
      * records without a key */
@@ -86,6 +87,12 @@ static inline void fake_serve(void *self)
     }
 }
 
+static inline bool fake_attend(void *self, bool on)
+{
+    ((struct fake_producer *)self)->attending = on;
+    return false;
+}
+
 static inline uint32_t fake_pending(void *self)
 {
     return ((struct fake_producer *)self)->pending;
@@ -121,6 +128,7 @@ static inline enum mr_status fake_open(void *context, const struct mr_producer_u
     *port = (struct mr_producer_port){.self = fake,
                                       .produce = fake_produce,
                                       .serve = fake_serve,
+                                      .attend = fake_attend,
                                       .pending = fake_pending,
                                       .partitions = fake_partitions,
                                       .fatal = fake_fatal,
@@ -130,7 +138,8 @@ static inline enum mr_status fake_open(void *context, const struct mr_producer_u
 
 static inline struct mr_producer_opener fake_producer_opener(struct fake_producer *fake)
 {
-    *fake = (struct fake_producer){.room = FAKE_RECORDS_MAX, .partition_count = 1};
+    *fake =
+        (struct fake_producer){.room = FAKE_RECORDS_MAX, .attending = true, .partition_count = 1};
     return (struct mr_producer_opener){fake, fake_open};
 }
 

@@ -84,6 +84,37 @@ static void reports_ring_the_wake(void **state)
     close_broker(&broker);
 }
 
+static void reports_that_nobody_attends_to_ring_nothing_and_are_kept(void **state)
+{
+    (void)state;
+    struct broker broker;
+    struct producing producing = {0};
+    struct mr_wake wake;
+    open_broker(&broker);
+    add_topic(&broker, "t", 1);
+    assert_int_equal(mr_wake_open(&wake, NULL), MR_OK);
+    struct mr_kafka_out_options options = {
+        .kafka = &broker.kafka, .wake = &wake, .reported = count_report, .context = &producing};
+    assert_int_equal(mr_kafka_out_create(&producing.out, &options, NULL), MR_OK);
+    assert_int_equal(mr_kafka_out_prime(producing.out, "t", 5000, NULL), MR_OK);
+    mr_kafka_out_serve(producing.out, 0);
+    mr_wake_wait(&wake, 0);
+    assert_false(mr_kafka_out_attend(producing.out, false));
+    struct mr_kafka_record record = {.topic = "t", .partition = -1, .value = text_of("v")};
+    assert_int_equal(mr_kafka_out_produce(producing.out, &record, NULL, NULL), MR_OK);
+    assert_false(mr_wake_wait(&wake, 300000000u));
+    /* usually the report is there by now; if not, it rings when it comes */
+    if (!mr_kafka_out_attend(producing.out, true)) assert_true(mr_wake_wait(&wake, 10000000000u));
+    assert_int_equal(producing.reports, 0);
+    mr_kafka_out_serve(producing.out, 0);
+    assert_int_equal(producing.reports, 1);
+    assert_int_equal(mr_kafka_out_produce(producing.out, &record, NULL, NULL), MR_OK);
+    assert_true(mr_wake_wait(&wake, 10000000000u)); /* attended to again */
+    mr_kafka_out_destroy(producing.out);
+    mr_wake_close(&wake);
+    close_broker(&broker);
+}
+
 static void a_record_that_cannot_be_produced_is_refused_or_reported(void **state)
 {
     struct bus *bus = *state;
@@ -152,6 +183,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         BUS_TEST(a_record_arrives_whole_and_is_reported),
         cmocka_unit_test(reports_ring_the_wake),
+        cmocka_unit_test(reports_that_nobody_attends_to_ring_nothing_and_are_kept),
         BUS_TEST(a_record_that_cannot_be_produced_is_refused_or_reported),
         BUS_TEST(a_transient_broker_error_is_not_reported),
         BUS_TEST(a_fatal_producer_error_is_reported),

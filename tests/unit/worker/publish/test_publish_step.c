@@ -87,6 +87,38 @@ static void tokens_are_produced_without_a_redis_that_does_not_answer(void **stat
     close_storing(&storing);
 }
 
+static void only_a_request_that_ends_needs_delivery_reports_at_once(void **state)
+{
+    (void)state;
+    struct stepping rig;
+    struct mr_ticket ticket;
+    open_stepping(&rig, NULL);
+    make_ticket(&ticket, "a");
+    rig.producer.holding = true;
+    post_token(&rig, &ticket, 0);
+    step_publish(&rig);
+    assert_int_equal(rig.producer.count, 1);
+    assert_false(rig.producer.attending);
+    post_result(&rig, &ticket); /* waits for its token record, then for its own */
+    step_publish(&rig);
+    assert_true(rig.producer.attending);
+    rig.producer.holding = false;
+    while (rig.producer.attending)
+        step_publish(&rig);
+    expect_done(&rig, 1);
+    rig.producer.room = 0;
+    make_ticket(&ticket, "b");
+    post_token(&rig, &ticket, 0);
+    step_publish(&rig); /* waits for room */
+    assert_true(rig.producer.attending);
+    rig.producer.room = FAKE_RECORDS_MAX;
+    step_publish(&rig);
+    assert_false(rig.producer.attending);
+    mr_publish_drain(rig.publish, rig.now.ns + 50 * MS);
+    step_publish(&rig);
+    close_stepping(&rig);
+}
+
 static void draining_ends_when_every_record_is_reported(void **state)
 {
     (void)state;
@@ -185,6 +217,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tokens_are_produced_when_redis_has_stored_them),
         cmocka_unit_test(tokens_are_produced_without_a_redis_that_does_not_answer),
+        cmocka_unit_test(only_a_request_that_ends_needs_delivery_reports_at_once),
         cmocka_unit_test(draining_ends_when_every_record_is_reported),
         cmocka_unit_test(draining_ends_at_its_deadline),
         cmocka_unit_test(draining_does_not_wait_for_a_partition_that_may_be_revoked),
