@@ -11,6 +11,7 @@
 #include "worker/engine/engine_setup.h"
 #include "worker/http/http.h"
 #include "worker/kafka/kafka_admin.h"
+#include "worker/redis/survey/redis_rules.h"
 #include "worker/serve/local.h"
 
 #include <inttypes.h>
@@ -114,6 +115,30 @@ static void check_http(struct checking *checking)
         mr_report_failure(&checking->report, "http", MR_EXIT_USAGE, err.detail);
 }
 
+static void check_group(struct checking *checking, struct mr_kafka_admin *admin)
+{
+    const struct mr_config *config = checking->config;
+    struct mr_error err = {0};
+    struct mr_kafka_group group;
+    char text[640];
+    enum mr_status status = mr_kafka_admin_group(admin, config->group, config->group_instance,
+                                                 checking->timeout_ms, &group, &err);
+    if (status != MR_OK) {
+        mr_report_failure(&checking->report, "group", MR_EXIT_UNREACHABLE, err.detail);
+        return;
+    }
+    if (!group.is_known) return;
+    snprintf(text, sizeof text, "%s, %" PRIu32 " members%s%s", config->group, group.members,
+             group.state[0] ? ", " : "", group.state);
+    mr_report(&checking->report, "ok", "group", text);
+    if (!group.has_instance) return;
+    snprintf(text, sizeof text,
+             "%s has a member %s: a worker that starts with this --group-instance takes its place, "
+             "and the other ends",
+             config->group, config->group_instance);
+    mr_report(&checking->report, "warn", "group", text);
+}
+
 static void check_broker(struct checking *checking)
 {
     struct mr_error err = {0};
@@ -141,6 +166,7 @@ static void check_broker(struct checking *checking)
                                              checking->timeout_ms};
         for (size_t i = 0; mr_topic_reporter_at(checking->config, i, &topic); i++)
             mr_topic_report(&reporter, &topic);
+        check_group(checking, admin);
     } else {
         mr_report_failure(&checking->report, "broker",
                           status == MR_BAD_CONFIG ? MR_EXIT_USAGE : MR_EXIT_UNREACHABLE,
@@ -149,19 +175,46 @@ static void check_broker(struct checking *checking)
     mr_kafka_admin_close(admin);
 }
 
+static void on_redis(void *context, bool fails, const char *text)
+{
+    struct checking *checking = context;
+    if (fails)
+        mr_report_failure(&checking->report, "redis", MR_EXIT_UNREACHABLE, text);
+    else
+        mr_report(&checking->report, "warn", "redis", text);
+}
+
+struct surveying {
+    struct mr_redis_survey survey;
+    uint32_t timeout_ms;
+};
+
+static enum mr_status survey(void *context, const struct mr_redis_port *port, struct mr_error *err)
+{
+    struct surveying *surveying = context;
+    return mr_redis_survey_run(&surveying->survey, port, surveying->timeout_ms, err);
+}
+
 static void check_redis(struct checking *checking)
 {
     struct mr_error err = {0};
+    struct surveying surveying = {.timeout_ms = checking->timeout_ms};
     struct mr_tier_redis_options options = mr_local_redis(checking->config, NULL);
     char url[512]; /* without the password */
+    char kind[128], text[sizeof url + sizeof kind];
     if (!options.url[0]) return;
     if (mr_tier_redis_check(&options, NULL) != MR_OK) return; /* check_options has reported it */
-    enum mr_status status = mr_tier_redis_probe(&options, checking->timeout_ms, &err);
-    mr_option_value_text(checking->config, mr_option_find("redis"), 0, url, sizeof url);
-    if (status == MR_OK)
-        mr_report(&checking->report, "ok", "redis", url);
-    else
+    enum mr_status status =
+        mr_tier_redis_probe(&options, checking->timeout_ms, survey, &surveying, &err);
+    if (status != MR_OK) {
         mr_report_failure(&checking->report, "redis", mr_worker_exit_code(status), err.detail);
+        return;
+    }
+    mr_option_value_text(checking->config, mr_option_find("redis"), 0, url, sizeof url);
+    mr_redis_rules_describe(&surveying.survey, kind, sizeof kind);
+    snprintf(text, sizeof text, "%s%s", url, kind);
+    mr_report(&checking->report, "ok", "redis", text);
+    mr_redis_rules_check(&surveying.survey, options.ttl_ns > 0, on_redis, checking);
 }
 
 int mr_cli_check(const struct mr_config *config, struct mr_log *log)

@@ -1,10 +1,14 @@
 #include "worker/cli/topic_report.h"
 
+#include "worker/base/clock.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #define TEXT_BYTES 640
+/* Clocks that are synchronized differ less. */
+#define SKEW_MS 5000
 
 bool mr_topic_reporter_at(const struct mr_config *config, size_t index, struct mr_topic *topic)
 {
@@ -38,6 +42,27 @@ static void on_finding(void *context, bool fails, const char *text)
         mr_report(finding->reporter->report, "warn", "topic", line);
 }
 
+/* Producers stamp records with their clocks. */
+static void report_clocks(const struct mr_topic_reporter *reporter, const struct mr_topic *topic,
+                          uint32_t partitions)
+{
+    struct mr_error err = {0};
+    char text[TEXT_BYTES];
+    bool ahead = false;
+    struct mr_kafka_since since = {topic->name, partitions, mr_clock_unix_ms() + SKEW_MS};
+    if (mr_kafka_admin_has_since(reporter->admin, &since, reporter->timeout_ms, &ahead, &err) !=
+        MR_OK) {
+        mr_report(reporter->report, "note", "topic", err.detail);
+        return;
+    }
+    if (!ahead) return;
+    snprintf(text, sizeof text,
+             "%s: has records whose timestamps are more than 5 seconds in the future: the clock of "
+             "a producer or of this machine is wrong, and deadlines and waits with it",
+             topic->name);
+    mr_report(reporter->report, "warn", "topic", text);
+}
+
 void mr_topic_report(const struct mr_topic_reporter *reporter, const struct mr_topic *topic)
 {
     struct mr_error err = {0};
@@ -65,4 +90,5 @@ void mr_topic_report(const struct mr_topic_reporter *reporter, const struct mr_t
                                 &err) != MR_OK)
         mr_report(report, "note", "topic", err.detail); /* it needs DescribeConfigs */
     mr_topic_rules_check(reporter->config, topic, count, values, on_finding, &finding);
+    if (topic->role == MR_TOPIC_REQUESTS) report_clocks(reporter, topic, count);
 }

@@ -21,6 +21,7 @@ struct mr_kafka_admin {
 
 #define TOPIC_POLL_MS 50u
 #define PROBE_POLL_MS 100u
+#define UUID_LENGTH   36u
 #define VERSION_2_6_1 0x020601ff
 
 static void on_log(const rd_kafka_t *rk, int level, const char *facility, const char *text)
@@ -305,7 +306,7 @@ enum mr_status mr_kafka_admin_settings(struct mr_kafka_admin *admin, const char 
     return status;
 }
 
-/* ---- groups ---- */
+/* ---- groups, times ---- */
 
 /* The broker writes an address as "/10.0.0.3". */
 static void copy_hosts(const struct rd_kafka_group_info *group, struct mr_kafka_hosts *hosts)
@@ -333,4 +334,96 @@ enum mr_status mr_kafka_admin_members(struct mr_kafka_admin *admin, const char *
     if (hosts->count > 0 || !code) return MR_OK;
     return mr_fail(err, MR_UNREACHABLE, "group %.64s: the broker does not describe it: %s", group,
                    rd_kafka_err2str(code));
+}
+
+/* Errors of a cluster that has just started or created a topic. */
+static bool passes(rd_kafka_resp_err_t code)
+{
+    return code == RD_KAFKA_RESP_ERR_NOT_COORDINATOR ||
+           code == RD_KAFKA_RESP_ERR_COORDINATOR_NOT_AVAILABLE ||
+           code == RD_KAFKA_RESP_ERR_COORDINATOR_LOAD_IN_PROGRESS ||
+           code == RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION ||
+           code == RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE;
+}
+
+/* Whether to ask again after this error; waits then. */
+static bool asks_again(rd_kafka_resp_err_t code, uint32_t *waited_ms, uint32_t timeout_ms)
+{
+    struct timespec pause = {.tv_nsec = PROBE_POLL_MS * 1000000L};
+    if (!passes(code) || *waited_ms >= timeout_ms) return false;
+    *waited_ms += PROBE_POLL_MS;
+    nanosleep(&pause, NULL);
+    return true;
+}
+
+/* Kafka names a static member by its instance, a hyphen and a UUID. */
+static bool is_instance(const char *member_id, const char *instance)
+{
+    size_t length = strlen(instance);
+    return length > 0 && strncmp(member_id, instance, length) == 0 && member_id[length] == '-' &&
+           strlen(member_id) == length + 1 + UUID_LENGTH;
+}
+
+static rd_kafka_resp_err_t read_group(struct mr_kafka_admin *admin, const char *name,
+                                      const char *instance, uint32_t timeout_ms,
+                                      struct mr_kafka_group *out)
+{
+    const struct rd_kafka_group_list *groups = NULL;
+    rd_kafka_resp_err_t code = rd_kafka_list_groups(admin->rk, name, &groups, (int)timeout_ms);
+    for (int i = 0; groups && i < groups->group_cnt; i++) {
+        const struct rd_kafka_group_info *group = &groups->groups[i];
+        if (group->err) code = group->err;
+        snprintf(out->state, sizeof out->state, "%s", group->state ? group->state : "");
+        out->members = (uint32_t)group->member_cnt;
+        for (int k = 0; k < group->member_cnt; k++)
+            out->has_instance |= is_instance(group->members[k].member_id, instance);
+    }
+    if (groups) rd_kafka_group_list_destroy(groups);
+    return code;
+}
+
+enum mr_status mr_kafka_admin_group(struct mr_kafka_admin *admin, const char *name,
+                                    const char *instance, uint32_t timeout_ms,
+                                    struct mr_kafka_group *out, struct mr_error *err)
+{
+    rd_kafka_resp_err_t code;
+    uint32_t waited_ms = 0;
+    *out = (struct mr_kafka_group){.is_known = !admin->embedded};
+    if (admin->embedded) return MR_OK;
+    do
+        code = read_group(admin, name, instance, timeout_ms, out);
+    while (asks_again(code, &waited_ms, timeout_ms));
+    if (!code) return MR_OK;
+    return mr_fail(err, MR_UNREACHABLE, "group %.64s: %s", name, rd_kafka_err2str(code));
+}
+
+static rd_kafka_resp_err_t look_up_time(struct mr_kafka_admin *admin,
+                                        const struct mr_kafka_since *since, uint32_t timeout_ms,
+                                        bool *found)
+{
+    int count = (int)since->partitions;
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(count);
+    for (int i = 0; i < count; i++)
+        rd_kafka_topic_partition_list_add(list, since->topic, i)->offset = since->unix_ms;
+    rd_kafka_resp_err_t code = rd_kafka_offsets_for_times(admin->rk, list, (int)timeout_ms);
+    if (!code) code = (rd_kafka_resp_err_t)mr_kafka_client_list_error(list);
+    for (int i = 0; !code && i < list->cnt; i++)
+        *found |= list->elems[i].offset >= 0;
+    rd_kafka_topic_partition_list_destroy(list);
+    return code;
+}
+
+enum mr_status mr_kafka_admin_has_since(struct mr_kafka_admin *admin,
+                                        const struct mr_kafka_since *since, uint32_t timeout_ms,
+                                        bool *found, struct mr_error *err)
+{
+    rd_kafka_resp_err_t code;
+    uint32_t waited_ms = 0;
+    *found = false;
+    if (admin->embedded) return MR_OK;
+    do
+        code = look_up_time(admin, since, timeout_ms, found);
+    while (asks_again(code, &waited_ms, timeout_ms));
+    if (!code) return MR_OK;
+    return mr_fail(err, MR_UNREACHABLE, "topic %s: %s", since->topic, rd_kafka_err2str(code));
 }

@@ -84,4 +84,27 @@ enum mr_status mr_kafka_admin_members(struct mr_kafka_admin *admin, const char *
                                       uint32_t timeout_ms, struct mr_kafka_hosts *hosts,
                                       struct mr_error *err);
 
+/* A consumer group as its coordinator describes it. */
+struct mr_kafka_group {
+    bool is_known;  /* false: the embedded test broker cannot describe groups */
+    char state[24]; /* such as "Stable"; "": there is no such group, or no right to describe it */
+    uint32_t members;
+    bool has_instance; /* one of them is the static member of that name */
+};
+
+/* Describes a group. instance: "" for none. */
+enum mr_status mr_kafka_admin_group(struct mr_kafka_admin *admin, const char *name,
+                                    const char *instance, uint32_t timeout_ms,
+                                    struct mr_kafka_group *out, struct mr_error *err);
+/* *found: whether a partition of the topic has a record whose timestamp is unix_ms or later. The
+ * embedded test broker does not know: false. */
+struct mr_kafka_since {
+    const char *topic;
+    uint32_t partitions;
+    int64_t unix_ms;
+};
+enum mr_status mr_kafka_admin_has_since(struct mr_kafka_admin *admin,
+                                        const struct mr_kafka_since *since, uint32_t timeout_ms,
+                                        bool *found, struct mr_error *err);
+
 #endif

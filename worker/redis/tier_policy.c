@@ -3,9 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Copies the value from the line "NAME:VALUE\r
- * " of a reply to INFO, NUL-terminated; false: there is no such line, or the value is too long. */
-static bool find(const char *info, size_t length, const char *name, char *value, size_t value_bytes)
+bool mr_tier_policy_field(const char *info, size_t length, const char *name, char *value,
+                          size_t value_bytes)
 {
     size_t named = strlen(name);
     for (const char *at = info, *end = info + length; at < end;) {
@@ -27,8 +26,9 @@ bool mr_tier_policy_read(struct mr_tier_policy *policy, const char *info, size_t
 {
     char number[24];
     *policy = (struct mr_tier_policy){0};
-    if (!find(info, length, "maxmemory_policy", policy->eviction, sizeof policy->eviction) ||
-        !find(info, length, "maxmemory", number, sizeof number))
+    if (!mr_tier_policy_field(info, length, "maxmemory_policy", policy->eviction,
+                              sizeof policy->eviction) ||
+        !mr_tier_policy_field(info, length, "maxmemory", number, sizeof number))
         return false;
     for (const char *digit = number; *digit; digit++) {
         if (*digit < '0' || *digit > '9') return false;

@@ -16,6 +16,10 @@ struct mr_tier_policy {
     char eviction[32];        /* "noeviction", "allkeys-lru" and so on */
 };
 
+/* Copies the value of the line "NAME:VALUE" of a reply to INFO, NUL-terminated. False: there is no
+ * such line, or the value does not fit. */
+bool mr_tier_policy_field(const char *info, size_t length, const char *name, char *value,
+                          size_t value_bytes);
 /* info: the reply of Redis to "INFO memory". False: the reply lacks the limit or the policy. */
 bool mr_tier_policy_read(struct mr_tier_policy *policy, const char *info, size_t length);
 /* Writes one sentence that says why the limit or the policy is bad for a cache; "" when both suit.

@@ -319,7 +319,7 @@ static bool await_ready(const struct mr_redis_port *port, uint32_t timeout_ms)
 }
 
 enum mr_status mr_tier_redis_probe(const struct mr_tier_redis_options *options, uint32_t timeout_ms,
-                                   struct mr_error *err)
+                                   mr_tier_redis_visit *visit, void *context, struct mr_error *err)
 {
     struct access access;
     struct mr_redis_port port;
@@ -328,7 +328,9 @@ enum mr_status mr_tier_redis_probe(const struct mr_tier_redis_options *options, 
     access.conn.connect_timeout_ns = timeout_ms * UINT64_C(1000000);
     status = mr_redis_port_open(&port, &access.conn, 0, err);
     if (status != MR_OK) goto close;
-    if (!await_ready(&port, timeout_ms)) {
+    if (await_ready(&port, timeout_ms)) {
+        status = visit(context, &port, err);
+    } else {
         const char *reason = port.reason(port.context);
         status = mr_fail(err, MR_UNREACHABLE, "%s", reason[0] ? reason : "Redis: no answer");
     }

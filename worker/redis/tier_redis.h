@@ -48,10 +48,14 @@ enum mr_status mr_tier_redis_create(struct mr_tier_redis **out,
  * MR_BAD_CONFIG. */
 enum mr_status mr_tier_redis_check(const struct mr_tier_redis_options *options,
                                    struct mr_error *err);
-/* Connects to Redis, logs in and closes the connection. MR_UNREACHABLE with the reason if that does
- * not succeed within timeout_ms; else the errors of _check. Threads: any. */
+/* Uses a port that is connected and logged in. */
+typedef enum mr_status mr_tier_redis_visit(void *context, const struct mr_redis_port *port,
+                                           struct mr_error *err);
+/* Connects to Redis, logs in, calls visit and closes the connection. MR_UNREACHABLE with the reason
+ * if there is no connection within timeout_ms; else the errors of _check and of visit. Threads:
+ * any. */
 enum mr_status mr_tier_redis_probe(const struct mr_tier_redis_options *options, uint32_t timeout_ms,
-                                   struct mr_error *err);
+                                   mr_tier_redis_visit *visit, void *context, struct mr_error *err);
 /* Reads the password file again: every later login uses its password; connections stay. Threads:
  * any, one at a time. MR_BAD_CONFIG: the file cannot be read, and the password stays. */
 enum mr_status mr_tier_redis_reread(struct mr_tier_redis *tier, const char *password_file,
