@@ -5,6 +5,7 @@
 #   make check    the quick tests, on the release build
 #   make test     all tests: release build, both sanitizers, tidy rules, Apache Kafka and Redis
 #   make stops    SIGTERM in twelve phases of a worker's life: a table, and JSON in build
+#   make tour     the operator's tour of docker/README.md, command for command
 #   make soak     hours of load with faults: memory, descriptors, threads and times in build/soak.svg; HOURS=…
 #   make mutants  plant 60 bugs, one after the other, and see which tests catch them
 #   make bench    the speed of the engine as a table and as JSON (build/bench.json)
@@ -31,7 +32,7 @@ BASE   ?= 1
 TIME ?= 60
 TARGET ?=
 
-.PHONY: build deb demo test check bench simulate schemas chaos stops soak mutants arm64 cuda-check gpu-bundle gpu-check gpu-bench \
+.PHONY: build deb demo test check bench simulate schemas chaos stops tour soak mutants arm64 cuda-check gpu-bundle gpu-check gpu-bench \
 	fuzz fuzz-min format tidy asan sweep tsan coverage \
 	install clean deps check_tools
 
@@ -91,6 +92,9 @@ stops: $(BUILD)/build.ninja
 	@docker/deps.sh test
 	@cmake --build $(BUILD) -j $(JOBS) --target millrace checker produce
 	@MILLRACE_TOOLS=$(BUILD) tests/integration/stops.py --json $(BUILD)/stops.json $(PHASE)
+
+tour: check_tools
+	@tests/integration/docker/tour.py
 
 # HOURS of 70 % load with a fault every few minutes, 40 in two hours; figures as JSON and as an SVG in build.
 soak: $(BUILD)/build.ninja
