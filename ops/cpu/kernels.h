@@ -1,15 +1,14 @@
 /* kernels - the operations of one decoder layer on a CPU, on plain pointers: linear layers, norms
- * and elementwise functions. ops/cpu/kv_kernels.h has the KV pool, the rotary embedding and
- * attention. Each exists at several levels: AMX, AVX-512 (bf16) and AVX2 on x86-64, NEON with and
- * without bf16 on arm64, and scalar. An object has one level: by default the machine's best.
+ * and elementwise functions; ops/cpu/kv_kernels.h: the KV pool, rotary embedding, attention. Each
+ * exists at several levels (instruction sets); an object has one level.
  *
  * Types:   bf16 is uint16_t (the upper half of an IEEE single). The residual stream is float; the
  *          inputs of linear layers and the KV pool are bf16 (dtype bf16) or float (dtype f32).
  * Order:   every output element is summed in one fixed order, whatever the number of rows, the
- *          index of a row, the chunks of a prompt or the number of threads. --deterministic relies
- *          on this. Results of two levels may differ in the last bits.
- * Threads: call on the engine thread; mr_parallel_for (ops/cpu/parallel.h) spreads the work.
- * Memory:  only _create functions allocate. */
+ *          index of a row, the chunks of a prompt or the threads. --deterministic relies on this.
+ *          Results of two levels may differ in the last bits.
+ * Threads: call on the engine thread; ops/cpu/parallel.h spreads the work. Memory: only _create
+ *          functions allocate. */
 #ifndef MR_OPS_CPU_KERNELS_H
 #define MR_OPS_CPU_KERNELS_H
 
@@ -20,17 +19,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* MR_CPU_BEST, the value in a zeroed spec, means the highest level that the machine runs. */
 enum mr_cpu_level {
-    MR_CPU_BEST,
+    MR_CPU_BEST, /* the highest level that the machine runs */
     MR_CPU_SCALAR,
     MR_CPU_NEON, /* arm64 with dot products of bytes (Armv8.2) */
     MR_CPU_NEON_BF16,
-    MR_CPU_AVX2, /* from here on x86-64 */
-    MR_CPU_AVX512,
+    MR_CPU_AVX2,     /* from here on x86-64 */
+    MR_CPU_AVX_VNNI, /* dot products of bytes */
+    MR_CPU_AVX512F,  /* with BW, VL and DQ */
+    MR_CPU_AVX512_VNNI,
+    MR_CPU_AVX512, /* with VNNI and BF16 */
     MR_CPU_AMX
 };
-/* Returns the highest level, of `wanted` and those below it, that the machine runs. */
+/* Returns the highest level, up to `wanted`, that the machine runs. */
 enum mr_cpu_level mr_cpu_level(enum mr_cpu_level wanted);
 const char *mr_cpu_level_name(enum mr_cpu_level level);
 
@@ -84,8 +85,7 @@ void mr_cpu_linear_run(const struct mr_cpu_linear *linear, const void *x, uint32
 void mr_cpu_linear_add(const struct mr_cpu_linear *linear, const void *x, uint32_t rows,
                        const float *factors, float *out, void *scratch);
 
-/* Writes row `row` of the packed weight matrix, unscaled, to out. A token embedding tied to
- * the output layer is read this way, without a second copy of the weights. */
+/* Writes row `row` of the packed weights, unscaled, to out: a tied token embedding is read so. */
 void mr_cpu_linear_row(const struct mr_cpu_linear *linear, uint32_t row, float *out);
 
 /* ---- rows ---- */

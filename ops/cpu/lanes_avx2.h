@@ -218,24 +218,24 @@ static inline void lanes_raw_store(void *p, lanes_raw x)
     _mm256_storeu_si256((__m256i *)p + 1, x.hi);
 }
 /* Returns the first bf16 of each pair as a float; the next function: the second. */
-static inline __m256 lanes_first(__m256i x)
+static inline lanes lanes_first(lanes_raw x)
 {
-    return _mm256_castsi256_ps(_mm256_slli_epi32(x, 16));
+    return LANES_BOTH(_mm256_castsi256_ps(_mm256_slli_epi32(x.lo, 16)),
+                      _mm256_castsi256_ps(_mm256_slli_epi32(x.hi, 16)));
 }
-static inline __m256 lanes_second(__m256i x)
+static inline lanes lanes_second(lanes_raw x)
 {
-    return _mm256_castsi256_ps(_mm256_and_si256(x, _mm256_set1_epi32((int)0xffff0000u)));
+    const __m256i mask = _mm256_set1_epi32((int)0xffff0000u);
+    return LANES_BOTH(_mm256_castsi256_ps(_mm256_and_si256(x.lo, mask)),
+                      _mm256_castsi256_ps(_mm256_and_si256(x.hi, mask)));
 }
 /* Returns sum + a * b in every lane. A lane of a and b is one float, or a pair of bf16 whose two
- * products are both added. */
+ * products are both added, the first one first. */
 static inline lanes lanes_dot(lanes sum, lanes_raw a, lanes_raw b, bool bf16)
 {
     if (bf16) {
-        sum.lo = _mm256_fmadd_ps(lanes_first(a.lo), lanes_first(b.lo), sum.lo);
-        sum.hi = _mm256_fmadd_ps(lanes_first(a.hi), lanes_first(b.hi), sum.hi);
-        sum.lo = _mm256_fmadd_ps(lanes_second(a.lo), lanes_second(b.lo), sum.lo);
-        sum.hi = _mm256_fmadd_ps(lanes_second(a.hi), lanes_second(b.hi), sum.hi);
-        return sum;
+        sum = lanes_fma(lanes_first(a), lanes_first(b), sum);
+        return lanes_fma(lanes_second(a), lanes_second(b), sum);
     }
     sum.lo = _mm256_fmadd_ps(_mm256_castsi256_ps(a.lo), _mm256_castsi256_ps(b.lo), sum.lo);
     sum.hi = _mm256_fmadd_ps(_mm256_castsi256_ps(a.hi), _mm256_castsi256_ps(b.hi), sum.hi);

@@ -1,5 +1,5 @@
 /* lanes_avx512 - vectors of 16 floats ("lanes") in one AVX-512 register, for the kernels in
- * *_body.h. */
+ * *_body.h. With LANES_BF16 they use the instructions for bf16. */
 #ifndef MR_OPS_CPU_LANES_AVX512_H
 #define MR_OPS_CPU_LANES_AVX512_H
 
@@ -35,13 +35,27 @@ static inline void lanes_store_part(float *p, lanes x, uint32_t count)
 {
     _mm512_mask_storeu_ps(p, lanes_mask(0, count), x);
 }
+/* Rounds to bf16, ties to even; NaN stays NaN. */
+static inline __m256i lanes_to_bf16(lanes x)
+{
+#ifdef LANES_BF16
+    return (__m256i)_mm512_cvtneps_pbh(x);
+#else
+    const __m512i bits = _mm512_castps_si512(x);
+    const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+    const __m512i up = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+    const __m512i quiet = _mm512_or_si512(bits, _mm512_set1_epi32(0x400000));
+    const __mmask16 nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
+    return _mm512_cvtepi32_epi16(_mm512_srli_epi32(_mm512_mask_mov_epi32(up, nan, quiet), 16));
+#endif
+}
 static inline void lanes_store_bf16(uint16_t *p, lanes x)
 {
-    _mm256_storeu_si256((__m256i *)(void *)p, (__m256i)_mm512_cvtneps_pbh(x));
+    _mm256_storeu_si256((__m256i *)(void *)p, lanes_to_bf16(x));
 }
 static inline void lanes_store_bf16_part(uint16_t *p, lanes x, uint32_t count)
 {
-    _mm256_mask_storeu_epi16(p, lanes_mask(0, count), (__m256i)_mm512_cvtneps_pbh(x));
+    _mm256_mask_storeu_epi16(p, lanes_mask(0, count), lanes_to_bf16(x));
 }
 static inline lanes lanes_add(lanes a, lanes b)
 {
@@ -154,11 +168,24 @@ static inline void lanes_raw_store(void *p, lanes_raw x)
 {
     _mm512_storeu_si512(p, x);
 }
-/* Returns sum + a * b in every lane. A lane of a and b is one float, or a pair of bf16 whose two
- * products are both added. */
+/* Returns the first bf16 of each pair as a float; the next function: the second. */
+static inline lanes lanes_first(lanes_raw x)
+{
+    return _mm512_castsi512_ps(_mm512_slli_epi32(x, 16));
+}
+static inline lanes lanes_second(lanes_raw x)
+{
+    return _mm512_castsi512_ps(_mm512_and_si512(x, _mm512_set1_epi32((int)0xffff0000u)));
+}
+/* Returns sum + a * b in every lane. A lane of a and b is one float, or with LANES_BF16 a pair of
+ * bf16 whose two products are both added. */
 static inline lanes lanes_dot(lanes sum, lanes_raw a, lanes_raw b, bool bf16)
 {
+#ifdef LANES_BF16
     if (bf16) return _mm512_dpbf16_ps(sum, (__m512bh)a, (__m512bh)b);
+#else
+    (void)bf16; /* false: TILE_FLOATS */
+#endif
     return _mm512_fmadd_ps(_mm512_castsi512_ps(a), _mm512_castsi512_ps(b), sum);
 }
 

@@ -7,12 +7,11 @@
  *             f32   [panel][depth][column 16]            a word holds one float
  *         Weights, K (columns are tokens) and V (columns are head dimensions) are stored this way.
  * Order:  an output adds its words from first to last in one accumulator, so tiles of every size
- *         give the same bits. The order inside a bf16 word is that of the CPU's instruction.
- * Files:  the loops are written once for vectors of 16 lanes (tile_body.h, attend_body.h,
- *         rows_body.h, search_body.h, int8_body.h). kernels_<level>.c compile them with
- *         lanes_<level>.h; kernels_amx.c replaces the bf16 product and attention (tile_amx_body.h,
- *         attend_amx_body.h). Those for arm64 are in ops/cpu/neon.
- * Owner:  none: all is constant. Threads: any. */
+ *         give the same bits. The order inside a bf16 word is that of the CPU's instruction, or
+ * first to last where there is none. Files:  the loops are written once for vectors of 16 lanes
+ * (tile_body.h, attend_body.h, rows_body.h, search_body.h, int8_body.h). kernels_<level>.c compile
+ * them with lanes_<level>.h; ops/cpu/amx replaces the bf16 product and attention; arm64:
+ * ops/cpu/neon. Owner:  none: all is constant. Threads: any. */
 #ifndef MR_OPS_CPU_LEVEL_H
 #define MR_OPS_CPU_LEVEL_H
 
@@ -138,12 +137,14 @@ struct mr_cpu_ops {
 
 /* Returns the table of functions of the level mr_cpu_level(wanted). */
 const struct mr_cpu_ops *mr_cpu_ops_get(enum mr_cpu_level wanted);
-/* The same for functions that the AMX table has from AVX-512. Much cheaper: fit to be called in a
- * step. */
+/* The same for all functions but tile_bf16, attend and quant. Much cheaper, fit to be called in a
+ * step: the tables of AMX and AVX-VNNI, for which the processor must be asked, have the others from
+ * AVX-512 and AVX2. */
 const struct mr_cpu_ops *mr_cpu_row_ops_get(enum mr_cpu_level wanted);
 
 /* A program has the scalar level and those of the CPUs it is built for. */
-extern const struct mr_cpu_ops mr_cpu_ops_scalar, mr_cpu_ops_avx2, mr_cpu_ops_avx512,
-    mr_cpu_ops_amx, mr_cpu_ops_neon, mr_cpu_ops_neon_bf16;
+extern const struct mr_cpu_ops mr_cpu_ops_scalar, mr_cpu_ops_avx2, mr_cpu_ops_avxvnni,
+    mr_cpu_ops_avx512f, mr_cpu_ops_avx512vnni, mr_cpu_ops_avx512, mr_cpu_ops_amx, mr_cpu_ops_neon,
+    mr_cpu_ops_neon_bf16;
 
 #endif

@@ -6,7 +6,10 @@
  *
  * The including file says what fits into its registers. TILE_ROWS is the most rows of a tile that
  * is one panel wide; TILE_ROWS_2, TILE_ROWS_4 and TILE_ROWS_8 are the most rows of tiles that are
- * 2, 4 and 8 panels wide. A file with its own tile_bf16 defines TILE_F32_ONLY. */
+ * 2, 4 and 8 panels wide. A file with its own tile_bf16 defines TILE_F32_ONLY; one whose
+ * instruction set does not multiply bf16 may define TILE_FLOATS: a tile then converts its rows to
+ * floats first, and multiplies them with each half of the words of b. TILE_BF16_ROWS: so many rows,
+ * or more, are multiplied as pairs all the same. */
 #ifndef MR_OPS_CPU_TILE_BODY_H
 #define MR_OPS_CPU_TILE_BODY_H
 
@@ -26,33 +29,108 @@ struct tile_place {
     size_t ahead_step;
 };
 
-/* Computes one register tile. rows, panels and bf16 are constants wherever this function is
+/* What a word of depth has. */
+enum tile_kind {
+    TILE_KIND_BF16,  /* two bf16 in a and b */
+    TILE_KIND_F32,   /* a float in a and b */
+    TILE_KIND_FLOATS /* two bf16 in b, two floats of struct tile_left in a */
+};
+
+/* Some words of depth of the rows of a register tile. The first floats of all words of a row come
+ * before the second ones, since so they are converted in the fewest instructions. */
+struct tile_left {
+    const unsigned char *words; /* as in a */
+    size_t stride_bytes;
+    const float *numbers; /* converted */
+    uint32_t begin, end;  /* words; the sums of those before `begin` are in c */
+};
+
+#ifdef TILE_FLOATS
+/* Words of depth that a tile of so many rows multiplies in turn, and floats from one part of its
+ * converted rows to the next. */
+#define TILE_FLOATS_DEEP(rows)   ((rows) == 1 ? 2048u : 128u)
+#define TILE_FLOATS_STRIDE(rows) (TILE_FLOATS_DEEP(rows) + 16u)
+#define TILE_FLOATS_MAX          (2u * TILE_FLOATS_STRIDE(1)) /* more than for TILE_ROWS */
+#define TILE_FLOATS_WIDE         2u /* panels that many tiles multiply in turn */
+_Static_assert(2 * TILE_ROWS * TILE_FLOATS_STRIDE(2) <= TILE_FLOATS_MAX, "rows fit");
+#endif
+
+typedef lanes tile_sum[8]; /* of one row, in several panels */
+
+/* Of a register tile: constants wherever a function with one is inlined. */
+struct tile_size {
+    uint32_t rows, panels;
+};
+
+#ifdef TILE_FLOATS
+/* Adds the products of word k of depth. A number of a is used for all panels before the next, so
+ * that it needs a register for a moment only. */
+TILE_INLINE void tile_add_floats(const struct tile_left *left, const uint32_t k,
+                                 const lanes_raw *right, const struct tile_size size, tile_sum *sum)
+{
+    const uint32_t rows = size.rows, panels = size.panels;
+    const uint32_t stride = TILE_FLOATS_STRIDE(rows); /* a constant: addresses need no register */
+    const float *numbers = left->numbers + k - left->begin;
+#pragma GCC unroll 2
+    for (uint32_t half = 0; half < 2; half++) {
+        lanes part[8];
+#pragma GCC unroll 16
+        for (uint32_t p = 0; p < panels; p++)
+            part[p] = half == 0 ? lanes_first(right[p]) : lanes_second(right[p]);
+#pragma GCC unroll 16
+        for (uint32_t r = 0; r < rows; r++) {
+            const lanes number = lanes_set(numbers[(2 * r + half) * stride]);
+#pragma GCC unroll 16
+            for (uint32_t p = 0; p < panels; p++)
+                sum[r][p] = lanes_fma(number, part[p], sum[r][p]);
+        }
+    }
+}
+#endif
+
+/* Adds the products of word k of depth to the sums of one panel, sum[8 * row]. */
+TILE_INLINE void tile_add(const struct tile_left *left, const uint32_t k, const lanes_raw right,
+                          const uint32_t rows, const bool bf16, lanes *sum)
+{
+#pragma GCC unroll 16
+    for (uint32_t r = 0; r < rows; r++) {
+        const lanes_raw word =
+            lanes_raw_word(left->words + r * left->stride_bytes + (size_t)k * 4u);
+        sum[8 * r] = lanes_dot(sum[8 * r], word, right, bf16);
+    }
+}
+
+/* Computes one register tile. rows, panels and kind are constants wherever this function is
  * inlined. */
 TILE_INLINE void tile_sums(const struct mr_cpu_tile *tile, const struct tile_place place,
-                           const uint32_t rows, const uint32_t panels, const bool bf16)
+                           const struct tile_left left, const uint32_t rows, const uint32_t panels,
+                           const enum tile_kind kind)
 {
-    const unsigned char *a = tile->a + place.row * tile->a_stride_bytes;
     const unsigned char *b = tile->b + place.panel * tile->panel_bytes;
-    const size_t a_stride = tile->a_stride_bytes, b_stride = tile->panel_bytes;
-    lanes sum[TILE_ROWS][8];
+    float *c = tile->c + place.row * tile->c_stride + place.panel * MR_PANEL_COLUMNS;
+    const size_t b_stride = tile->panel_bytes;
+    tile_sum sum[TILE_ROWS];
 #pragma GCC unroll 16
     for (uint32_t r = 0; r < rows; r++)
 #pragma GCC unroll 16
         for (uint32_t p = 0; p < panels; p++)
-            sum[r][p] = lanes_set(0.0f);
-    for (uint32_t k = 0; k < tile->word_count; k++) {
+            sum[r][p] = kind == TILE_KIND_FLOATS && left.begin > 0
+                            ? lanes_load(c + r * tile->c_stride + p * MR_PANEL_COLUMNS)
+                            : lanes_set(0.0f);
+    for (uint32_t k = left.begin; k < left.end; k++) {
+        lanes_raw right[8];
 #pragma GCC unroll 16
         for (uint32_t p = 0; p < panels; p++) {
-            lanes_raw right = lanes_raw_load(b + p * b_stride + (size_t)k * MR_PANEL_BYTES);
             lanes_prefetch(place.ahead + p * b_stride + k * place.ahead_step);
-#pragma GCC unroll 16
-            for (uint32_t r = 0; r < rows; r++) {
-                lanes_raw left = lanes_raw_word(a + r * a_stride + (size_t)k * 4u);
-                sum[r][p] = lanes_dot(sum[r][p], left, right, bf16);
-            }
+            right[p] = lanes_raw_load(b + p * b_stride + (size_t)k * MR_PANEL_BYTES);
+            if (kind != TILE_KIND_FLOATS)
+                tile_add(&left, k, right[p], rows, kind == TILE_KIND_BF16, &sum[0][p]);
         }
+#ifdef TILE_FLOATS
+        if (kind == TILE_KIND_FLOATS)
+            tile_add_floats(&left, k, right, (struct tile_size){rows, panels}, sum);
+#endif
     }
-    float *c = tile->c + place.row * tile->c_stride + place.panel * MR_PANEL_COLUMNS;
 #pragma GCC unroll 16
     for (uint32_t r = 0; r < rows; r++)
 #pragma GCC unroll 16
@@ -63,11 +141,12 @@ TILE_INLINE void tile_sums(const struct mr_cpu_tile *tile, const struct tile_pla
 /* One copy of tile_sums for each number of rows, so that every accumulator has a fixed register. */
 #define TILE_CASE(n)                                                                               \
     case n:                                                                                        \
-        if ((n) <= most) tile_sums(tile, place, (n), panels, bf16);                                \
+        if ((n) <= most) tile_sums(tile, place, left, (n), panels, kind);                          \
         break;
 
 TILE_INLINE void tile_rows(const struct mr_cpu_tile *tile, const struct tile_place place,
-                           uint32_t rows, const uint32_t panels, const bool bf16)
+                           const struct tile_left left, uint32_t rows, const uint32_t panels,
+                           const enum tile_kind kind)
 {
     const uint32_t most = panels == 8   ? TILE_ROWS_8
                           : panels == 4 ? TILE_ROWS_4
@@ -110,48 +189,161 @@ TILE_INLINE void tile_set_prefetch(const struct mr_cpu_tile *tile, struct tile_p
     }
 }
 
-/* Cuts the rows into tiles of nearly equal height. All tiles use one to eight panels before the
- * next panels are read, so the panels in use stay in the L1 cache. */
-TILE_INLINE void tile_all(const struct mr_cpu_tile *tile, const bool bf16)
+/* The rows, cut into register tiles of nearly equal height. */
+struct tile_cut {
+    uint32_t tiles, height, taller; /* the first `taller` tiles have one row more */
+    uint32_t most;                  /* rows of the tallest */
+};
+
+TILE_INLINE struct tile_cut tile_cut_rows(uint32_t rows)
 {
-    const uint32_t tiles = (tile->rows + TILE_ROWS - 1) / TILE_ROWS;
-    if (tiles == 0) return;
-    const uint32_t height = tile->rows / tiles, taller = tile->rows % tiles;
-    const uint32_t most = height + (taller > 0);
-    for (uint32_t panel = 0; panel < tile->panels;) {
-        const uint32_t left = tile->panels - panel;
-        const uint32_t width = most <= TILE_ROWS_8 && left >= 8   ? 8
-                               : most <= TILE_ROWS_4 && left >= 4 ? 4
-                               : most <= TILE_ROWS_2 && left >= 2 ? 2
-                                                                  : 1;
-        for (uint32_t i = 0, row = 0; i < tiles; i++) {
-            const uint32_t rows = height + (i < taller);
+    const uint32_t tiles = (rows + TILE_ROWS - 1) / TILE_ROWS;
+    if (tiles == 0) return (struct tile_cut){0, 0, 0, 0};
+    const uint32_t height = rows / tiles, taller = rows % tiles;
+    return (struct tile_cut){tiles, height, taller, height + (taller > 0)};
+}
+
+/* Returns how many of the `left` panels tiles of this height take at once. */
+TILE_INLINE uint32_t tile_width(uint32_t height, uint32_t left)
+{
+    return height <= TILE_ROWS_8 && left >= 8   ? 8
+           : height <= TILE_ROWS_4 && left >= 4 ? 4
+           : height <= TILE_ROWS_2 && left >= 2 ? 2
+                                                : 1;
+}
+
+TILE_INLINE void tile_one(const struct mr_cpu_tile *tile, const struct tile_place place,
+                          const struct tile_left left, uint32_t rows, uint32_t width,
+                          const enum tile_kind kind)
+{
+    if (width == 8)
+        tile_rows(tile, place, left, rows, 8, kind);
+    else if (width == 4)
+        tile_rows(tile, place, left, rows, 4, kind);
+    else if (width == 2)
+        tile_rows(tile, place, left, rows, 2, kind);
+    else
+        tile_rows(tile, place, left, rows, 1, kind);
+}
+
+/* All tiles use one to eight panels before the next panels are read, so the panels in use stay in
+ * the L1 cache. */
+TILE_INLINE void tile_all(const struct mr_cpu_tile *tile, const enum tile_kind kind)
+{
+    const struct tile_cut cut = tile_cut_rows(tile->rows);
+    struct tile_left left = {.stride_bytes = tile->a_stride_bytes, .end = tile->word_count};
+    if (cut.tiles == 0) return;
+    for (uint32_t panel = 0, width; panel < tile->panels; panel += width) {
+        width = tile_width(cut.most, tile->panels - panel);
+        for (uint32_t i = 0, row = 0; i < cut.tiles; i++) {
+            const uint32_t rows = cut.height + (i < cut.taller);
             struct tile_place place = {.row = row, .panel = panel};
-            tile_set_prefetch(tile, &place, width, i, tiles);
-            if (width == 8)
-                tile_rows(tile, place, rows, 8, bf16);
-            else if (width == 4)
-                tile_rows(tile, place, rows, 4, bf16);
-            else if (width == 2)
-                tile_rows(tile, place, rows, 2, bf16);
-            else
-                tile_rows(tile, place, rows, 1, bf16);
+            left.words = tile->a + row * left.stride_bytes;
+            tile_set_prefetch(tile, &place, width, i, cut.tiles);
+            tile_one(tile, place, left, rows, width, kind);
             row += rows;
         }
-        panel += width;
     }
 }
 
-#ifndef TILE_F32_ONLY
+#ifdef TILE_FLOATS
+/* Converts words [begin, end) of rows of a. */
+static void tile_convert(const struct mr_cpu_tile *tile, uint32_t row, uint32_t rows,
+                         const struct tile_left *left, float *numbers)
+{
+    const uint32_t words = left->end - left->begin, stride = TILE_FLOATS_STRIDE(rows);
+    for (uint32_t r = 0; r < rows; r++, numbers += 2 * stride) {
+        const unsigned char *a =
+            tile->a + (row + r) * tile->a_stride_bytes + (size_t)left->begin * 4u;
+        uint32_t k = 0;
+        for (; k + 16 <= words; k += 16) {
+            const lanes_raw pairs = lanes_raw_load(a + (size_t)k * 4u);
+            lanes_store(numbers + k, lanes_first(pairs));
+            lanes_store(numbers + stride + k, lanes_second(pairs));
+        }
+        for (; k < words; k++) {
+            uint32_t pair;
+            memcpy(&pair, a + (size_t)k * 4u, sizeof pair);
+            const uint32_t first = pair << 16, second = pair & 0xffff0000u;
+            memcpy(numbers + k, &first, sizeof first);
+            memcpy(numbers + stride + k, &second, sizeof second);
+        }
+    }
+}
+
+/* Few rows: one register tile, whose rows are converted once for all panels. */
+static void tile_floats_few(const struct mr_cpu_tile *tile, struct tile_left left)
+{
+    _Alignas(64) float numbers[TILE_FLOATS_MAX];
+    const uint32_t deep = TILE_FLOATS_DEEP(tile->rows);
+    left.numbers = numbers;
+    do {
+        left.end = tile->word_count - left.begin < deep ? tile->word_count : left.begin + deep;
+        tile_convert(tile, 0, tile->rows, &left, numbers);
+        struct tile_place place = {0};
+        for (uint32_t width; place.panel < tile->panels; place.panel += width) {
+            width = tile_width(tile->rows, tile->panels - place.panel);
+            tile_set_prefetch(tile, &place, width, 0, 1);
+            tile_one(tile, place, left, tile->rows, width, TILE_KIND_FLOATS);
+        }
+        left.begin = left.end;
+    } while (left.begin < tile->word_count);
+}
+
+/* Many rows: a part of two panels stays in the L1 cache for all register tiles. The rows of a tile
+ * are converted for it, a twentieth of the instructions. */
+static void tile_floats_many(const struct mr_cpu_tile *tile, const struct tile_cut *cut,
+                             struct tile_left left, uint32_t panel, uint32_t end)
+{
+    _Alignas(64) float numbers[TILE_FLOATS_MAX];
+    const uint32_t deep = TILE_FLOATS_DEEP(cut->most);
+    left.numbers = numbers;
+    do {
+        left.end = tile->word_count - left.begin < deep ? tile->word_count : left.begin + deep;
+        for (uint32_t i = 0, row = 0, rows; i < cut->tiles; i++, row += rows) {
+            rows = cut->height + (i < cut->taller);
+            tile_convert(tile, row, rows, &left, numbers);
+            struct tile_place place = {.row = row, .panel = panel};
+            for (uint32_t width; place.panel < end; place.panel += width) {
+                width = tile_width(cut->most, end - place.panel);
+                tile_set_prefetch(tile, &place, TILE_FLOATS_WIDE, i, cut->tiles);
+                tile_one(tile, place, left, rows, width, TILE_KIND_FLOATS);
+            }
+        }
+        left.begin = left.end;
+    } while (left.begin < tile->word_count);
+}
+
 static void tile_bf16(const struct mr_cpu_tile *tile)
 {
-    tile_all(tile, true);
+    const struct tile_cut cut = tile_cut_rows(tile->rows);
+    const struct tile_left left = {.begin = 0};
+#ifdef TILE_BF16_ROWS
+    if (tile->rows >= TILE_BF16_ROWS) {
+        tile_all(tile, TILE_KIND_BF16);
+        return;
+    }
+#endif
+    if (cut.tiles == 1) {
+        tile_floats_few(tile, left);
+        return;
+    }
+    for (uint32_t panel = 0, end; cut.tiles > 1 && panel < tile->panels; panel = end) {
+        const uint32_t rest = tile->panels - panel;
+        end = panel + (rest < TILE_FLOATS_WIDE ? rest : TILE_FLOATS_WIDE);
+        tile_floats_many(tile, &cut, left, panel, end);
+    }
+}
+#elif !defined TILE_F32_ONLY
+static void tile_bf16(const struct mr_cpu_tile *tile)
+{
+    tile_all(tile, TILE_KIND_BF16);
 }
 #endif
 
 static void tile_f32(const struct mr_cpu_tile *tile)
 {
-    tile_all(tile, false);
+    tile_all(tile, TILE_KIND_F32);
 }
 
 #endif

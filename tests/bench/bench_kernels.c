@@ -1,7 +1,8 @@
 /* bench_kernels - measures the CPU kernels in the shapes of SmolLM2-135M: all linear layers for
  * several numbers of rows, attention of prompts and of decode steps, norms and rotary embedding,
  * the sampler; and layers of experts. Prints the best of several runs; run it on an idle machine.
- * bench_kernels [memory|linear|experts|attention|rows|sampler] ...   (none: all) */
+ * bench_kernels [--level NAME] [memory|linear|experts|attention|rows|sampler] ...
+ * none: all; NAME: an instruction set as mr_cpu_level_name gives it, by default the best */
 #include "ops/cpu/kv_kernels.h"
 #include "ops/cpu/parallel.h"
 #include "ops/sampling/sampler.h"
@@ -23,6 +24,8 @@ enum {
     QKV = (HEADS + 2 * KV_HEADS) * DIM,
     RUNS = 5
 };
+
+static enum mr_cpu_level level; /* of everything that is measured */
 
 static double now_ms(void)
 {
@@ -118,7 +121,8 @@ static struct mr_cpu_linear *make_linear(struct stack *stack, uint32_t out_size,
                                             .in_size = in_size,
                                             .bf16 = true,
                                             .source = weight_row,
-                                            .source_context = &in_size};
+                                            .source_context = &in_size,
+                                            .level = level};
     check_status(mr_cpu_linear_create(&linear, &spec, &err), &err);
     stack->bytes += (double)mr_cpu_linear_bytes(linear);
     return linear;
@@ -316,7 +320,8 @@ static struct fixture fixture_create(uint32_t sequence_count, uint32_t tokens, u
                                         .head_dim = DIM,
                                         .block_count = each * sequence_count,
                                         .bf16 = true,
-                                        .int8 = int8};
+                                        .int8 = int8,
+                                        .level = level};
     check_status(mr_cpu_kv_create(&fixture.kv, &spec, &err), &err);
     fixture.blocks = check_memory(malloc((size_t)each * sequence_count * sizeof *fixture.blocks));
     fixture.sequences = check_memory(calloc(sequence_count, sizeof *fixture.sequences));
@@ -462,7 +467,7 @@ static void bench_rows(void)
     float *x = random_floats((size_t)512 * HIDDEN, 1.0f), *weight = random_floats(HIDDEN, 1.0f);
     void *out = check_memory(malloc((size_t)512 * HIDDEN * 2));
     const struct mr_cpu_norm norm = {
-        .weight = weight, .epsilon = 1e-5f, .width = HIDDEN, .bf16 = true};
+        .weight = weight, .epsilon = 1e-5f, .width = HIDDEN, .bf16 = true, .level = level};
     printf("norms of one step (%d)\n", 2 * LAYERS + 1);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         double best = INFINITY;
@@ -502,8 +507,8 @@ static void bench_sampler(void)
           .repetition_penalty = 1.1f}},
         {"typical", {.temperature = 1, .top_p = 1, .typical_p = 0.9f, .repetition_penalty = 1}},
     };
-    const struct mr_sampler_spec spec = {.vocab_size = VOCAB,
-                                         .thread_count = mr_parallel_thread_count()};
+    const struct mr_sampler_spec spec = {
+        .vocab_size = VOCAB, .thread_count = mr_parallel_thread_count(), .level = level};
     struct mr_sampler *sampler;
     struct mr_error err;
     struct mr_sample_row rows[ROWS];
@@ -536,6 +541,14 @@ static void bench_sampler(void)
     mr_sampler_destroy(sampler);
 }
 
+static void set_level(const char *name)
+{
+    for (level = MR_CPU_SCALAR; level <= MR_CPU_AMX; level++)
+        if (strcmp(mr_cpu_level_name(level), name) == 0 && mr_cpu_level(level) == level) return;
+    fprintf(stderr, "bench_kernels: this machine has no level %s\n", name);
+    exit(1);
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -545,10 +558,16 @@ int main(int argc, char **argv)
                  {"experts", bench_experts}, {"attention", bench_attention},
                  {"rows", bench_rows},       {"sampler", bench_sampler}};
     struct mr_error err;
+    int first = 1;
+    if (argc > 2 && strcmp(argv[1], "--level") == 0) {
+        set_level(argv[2]);
+        first = 3;
+    }
     check_status(mr_parallel_set_thread_count(2, &err), &err);
+    printf("level %s\n", mr_cpu_level_name(mr_cpu_level(level)));
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-        bool wanted = argc == 1;
-        for (int a = 1; a < argc; a++)
+        bool wanted = argc == first;
+        for (int a = first; a < argc; a++)
             wanted = wanted || strcmp(argv[a], parts[i].name) == 0;
         if (wanted) parts[i].run();
     }

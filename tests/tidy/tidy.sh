@@ -181,9 +181,9 @@ rule_modules() {
         page=${file%.*}.h
         case $file in
         worker/cli/cli_*) [ -f "$page" ] || { name=cli && page=worker/cli/cli.h; } ;;
-        ops/cpu/kernels_* | ops/cpu/neon/kernels_*) folder=ops/cpu && name=level && page=ops/cpu/kernels.h ;;
+        ops/cpu/kernels_* | ops/cpu/neon/kernels_* | ops/cpu/amx/kernels_*) folder=ops/cpu && name=level && page=ops/cpu/kernels.h ;;
         ops/cpu/*)
-            name=$(echo "$name" | sed 's/_\(avx512\|avx2\|neon\|neon_bf16\|scalar\)$//')
+            name=$(echo "$name" | sed 's/_\(amx\|avx512\|avx512vnni\|avx512f\|avxvnni\|avx2\|neon\|neon_bf16\|scalar\)$//')
             page=ops/cpu/$name.h
             [ -f "$page" ] || page=ops/cpu/kernels.h
             ;;

@@ -24,6 +24,7 @@ enum mr_quant_scales {
 
 struct mr_quant_shape {
     uint32_t bits;      /* of a code */
+    uint32_t most;      /* the largest code, or value of one; with more than 127, shift is 7 */
     uint32_t shift;     /* the offset of the codes is 2^shift; 0: no offset */
     const void *values; /* the value of each 4-bit code plus the offset; NULL: the code itself */
     enum mr_quant_scales scales;
@@ -37,18 +38,18 @@ static const unsigned char mr_quant_fp4[16] = {16, 17, 18, 19, 20, 22, 24, 28,
                                                16, 15, 14, 13, 12, 10, 8,  4};
 
 static const struct mr_quant_shape mr_quant_shapes[MR_QUANT_COUNT] = {
-    [MR_QUANT_INT8] = {8, 7, NULL, MR_SCALES_HALF_LOW, 64, 0},
-    [MR_QUANT_Q8_0] = {8, 7, NULL, MR_SCALES_HALF, 32, 0},
-    [MR_QUANT_Q4_0] = {4, 3, NULL, MR_SCALES_HALF, 32, 0},
-    [MR_QUANT_Q4_1] = {4, 0, NULL, MR_SCALES_HALF_LOW, 64, 0},
-    [MR_QUANT_Q5_0] = {5, 4, NULL, MR_SCALES_HALF, 32, 0},
-    [MR_QUANT_Q5_1] = {5, 0, NULL, MR_SCALES_HALF_LOW, 64, 0},
-    [MR_QUANT_Q4_K] = {4, 0, NULL, MR_SCALES_BLOCK_LOW, 32, 64},
-    [MR_QUANT_Q5_K] = {5, 0, NULL, MR_SCALES_BLOCK_LOW, 32, 64},
-    [MR_QUANT_Q6_K] = {6, 5, NULL, MR_SCALES_BLOCK_16, 32, 32},
-    [MR_QUANT_IQ4_NL] = {4, 7, mr_quant_uneven, MR_SCALES_HALF, 32, 0},
-    [MR_QUANT_IQ4_XS] = {4, 7, mr_quant_uneven, MR_SCALES_BLOCK_EACH, 16, 32},
-    [MR_QUANT_MXFP4] = {4, 4, mr_quant_fp4, MR_SCALES_BF16, 32, 0},
+    [MR_QUANT_INT8] = {8, 255, 7, NULL, MR_SCALES_HALF_LOW, 64, 0},
+    [MR_QUANT_Q8_0] = {8, 255, 7, NULL, MR_SCALES_HALF, 32, 0},
+    [MR_QUANT_Q4_0] = {4, 15, 3, NULL, MR_SCALES_HALF, 32, 0},
+    [MR_QUANT_Q4_1] = {4, 15, 0, NULL, MR_SCALES_HALF_LOW, 64, 0},
+    [MR_QUANT_Q5_0] = {5, 31, 4, NULL, MR_SCALES_HALF, 32, 0},
+    [MR_QUANT_Q5_1] = {5, 31, 0, NULL, MR_SCALES_HALF_LOW, 64, 0},
+    [MR_QUANT_Q4_K] = {4, 15, 0, NULL, MR_SCALES_BLOCK_LOW, 32, 64},
+    [MR_QUANT_Q5_K] = {5, 31, 0, NULL, MR_SCALES_BLOCK_LOW, 32, 64},
+    [MR_QUANT_Q6_K] = {6, 63, 5, NULL, MR_SCALES_BLOCK_16, 32, 32},
+    [MR_QUANT_IQ4_NL] = {4, 241, 7, mr_quant_uneven, MR_SCALES_HALF, 32, 0},
+    [MR_QUANT_IQ4_XS] = {4, 241, 7, mr_quant_uneven, MR_SCALES_BLOCK_EACH, 16, 32},
+    [MR_QUANT_MXFP4] = {4, 28, 4, mr_quant_fp4, MR_SCALES_BF16, 32, 0},
 };
 
 /* Bytes of the lines of one group. */

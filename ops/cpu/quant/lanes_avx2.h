@@ -1,6 +1,14 @@
-/* lanes_avx2 - the vectors of quant_body.h in pairs of AVX2 registers. */
+/* lanes_avx2 - the vectors of quant_body.h in pairs of AVX2 registers.
+ *
+ * The instruction that multiplies unsigned with signed bytes adds two products in int16 and
+ * saturates. With codes of at most 31 not even the sum of four such numbers overflows, so they are
+ * widened to int32 at the end of half a group; with codes of at most 127 a single one does not.
+ * Larger codes are made signed, and their sign is moved to the other factor: their sums need no
+ * correction for the offset. With LANES_VNNI one instruction adds four products to an int32. */
 #ifndef MR_OPS_CPU_QUANT_LANES_AVX2_H
 #define MR_OPS_CPU_QUANT_LANES_AVX2_H
+
+#include "ops/cpu/quant/format.h"
 
 #include <immintrin.h>
 #include <stdbool.h>
@@ -62,29 +70,60 @@ static inline bytes bytes_look_up(bytes codes, const void *values)
     const __m256i table = _mm256_broadcastsi128_si256(_mm_loadu_si128(values));
     return (bytes){_mm256_shuffle_epi8(table, codes.a), _mm256_shuffle_epi8(table, codes.b)};
 }
-/* Codes with an offset of 128 are made signed (ints_dot): their sums need no correction. */
-static inline ints ints_start(int32_t minus, const uint32_t shift)
+static inline ints ints_set(int32_t x)
 {
-    const __m256i start = shift == 7 ? _mm256_setzero_si256()
-                                     : _mm256_slli_epi32(_mm256_set1_epi32(minus), (int)shift);
-    return (ints){start, start};
+    return (ints){_mm256_set1_epi32(x), _mm256_set1_epi32(x)};
 }
-static inline __m256i dot_half(__m256i sum, __m256i codes, __m256i x, const uint32_t shift)
+#ifdef LANES_VNNI
+static inline ints ints_start(int32_t minus, const struct mr_quant_shape shape)
 {
-    if (shift == 7) {
+    return ints_set(minus * (1 << shape.shift));
+}
+static inline __m256i dot_half(__m256i sum, __m256i codes, __m256i x,
+                               const struct mr_quant_shape shape)
+{
+    (void)shape;
+    return _mm256_dpbusd_avx_epi32(sum, codes, x);
+}
+static inline ints ints_end(ints sum, int32_t minus, const struct mr_quant_shape shape)
+{
+    (void)minus;
+    (void)shape;
+    return sum;
+}
+#else
+static inline ints ints_start(int32_t minus, const struct mr_quant_shape shape)
+{
+    return ints_set(shape.most <= 31 || shape.most > 127 ? 0 : minus * (1 << shape.shift));
+}
+static inline __m256i dot_half(__m256i sum, __m256i codes, __m256i x,
+                               const struct mr_quant_shape shape)
+{
+    if (shape.most > 127) {
         const __m256i weights = _mm256_xor_si256(codes, _mm256_set1_epi8((char)128));
         x = _mm256_sign_epi8(x, weights);
         codes = _mm256_abs_epi8(weights);
     }
     const __m256i pairs = _mm256_maddubs_epi16(codes, x);
+    if (shape.most <= 31) return _mm256_add_epi16(sum, pairs);
     return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
 }
-static inline ints ints_dot(ints sum, bytes codes, const void *x, const uint32_t shift)
+static inline ints ints_end(ints sum, int32_t minus, const struct mr_quant_shape shape)
+{
+    if (shape.most > 31) return sum;
+    const __m256i ones = _mm256_set1_epi16(1);
+    const ints whole = {_mm256_madd_epi16(sum.a, ones), _mm256_madd_epi16(sum.b, ones)};
+    if (shape.shift == 0) return whole;
+    const ints start = ints_set(minus * (1 << shape.shift));
+    return (ints){_mm256_add_epi32(whole.a, start.a), _mm256_add_epi32(whole.b, start.b)};
+}
+#endif
+static inline ints ints_dot(ints sum, bytes codes, const void *x, const struct mr_quant_shape shape)
 {
     int32_t word;
     memcpy(&word, x, sizeof word);
     const __m256i words = _mm256_set1_epi32(word);
-    return (ints){dot_half(sum.a, codes.a, words, shift), dot_half(sum.b, codes.b, words, shift)};
+    return (ints){dot_half(sum.a, codes.a, words, shape), dot_half(sum.b, codes.b, words, shape)};
 }
 static inline int32_t sum_of(__m256i x)
 {

@@ -1,6 +1,10 @@
-/* lanes_avx512 - the vectors of quant_body.h in AVX-512 registers. */
+/* lanes_avx512 - the vectors of quant_body.h in AVX-512 registers. With LANES_VNNI one instruction
+ * multiplies four unsigned bytes with four signed ones and adds the products to an int32, exactly.
+ * Without it, see lanes_avx2.h. */
 #ifndef MR_OPS_CPU_QUANT_LANES_AVX512_H
 #define MR_OPS_CPU_QUANT_LANES_AVX512_H
+
+#include "ops/cpu/quant/format.h"
 
 #include <immintrin.h>
 #include <stdbool.h>
@@ -48,16 +52,62 @@ static inline bytes bytes_look_up(bytes codes, const void *values)
     const __m512i table = _mm512_broadcast_i32x4(_mm_loadu_si128(values));
     return _mm512_shuffle_epi8(table, codes);
 }
-static inline ints ints_start(int32_t minus, const uint32_t shift)
-{
-    return _mm512_slli_epi32(_mm512_set1_epi32(minus), shift);
-}
-static inline ints ints_dot(ints sum, bytes codes, const void *x, const uint32_t shift)
+static inline __m512i words_of(const void *x)
 {
     int32_t word;
-    (void)shift;
     memcpy(&word, x, sizeof word);
-    return _mm512_dpbusd_epi32(sum, codes, _mm512_set1_epi32(word));
+    return _mm512_set1_epi32(word);
+}
+#ifdef LANES_VNNI
+static inline ints ints_start(int32_t minus, const struct mr_quant_shape shape)
+{
+    return _mm512_slli_epi32(_mm512_set1_epi32(minus), shape.shift);
+}
+static inline ints ints_dot(ints sum, bytes codes, const void *x, const struct mr_quant_shape shape)
+{
+    (void)shape;
+    return _mm512_dpbusd_epi32(sum, codes, words_of(x));
+}
+static inline ints ints_end(ints sum, int32_t minus, const struct mr_quant_shape shape)
+{
+    (void)minus;
+    (void)shape;
+    return sum;
+}
+#else
+static inline ints ints_start(int32_t minus, const struct mr_quant_shape shape)
+{
+    if (shape.most <= 31 || shape.most > 127) return _mm512_setzero_si512();
+    return _mm512_slli_epi32(_mm512_set1_epi32(minus), shape.shift);
+}
+static inline ints ints_dot(ints sum, bytes codes, const void *x, const struct mr_quant_shape shape)
+{
+    __m512i words = words_of(x);
+    if (shape.most > 127) {
+        const __m512i weights = _mm512_xor_si512(codes, _mm512_set1_epi8((char)128));
+        const __mmask64 negative = _mm512_movepi8_mask(weights);
+        words = _mm512_mask_sub_epi8(words, negative, _mm512_setzero_si512(), words);
+        codes = _mm512_abs_epi8(weights);
+    }
+    const __m512i pairs = _mm512_maddubs_epi16(codes, words);
+    if (shape.most <= 31) return _mm512_add_epi16(sum, pairs);
+    return _mm512_add_epi32(sum, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1)));
+}
+static inline ints ints_end(ints sum, int32_t minus, const struct mr_quant_shape shape)
+{
+    if (shape.most > 31) return sum;
+    const __m512i whole = _mm512_madd_epi16(sum, _mm512_set1_epi16(1));
+    if (shape.shift == 0) return whole;
+    return _mm512_add_epi32(whole, _mm512_slli_epi32(_mm512_set1_epi32(minus), shape.shift));
+}
+#endif
+static inline ints ints_load(const int32_t *p)
+{
+    return _mm512_loadu_si512(p);
+}
+static inline ints ints_add(ints a, ints b)
+{
+    return _mm512_add_epi32(a, b);
 }
 /* Stores 16 integers, each in a byte, and returns their sum. */
 static inline int32_t ints_put(ints a, unsigned char *out)

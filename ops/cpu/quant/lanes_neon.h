@@ -3,6 +3,8 @@
 #ifndef MR_OPS_CPU_QUANT_LANES_NEON_H
 #define MR_OPS_CPU_QUANT_LANES_NEON_H
 
+#include "ops/cpu/quant/format.h"
+
 #include <arm_neon.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -58,33 +60,41 @@ static inline bytes bytes_look_up(bytes codes, const void *values)
     EACH(bytes, vqtbl1q_u8(vld1q_u8(values), codes.val[i]));
 }
 #ifdef __ARM_FEATURE_MATMUL_INT8
-static inline ints ints_start(int32_t minus, const uint32_t shift)
+static inline ints ints_start(int32_t minus, const struct mr_quant_shape shape)
 {
-    EACH(ints, vdupq_n_s32(minus * (1 << shift)));
+    EACH(ints, vdupq_n_s32(minus * (1 << shape.shift)));
 }
-static inline int32x4_t dot(int32x4_t sum, uint8x16_t codes, int8x16_t x, const uint32_t shift)
+static inline int32x4_t dot(int32x4_t sum, uint8x16_t codes, int8x16_t x,
+                            const struct mr_quant_shape shape)
 {
-    (void)shift;
+    (void)shape;
     return vusdotq_s32(sum, codes, x);
 }
 #else
 /* Codes with an offset of 128 are made signed (dot): their sums need no correction. */
-static inline ints ints_start(int32_t minus, const uint32_t shift)
+static inline ints ints_start(int32_t minus, const struct mr_quant_shape shape)
 {
-    EACH(ints, vdupq_n_s32(shift == 7 ? 0 : minus * (1 << shift)));
+    EACH(ints, vdupq_n_s32(shape.most > 127 ? 0 : minus * (1 << shape.shift)));
 }
-static inline int32x4_t dot(int32x4_t sum, uint8x16_t codes, int8x16_t x, const uint32_t shift)
+static inline int32x4_t dot(int32x4_t sum, uint8x16_t codes, int8x16_t x,
+                            const struct mr_quant_shape shape)
 {
-    if (shift == 7) codes = veorq_u8(codes, vdupq_n_u8(128));
+    if (shape.most > 127) codes = veorq_u8(codes, vdupq_n_u8(128));
     return vdotq_s32(sum, vreinterpretq_s8_u8(codes), x);
 }
 #endif
-static inline ints ints_dot(ints sum, bytes codes, const void *x, const uint32_t shift)
+static inline ints ints_end(ints sum, int32_t minus, const struct mr_quant_shape shape)
+{
+    (void)minus;
+    (void)shape;
+    return sum;
+}
+static inline ints ints_dot(ints sum, bytes codes, const void *x, const struct mr_quant_shape shape)
 {
     int32_t word;
     memcpy(&word, x, sizeof word);
     const int8x16_t words = vreinterpretq_s8_s32(vdupq_n_s32(word));
-    EACH(ints, dot(sum.val[i], codes.val[i], words, shift));
+    EACH(ints, dot(sum.val[i], codes.val[i], words, shape));
 }
 /* Stores 16 integers, each in a byte, and returns their sum. */
 static inline int32_t ints_put(ints a, unsigned char *out)

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "ops/cpu/quant/format.h"
 #include "ops/numbers/dequant.h"
 
 typedef struct {
@@ -61,18 +62,26 @@ static inline bytes bytes_look_up(bytes codes, const void *values)
 {
     EACH(bytes, 64, ((const unsigned char *)values)[codes.at[i]]);
 }
-static inline ints ints_start(int32_t minus, uint32_t shift)
+/* The sum of products of codes, less their offset, and bytes of a row, over some words: start, dot
+ * for each word, end. minus: minus the sum of the row's bytes. */
+static inline ints ints_start(int32_t minus, struct mr_quant_shape shape)
 {
-    EACH(ints, 16, minus * (1 << shift));
+    EACH(ints, 16, minus * (1 << shape.shift));
 }
-static inline ints ints_dot(ints sum, bytes codes, const void *x, uint32_t shift)
+static inline ints ints_dot(ints sum, bytes codes, const void *x, struct mr_quant_shape shape)
 {
     signed char by[4];
-    (void)shift;
+    (void)shape;
     memcpy(by, x, sizeof by);
     EACH(ints, 16,
          sum.at[i] + codes.at[4 * i] * by[0] + codes.at[4 * i + 1] * by[1] +
              codes.at[4 * i + 2] * by[2] + codes.at[4 * i + 3] * by[3]);
+}
+static inline ints ints_end(ints sum, int32_t minus, struct mr_quant_shape shape)
+{
+    (void)minus;
+    (void)shape;
+    return sum;
 }
 /* Stores 16 integers, each in a byte, and returns their sum. */
 static inline int32_t ints_put(ints a, unsigned char *out)

@@ -92,7 +92,8 @@ struct mr_quant_ops {
     void (*row)(const void *x, uint32_t in_size, bool bf16, unsigned char *out);
     void (*tile)(const struct mr_quant_tile *tile);
 };
-extern const struct mr_quant_ops mr_quant_ops_scalar, mr_quant_ops_avx2, mr_quant_ops_avx512,
-    mr_quant_ops_neon, mr_quant_ops_neon_bf16;
+extern const struct mr_quant_ops mr_quant_ops_scalar, mr_quant_ops_avx2, mr_quant_ops_avxvnni,
+    mr_quant_ops_avx512f, mr_quant_ops_avx512vnni, mr_quant_ops_amx, mr_quant_ops_neon,
+    mr_quant_ops_neon_bf16;
 
 #endif

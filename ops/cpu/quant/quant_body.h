@@ -9,14 +9,7 @@
 #ifndef MR_OPS_CPU_QUANT_BODY_H
 #define MR_OPS_CPU_QUANT_BODY_H
 
-#include "ops/cpu/quant/quant.h"
-
-/* Instrumented, the copies for each size of tile would take GCC minutes. */
-#ifdef __SANITIZE_ADDRESS__
-#define INLINE static inline
-#else
-#define INLINE static inline __attribute__((always_inline))
-#endif
+#include "ops/cpu/quant/read_body.h"
 
 #define PREFETCH_BYTES 4096u
 
@@ -54,88 +47,6 @@ static void quant_row(const void *x, uint32_t in_size, bool bf16, unsigned char 
 
 /* ---- the product ---- */
 
-/* Groups of two panels that are unpacked at a time for many rows: 10 KB, in the L1 cache. */
-#define READY_GROUPS MR_QUANT_GROUPS_EACH
-
-/* Codes as bytes and scales as floats of some groups of two panels. */
-struct quant_ready {
-    _Alignas(64) unsigned char lines[2][READY_GROUPS][8 * MR_QUANT_LINE];
-    float factors[2][READY_GROUPS][2][MR_QUANT_COLUMNS];
-};
-
-/* Returns word j of a group as unsigned bytes: inputs 4j..4j+3 of each column. */
-INLINE bytes quant_codes(const struct mr_quant_shape shape, const unsigned char *lines,
-                         const uint32_t j)
-{
-    if (shape.bits == 8) return bytes_load(lines + j * MR_QUANT_LINE);
-    const bytes line = bytes_load(lines + j % 4 * MR_QUANT_LINE);
-    bytes codes = j < 4 ? bytes_low(line) : bytes_high(line);
-    if (shape.values) codes = bytes_look_up(codes, shape.values);
-    if (shape.bits == 5)
-        codes = bytes_or(codes, bytes_bits(bytes_load(lines + 4 * MR_QUANT_LINE), j, 1));
-    if (shape.bits == 6)
-        codes = bytes_or(codes,
-                         bytes_bits(bytes_load(lines + (4 + j / 4) * MR_QUANT_LINE), j % 4 * 2, 3));
-    return codes;
-}
-
-/* The scales of a group of a panel, and what is added or subtracted. */
-struct quant_factors {
-    floats scale, other; /* other: second scale of Q6_K, or the minimum */
-};
-
-INLINE struct quant_factors quant_factors(const struct mr_quant_shape shape,
-                                          const unsigned char *scales, const unsigned char *blocks)
-{
-    struct quant_factors f;
-    f.scale = f.other = floats_set(0.0f);
-    switch (shape.scales) {
-    case MR_SCALES_HALF:
-        f.scale = floats_halves(scales);
-        break;
-    case MR_SCALES_BF16:
-        f.scale = floats_bf16(scales);
-        break;
-    case MR_SCALES_HALF_LOW:
-        f.scale = floats_halves(scales);
-        f.other = floats_halves(scales + 32);
-        break;
-    case MR_SCALES_BLOCK_LOW:
-        f.scale = floats_mul(floats_halves(blocks), floats_unsigned(scales));
-        f.other = floats_sub(f.other,
-                             floats_mul(floats_halves(blocks + 32), floats_unsigned(scales + 16)));
-        break;
-    case MR_SCALES_BLOCK_EACH:
-        f.scale = floats_mul(floats_halves(blocks), floats_signed(scales));
-        break;
-    case MR_SCALES_BLOCK_16:
-        f.scale = floats_mul(floats_halves(blocks), floats_signed(scales));
-        f.other = floats_mul(floats_halves(blocks), floats_signed(scales + 16));
-        break;
-    }
-    return f;
-}
-
-/* Where a register tile is, within one group. */
-struct quant_place {
-    const unsigned char *x, *groups; /* of the first row */
-    size_t x_stride;
-    const unsigned char *lines; /* of the first panel, and from there to the next panel */
-    size_t lines_stride;
-    const unsigned char *scales, *blocks; /* of the group in the first panel */
-    size_t panel_bytes;
-    const float *factors; /* instead, with unpacked panels: [panel][READY_GROUPS][2][16] */
-    float *c;
-    const unsigned char *ahead; /* what is prefetched, and how much of it in a group */
-    size_t ahead_step;
-    uint32_t first, end; /* groups to multiply; c has the sums of those before `first` */
-};
-
-INLINE const struct mr_quant_group *quant_group(const struct quant_place *at, uint32_t row)
-{
-    return (const struct mr_quant_group *)(const void *)(at->groups + row * at->x_stride);
-}
-
 /* Height and width of a register tile: constants wherever a function with one is inlined. */
 struct quant_size {
     uint32_t rows, panels;
@@ -153,8 +64,7 @@ INLINE void quant_dots(const struct mr_quant_shape shape, const struct quant_pla
     ints whole[TILE_ROWS][4];
 #pragma GCC unroll 16
     for (uint32_t r = 0; r < size.rows; r++) {
-        const ints start =
-            ints_start(shape.shift > 0 ? quant_group(at, r)->minus[half] : 0, shape.shift);
+        const ints start = ints_start(quant_minus(shape, at, r, half), shape);
 #pragma GCC unroll 16
         for (uint32_t p = 0; p < size.panels; p++)
             whole[r][p] = start;
@@ -167,14 +77,15 @@ INLINE void quant_dots(const struct mr_quant_shape shape, const struct quant_pla
 #pragma GCC unroll 16
             for (uint32_t r = 0; r < size.rows; r++)
                 whole[r][p] =
-                    ints_dot(whole[r][p], codes, at->x + r * at->x_stride + j * 4u, shape.shift);
+                    ints_dot(whole[r][p], codes, at->x + r * at->x_stride + j * 4u, shape);
         }
 #pragma GCC unroll 16
     for (uint32_t r = 0; r < size.rows; r++) {
         const floats by = floats_set(quant_group(at, r)->scale[half]);
 #pragma GCC unroll 16
         for (uint32_t p = 0; p < size.panels; p++) {
-            const floats sum = floats_from(whole[r][p]);
+            const floats sum =
+                floats_from(ints_end(whole[r][p], quant_minus(shape, at, r, half), shape));
             out[r][p] = add ? floats_fma(sum, by, out[r][p]) : floats_mul(sum, by);
         }
     }
@@ -237,30 +148,6 @@ INLINE void quant_prefetch(const struct quant_place *at, const struct quant_size
             bytes_prefetch(at->ahead + p * at->panel_bytes + i);
 }
 
-/* The factors of the group that a tile is at. */
-INLINE struct quant_factors quant_factors_at(const struct mr_quant_shape shape,
-                                             const struct quant_place *at, uint32_t p,
-                                             const bool ready)
-{
-    if (!ready)
-        return quant_factors(shape, at->scales + p * at->panel_bytes,
-                             at->blocks + p * at->panel_bytes);
-    const float *from = at->factors + (size_t)p * READY_GROUPS * 2 * MR_QUANT_COLUMNS;
-    return (struct quant_factors){floats_load(from), floats_load(from + MR_QUANT_COLUMNS)};
-}
-
-/* Moves a tile behind its group g. */
-INLINE void quant_next(const struct mr_quant_shape shape, struct quant_place *at, uint32_t g)
-{
-    at->x += MR_QUANT_GROUP;
-    at->groups += sizeof(struct mr_quant_group);
-    at->lines += mr_quant_group_lines(&shape);
-    at->scales += shape.group_bytes;
-    if (g % MR_QUANT_GROUPS_EACH == MR_QUANT_GROUPS_EACH - 1) at->blocks += shape.block_bytes;
-    at->factors += 2 * MR_QUANT_COLUMNS;
-    at->ahead += at->ahead_step;
-}
-
 /* Computes one register tile. shape, size and ready are constants wherever it is inlined. */
 INLINE void quant_sums(const struct mr_quant_tile *tile, const struct mr_quant_shape shape,
                        struct quant_place at, const struct quant_size size, const bool ready)
@@ -308,27 +195,6 @@ INLINE void quant_rows(const struct mr_quant_tile *tile, const struct mr_quant_s
     }
 }
 
-INLINE struct quant_place quant_start(const struct mr_quant_tile *tile,
-                                      const struct mr_quant_shape shape, uint32_t row,
-                                      uint32_t panel)
-{
-    const struct mr_quant_parts parts = mr_quant_parts_of(&shape, tile->group_count);
-    const unsigned char *b = tile->b + panel * tile->panel_bytes;
-    const unsigned char *x = tile->x + row * tile->x_stride;
-    return (struct quant_place){.x = x,
-                                .groups = x + (size_t)tile->group_count * MR_QUANT_GROUP,
-                                .x_stride = tile->x_stride,
-                                .lines = b,
-                                .lines_stride = tile->panel_bytes,
-                                .scales = b + parts.scales,
-                                .blocks = b + parts.blocks,
-                                .panel_bytes = tile->panel_bytes,
-                                .c = tile->c + row * tile->c_stride +
-                                     (size_t)panel * MR_QUANT_COLUMNS,
-                                .ahead = b,
-                                .end = tile->group_count};
-}
-
 /* The rows of a tile, cut into register tiles of nearly equal height, which all use the same panels
  * before the next panels are read. */
 struct quant_cut {
@@ -356,42 +222,18 @@ INLINE void quant_direct(const struct mr_quant_tile *tile, const struct mr_quant
     }
 }
 
-/* Unpacks the groups [first, end) of two panels. */
-INLINE void quant_unpack(const struct mr_quant_shape shape, struct quant_place at,
-                         struct quant_ready *ready)
-{
-    for (uint32_t g = at.first; g < at.end; g++) {
-        const uint32_t i = g - at.first;
-#pragma GCC unroll 16
-        for (uint32_t p = 0; p < 2; p++) {
-            const struct quant_factors f = quant_factors_at(shape, &at, p, false);
-            floats_store(ready->factors[p][i][0], f.scale);
-            floats_store(ready->factors[p][i][1], f.other);
-#pragma GCC unroll 16
-            for (uint32_t j = 0; j < 8; j++)
-                bytes_store(ready->lines[p][i] + j * MR_QUANT_LINE,
-                            quant_codes(shape, at.lines + p * at.panel_bytes, j));
-        }
-        quant_next(shape, &at, g);
-    }
-}
-
 /* Many rows: two panels are unpacked a few groups at a time, and multiplied with all rows. */
 INLINE void quant_unpacked(const struct mr_quant_tile *tile, const struct mr_quant_shape shape,
                            const struct quant_cut cut, uint32_t panel)
 {
-    const struct mr_quant_shape bytes_shape = {8, shape.shift, NULL, shape.scales, 0, 0};
+    const struct mr_quant_shape bytes_shape = {8, shape.most, shape.shift, NULL, shape.scales,
+                                               0, 0};
     const uint32_t lines_bytes = mr_quant_group_lines(&shape);
     struct quant_ready ready;
     for (uint32_t first = 0, end; first < tile->group_count; first = end) {
         end = first + READY_GROUPS < tile->group_count ? first + READY_GROUPS : tile->group_count;
-        struct quant_place from = quant_start(tile, shape, 0, panel);
-        from.first = first;
-        from.end = end;
-        from.lines += (size_t)first * lines_bytes;
-        from.scales += (size_t)first * shape.group_bytes;
-        from.blocks += (size_t)(first / MR_QUANT_GROUPS_EACH) * shape.block_bytes;
-        quant_unpack(shape, from, &ready);
+        const struct quant_place from = quant_start_at(tile, shape, panel, first, end);
+        quant_unpack(shape, from, 2, &ready);
         for (uint32_t i = 0, row = 0; i < cut.tiles; i++) {
             const uint32_t rows = cut.height + (i < cut.taller);
             struct quant_place at = quant_start(tile, shape, row, panel);
@@ -433,37 +275,7 @@ INLINE void quant_all(const struct mr_quant_tile *tile, const struct mr_quant_sh
     }
 }
 
-#define QUANT_FORMAT(name)                                                                         \
-    static void quant_##name(const struct mr_quant_tile *tile)                                     \
-    {                                                                                              \
-        quant_all(tile, mr_quant_shapes[MR_QUANT_##name]);                                         \
-    }
-QUANT_FORMAT(INT8)
-QUANT_FORMAT(Q8_0)
-QUANT_FORMAT(Q4_0)
-QUANT_FORMAT(Q4_1)
-QUANT_FORMAT(Q5_0)
-QUANT_FORMAT(Q5_1)
-QUANT_FORMAT(Q4_K)
-QUANT_FORMAT(Q5_K)
-QUANT_FORMAT(Q6_K)
-QUANT_FORMAT(IQ4_NL)
-QUANT_FORMAT(IQ4_XS)
-QUANT_FORMAT(MXFP4)
-
-static void quant_tile(const struct mr_quant_tile *tile)
-{
-    static void (*const formats[MR_QUANT_COUNT])(const struct mr_quant_tile *) = {
-        [MR_QUANT_INT8] = quant_INT8,     [MR_QUANT_Q8_0] = quant_Q8_0,
-        [MR_QUANT_Q4_0] = quant_Q4_0,     [MR_QUANT_Q4_1] = quant_Q4_1,
-        [MR_QUANT_Q5_0] = quant_Q5_0,     [MR_QUANT_Q5_1] = quant_Q5_1,
-        [MR_QUANT_Q4_K] = quant_Q4_K,     [MR_QUANT_Q5_K] = quant_Q5_K,
-        [MR_QUANT_Q6_K] = quant_Q6_K,     [MR_QUANT_IQ4_NL] = quant_IQ4_NL,
-        [MR_QUANT_IQ4_XS] = quant_IQ4_XS, [MR_QUANT_MXFP4] = quant_MXFP4,
-    };
-    formats[tile->format](tile);
-}
-
-const struct mr_quant_ops TABLE = {.row = quant_row, .tile = quant_tile};
+#define QUANT_ALL quant_all
+#include "ops/cpu/quant/table_body.h"
 
 #endif

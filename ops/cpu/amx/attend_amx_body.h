@@ -17,10 +17,10 @@
  * subtracts the difference between 1 + f and 2^f. The relative error is at most 0.7 %, root mean
  * square 0.19 %; rounding exact weights to bf16 gives 0.4 % and 0.17 %. Measured: attention of 172
  * prompt tokens after 2,100 earlier tokens, 30 layers, takes 19.5 ms; with attend_panels 27.5. */
-#ifndef MR_OPS_CPU_ATTEND_AMX_BODY_H
-#define MR_OPS_CPU_ATTEND_AMX_BODY_H
+#ifndef MR_OPS_CPU_AMX_ATTEND_AMX_BODY_H
+#define MR_OPS_CPU_AMX_ATTEND_AMX_BODY_H
 
-#include "ops/cpu/tile_amx_body.h" /* first: attend_body.h calls its tile_bf16 */
+#include "ops/cpu/amx/tile_amx_body.h" /* first: attend_body.h calls its tile_bf16 */
 
 #include "ops/cpu/attend_body.h"
 

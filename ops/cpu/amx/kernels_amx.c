@@ -1,5 +1,6 @@
 /* kernels_amx - the table of kernel functions (struct mr_cpu_ops of level.h) for AMX: AVX-512
  * vectors, with bf16 matrix products and attention in tile registers. */
+#define LANES_BF16
 #include "ops/cpu/lanes_avx512.h"
 
 #define TILE_ROWS   11
@@ -8,11 +9,11 @@
 #define TILE_ROWS_8 3
 #define TILE_F32_ONLY
 
-#include "ops/cpu/attend_amx_body.h"
+#include "ops/cpu/amx/attend_amx_body.h"
 #include "ops/cpu/int8_body.h"
 #include "ops/cpu/search_body.h"
 
 #define ATTEND attend_tiles
-#define QUANT  mr_quant_ops_avx512
+#define QUANT  mr_quant_ops_amx
 #define TABLE  mr_cpu_ops_amx
 #include "ops/cpu/table_body.h"

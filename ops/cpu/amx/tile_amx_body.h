@@ -5,27 +5,18 @@
  * multiplied by two panels, or one tile of rows by four, so that four accumulator tiles are in use.
  * An output is summed over sixteen words of depth at a time, the last sixteen padded with zeros, so
  * the bits of a row's outputs do not depend on the other rows. */
-#ifndef MR_OPS_CPU_TILE_AMX_BODY_H
-#define MR_OPS_CPU_TILE_AMX_BODY_H
+#ifndef MR_OPS_CPU_AMX_TILE_AMX_BODY_H
+#define MR_OPS_CPU_AMX_TILE_AMX_BODY_H
 
 #include "ops/cpu/level.h"
+#include "ops/cpu/quant/amx.h"
 
-#include <immintrin.h>
 #include <string.h>
 
-#define AMX_ROWS       16u
 #define AMX_WORDS      16u
 #define AMX_TILE_BYTES (AMX_WORDS * MR_PANEL_BYTES)
 
 #define AMX_INLINE static inline __attribute__((always_inline))
-
-/* Use of the tile registers: 0 to 3 accumulators, 4 and 5 rows of the left matrix, 6 and 7 panels.
- * The intrinsics take register numbers as literals. This is the operand of ldtilecfg. */
-struct amx_config {
-    uint8_t palette, start_row, reserved[14];
-    uint16_t row_bytes[16];
-    uint8_t rows[16];
-};
 
 /* One or two tiles of rows of the left matrix, from `row` on, and the first of the panels by which
  * they are multiplied. */
@@ -35,21 +26,11 @@ struct amx_place {
     uint32_t panel;
 };
 
-/* Configures the tile registers: register i gets rows[i] rows of 64 bytes. */
+/* Configures the tile registers: register i gets rows[i] rows of 64 bytes. Use of the registers: 0
+ * to 3 accumulators, 4 and 5 rows of the left matrix, 6 and 7 panels. */
 static void amx_configure(const uint8_t rows[8])
 {
-    struct amx_config config = {.palette = 1, .row_bytes = {64, 64, 64, 64, 64, 64, 64, 64}};
-    memcpy(config.rows, rows, 8);
-    /* GCC 12's intrinsic declares only 8 of the 64 bytes of config as its input, so the compiler
-     * could drop the stores to the others. */
-    __asm__ volatile("ldtilecfg %0" ::"m"(config));
-}
-
-/* Keeps stores to memory before tile loads of the same memory: the intrinsics do not declare that
- * they read memory. */
-AMX_INLINE void amx_order(void)
-{
-    __asm__ volatile("" ::: "memory");
+    amx_set_tiles(rows, (const uint16_t[8]){64, 64, 64, 64, 64, 64, 64, 64});
 }
 
 /* The operands of one AMX product: a points into the rows of the left matrix, b into the panels,
