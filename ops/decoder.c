@@ -295,47 +295,80 @@ static void run_ffn(struct mr_decoder *decoder, uint32_t i, uint32_t rows)
     leave_branch(decoder, layer->down, MR_GATED, &layer->ffn_post_norm, rows);
 }
 
-/* The final norm of all rows that are left, and the logits of those that want them. */
-static void project_logits(struct mr_decoder *decoder)
+/* The final norm of all rows that are left, and the logits of the first logit_count of them. */
+static void project_logits(struct mr_decoder *decoder, uint32_t rows, uint32_t logit_count)
 {
     const struct mr_model_config *c = decoder->spec.config;
     const struct mr_weights *weights = decoder->spec.weights;
-    enter_branch(decoder, &weights->final_norm, decoder->wanted_count);
-    if (decoder->logit_count == 0) return;
-    decoder->backend->linear(decoder->step, weights->head, MR_NORMED, decoder->logit_count,
-                             MR_STORE, MR_LOGITS);
+    enter_branch(decoder, &weights->final_norm, rows);
+    if (logit_count == 0) return;
+    decoder->backend->linear(decoder->step, weights->head, MR_NORMED, logit_count, MR_STORE,
+                             MR_LOGITS);
     if (c->logit_softcap > 0.0f)
-        decoder->backend->softcap(decoder->step, c->logit_softcap, decoder->logit_count);
+        decoder->backend->softcap(decoder->step, c->logit_softcap, logit_count);
 }
 
 /* ---- a step ---- */
 
-void mr_decoder_launch(struct mr_decoder *decoder, const struct mr_batch *batch)
+/* Enqueues the operations of a staged step of `rows` rows. batch: says which rows go on to the
+ * logits; NULL: all. */
+static void walk(struct mr_decoder *decoder, const struct mr_batch *batch, uint32_t rows)
 {
     const struct mr_decoder_spec *spec = &decoder->spec;
     const struct mr_model_config *c = spec->config;
     const struct mr_backend *backend = decoder->backend;
-    MR_ASSERT(batch->row_count > 0 && batch->row_count <= spec->rows_max);
-    MR_ASSERT(batch->sequence_count > 0 && batch->sequence_count <= spec->sequences_max);
-    stage(decoder, batch);
+    uint32_t logit_count = rows;
     backend->embed(decoder->step, spec->weights->embedding, c->embedding_scale);
-    uint32_t rows = batch->row_count;
     for (uint32_t i = 0; i < c->layer_count; i++) {
         const struct mr_layer_weights *layer = &spec->weights->layers[i];
         const struct mr_attention attention = attention_of(decoder, i);
         enter_branch(decoder, &layer->attention_norm, rows);
         backend->linear(decoder->step, layer->qkv, MR_NORMED, rows, MR_STORE, MR_QKV);
         backend->rope_write(decoder->step, &attention);
-        if (i + 1 == c->layer_count) {
+        if (batch && i + 1 == c->layer_count) {
             keep_wanted_rows(decoder, batch);
             rows = decoder->wanted_count;
+            logit_count = decoder->logit_count;
         }
         if (rows == 0) continue;
         backend->attend(decoder->step, &attention);
         leave_branch(decoder, layer->attention_out, MR_ATTENDED, &layer->attention_post_norm, rows);
         run_ffn(decoder, i, rows);
     }
-    if (rows > 0) project_logits(decoder);
+    if (rows > 0) project_logits(decoder, rows, logit_count);
+}
+
+void mr_decoder_launch(struct mr_decoder *decoder, const struct mr_batch *batch)
+{
+    const struct mr_decoder_spec *spec = &decoder->spec;
+    const struct mr_backend *backend = decoder->backend;
+    MR_ASSERT(batch->row_count > 0 && batch->row_count <= spec->rows_max);
+    MR_ASSERT(batch->sequence_count > 0 && batch->sequence_count <= spec->sequences_max);
+    stage(decoder, batch);
+    const bool decodes =
+        batch->row_count == batch->sequence_count && decoder->logit_count == batch->row_count;
+    if (decodes && backend->graph_replay && backend->graph_replay(decoder->step)) return;
+    walk(decoder, decodes ? NULL : batch, batch->row_count);
+}
+
+static void walk_decodes(void *context, uint32_t rows)
+{
+    walk(context, NULL, rows);
+}
+
+enum mr_status mr_decoder_record(struct mr_decoder *decoder, uint32_t rows, uint32_t tokens,
+                                 struct mr_error *err)
+{
+    const struct mr_decoder_spec *spec = &decoder->spec;
+    MR_ASSERT(rows > 0 && rows <= spec->sequences_max && rows <= spec->rows_max && tokens > 0);
+    if (!decoder->backend->graph_create)
+        return mr_fail(err, MR_UNSUPPORTED, "the backend %s has no graphs", decoder->backend->name);
+    const struct mr_graph_spec graph = {.rows = rows,
+                                        .tokens = tokens,
+                                        .sliding = spec->kv->sliding != NULL,
+                                        .walk = walk_decodes,
+                                        .context = decoder};
+    return decoder->backend->graph_create(decoder->step, &graph, err);
 }
 
 void mr_decoder_hidden(const struct mr_decoder *decoder, uint32_t index, float *out)

@@ -36,6 +36,11 @@ uint64_t mr_decoder_bytes(const struct mr_decoder *decoder);
 /* Enqueues one step on the device. Asserts that the batch is within the limits of the spec, the
  * vocabulary and the rope table. The block ids of the batch stay in place until _finish. */
 void mr_decoder_launch(struct mr_decoder *decoder, const struct mr_batch *batch);
+/* Records the steps of `rows` decoding sequences of at most `tokens` tokens each, so that _launch
+ * repeats what was recorded (ops/backend/backend.h). No step may be in flight. MR_UNSUPPORTED: the
+ * backend or an operation of the model has no graphs; MR_BACKEND, MR_NOMEM. */
+enum mr_status mr_decoder_record(struct mr_decoder *decoder, uint32_t rows, uint32_t tokens,
+                                 struct mr_error *err);
 /* Whether the device searches its logits. If not, only _logits gives results of a step. */
 bool mr_decoder_searches(const struct mr_decoder *decoder);
 /* Adds a query to a list, and enqueues the search for all queries of the list

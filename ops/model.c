@@ -334,6 +334,15 @@ static enum mr_status create_kv(struct mr_model *model, const struct mr_model_op
     return status;
 }
 
+static enum mr_status record_graphs(struct mr_model *model, const struct mr_model_options *options,
+                                    struct mr_error *err)
+{
+    const struct mr_decode_graphs_spec spec = {options->graph_rows_max,
+                                               model->ropes[0].position_count,
+                                               options->graph_progress, options->progress_context};
+    return mr_decode_graphs_record(&model->info.graphs, model->decoder, &spec, err);
+}
+
 static enum mr_status open_parts(struct mr_model *model, const struct mr_model_options *options,
                                  struct mr_error *err)
 {
@@ -344,6 +353,7 @@ static enum mr_status open_parts(struct mr_model *model, const struct mr_model_o
     if (status == MR_OK) status = create_ropes(model, options, err);
     if (status == MR_OK) status = create_decoder(model, options, err);
     if (status == MR_OK) status = create_sampler(model, options->sequences_max, err);
+    if (status == MR_OK) status = record_graphs(model, options, err);
     return status;
 }
 

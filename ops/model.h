@@ -16,12 +16,12 @@
 #include "codec/tokenizer/tokenizer.h"
 #include "ops/backend/device.h"
 #include "ops/batch.h"
+#include "ops/decode_graphs.h"
 #include "ops/families/model_config.h"
 #include "ops/files/sampling_defaults.h"
 #include "ops/sampling/sample.h"
 
 struct mr_model;
-
 struct mr_model_source;
 struct mr_compute;      /* ops/backend/backend.h */
 struct mr_cuda_kernels; /* ops/cuda/kernel_table.h */
@@ -46,15 +46,17 @@ struct mr_model_options {
     uint32_t context_tokens;
     uint32_t rows_max;      /* most tokens in one step */
     uint32_t sequences_max; /* most sequences in one step */
-    /* If the weights have at least so many bytes, their hash is kept in a file for the next start
-     * (ops/files/digest_cache.h); 0: never. */
+    /* Weights of so many bytes or more: keep their hash (ops/files/digest_cache.h); 0: never. */
     uint64_t digest_cache_bytes;
     const char *cache_folder; /* the user's cache folder; NULL: none */
     bool kv_int8;     /* keep K and V in int8 (struct mr_kv_spec): a backend with int8_kv only */
     bool export_int8; /* export KV blocks as int8; with kv_int8 they are that anyway */
+    uint32_t graph_rows_max; /* most rows of a decode step that a graph runs; 0: no graphs */
     /* Called after each loaded tensor, with the bytes loaded so far and in total. May be NULL. */
     void (*progress)(void *context, uint64_t done_bytes, uint64_t total_bytes);
-    void *progress_context;
+    /* The same before each graph is recorded, with the number of graphs. */
+    void (*graph_progress)(void *context, uint32_t done, uint32_t total);
+    void *progress_context; /* of both */
 };
 
 struct mr_model_info {
@@ -72,6 +74,7 @@ struct mr_model_info {
     uint32_t window_tokens;      /* tokens of the sliding window; 0: none */
     uint32_t window_slots;       /* slots in the pool, for sliding-window layers; 0: blocks only */
     uint64_t activation_bytes;   /* bytes of the step buffers */
+    struct mr_decode_graphs graphs;
     unsigned char weights_digest[32]; /* identifies the weights (ops/weights_digest.h) */
     char rope[672];                   /* kinds, bases and scalings of position embeddings */
     /* Two models can exchange exported blocks only if, besides weights and rope, kv_dtype,
@@ -85,8 +88,7 @@ struct mr_model_info {
     struct mr_special_texts special;      /* borrowed from the model */
 };
 
-/* Sets the fields of *out to the backend and the number format that the options ask for; opens
- * nothing. MR_BAD_CONFIG. */
+/* Sets *out to the backend and number format of the options; opens nothing. MR_BAD_CONFIG. */
 enum mr_status mr_model_compute(const struct mr_model_options *options, struct mr_compute *out,
                                 struct mr_error *err);
 /* Checks of the options what needs no files: device, dtype, sizes. MR_BAD_CONFIG. */
@@ -125,8 +127,7 @@ enum mr_status mr_model_hidden(struct mr_model *model, uint32_t index, float *ou
 enum mr_status mr_model_sample(struct mr_model *model, const struct mr_sample_row *rows,
                                uint32_t count, struct mr_sample *samples, struct mr_error *err);
 /* ---- KV blocks ---- */
-/* Makes the next 2 MiB of the KV pool resident in memory, so that the first use does not wait for
- * page faults; false when the whole pool is resident. */
+/* Makes the next 2 MiB of the KV pool resident in memory; false when all of it is. */
 bool mr_model_kv_populate(struct mr_model *model);
 /* Copies the KV of the first token_count tokens of a block; ignores from.first and to.first. */
 void mr_model_kv_copy(struct mr_model *model, struct mr_kv_place from, struct mr_kv_place to,

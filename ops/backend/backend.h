@@ -106,6 +106,15 @@ struct mr_backend {
     void (*add_switched)(struct mr_step *step, const struct mr_linear *linear, uint32_t rows);
     /* MR_LOGITS = cap * tanh(MR_LOGITS / cap). */
     void (*softcap)(struct mr_step *step, float cap, uint32_t rows);
+    /* The next two are NULL in a backend without graphs. `graph_create` records the operations that
+     * spec->walk calls, so that a device repeats them without the host; they run once meanwhile and
+     * write no KV. Graphs live as long as the step. MR_UNSUPPORTED: an operation needs the host.
+     * `graph_replay`, after `stage`, runs the staged step, in which every row is a sequence of its
+     * own with logits, by a graph for as many rows or more: the rest is padding. False: no graph
+     * has room for it, and nothing has run. */
+    enum mr_status (*graph_create)(struct mr_step *step, const struct mr_graph_spec *spec,
+                                   struct mr_error *err);
+    bool (*graph_replay)(struct mr_step *step);
     /* The next two are NULL in a backend whose logits are in memory of the host. `query` adds a
      * query to a list, the first one after a `search` or `stage` begins a new list; the device
      * copies what the query points to. `search` finds in MR_LOGITS, after their last operation,

@@ -16,8 +16,7 @@ struct mr_step;   /* the buffers of a step */
 
 /* ---- what objects are made from ---- */
 
-/* Writes row `row` of a weight matrix as in_size floats; runs on any thread of the parallel team.
- */
+/* Writes row `row` of a weight matrix as in_size floats, on any thread of the parallel team. */
 typedef void (*mr_row_source)(void *context, uint32_t row, float *out);
 
 /* Returns row `row` as it is stored, in the format of the row's band; NULL for zeros. */
@@ -131,13 +130,21 @@ struct mr_attention {
     bool norm_centered; /* layer norm of each head */
 };
 
-/* The experts of one layer: count each, hidden to 2 * ffn with alternating rows, and ffn to hidden.
- */
+/* The experts of a layer: count each, hidden to 2 * ffn in alternating rows, and ffn to hidden. */
 struct mr_expert_layer {
     struct mr_linear *const *gate_up, *const *down;
     uint32_t count, top_k;
     bool normalize; /* weights: softmax over the chosen experts; false: over all */
     enum mr_epilogue activation;
+};
+
+/* Decode steps that a graph runs: `rows` sequences of one row with logits, each of at most `tokens`
+ * tokens, its own included; `sliding`: they have blocks[1]. */
+struct mr_graph_spec {
+    uint32_t rows, tokens;
+    bool sliding;
+    void (*walk)(void *context, uint32_t rows); /* calls their operations, from `embed` on */
+    void *context;
 };
 
 #endif

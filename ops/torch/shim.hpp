@@ -17,6 +17,7 @@ extern "C" {
 #include <ATen/core/dispatch/Dispatcher.h>
 
 #include <array>
+#include <memory>
 #include <new>
 #include <optional>
 #include <vector>
@@ -205,11 +206,20 @@ struct mr_kv {
     at::Tensor pool; /* [block, layer, 2, kv head, MR_BLOCK_TOKENS, head_dim] */
 };
 
+namespace mr_torch
+{
+struct graph; /* graph.hpp */
+struct graph_deleter {
+    void operator()(struct graph *graph) const;
+};
+} // namespace mr_torch
+
 struct mr_step {
     struct mr_torch::device *device;
     struct mr_step_spec spec;
     at::Tensor buffers[MR_BUFFER_COUNT]; /* [rows, width], of the last operation that set it */
-    at::Tensor tokens, positions;        /* [rows] */
+    std::vector<int64_t> token_ids;      /* [rows] staged */
+    at::Tensor tokens;                   /* [rows] the same on the device, once `embed` needs them */
     std::vector<struct mr_torch::sequence> sequences;
     struct mr_torch::group groups[2];
     const struct mr_rope *gathered; /* whose sines and cosines of the step's positions are below */
@@ -219,6 +229,9 @@ struct mr_step {
     at::Tensor queries; /* [rows, heads * dim] q after kernel_rope_write, or undefined */
     at::Tensor pending; /* kernel_add: to be added to MR_RESIDUAL, or undefined */
     float pending_scale;
+    /* Those with the most rows first, and of equal rows those with the fewest tokens. */
+    std::vector<std::unique_ptr<struct mr_torch::graph, mr_torch::graph_deleter>> graphs;
+    struct mr_torch::graph *recording; /* whose operations run now, or NULL */
 };
 
 namespace mr_torch
@@ -267,6 +280,8 @@ enum mr_status step_create(struct mr_compute *, struct mr_step **, const struct 
 void step_destroy(struct mr_step *);
 uint64_t step_bytes(const struct mr_step *);
 void stage(struct mr_step *, const uint32_t *, uint32_t, const struct mr_step_sequence *, uint32_t);
+enum mr_status graph_create(struct mr_step *, const struct mr_graph_spec *, struct mr_error *);
+bool graph_replay(struct mr_step *);
 void keep(struct mr_step *, const uint32_t *, const struct mr_step_sequence *, uint32_t);
 void embed(struct mr_step *, const struct mr_linear *, float);
 void norm(struct mr_step *, const struct mr_norm *, uint32_t);

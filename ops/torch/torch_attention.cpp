@@ -1,3 +1,4 @@
+#include "ops/torch/graph.hpp"
 #include "ops/torch/kernels.hpp"
 
 #include <algorithm>
@@ -345,7 +346,8 @@ void attend(struct mr_step *step, const struct mr_attention *attention)
         const int64_t width = int64_t{attention->head_count} * attention->kv->spec.head_dim;
         step->buffers[MR_ATTENDED] = at::empty({rows, width}, numbers(step->device));
         const struct attended done = kernel_attend(step, attention);
-        if (done.decodes && done.prompts) return;
+        if (done.decodes && (done.prompts || step->recording)) return;
+        refuse_recording(step, "the block tables of attention");
         const at::Tensor q = scaled_queries(step, attention);
         if (!done.decodes) attend_decodes(step, attention, q);
         for (const struct sequence &sequence : step->sequences)

@@ -12,6 +12,8 @@
  *     ops/torch/torch_attention.cpp  attention
  *     ops/torch/torch_kernels.cpp, ops/torch/torch_kernel_attention.cpp
  *                                    the kernels of ops/cuda/ in their place, on a GPU
+ *     ops/torch/torch_graph.cpp, ops/torch/torch_graph_cuda.cpp
+ *                                    decode steps as graphs of those kernels
  *
  * KV:      one tensor for each group of layers, [block][layer][K, V][kv head][token][dim]; the
  *          stored form of a block is its memory.

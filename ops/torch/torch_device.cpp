@@ -46,11 +46,14 @@ static void begin_thread()
     if (!mode) mode.emplace(true);
 }
 
-/* Makes the card the calling thread's, for kernels that are launched without LibTorch. */
+/* Makes the card the calling thread's, for kernels that are launched without LibTorch, and gives
+ * the thread a stream of its own: the default stream cannot be recorded as a graph. */
 static void select_card(int32_t index)
 {
     const c10::impl::VirtualGuardImpl guard(at::kCUDA);
-    guard.setDevice(at::Device(at::kCUDA, static_cast<int8_t>(index)));
+    const at::Device card(at::kCUDA, static_cast<int8_t>(index));
+    guard.setDevice(card);
+    (void)guard.exchangeStream(guard.getStreamFromGlobalPool(card));
 }
 
 static void name_numerics(struct device *device)
@@ -138,6 +141,8 @@ const struct mr_backend mr_torch_backend = {
     .experts = mr_torch::experts,
     .add_switched = mr_torch::add_switched,
     .softcap = mr_torch::softcap,
+    .graph_create = mr_torch::graph_create,
+    .graph_replay = mr_torch::graph_replay,
     .query = mr_torch::query,
     .search = mr_torch::search,
     .finish = mr_torch::finish,

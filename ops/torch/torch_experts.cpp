@@ -1,3 +1,4 @@
+#include "ops/torch/graph.hpp"
 #include "ops/torch/kernels.hpp"
 
 namespace mr_torch
@@ -47,6 +48,7 @@ static struct pairs sort_pairs(const struct mr_expert_layer *layer, const at::Te
 void experts(struct mr_step *step, const struct mr_expert_layer *layer, uint32_t rows)
 {
     queued(step->device, "experts", [=] {
+        refuse_recording(step, "the choice of experts");
         settle_residual(step);
         at::Tensor ids, weights;
         route(layer, step->buffers[MR_ROUTING].narrow(0, 0, rows), &ids, &weights);

@@ -1,3 +1,4 @@
+#include "ops/torch/graph.hpp"
 #include "ops/torch/kernels.hpp"
 
 #include <algorithm>
@@ -189,6 +190,7 @@ bool kernel_rope_write(struct mr_step *step, const struct mr_attention *attentio
     if (!device->kernels || !qkv.is_contiguous()) return false;
     if (attention->norm_centered && (attention->q_norm || attention->k_norm)) return false;
     const struct index_arrays *arrays = arrays_of(step, attention);
+    if (step->recording) step->recording->kv[attention->group] = attention->kv;
     const int64_t width = int64_t{attention->head_count} * attention->kv->spec.head_dim;
     const at::Tensor q = at::empty({qkv.size(0), width}, numbers(device));
     struct mr_cuda_rope_write call = {};

@@ -1,3 +1,4 @@
+#include "ops/torch/graph.hpp"
 #include "ops/torch/kernels.hpp"
 
 namespace mr_torch
@@ -43,8 +44,13 @@ static void norm_heads(const struct mr_attention *attention, const struct mr_vec
 static void gather_angles(struct mr_step *step, const struct mr_rope *rope)
 {
     if (step->gathered == rope) return;
-    const at::Tensor cos = rope->cos.index_select(0, step->positions).unsqueeze(1);
-    const at::Tensor sin = rope->sin.index_select(0, step->positions).unsqueeze(1);
+    std::vector<int64_t> rows;
+    for (const struct sequence &sequence : step->sequences)
+        for (uint32_t row = 0; row < sequence.range.row_count; row++)
+            rows.push_back(sequence.range.context_tokens + row);
+    const at::Tensor positions = upload(step->device, rows);
+    const at::Tensor cos = rope->cos.index_select(0, positions).unsqueeze(1);
+    const at::Tensor sin = rope->sin.index_select(0, positions).unsqueeze(1);
     step->cos = at::cat({cos, cos}, 2);
     step->sin = at::cat({sin.neg(), sin}, 2);
     step->gathered = rope;
@@ -75,6 +81,7 @@ void rope_write(struct mr_step *step, const struct mr_attention *attention)
 {
     queued(step->device, "rope and KV write", [=] {
         if (kernel_rope_write(step, attention)) return;
+        refuse_recording(step, "the index arrays of KV writes");
         const struct mr_kv *kv = attention->kv;
         const struct group *group = &step->groups[attention->group];
         const int64_t q = attention->head_count, k = attention->kv_head_count;

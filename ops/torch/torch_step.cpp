@@ -58,14 +58,9 @@ static void stage_sequences(struct mr_step *step, const struct mr_step_sequence 
                             uint32_t count)
 {
     MR_ASSERT(count <= step->spec.sequences_max);
-    std::vector<int64_t> positions;
     step->sequences.clear();
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count; i++)
         step->sequences.push_back(copy_of(&sequences[i]));
-        for (uint32_t row = 0; row < sequences[i].row_count; row++)
-            positions.push_back(sequences[i].context_tokens + row);
-    }
-    step->positions = upload(step->device, positions);
     step->gathered = nullptr;
     for (struct group &group : step->groups)
         group = {};
@@ -76,7 +71,8 @@ void stage(struct mr_step *step, const uint32_t *token_ids, uint32_t rows,
 {
     MR_ASSERT(rows <= step->spec.rows_max);
     queued(step->device, "staging", [=] {
-        step->tokens = upload(step->device, std::vector<int64_t>(token_ids, token_ids + rows));
+        step->token_ids.assign(token_ids, token_ids + rows);
+        step->tokens = at::Tensor();
         step->pending = at::Tensor();
         step->search = search_state{};
         step->host_rows.clear();
@@ -106,6 +102,7 @@ void keep(struct mr_step *step, const uint32_t *rows, const struct mr_step_seque
 void embed(struct mr_step *step, const struct mr_linear *table, float scale)
 {
     queued(step->device, "embedding", [=] {
+        if (!step->tokens.defined()) step->tokens = upload(step->device, step->token_ids);
         at::Tensor rows = table->weight.index_select(0, step->tokens).to(at::kFloat);
         step->buffers[MR_RESIDUAL] = scale == 1.0f ? rows : rows.mul_(scale);
     });

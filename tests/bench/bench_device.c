@@ -1,6 +1,6 @@
-/* bench_device MODEL [--device D] [--dtype fp32|bf16|fp16] [--cuda-kernels auto|off] [--kv-mib N]
- * [--context N]
- *              [--batches N,N] [--prompts N,N] [--chunk N] [--seconds S]
+/* bench_device MODEL [--device D] [--dtype fp32|bf16|fp16] [--cuda-kernels auto|off]
+ *              [--cuda-graphs auto|off] [--kv-mib N] [--context N] [--batches N,N] [--prompts N,N]
+ *              [--chunk N] [--seconds S]
  *
  * The speed of a model on a device, without the engine, as JSON: decode of batches of sequences
  * with --context tokens each, the prefill of prompts, and steps that decode 64 sequences beside
@@ -220,6 +220,8 @@ static const char *option(int argc, char **argv, const char *name, const char *o
 static void open_model(struct bench *bench, int argc, char **argv)
 {
     const bool kernels = strcmp(option(argc, argv, "--cuda-kernels", "auto"), "off") != 0;
+    const bool graphs = kernels && mr_backends_cuda_kernels() &&
+                        strcmp(option(argc, argv, "--cuda-graphs", "auto"), "off") != 0;
     const struct mr_model_options options = {
         .path = argv[1],
         .device = option(argc, argv, "--device", "cpu"),
@@ -228,11 +230,15 @@ static void open_model(struct bench *bench, int argc, char **argv)
         .kv_bytes = strtoull(option(argc, argv, "--kv-mib", "2048"), NULL, 10) << 20,
         .rows_max = bench->chunk + SEQUENCES_MAX,
         .sequences_max = SEQUENCES_MAX + 1,
+        .graph_rows_max = graphs ? SEQUENCES_MAX : 0,
     };
     struct mr_error err = {.status = MR_OK};
     const double begin = now_ms();
     check(mr_model_open(&bench->model, &options, &err), &err);
-    fprintf(stderr, "bench_device: model opened in %.1f s\n", (now_ms() - begin) / 1000.0);
+    const struct mr_decode_graphs *made = &mr_model_info(bench->model)->graphs;
+    fprintf(stderr, "bench_device: model opened in %.1f s, %u graphs %s\n",
+            (now_ms() - begin) / 1000.0, made->count,
+            made->refusal.status == MR_OK ? "" : made->refusal.detail);
 }
 
 /* Divides the pool: the same number of blocks for each sequence, and for the prompts. */
@@ -276,9 +282,9 @@ int main(int argc, char **argv)
     bench_prompts(&bench);
     const struct mr_model_info *info = mr_model_info(bench.model);
     printf("\"model\": \"%s\", \"weight_bytes\": %llu, \"kv_bytes_per_token\": %llu, "
-           "\"numerics\": \"%s\"}\n",
+           "\"numerics\": \"%s\", \"graphs\": %u}\n",
            info->name, (unsigned long long)info->weight_bytes,
-           (unsigned long long)info->kv_bytes_per_token, info->numerics);
+           (unsigned long long)info->kv_bytes_per_token, info->numerics, info->graphs.count);
     mr_model_close(bench.model);
     free(bench.blocks);
     free(bench.tokens);

@@ -14,6 +14,7 @@
 const char *fixture_backend;
 const char *fixture_device = "cpu";
 const struct mr_cuda_kernels *fixture_kernels;
+uint32_t fixture_graph_rows;
 float fixture_tolerance = 1e-4f;
 
 const struct golden_model golden_models[] = {
@@ -115,6 +116,7 @@ void open_fixture(struct fixture *fixture, const char *model, const char *expect
                                        .device = fixture_device,
                                        .backend = fixture_backend,
                                        .cuda_kernels = fixture_kernels,
+                                       .graph_rows_max = fixture_graph_rows,
                                        .thread_count = fixture_backend ? 1 : 0,
                                        .dtype = dtype,
                                        .context_tokens = context_tokens,

@@ -4,9 +4,9 @@
  * it tests a model against the file that make_logits.py has written for it; with
  *     golden_test_logits torch [DEVICE [DTYPE [KERNELS [MODEL EXPECTED]]]]
  * it tests the committed models on LibTorch's operators (ops/torch/torch_backend.h): on the CPU, or
- * on DEVICE in fp32 or bf16; KERNELS auto: with the CUDA kernels of this build, off: without. In
- * bf16 logits are compared within BF16_TOLERANCE, without models that rounding sends to other
- * experts, and continuations are not compared. */
+ * on DEVICE in fp32 or bf16; KERNELS auto: with the CUDA kernels of this build, off: without,
+ * graphs: with them, and decode steps as graphs. In bf16 logits are compared within BF16_TOLERANCE,
+ * without models that rounding sends to other experts, and continuations are not compared. */
 #include "ops/backends.h"
 #include "tests/golden/logits_fixture.h"
 
@@ -55,8 +55,8 @@ static void compare_model(struct fixture *fixture, const char *name)
         if (dtype == MR_DTYPE_F32) continue_greedily(fixture, &prompt);
     }
     assert_true(all_prompts_read(fixture));
-    print_message("%s: %u positions, largest difference %g\n", name, fixture->positions,
-                  (double)fixture->worst);
+    print_message("%s: %u positions, %u graphs, largest difference %g\n", name, fixture->positions,
+                  mr_model_info(fixture->model)->graphs.count, (double)fixture->worst);
     close_fixture(fixture);
 }
 
@@ -95,6 +95,8 @@ static void select_backend(int argument_count, char **arguments)
     }
     if (argument_count > 3 && strcmp(arguments[3], "off") != 0)
         fixture_kernels = mr_backends_cuda_kernels();
+    if (argument_count > 3 && strcmp(arguments[3], "graphs") == 0)
+        fixture_graph_rows = STEP_SEQUENCES;
 }
 
 int main(int argument_count, char **arguments)

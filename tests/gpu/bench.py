@@ -1,20 +1,25 @@
 #!/usr/bin/env python3
 """make gpu-bench: the speed of a card, as JSON. Exits 3 without a card; a figure below its bar does not fail it.
 
-    bench.py [--bundle FOLDER] [--folder FOLDER] [--json FILE]
+    bench.py [--bundle FOLDER] [--folder FOLDER] [--json FILE] [--only 'PART;PART']
 
 Parts: bandwidth of decode attention against a copy; the geometry of Llama-3-8B with random bf16 weights (written to
 --folder, 16 GB, unless a model is there): decode of 1, 64 and 256 sequences, prefill of 2,048 and 8,192 tokens, decode
-beside prompts, with our kernels and without; the engine (millrace bench --engine); transformers' generate_batch."""
+beside prompts, with our kernels and graphs, with kernels alone, and with neither; the engine (millrace bench --engine), and
+1,024 requests of it on 64 sequences, directly and through a broker; transformers' generate_batch."""
 
 import argparse
 import json
+import os
 import pathlib
 import subprocess
+import sys
 import tempfile
 import threading
 
 import card
+
+MIX = ["--mix", "--requests", "1024"]  # prompts of 32 to 512 tokens, answers of 64
 
 # name, what to read of the report, least or (with a minus) most
 BARS = [
@@ -29,9 +34,9 @@ BARS = [
     ("prefill beside 64 streams at P99 <= 25 ms / alone", lambda r: max(
         [m["prefill_tokens_per_s"] for m in r["kernels"]["mixed"] if m["step_ms_p99"] <= 25], default=0) /
      r["kernels"]["prefill"][1]["tokens_per_s"], 0.6),
-    ("time of sampling / step at 64", lambda r: r["kernels"]["decode"][1]["sample_ms"] /
-     r["kernels"]["decode"][1]["step_ms"], -0.05),
+    ("time outside the model / step, 64 sequences", lambda r: r["mix"]["tests"][0]["outside_share"], -0.05),
     ("GPU busy", lambda r: r["kernels"]["gpu_busy"], 0.95),
+    ("served / engine, 64 sequences", lambda r: r["mix"]["tests"][0]["best"] / r["served"]["duration"], 0.95),
 ]
 
 
@@ -65,20 +70,41 @@ def last_json(part):
         return {"exit_code": code, "output": (out + err)[-2000:]}
 
 
-def device(bundle, folder, kernels):
-    with Busy() as busy:
-        report = last_json(card.run(bundle, ["bench_device", str(folder), "--device", "cuda", "--cuda-kernels", kernels,
-                                             "--kv-mib", "60000", "--seconds", "4"]))
-    report["gpu_busy"] = busy.median()
+def device(bundle, folder, *flags):
+    """bench_device; the card's work is watched from when the model is open."""
+    command = [str(bundle / "bin/bench_device"), str(folder), "--device", "cuda", "--kv-mib", "52000", "--seconds", "4", *flags]
+    with subprocess.Popen(command, env=card.environment(bundle), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True) as process:
+        opened = process.stderr.readline()
+        with Busy() as busy:
+            out, err = process.communicate(timeout=1800)
+    report = last_json((process.returncode, out, opened + err))
+    report.update(gpu_busy=busy.median(), opened=opened.strip())
     return report
 
 
-def engine(bundle, folder):
+def engine(bundle, folder, *flags):
     with tempfile.TemporaryDirectory() as scratch:
         output = pathlib.Path(scratch) / "engine.json"
         code, out, err = card.run(bundle, ["millrace", "bench", "--engine", "--model", str(folder), "--device", "cuda",
-                                           "--dtype", "bf16", "--repetitions", "2", "--output", str(output)])
+                                           "--dtype", "bf16", "--repetitions", "2", *flags, "--output", str(output)])
         return json.loads(output.read_text()) if code == 0 else {"exit_code": code, "output": (out + err)[-2000:]}
+
+
+def served(bundle, folder):
+    """The requests of the mix through the embedded broker; the second run counts, the first one warms up."""
+    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "bench"))
+    import fleet
+    os.environ.update(card.environment(bundle))
+    options = argparse.Namespace(millrace=bundle / "bin/millrace", model=folder, dtype="bf16", threads="0", kafka=False)
+    try:
+        with fleet.Broker(options) as broker, fleet.Worker(options, broker, "--device", "cuda") as worker:
+            for _ in range(2):
+                figures = fleet.Bench(options, "--brokers", broker.address, *MIX, "--concurrency", "128").wait()
+            figures["worker_log"] = worker.ready_lines[-20:]
+            return figures
+    except (RuntimeError, OSError) as error:
+        return {"output": str(error)[-2000:]}
 
 
 def judge(report):
@@ -99,6 +125,7 @@ def main():
     parser.add_argument("--bundle")
     parser.add_argument("--folder", type=pathlib.Path, default=pathlib.Path(tempfile.gettempdir()) / "millrace-random-8b")
     parser.add_argument("--json", default="gpu-bench.json")
+    parser.add_argument("--only", help="parts to run, separated by semicolons; the JSON file keeps the others")
     options = parser.parse_args()
     card.require()
     bundle, folder = card.bundle_of(options.bundle), options.folder.resolve()
@@ -108,15 +135,18 @@ def main():
                                                        bundle / "lib/libmr_cuda_kernels.so")),
         "model": lambda: {"folder": str(folder)} if (folder / "model.safetensors").exists() else last_json(
             card.run_python(bundle, "make_model.py", folder, bundle / "tests/golden/models/grouped_tied")),
-        "kernels": lambda: device(bundle, folder, "auto"),
-        "operators": lambda: device(bundle, folder, "off"),
+        "kernels": lambda: device(bundle, folder),
+        "kernels without graphs": lambda: device(bundle, folder, "--cuda-graphs", "off"),
+        "mix": lambda: engine(bundle, folder, *MIX),
+        "served": lambda: served(bundle, folder),
         "engine": lambda: engine(bundle, folder),
+        "operators": lambda: device(bundle, folder, "--cuda-kernels", "off"),
         "generate_batch": lambda: last_json(card.run_python(bundle, "generate_batch.py", folder)),
     }
-    report = {}
-    for name, part in parts.items():
+    chosen, report = card.chosen(options.only, parts, target)
+    for name in chosen:
         try:
-            report[name] = part()
+            report[name] = parts[name]()
         except subprocess.TimeoutExpired as late:
             report[name] = {"output": str(late)}
         report["bars"] = judge(report)

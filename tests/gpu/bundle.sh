@@ -28,6 +28,8 @@ for program in "$bundle"/bin/*; do ldd "$program"; done |
     while read -r name file; do cp -L "$file" "$bundle/lib/$name"; done
 cp -r tests/golden/models tests/golden/gguf "$bundle/tests/golden/"
 cp -r tests/gpu "$bundle/tests/"
+mkdir "$bundle/tests/bench"
+cp tests/bench/fleet.py "$bundle/tests/bench/"
 cp LICENSE "$bundle/"
 cat >"$bundle/Makefile" <<'TEXT'
 # Run these on a machine with a card. The scripts exit with 3 where there is none; make then exits with 2.

@@ -2,6 +2,7 @@
 
 import ctypes
 import importlib.util
+import json
 import os
 import pathlib
 import subprocess
@@ -78,3 +79,13 @@ def bundle_of(argument):
     if not (bundle / "bin/millrace").exists():
         sys.exit(f"no bundle in {bundle}; write one with make gpu-bundle")
     return bundle
+
+
+def chosen(only, names, target):
+    """The parts to run, in the order of `only` (NAME;NAME, or None: all), and the report of earlier parts in `target`."""
+    parts = only.split(";") if only else list(names)
+    unknown = [part for part in parts if part not in names]
+    if unknown:
+        sys.exit(f"unknown part {unknown[0]!r}; the parts are {'; '.join(names)}")
+    report = json.loads(target.read_text()) if only and target.exists() else {}
+    return parts, report

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """make gpu-check: is what a card computes right? Exits 0 if all parts pass, 1 if one fails, 3 without a card.
 
-    check.py [--bundle FOLDER] [--model MODEL EXPECTED] [--json FILE]
+    check.py [--bundle FOLDER] [--model MODEL EXPECTED] [--json FILE] [--only 'PART;PART']
 
 Parts: the logits of all golden models against the reference, in fp32 (with greedy continuations) and bf16, with our
-kernels and with LibTorch's operators only; every kernel against its operators on random shapes; a real model
+kernels, with graphs of decode steps, and with LibTorch's operators only; every kernel against its operators on random shapes; a real model
 against the file that tests/golden/make_logits.py has written for it (--model); compute-sanitizer, where it is installed."""
 
 import argparse
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -22,11 +23,13 @@ SANITIZED = "qwen3_head_norm"  # q and k norms, grouped heads, rope, SwiGLU: eve
 
 def golden(bundle, dtype, kernels):
     code, out, err = card.run(bundle, ["golden_test_logits", "torch", "cuda", dtype, kernels])
-    found = re.findall(r"^(\S+): \d+ positions, largest difference (\S+)", out, re.M)
+    found = re.findall(r"^(\S+): \d+ positions, (\d+) graphs, largest difference (\S+)", out, re.M)
     wrong = re.findall(r"^\[  FAILED  \] (\S+)$", out + err, re.M)
-    return {"passed": code == 0, "largest_difference": max((float(x) for _, x in found), default=None),
-            "models": len({name for name, _ in found}), "failed": sorted(set(wrong)),
-            "output": "" if code == 0 else (out + err)[-2000:]}
+    recorded = len({name for name, graphs, _ in found if graphs != "0"})
+    passed = code == 0 and (recorded > 0) == (kernels == "graphs")
+    return {"passed": passed, "largest_difference": max((float(x) for _, _, x in found), default=None),
+            "models": len({name for name, _, _ in found}), "models_with_graphs": recorded, "failed": sorted(set(wrong)),
+            "output": "" if passed else (out + err)[-2000:]}
 
 
 def kernels(bundle, result):
@@ -45,16 +48,18 @@ def real_model(bundle, model):
 
 
 def sanitizer(bundle):
-    tool = shutil.which("compute-sanitizer") or shutil.which("/usr/local/cuda/bin/compute-sanitizer")
+    places = sorted(pathlib.Path("/").glob("usr/local/cuda*/bin/compute-sanitizer"))
+    tool = os.environ.get("COMPUTE_SANITIZER") or shutil.which("compute-sanitizer") or (str(places[-1]) if places else None)
     if not tool:
-        return {"passed": True, "skipped": "compute-sanitizer is not installed"}
+        return {"passed": True, "skipped": "compute-sanitizer is not installed; COMPUTE_SANITIZER names it"}
     model = f"tests/golden/models/{SANITIZED}"
     results = {"passed": True}
-    for check in ("memcheck", "racecheck"):
-        code, out, err = card.run(bundle, ["golden_test_logits", "torch", "cuda", "fp32", "auto", model,
+    # Faults of kernels only: libraries try calls of CUDA that may fail, and the program reports those that may not.
+    for check, names in (("memcheck", "auto"), ("racecheck", "auto"), ("memcheck", "graphs")):
+        code, out, err = card.run(bundle, ["golden_test_logits", "torch", "cuda", "fp32", names, model,
                                            f"{model}/expected.bin"],
-                                  prefix=[tool, "--tool", check, "--error-exitcode", "9"])
-        results[check] = (out + err)[-500:]
+                                  prefix=[tool, "--tool", check, "--report-api-errors", "no", "--error-exitcode", "9"])
+        results[f"{check} {names}"] = (out + err)[-500:]
         results["passed"] = results["passed"] and code == 0
     return results
 
@@ -64,22 +69,24 @@ def main():
     parser.add_argument("--bundle")
     parser.add_argument("--model", nargs=2, metavar=("MODEL", "EXPECTED"))
     parser.add_argument("--json", default="gpu-check.json")
+    parser.add_argument("--only", help="parts to run, separated by semicolons; the JSON file keeps the others")
     options = parser.parse_args()
     card.require()
     bundle = card.bundle_of(options.bundle)
     result_file = pathlib.Path(options.json).resolve()
     parts = {f"golden {dtype}, kernels {names}": lambda dtype=dtype, names=names: golden(bundle, dtype, names)
-             for dtype in ("fp32", "bf16") for names in ("off", "auto")}
+             for dtype in ("fp32", "bf16") for names in ("off", "auto", "graphs")}
     parts["kernels"] = lambda: kernels(bundle, result_file.with_suffix(".kernels.json"))
     if options.model:
         parts["real model"] = lambda: real_model(bundle, options.model)
     parts["compute-sanitizer"] = lambda: sanitizer(bundle)
-    report = {}
-    for name, part in parts.items():
+    chosen, report = card.chosen(options.only, parts, result_file)
+    for name in chosen:
         begin = time.monotonic()
-        report[name] = part()
+        report[name] = parts[name]()
         report[name]["seconds"] = round(time.monotonic() - begin, 1)
-        print(f"{'passed' if report[name]['passed'] else 'FAILED'}  {name}  ({report[name]['seconds']} s)", flush=True)
+        outcome = "skipped" if "skipped" in report[name] else "passed" if report[name]["passed"] else "FAILED"
+        print(f"{outcome}  {name}  ({report[name]['seconds']} s)", flush=True)
         result_file.write_text(json.dumps(report, indent=1) + "\n")
     sys.exit(0 if all(part["passed"] for part in report.values()) else 1)
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Without a card make gpu-check and make gpu-bench say in one line what is missing and exit with 3, and so does nothing
-else: --device cuda ends with one line. On a machine with a card CUDA_VISIBLE_DEVICES hides it."""
+"""Without a card the scripts of make gpu-check and make gpu-bench say in one line what is missing and exit with 3, which
+make reports. --device cuda ends with one line. On a machine with a card CUDA_VISIBLE_DEVICES hides it."""
 
 import os
 import pathlib
@@ -24,6 +24,8 @@ def main():
         assert result.stdout == "" and result.stderr.count("\n") == 1, (name, result)
         assert result.stderr.startswith(f"{name}.py: no "), (name, result)
         print(result.stderr, end="")
+        made = run("make", f"gpu-{name}")
+        assert made.returncode == 2 and made.stderr.startswith(result.stderr) and "Error 3" in made.stderr, made
     model = ROOT / "tests/golden/models/grouped_tied"
     for kernels in ("auto", "off"):
         result = run(BIN, "bench", "--engine", "--model", model, "--device", "cuda", "--cuda-kernels", kernels)

@@ -48,6 +48,7 @@ struct mr_config {
     const char *model_name;            /* the model's name in records; default: from its path */
     const char *device, *backend;      /* cpu, cuda or cuda:N; auto, cpu or torch */
     const char *cuda_kernels;          /* auto or off */
+    const char *cuda_graphs;           /* auto or off */
     const char *dtype;                 /* auto, fp32, bf16, fp16, int8 or int4 */
     uint32_t threads;                  /* number of compute threads; 0: one per core */
     enum mr_kv_dtype kv_dtype;

@@ -74,6 +74,13 @@ static const struct mr_cuda_kernels *kernels_of(const struct mr_config *config)
     return strcmp(config->cuda_kernels, "off") != 0 ? mr_backends_cuda_kernels() : NULL;
 }
 
+/* Most rows of a decode step that a CUDA graph runs. */
+static uint32_t graph_rows_max(const struct mr_config *config)
+{
+    const bool on = kernels_of(config) && strcmp(config->cuda_graphs, "off") != 0;
+    return on ? config->max_sequences : 0;
+}
+
 /* Most drafts in one step. With a backend whose results depend on the rows of the step there are
  * none: they would change answers. */
 static uint32_t draft_rows_max(const struct mr_config *config, const char *backend)
@@ -91,6 +98,7 @@ static enum mr_status fill_options(const struct mr_config *config, const struct 
         .device = config->device,
         .backend = config->backend,
         .cuda_kernels = kernels_of(config),
+        .graph_rows_max = graph_rows_max(config),
         .thread_count = config->threads > 0 ? config->threads : mr_machine_thread_count(machine),
         .kv_bytes = config->kv_memory_bytes,
         .memory_bytes = config->kv_memory_given ? 0 : mr_machine_usable_bytes(machine),
@@ -276,6 +284,24 @@ static double mebibytes(uint64_t bytes)
     return round((double)bytes / MEBIBYTE);
 }
 
+static void on_graph_progress(void *context, uint32_t done, uint32_t total)
+{
+    struct mr_engine_setup *setup = context;
+    uint64_t now_ns = mr_clock_ns();
+    if (done > 0 && now_ns - setup->progress_ns < PROGRESS_NS) return;
+    setup->progress_ns = now_ns;
+    mr_log_info(setup->log, "recording CUDA graphs of decode steps: %u of %u", done, total);
+}
+
+static void log_graphs(const struct mr_engine_setup *setup, const struct mr_decode_graphs *graphs)
+{
+    if (graphs->refusal.status != MR_OK)
+        mr_log_warn(setup->log, "recorded %u CUDA graphs, others cannot be: %s", graphs->count,
+                    graphs->refusal.detail);
+    else if (graphs->count > 0)
+        mr_log_info(setup->log, "recorded %u CUDA graphs of decode steps", graphs->count);
+}
+
 /* Logs what was chosen from the limits of the machine and of the control groups. */
 static void log_resources(const struct mr_engine_setup *setup, const struct mr_model_info *info)
 {
@@ -303,6 +329,7 @@ static enum mr_status open_source(void *self, const struct mr_engine_user *user,
     setup->thread_count = options.thread_count;
     options.source = setup->source;
     options.progress = on_progress;
+    options.graph_progress = on_graph_progress;
     options.progress_context = setup;
     if (status == MR_OK) status = open_model(&options, &setup->model, err);
     if (status == MR_OK)
@@ -311,6 +338,7 @@ static enum mr_status open_source(void *self, const struct mr_engine_user *user,
     if (status != MR_OK) return status;
     const struct mr_model_info *info = mr_model_info(setup->model);
     log_resources(setup, info);
+    log_graphs(setup, &info->graphs);
     *parts =
         (struct mr_engine_parts){.engine = setup->engine,
                                  .model = info,
