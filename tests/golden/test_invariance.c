@@ -385,15 +385,15 @@ static void sliding_window_layers_give_the_same(void **state)
 
 /* ---- on LibTorch's operators ---- */
 
-/* The logits of the real model are up to 30, those of the tiny ones up to 3. One row at a time, the
- * real model would take half a minute. */
+/* The logits of the real model are up to 36, those of the tiny ones up to 3; ops/README.md has the
+ * real model's distance from float64. One row at a time, it would take half a minute. */
 static void torch_fp32_gives_the_same_tokens(void **state)
 {
     (void)state;
     run_variants(&real_model, &(struct demand){.dtype = "fp32",
                                                .logits = true,
                                                .tokens = true,
-                                               .tolerance = 1e-3f,
+                                               .tolerance = 5e-4f,
                                                .skips_single_rows = true});
 }
 
