@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""Measures the cost of --trace-endpoint with every request sampled: the same streams through one worker without it and one
+with it, in turns, over the embedded broker. Bar: 1 % of the throughput. Broker, reader and collector share the cores. The
+time on the clock varies by more than the bar; cpu is the worker's CPU time per token, which hardly does, and tracer
+that of the thread which encodes and sends spans."""
+
+import http.server
+import pathlib
+import statistics
+import threading
+
+import fleet
+
+STREAMS = 32
+BAR = 0.01
+
+
+class Collector:
+    """Takes every body; counts the spans."""
+
+    def __init__(self):
+        self.spans = 0
+        collector = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                collector.spans += self.rfile.read(int(self.headers["Content-Length"])).count(b'"spanId"')
+                self.send_response(200)
+                self.send_header("Content-Length", "2")
+                self.end_headers()
+                self.wfile.write(b"{}")
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+
+
+def cpu_seconds(worker):
+    """CPU seconds of the whole worker and of its tracer."""
+    all_s = tracer_s = 0.0
+    for task in pathlib.Path(f"/proc/{worker.process.pid}/task").iterdir():
+        seconds = int((task / "schedstat").read_text().split()[0]) / 1e9
+        all_s += seconds
+        tracer_s += seconds if (task / "comm").read_text().strip() == "tracer" else 0.0
+    return all_s, tracer_s
+
+
+def measure(options, broker, worker, variant):
+    before = cpu_seconds(worker)
+    figures = fleet.Bench(options, "--brokers", broker.address, "--prefix", variant, "--requests", options.requests,
+                          "--prompt-tokens", 32, "--output-tokens", options.tokens, "--warmup", 2, "--timeout",
+                          "250s").wait()
+    after = cpu_seconds(worker)
+    if figures["failed"] or figures["completed"] != options.requests:
+        raise RuntimeError(f"{figures['failed']} requests failed")
+    tokens = options.requests * options.tokens
+    return {"tok_s": tokens / figures["duration"], "cpu_us": 1e6 * (after[0] - before[0]) / tokens,
+            "tracer_us": 1e6 * (after[1] - before[1]) / tokens}
+
+
+def rounds(options, broker, collector):
+    def worker(variant, *flags):
+        return fleet.Worker(options, broker, "--prefix", variant, "--group", variant, "--max-sequences", STREAMS,
+                            "--kv-memory", "512MiB", *flags)
+
+    with worker("without") as without, worker("with", "--trace-endpoint", collector.url) as traced:
+        workers = {"without": without, "with": traced}
+        for number in range(options.repetitions):
+            order = list(workers)[::-1 if number % 2 else 1]
+            yield {variant: measure(options, broker, workers[variant], variant) for variant in order}
+
+
+def main():
+    parser = fleet.arguments(__doc__)
+    parser.set_defaults(repetitions=5)
+    parser.add_argument("--requests", type=int, default=64)
+    parser.add_argument("--tokens", type=int, default=64)
+    options = parser.parse_args()
+    collector = Collector()
+    with fleet.Broker(options) as broker:
+        all_rounds = list(rounds(options, broker, collector))
+    if collector.spans < options.repetitions * options.requests * 5:
+        raise RuntimeError(f"only {collector.spans} spans")
+    costs = {"throughput": [1 - each["with"]["tok_s"] / each["without"]["tok_s"] for each in all_rounds],
+             "cpu": [each["with"]["cpu_us"] / each["without"]["cpu_us"] - 1 for each in all_rounds],
+             "tracer": [each["with"]["tracer_us"] / each["with"]["cpu_us"] for each in all_rounds]}
+    fleet.report(options, "trace_cost", {
+        "bar": BAR, "requests": options.requests, "output_tokens": options.tokens, "spans": collector.spans,
+        "tok_s": {variant: [round(each[variant]["tok_s"]) for each in all_rounds] for variant in all_rounds[0]},
+        **{f"cost_{name}": round(statistics.median(values), 5) for name, values in costs.items()},
+        **{f"cost_{name}_all": [round(value, 4) for value in values] for name, values in costs.items()}})
+
+
+if __name__ == "__main__":
+    main()
