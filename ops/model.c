@@ -306,6 +306,7 @@ static void fill_info(struct mr_model *model)
     info->activation_bytes = mr_decoder_bytes(model->decoder);
     info->defaults = source->defaults;
     info->chat_template = source->chat_template;
+    info->tool_template = source->tool_template;
     info->special = source->special;
 }
 

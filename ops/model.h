@@ -85,6 +85,7 @@ struct mr_model_info {
     uint32_t eos_ids[MR_EOS_IDS_MAX], eos_count;
     struct mr_sampling_defaults defaults; /* from the model's files */
     struct mr_text chat_template;         /* empty when the model has none */
+    struct mr_text tool_template;         /* for requests with tools; empty: the same */
     struct mr_special_texts special;      /* borrowed from the model */
 };
 

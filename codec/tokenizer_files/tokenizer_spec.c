@@ -251,6 +251,10 @@ static enum mr_status build_byte_level(struct mr_tokenizer_parts *parts,
     const struct named_pre *found = NULL;
     for (size_t i = 0; i < sizeof named / sizeof named[0] && !found; i++)
         if (mr_text_is(spec->pre, named[i].name)) found = &named[i];
+    if (!found && spec->pre.length == 0)
+        return mr_fail(err, MR_BAD_FILE,
+                       "the file does not name its pre-tokenizer (tokenizer.ggml.pre), as files of "
+                       "early 2024; use one that was converted later");
     if (!found)
         return mr_fail(err, MR_BAD_FILE, "unknown pre-tokenizer %.*s",
                        (int)(spec->pre.length < 40 ? spec->pre.length : 40),

@@ -43,6 +43,9 @@ static const struct mr_model_family families[] = {
      .experts = true,
      .gguf_rotary_pairs = true},
     {.name = "mistral", .norm_before = true, .defaults = {.window = 4096}},
+    /* What llama.cpp calls the text part of Mistral Small 3.1 and later. Folders name that part
+     * "mistral". */
+    {.name = "mistral3", .gguf = "mistral3", .norm_before = true, .gguf_rotary_pairs = true},
     {.name = "mixtral",
      .names = mixtral_names,
      .norm_before = true,
@@ -176,6 +179,7 @@ static const struct mr_model_family families[] = {
 #define ENCODER   "encoders and encoder-decoder models are not supported"
 #define PICTURES  "its text layers attend to pictures, which are not supported"
 #define ALIBI_MLP "its feed-forward network without a gate is not supported"
+#define TEMPERED  "its attention temperature is not supported"
 
 static const struct {
     const char *name, *reason;
@@ -201,6 +205,12 @@ static const struct {
     {"lfm2", STATE},
     {"qwen3_next", STATE},
     {"qwen3next", STATE},
+    {"qwen3_5", STATE},
+    {"qwen3_5_moe", STATE},
+    {"qwen35", STATE},
+    {"qwen35moe", STATE},
+    {"kimi_linear", STATE},
+    {"olmo_hybrid", STATE},
     {"rwkv", STATE},
     {"rwkv6", STATE},
     {"rwkv7", STATE},
@@ -228,6 +238,7 @@ static const struct {
     {"gemma3n_text", "its per-layer embeddings are not supported"},
     {"gemma4", "its per-layer embeddings and shared key/value layers are not supported"},
     {"gemma4_text", "its per-layer embeddings and shared key/value layers are not supported"},
+    {"ministral3", TEMPERED},
     {"gpt2", ALIBI_MLP},
     {"gpt_neox", ALIBI_MLP},
     {"gptneox", ALIBI_MLP},

@@ -13,6 +13,14 @@ static int64_t nanoseconds(struct timespec time)
     return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
 }
 
+/* True for the few lines that Git leaves in place of a large file until `git lfs pull`. */
+static bool is_lfs_pointer(const struct mr_mapped_file *file)
+{
+    static const char begin[] = "version https://git-lfs.";
+    const size_t length = sizeof begin - 1;
+    return file->size >= length && memcmp(file->bytes, begin, length) == 0;
+}
+
 static enum mr_status map_descriptor(struct mr_mapped_file *out, int descriptor, const char *path,
                                      struct mr_error *err)
 {
@@ -44,6 +52,12 @@ enum mr_status mr_mapped_file_open(struct mr_mapped_file *out, const char *path,
     if (descriptor < 0) return mr_fail(err, MR_BAD_FILE, "%s: %s", path, strerror(errno));
     enum mr_status status = map_descriptor(out, descriptor, path, err);
     close(descriptor);
+    if (status == MR_OK && is_lfs_pointer(out)) {
+        mr_mapped_file_close(out);
+        return mr_fail(err, MR_BAD_FILE,
+                       "%s: a Git LFS pointer, not the file; `git lfs pull` fetches the file",
+                       path);
+    }
     return status;
 }
 

@@ -2,9 +2,9 @@
  *
  * Owner:  the opener; any thread may read the bytes until _close.
  * Memory: pages of the kernel's page cache; nothing is copied.
- * Errors: MR_BAD_FILE with the path and the reason (absent, empty, not a regular file).
- * Reading a mapped file that another process has truncated ends the process with SIGBUS; users
- * close the file as soon as they have copied what they need. */
+ * Errors: MR_BAD_FILE with the path and the reason (absent, empty, not a regular file, a Git LFS
+ * pointer in place of the file). Reading a mapped file that another process has truncated ends the
+ * process with SIGBUS; users close the file as soon as they have copied what they need. */
 #ifndef MR_OPS_FILES_MAPPED_FILE_H
 #define MR_OPS_FILES_MAPPED_FILE_H
 

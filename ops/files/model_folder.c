@@ -4,6 +4,7 @@
 #include "codec/tokenizer_files/tekken.h"
 #include "codec/tokenizer_files/tokenizer_json.h"
 #include "ops/families/config_json.h"
+#include "ops/families/json_keys.h"
 #include "ops/files/mapped_file.h"
 
 #include <limits.h>
@@ -90,30 +91,61 @@ static struct mr_text token_text(const struct mr_json_value *value)
     return text;
 }
 
-/* Returns the chat template: the value is a template, or a list of named templates of which the one
- * named "default" is taken. */
-static struct mr_text template_text(const struct mr_json_value *value)
+/* Returns the template called `name`: the value is a list of named templates, or one template,
+ * which is the default. */
+static struct mr_text template_text(const struct mr_json_value *value, const char *name)
 {
-    struct mr_text text = {"", 0}, name;
-    mr_json_text(value, &text);
+    struct mr_text text = {"", 0}, found;
+    if (strcmp(name, "default") == 0) mr_json_text(value, &text);
     for (size_t i = 0; i < mr_json_count(value); i++) {
         const struct mr_json_value *entry = mr_json_at(value, i);
-        if (mr_json_text(mr_json_get(entry, "name"), &name) && mr_text_is(name, "default"))
+        if (mr_json_text(mr_json_get(entry, "name"), &found) && mr_text_is(found, name))
             mr_json_text(mr_json_get(entry, "template"), &text);
     }
     return text;
 }
 
-static enum mr_status copy_template(struct mr_model_source *out, const char *folder,
-                                    const struct mr_json_value *config, struct mr_error *err)
+/* Copies what an optional file with a template holds; *found: the file is there. */
+static enum mr_status copy_template_file(struct mr_text *out, const char *folder, const char *name,
+                                         bool *found, struct mr_error *err)
 {
     struct mr_mapped_file file;
-    enum mr_status status = map_file(&file, folder, "chat_template.jinja", false, err);
-    if (status != MR_OK) return status;
-    struct mr_text text = file.bytes ? mr_mapped_file_text(&file)
-                                     : template_text(mr_json_get(config, "chat_template"));
-    status = mr_model_source_copy_text(&out->chat_template, text, err);
+    enum mr_status status = map_file(&file, folder, name, false, err);
+    *found = file.bytes != NULL;
+    if (status == MR_OK && *found)
+        status = mr_model_source_copy_text(out, mr_mapped_file_text(&file), err);
     mr_mapped_file_close(&file);
+    return status;
+}
+
+static enum mr_status copy_templates(struct mr_model_source *out, const struct mr_json_value *value,
+                                     struct mr_error *err)
+{
+    enum mr_status status =
+        mr_model_source_copy_text(&out->chat_template, template_text(value, "default"), err);
+    if (status != MR_OK) return status;
+    return mr_model_source_copy_text(&out->tool_template, template_text(value, "tool_use"), err);
+}
+
+/* The templates of a folder, in transformers' order: files of their own, then the key
+ * chat_template of tokenizer_config.json, or of chat_template.json. */
+static enum mr_status read_templates(struct mr_model_source *out, const char *folder,
+                                     const struct mr_json_value *config, struct mr_error *err)
+{
+    bool found;
+    struct document beside;
+    enum mr_status status =
+        copy_template_file(&out->chat_template, folder, "chat_template.jinja", &found, err);
+    if (status != MR_OK) return status;
+    if (found)
+        return copy_template_file(&out->tool_template, folder,
+                                  "additional_chat_templates/tool_use.jinja", &found, err);
+    if (mr_json_given(mr_json_get(config, "chat_template")))
+        return copy_templates(out, mr_json_get(config, "chat_template"), err);
+    status = open_document(&beside, folder, "chat_template.json", false, err);
+    if (status == MR_OK)
+        status = copy_templates(out, mr_json_get(root_of(&beside), "chat_template"), err);
+    close_document(&beside);
     return status;
 }
 
@@ -199,7 +231,7 @@ static enum mr_status read_tokenizer(struct mr_model_source *out, const char *fo
     struct tokenizer_folder files = {0};
     enum mr_status status = open_tokenizer(&files, folder, err);
     if (status == MR_OK) status = make_tokenizer(&out->tokenizer, &files, folder, err);
-    if (status == MR_OK) status = copy_template(out, folder, root_of(&files.config), err);
+    if (status == MR_OK) status = read_templates(out, folder, root_of(&files.config), err);
     if (status == MR_OK) status = copy_special(out, &files, err);
     close_tokenizer(&files);
     return status;

@@ -1,8 +1,9 @@
 /* model_folder - reads a Hugging Face folder into a model source: config.json, a tokenizer and
  * *.safetensors, which are required; generation_config.json, tokenizer_config.json,
- * special_tokens_map.json, added_tokens.json and chat_template.jinja, which are optional. The
- * tokenizer is the first of tokenizer.json, tekken.json and tokenizer.model (SentencePiece) that
- * the folder has.
+ * special_tokens_map.json, added_tokens.json, chat_template.jinja and chat_template.json, which are
+ * optional. The tokenizer is the first of tokenizer.json, tekken.json and tokenizer.model
+ * (SentencePiece) that the folder has. Of named chat templates two are read: "default" and
+ * "tool_use" (or additional_chat_templates/tool_use.jinja).
  *
  * Owner, memory: those of ops/files/model_source.h. Errors: MR_BAD_FILE says which file and why;
  * MR_NOMEM. */

@@ -11,9 +11,11 @@ static enum mr_status copy_texts(struct mr_model_source *out, const struct mr_gg
         [MR_EOS_TEXT] = "tokenizer.ggml.eos_token_id",
         [MR_UNK_TEXT] = "tokenizer.ggml.unknown_token_id",
         [MR_PAD_TEXT] = "tokenizer.ggml.padding_token_id"};
-    struct mr_text template_text = {"", 0};
+    struct mr_text template_text = {"", 0}, for_tools = {"", 0};
     mr_gguf_text(gguf, "tokenizer.chat_template", &template_text);
+    mr_gguf_text(gguf, "tokenizer.chat_template.tool_use", &for_tools);
     enum mr_status status = mr_model_source_copy_text(&out->chat_template, template_text, err);
+    if (status == MR_OK) status = mr_model_source_copy_text(&out->tool_template, for_tools, err);
     for (size_t i = 0; i < MR_SPECIAL_TEXT_COUNT && status == MR_OK; i++)
         if (keys[i])
             status = mr_model_source_copy_text(&out->special.of[i],

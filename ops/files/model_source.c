@@ -70,6 +70,7 @@ void mr_model_source_close(struct mr_model_source *source)
     mr_tokenizer_destroy(source->tokenizer);
     source->tokenizer = NULL;
     drop_text(&source->chat_template);
+    drop_text(&source->tool_template);
     for (size_t i = 0; i < MR_SPECIAL_TEXT_COUNT; i++)
         drop_text(&source->special.of[i]);
 }

@@ -20,6 +20,7 @@ struct mr_model_source {
     struct mr_tokenizer *tokenizer;
     /* Owned; empty when the model's files have none. */
     struct mr_text chat_template;
+    struct mr_text tool_template; /* for requests with tools, where the model has one of its own */
     struct mr_special_texts special;
     struct mr_sampling_defaults defaults;
     char name[128];

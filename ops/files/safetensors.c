@@ -239,7 +239,8 @@ static enum mr_status name_shards(struct mr_safetensors *all, const char *folder
     snprintf(path, sizeof(path), "%s/model.safetensors.index.json", folder);
     if (access(path, F_OK) == 0) return read_index(all, path, err);
     return mr_fail(err, MR_BAD_FILE,
-                   "%s: the folder has neither model.safetensors nor model.safetensors.index.json",
+                   "%.160s: the folder has neither model.safetensors nor "
+                   "model.safetensors.index.json; weights in .bin files are not read",
                    folder);
 }
 

@@ -184,6 +184,7 @@ static enum mr_status encode_chat(const struct mr_model_source *source,
 {
     struct mr_prompt_options options = {.tokenizer = source->tokenizer,
                                         .chat_template = source->chat_template,
+                                        .tool_template = source->tool_template,
                                         .special = source->special,
                                         .prompt_tokens_max = MR_TEMPLATE_BYTES_MAX};
     struct mr_prompt *prompt = NULL;

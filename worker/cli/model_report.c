@@ -126,6 +126,8 @@ static void describe_template(struct line *line, const struct mr_model_source *s
         add(line, "none: requests with messages are refused");
     else
         add(line, "yes, %zu bytes", source->chat_template.length);
+    if (source->tool_template.length > 0)
+        add(line, "; another for requests with tools, %zu bytes", source->tool_template.length);
 }
 
 /* What a request without a temperature is sampled with. */

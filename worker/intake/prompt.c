@@ -14,11 +14,19 @@
 struct mr_prompt {
     struct mr_prompt_options options;
     struct mr_chat_template *chat;
+    struct mr_chat_template *tool_chat; /* NULL: chat renders tools too */
     struct mr_tokenizer_scratch *scratch;
     struct mr_grammars *grammars;
     enum mr_tool_format tool_format; /* in which the model writes tool calls */
     uint32_t *ids;                   /* [prompt_tokens_max] */
 };
+
+/* An empty text is no template. */
+static enum mr_status compile(struct mr_chat_template **out, struct mr_text text,
+                              const struct mr_special_texts *special, struct mr_error *err)
+{
+    return text.length > 0 ? mr_chat_template_compile(out, text, special, err) : MR_OK;
+}
 
 enum mr_status mr_prompt_create(struct mr_prompt **out, const struct mr_prompt_options *options,
                                 struct mr_error *err)
@@ -28,7 +36,8 @@ enum mr_status mr_prompt_create(struct mr_prompt **out, const struct mr_prompt_o
     struct mr_prompt *prompt = calloc(1, sizeof *prompt);
     if (!prompt) return mr_fail(err, MR_NOMEM, "no memory for prompts");
     prompt->options = *options;
-    prompt->tool_format = mr_tool_format_find(options->chat_template);
+    prompt->tool_format = mr_tool_format_find(
+        options->tool_template.length > 0 ? options->tool_template : options->chat_template);
     prompt->ids = calloc(options->prompt_tokens_max + 1u, sizeof *prompt->ids);
     prompt->scratch = mr_tokenizer_scratch_create(options->tokenizer);
     if (mr_grammars_create(&prompt->grammars, options->tokenizer, err) != MR_OK) goto fail;
@@ -36,11 +45,10 @@ enum mr_status mr_prompt_create(struct mr_prompt **out, const struct mr_prompt_o
         mr_fail(err, MR_NOMEM, "no memory for prompts of %u tokens", options->prompt_tokens_max);
         goto fail;
     }
-    if (options->chat_template.length > 0) {
-        status =
-            mr_chat_template_compile(&prompt->chat, options->chat_template, &options->special, err);
-        if (status != MR_OK) goto fail;
-    }
+    status = compile(&prompt->chat, options->chat_template, &options->special, err);
+    if (status == MR_OK)
+        status = compile(&prompt->tool_chat, options->tool_template, &options->special, err);
+    if (status != MR_OK) goto fail;
     *out = prompt;
     return MR_OK;
 fail:
@@ -53,6 +61,7 @@ void mr_prompt_destroy(struct mr_prompt *prompt)
     if (!prompt) return;
     mr_grammars_destroy(prompt->grammars);
     mr_chat_template_destroy(prompt->chat);
+    mr_chat_template_destroy(prompt->tool_chat);
     if (prompt->scratch) mr_tokenizer_scratch_destroy(prompt->scratch);
     free(prompt->ids);
     free(prompt);
@@ -96,9 +105,11 @@ enum mr_status mr_prompt_render(const struct mr_prompt *prompt, const struct mr_
                                 uint64_t unix_seconds, struct mr_rendered *out,
                                 struct mr_error *err)
 {
-    if (!prompt->chat)
+    bool tools = request->chat.tools.kind == MR_DATA_LIST && prompt->tool_chat;
+    const struct mr_chat_template *chat = tools ? prompt->tool_chat : prompt->chat;
+    if (!chat)
         return mr_fail(err, MR_INVALID_REQUEST, "this model has no chat template; send a prompt");
-    return mr_chat_template_render(prompt->chat, request, unix_seconds, request->arena, out, err);
+    return mr_chat_template_render(chat, request, unix_seconds, request->arena, out, err);
 }
 
 static enum mr_status encode_chat(struct mr_prompt *prompt, struct mr_request *request,

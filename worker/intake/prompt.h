@@ -12,7 +12,8 @@
  * Continuations of task score are encoded each by itself; special tokens in them are found as in
  * `prompt`, and stay text behind messages.
  *
- * Tools: the chat template says how the model writes calls (codec/tools).
+ * Tools: the chat template says how the model writes calls (codec/tools). As in transformers, a
+ * request with a list of tools is rendered with the template that the model has for them.
  *
  * A request with a response_format also gets its grammar, compiled here or found in the cache of
  * grammars (worker/ticket/grammars.h).
@@ -32,6 +33,7 @@ struct mr_prompt;
 struct mr_prompt_options {
     const struct mr_tokenizer *tokenizer;
     struct mr_text chat_template; /* empty: requests with chat messages are refused */
+    struct mr_text tool_template; /* for those with tools, in place of the other; empty: the same */
     struct mr_special_texts special;
     uint32_t prompt_tokens_max;
 };

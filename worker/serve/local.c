@@ -49,21 +49,33 @@ static enum mr_status replace_template(struct mr_model_source *source, const cha
     enum mr_status status = mr_mapped_file_open(&file, path, err);
     if (status != MR_OK) return status;
     status = mr_model_source_replace_text(&source->chat_template, mr_mapped_file_text(&file), err);
+    if (status == MR_OK)
+        status = mr_model_source_replace_text(&source->tool_template, (struct mr_text){"", 0}, err);
     mr_mapped_file_close(&file);
+    return status;
+}
+
+/* An empty text is no template. */
+static enum mr_status try_template(struct mr_text text, const struct mr_special_texts *special,
+                                   struct mr_error *err)
+{
+    struct mr_chat_template *chat = NULL;
+    if (text.length == 0) return MR_OK;
+    enum mr_status status = mr_chat_template_compile(&chat, text, special, err);
+    mr_chat_template_destroy(chat);
     return status;
 }
 
 enum mr_status mr_local_read_template(struct mr_model_source *source,
                                       const struct mr_config *config, struct mr_error *err)
 {
-    struct mr_chat_template *chat = NULL;
     struct mr_error inner = {0};
     enum mr_status status = MR_OK;
     bool replaced = config->chat_template[0] != '\0';
     if (replaced) status = replace_template(source, config->chat_template, err);
-    if (status != MR_OK || source->chat_template.length == 0) return status;
-    status = mr_chat_template_compile(&chat, source->chat_template, &source->special, &inner);
-    mr_chat_template_destroy(chat);
+    if (status != MR_OK) return status;
+    status = try_template(source->chat_template, &source->special, &inner);
+    if (status == MR_OK) status = try_template(source->tool_template, &source->special, &inner);
     if (status == MR_OK) return MR_OK;
     if (replaced) return mr_fail(err, status, "%.80s: %.150s", config->chat_template, inner.detail);
     return mr_fail(err, status, "%.150s; --chat-template FILE replaces it", inner.detail);

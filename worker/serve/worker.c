@@ -251,6 +251,7 @@ static enum mr_status start_intake(struct mr_worker *worker, struct mr_error *er
         .engine = mr_engine_thread_port(worker->engine),
         .prompt = {.tokenizer = mr_engine_thread_tokenizer(worker->engine),
                    .chat_template = model->chat_template,
+                   .tool_template = model->tool_template,
                    .special = model->special,
                    .prompt_tokens_max = mr_engine_thread_context_tokens(worker->engine) - 1},
         .publish = mr_publish_mailbox(worker->publish),

@@ -77,6 +77,21 @@ static void inconsistent_gguf_arrays_are_rejected(void **state)
     assert_null(tokenizer);
 }
 
+static void an_unknown_or_absent_pre_tokenizer_is_rejected(void **state)
+{
+    (void)state;
+    const char *const names[] = {"", "default", "of tomorrow"};
+    const char *const reasons[] = {"tokenizer.ggml.pre", "default", "of tomorrow"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        struct mr_tokenizer_spec spec = spec_of(names[i]);
+        struct mr_tokenizer *tokenizer;
+        struct mr_error err = {0};
+        assert_int_equal(mr_tokenizer_create(&tokenizer, &spec, &err), MR_BAD_FILE);
+        assert_null(tokenizer);
+        assert_non_null(strstr(err.detail, reasons[i]));
+    }
+}
+
 static void sentencepiece_merges_by_score(void **state)
 {
     (void)state;
@@ -147,6 +162,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gguf_names_select_the_pre_tokenizer),
         cmocka_unit_test(inconsistent_gguf_arrays_are_rejected),
+        cmocka_unit_test(an_unknown_or_absent_pre_tokenizer_is_rejected),
         cmocka_unit_test(sentencepiece_merges_by_score),
         cmocka_unit_test(a_t5_vocabulary_is_a_unigram_model),
     };

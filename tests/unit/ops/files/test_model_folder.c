@@ -11,6 +11,8 @@
 #include "tests/unit/ops/tiny_folder.h"
 
 #include <math.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static void write_text(struct scratch *scratch, const char *name, const char *text)
 {
@@ -71,23 +73,60 @@ static void a_template_file_takes_precedence_over_the_tokenizer_config(void **st
     struct scratch scratch;
     tiny_folder_open(&scratch, "grouped_tied");
     write_text(&scratch, "chat_template.jinja", "from the file");
+    write_text(&scratch, "chat_template.json", "{\"chat_template\":\"unused\"}");
     struct mr_model_source source = read_folder(&scratch);
     assert_text(source.chat_template, "from the file");
+    assert_text(source.tool_template, "");
     mr_model_source_close(&source);
     scratch_close(&scratch);
 }
 
-static void of_several_templates_the_default_is_used(void **state)
+static void a_template_for_tools_may_be_a_file_of_its_own(void **state)
+{
+    (void)state;
+    struct scratch scratch;
+    char folder[300];
+    tiny_folder_open(&scratch, "grouped_tied");
+    write_text(&scratch, "chat_template.jinja", "from the file");
+    snprintf(folder, sizeof folder, "%s/additional_chat_templates", scratch.folder);
+    assert_int_equal(mkdir(folder, 0700), 0);
+    write_text(&scratch, "additional_chat_templates/tool_use.jinja", "tools");
+    struct mr_model_source source = read_folder(&scratch);
+    assert_text(source.chat_template, "from the file");
+    assert_text(source.tool_template, "tools");
+    mr_model_source_close(&source);
+    tiny_folder_remove(&scratch, "additional_chat_templates/tool_use.jinja");
+    assert_int_equal(rmdir(folder), 0);
+    scratch_close(&scratch);
+}
+
+/* As in folders of models that also read pictures. */
+static void the_template_of_a_processor_is_used_when_the_tokenizer_has_none(void **state)
 {
     (void)state;
     struct scratch scratch;
     tiny_folder_open(&scratch, "grouped_tied");
-    write_text(
-        &scratch, "tokenizer_config.json",
-        "{\"model_max_length\":1000000000000000019884624838656,\"chat_template\":["
-        "{\"name\":\"tools\",\"template\":\"t\"},{\"name\":\"default\",\"template\":\"d\"}]}");
+    write_text(&scratch, "tokenizer_config.json", "{\"bos_token\":\"<s>\"}");
+    write_text(&scratch, "chat_template.json", "{\"chat_template\":\"of the processor\"}");
+    struct mr_model_source source = read_folder(&scratch);
+    assert_text(source.chat_template, "of the processor");
+    assert_text(source.tool_template, "");
+    mr_model_source_close(&source);
+    scratch_close(&scratch);
+}
+
+static void of_several_templates_the_default_and_that_for_tools_are_used(void **state)
+{
+    (void)state;
+    struct scratch scratch;
+    tiny_folder_open(&scratch, "grouped_tied");
+    write_text(&scratch, "tokenizer_config.json",
+               "{\"model_max_length\":1000000000000000019884624838656,\"chat_template\":["
+               "{\"name\":\"rag\",\"template\":\"r\"},{\"name\":\"default\",\"template\":\"d\"},"
+               "{\"name\":\"tool_use\",\"template\":\"t\"}]}");
     struct mr_model_source source = read_folder(&scratch);
     assert_text(source.chat_template, "d");
+    assert_text(source.tool_template, "t");
     assert_text(source.special.of[MR_BOS_TEXT], "");
     mr_model_source_close(&source);
     scratch_close(&scratch);
@@ -199,7 +238,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_file_of_the_folder_is_read),
         cmocka_unit_test(a_template_file_takes_precedence_over_the_tokenizer_config),
-        cmocka_unit_test(of_several_templates_the_default_is_used),
+        cmocka_unit_test(a_template_for_tools_may_be_a_file_of_its_own),
+        cmocka_unit_test(the_template_of_a_processor_is_used_when_the_tokenizer_has_none),
+        cmocka_unit_test(of_several_templates_the_default_and_that_for_tools_are_used),
         cmocka_unit_test(special_tokens_come_from_the_tokenizer_config_or_the_map),
         cmocka_unit_test(optional_files_may_be_absent),
         cmocka_unit_test(a_missing_file_is_named),

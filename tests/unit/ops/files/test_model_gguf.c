@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "tests/unit/ops/real_model.h"
+#include "tests/unit/ops/scratch.h"
 
 #include <math.h>
 
@@ -35,9 +36,45 @@ static void a_gguf_file_fills_a_source(void **state)
     mr_model_source_close(&source);
 }
 
+/* Copies a golden file with one more key. It takes 64 bytes, so that tensors stay aligned. */
+static void copy_with_tool_template(struct bytes *out, const char *path)
+{
+    static unsigned char bytes[60000];
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    size_t size = fread(bytes, 1, sizeof bytes, file);
+    assert_int_equal(fclose(file), 0);
+    assert_true(size > 24 && size < sizeof bytes);
+    bytes[16]++; /* the number of keys */
+    put(out, bytes, 24);
+    put_text(out, "tokenizer.chat_template.tool_use");
+    put_u32(out, 8); /* a text */
+    put_text(out, "{{- tools }}");
+    put(out, bytes + 24, size - 24);
+}
+
+static void a_template_for_tools_is_read(void **state)
+{
+    (void)state;
+    static struct bytes bytes;
+    struct scratch scratch;
+    struct mr_model_source source = {0};
+    struct mr_error err = {0};
+    scratch_open(&scratch);
+    copy_with_tool_template(&bytes, "tests/golden/gguf/phi4_partial_rotary.gguf");
+    const char *path = scratch_write(&scratch, "model.gguf", bytes.data, bytes.size);
+    if (mr_model_gguf_read(&source, path, &err) != MR_OK) fail_msg("%s", err.detail);
+    assert_int_equal(source.tool_template.length, 12);
+    assert_memory_equal(source.tool_template.bytes, "{{- tools }}", 12);
+    assert_true(source.chat_template.length > 0);
+    mr_model_source_close(&source);
+    scratch_close(&scratch);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_template_for_tools_is_read),
         cmocka_unit_test(a_gguf_file_fills_a_source),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

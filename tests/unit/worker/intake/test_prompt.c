@@ -279,6 +279,27 @@ static void what_cannot_be_a_prompt_is_refused(void **state)
     close_rig(&rig);
 }
 
+static void a_request_with_tools_goes_through_the_template_for_tools(void **state)
+{
+    (void)state;
+    static const struct mr_data tools[1] = {{.kind = MR_DATA_MAP}};
+    struct rig rig;
+    struct mr_prompt *with_tools;
+    open_rig(&rig, TEMPLATE, 64);
+    struct mr_prompt_options options = {.tokenizer = rig.tokenizer,
+                                        .chat_template = text_of(TEMPLATE),
+                                        .tool_template = text_of("T{{ tools | length }}"),
+                                        .prompt_tokens_max = 64};
+    assert_int_equal(mr_prompt_create(&with_tools, &options, NULL), MR_OK);
+    mr_prompt_destroy(rig.prompt);
+    rig.prompt = with_tools;
+    add_message(&rig, "u", "hi");
+    assert_tokens(&rig, "u:hi$A");
+    rig.request->chat.tools = (struct mr_data){.kind = MR_DATA_LIST, .list = {tools, 1}};
+    assert_tokens(&rig, "T1");
+    close_rig(&rig);
+}
+
 static void a_template_that_does_not_compile_is_a_bad_file(void **state)
 {
     (void)state;
@@ -286,6 +307,10 @@ static void a_template_that_does_not_compile_is_a_bad_file(void **state)
     struct mr_prompt *prompt = NULL;
     struct mr_prompt_options options = {
         .tokenizer = tokenizer, .chat_template = text_of("{% for m in %}"), .prompt_tokens_max = 8};
+    assert_int_equal(mr_prompt_create(&prompt, &options, NULL), MR_BAD_FILE);
+    assert_null(prompt);
+    options.tool_template = options.chat_template;
+    options.chat_template = text_of(TEMPLATE);
     assert_int_equal(mr_prompt_create(&prompt, &options, NULL), MR_BAD_FILE);
     assert_null(prompt);
     mr_prompt_destroy(NULL);
@@ -304,6 +329,7 @@ int main(void)
         cmocka_unit_test(strict_calls_get_a_grammar_where_the_format_allows_it),
         cmocka_unit_test(a_prompt_that_opens_the_reasoning_is_noticed),
         cmocka_unit_test(what_cannot_be_a_prompt_is_refused),
+        cmocka_unit_test(a_request_with_tools_goes_through_the_template_for_tools),
         cmocka_unit_test(a_template_that_does_not_compile_is_a_bad_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
