@@ -329,8 +329,10 @@ get_node() {
     locked npm | while read -r _ digest module file; do
         if ! has_digest "$cache/npm/$file" "$digest"; then
             say "downloading $module"
-            "$scratch/node/bin/node" "$scratch/node/lib/node_modules/npm/bin/npm-cli.js" pack "$module" \
-                --pack-destination "$cache/npm" </dev/null >"$log" 2>&1 || fail_with_log "could not download $module"
+            # By itself Node.js does not trust the certificates that the machine trusts.
+            NODE_EXTRA_CA_CERTS=${NODE_EXTRA_CA_CERTS:-/etc/ssl/certs/ca-certificates.crt} "$scratch/node/bin/node" \
+                "$scratch/node/lib/node_modules/npm/bin/npm-cli.js" pack "$module" --pack-destination "$cache/npm" \
+                </dev/null >"$log" 2>&1 || fail_with_log "could not download $module"
             has_digest "$cache/npm/$file" "$digest" || fail "$module does not have the checksum in docker/deps.lock"
         fi
         mkdir "$scratch/node/node_modules/${module%@*}"

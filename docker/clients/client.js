@@ -52,8 +52,8 @@ await consumer.run({ eachMessage: async ({ topic, message }) => {
 topics.forEach((topic, i) => ends[i].forEach((end) => consumer.seek({ topic, ...end })));
 const request = { messages: [{ role: 'user', content: prompt }], max_tokens: 300, temperature: 0 };
 const reply = { kafka_replyTopic: endTopic, kafka_correlationId: `reply to ${id}` };
-await send('millrace.requests', JSON.stringify(request), options['reply-topic'] && reply);
 process.once('SIGINT', cancel); // a second Ctrl-C ends this program
+await send('millrace.requests', JSON.stringify(request), options['reply-topic'] && reply);
 await answered;
 console.log();
 console.error(result.finish_reason, result.usage, result.error ?? '');

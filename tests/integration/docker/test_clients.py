@@ -34,8 +34,6 @@ OPTIONS = argparse.Namespace(delivery="at-least-once", millrace=rig.TOOLS / "mil
                              wrap="", flags="", library=None, malloc_check=False, model=MODEL)
 JVM = ["java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
 JARS = "kafka-clients jackson-core jackson-databind jackson-annotations slf4j-api lz4-java snappy-java zstd-jni".split()
-SHORT = "What is the capital of France?"
-LONG = "Write a long story about a ship on the sea."
 
 
 # --- the programs ---------------------------------------------------------------------------------------------------
@@ -90,23 +88,27 @@ def wait_until(what, look):
 
 
 class Run:
-    """One run of a program. Its prompt names the language, so that its request can be found."""
+    """One run of a program. Its prompt names the language at {}, so that its request can be found. With interrupt it gets
+    SIGINT when it has printed something."""
 
-    def __init__(self, place, language, prompt, *options):
-        self.language, self.prompt = language, f"{prompt} Tell it to a friend of {language}."
+    def __init__(self, place, language, prompt, *options, interrupt=False):
+        self.language, self.prompt = language, prompt.format(language)
         self.name = f"{language} {' '.join(options)}"
         self.errors = tempfile.TemporaryFile()
         self.process = rig.started(subprocess.Popen(
             [*place.commands[language], "--brokers", place.services.brokers, *options, self.prompt], cwd=place.folder,
             env=dict(os.environ, PYTHONPATH=str(rig.DEPS.resolve() / "python")), stdout=subprocess.PIPE,
             stderr=self.errors))
-        self.out = b""
+        self.out, self.interrupt = b"", interrupt
         self.reader = threading.Thread(target=self.read, daemon=True)
         self.reader.start()
 
     def read(self):
         while chunk := os.read(self.process.stdout.fileno(), 65536):
             self.out += chunk
+            if self.interrupt:
+                self.process.send_signal(signal.SIGINT)
+                self.interrupt = False
 
     def said(self):
         self.errors.seek(0)
@@ -156,8 +158,10 @@ class Place:
         (value, headers), = [record[1:] for record in self.records(topic) if record[0] == request_id]
         return value, headers
 
-    def write(self, topic, key, value):
-        self.producer.produce(topic, key=key, value=json.dumps(value))
+    def write(self, topic, key, *values):
+        """Writes records at once, so that they are read together."""
+        for value in values:
+            self.producer.produce(topic, key=key, value=json.dumps(value))
         assert self.producer.flush(30) == 0
 
 
@@ -171,9 +175,8 @@ def check_end(run, result, *codes):
 
 def check_answers(place):
     """Each program streams an answer, and one whose result comes to a reply topic."""
-    streams = [Run(place, language, SHORT) for language in place.commands]
-    other = f"{SHORT} And of Spain?"
-    replies = [Run(place, language, other, "--reply-topic", "replies") for language in place.commands]
+    streams = [Run(place, language, "Hello, {}!") for language in place.commands]
+    replies = [Run(place, language, "Good morning, {}!", "--reply-topic", "replies") for language in place.commands]
     for run in streams + replies:
         run.end(0)
     for run in streams:
@@ -190,11 +193,9 @@ def check_answers(place):
 
 def check_cancels(place):
     """Each program cancels its request after five tokens, and when it is interrupted while it prints an answer."""
-    counted = [Run(place, language, LONG, "--cancel-after", "5") for language in place.commands]
-    interrupted = [Run(place, language, f"{LONG} And a bird.") for language in place.commands]
-    for run in interrupted:
-        wait_until(f"{run.name} printed something", lambda: run.out)
-        run.process.send_signal(signal.SIGINT)
+    story = "Write a long story about a {} ship."
+    counted = [Run(place, language, story, "--cancel-after", "5") for language in place.commands]
+    interrupted = [Run(place, language, f"{story} And a bird.", interrupt=True) for language in place.commands]
     for run in counted + interrupted:
         run.end(0, 130)
         result, _ = place.result_of(run)
@@ -216,22 +217,22 @@ def check_kcat(place):
 
 
 def check_attempts(place):
-    """Duplicates, a resumed attempt, a late record of a replaced worker, an attempt with another text, two results."""
-    runs = [Run(place, language, "Hello.") for language in place.commands]
+    """Duplicates, a resumed attempt, a late record of a replaced worker, an attempt with another text, a token record with
+    others missing before it, two results."""
+    runs = [Run(place, language, "Good evening, {}!") for language in place.commands]
     keys = [wait_until(f"{run.name} sent", lambda: place.request_of(run))[0] for run in runs]
     for key in keys:
         for attempt, index, text, more in [
                 (1, 0, "Hello", {}), (1, 1, " wor", {}), (1, 1, " wor", {}),
                 (2, 1, " wor", {"resumed_at": 1}), (1, 2, "st", {}), (2, 2, "ld", {}),
-                (3, 0, "Hello", {}), (3, 1, " there", {})]:
+                (3, 0, "Hello", {}), (3, 1, " there", {}), (3, 9, "?", {})]:
             place.write("millrace.tokens", "another", "no object")
             place.write("millrace.tokens", key, {"id": key, "attempt": attempt, "choice": 0, "index": index,
                                                  "token_ids": [7], "text": text, **more})
     for run, key in zip(runs, keys):
         run.wait_for("Hello world\nHello there")
-        for text in ("Hello there!", "a second result"):
-            place.write("millrace.results", key, {"id": key, "attempt": 3, "finish_reason": "eos", "text": text,
-                                                  "usage": {"completion_tokens": 4}})
+        place.write("millrace.results", key, *({"id": key, "attempt": 3, "finish_reason": "eos", "text": text,
+                                                "usage": {"completion_tokens": 4}} for text in ("Hello there!", "No.")))
     for run in runs:
         out, _ = run.end(0)
         assert out == "Hello world\nHello there!\n", f"{run.name}: {out!r}"
@@ -247,7 +248,7 @@ def main():
         stack.callback(services.close)
         subprocess.run([OPTIONS.millrace, "topics", "create", "--brokers", services.brokers, "--reply-topic", "replies",
                         "--requests-partitions", "2", "--replicas", "1"], check=True, stdout=subprocess.DEVNULL)
-        fleet = rig.Fleet(OPTIONS, services, "clients", "--reply-topic", "replies")
+        fleet = rig.Fleet(OPTIONS, services, "clients", "--reply-topic", "replies", "--speculation", "off")
         fleet.prefix = "millrace"  # of the topics that the programs use
         fleet.add()
         assert [process.wait(SECONDS_MAX) for process in builds] == [0, 0]
