@@ -7,11 +7,14 @@ MiB a partition). They are refused for five reasons. The GETs come one after ano
 first and the last refusal count. Broker, worker and this program share the machine's cores."""
 
 import http.client
+import pathlib
 import statistics
 import subprocess
+import sys
 import time
 
-import fleet
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import fleet  # noqa: E402
 
 TENANTS = 20
 BYTES_MAX, PAGE_MS_MAX, REFUSALS_PER_S = 1_000_000, 50, 10_000

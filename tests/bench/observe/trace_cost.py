@@ -7,9 +7,11 @@ that of the thread which encodes and sends spans."""
 import http.server
 import pathlib
 import statistics
+import sys
 import threading
 
-import fleet
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import fleet  # noqa: E402
 
 STREAMS = 32
 BAR = 0.01
