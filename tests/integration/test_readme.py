@@ -172,8 +172,8 @@ def check_broker(place, command):
 
 def check_serve(place, command):
     look = place.start(command, "serve")
-    place.http = wait_for(look, r"http://(127\.0\.0\.1:\d+) ")[1]
-    wait_for(look, r"assigned=[1-9]")
+    place.http = "127.0.0.1:" + wait_for(look, r'"http_port":(\d+)')[1]
+    wait_for(look, r'"assigned":[1-9]')
 
 
 def check_send(place, command):
