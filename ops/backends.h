@@ -1,5 +1,5 @@
-/* backends - which backend computes on a device: the kernels of ops/cpu/ on the CPU, LibTorch on a GPU
- * and for numbers that those kernels do not have (fp16), unless the user names one.
+/* backends - which backend computes on a device: the kernels of ops/cpu/ on the CPU, LibTorch on a
+ * GPU and for numbers that those kernels do not have (fp16), unless the user names one.
  *
  * Threads: pure functions. Errors: MR_BAD_CONFIG names the value. */
 #ifndef MR_OPS_BACKENDS_H

@@ -54,9 +54,8 @@ struct mr_model_options {
     uint32_t graph_rows_max; /* most rows of a decode step that a graph runs; 0: no graphs */
     /* Called after each loaded tensor, with the bytes loaded so far and in total. May be NULL. */
     void (*progress)(void *context, uint64_t done_bytes, uint64_t total_bytes);
-    /* The same before each graph is recorded, with the number of graphs. */
-    void (*graph_progress)(void *context, uint32_t done, uint32_t total);
-    void *progress_context; /* of both */
+    void (*graph_progress)(void *context, uint32_t done, uint32_t total); /* before each graph */
+    void *progress_context;                                               /* of both */
 };
 
 struct mr_model_info {

@@ -9,10 +9,8 @@
  * Order:  an output adds its words from first to last in one accumulator, so tiles of every size
  *         give the same bits. The order inside a bf16 word is that of the CPU's instruction, or
  *         first to last where there is none.
- * Files:  the loops are written once for vectors of 16 lanes (tile_body.h, attend_body.h,
- *         rows_body.h, search_body.h, int8_body.h). kernels_<level>.c compile them with
- *         lanes_<level>.h; ops/cpu/amx has its own bf16 product and attention; those for arm64 are
- *         in ops/cpu/neon.
+ * Files:  *_body.h are the loops, written once for vectors of 16 lanes. kernels_<level>.c compile
+ *         them with lanes_<level>.h. ops/cpu/amx and ops/cpu/neon hold the rest.
  * Owner:  none: all is constant. Threads: any. */
 #ifndef MR_OPS_CPU_LEVEL_H
 #define MR_OPS_CPU_LEVEL_H
