@@ -31,6 +31,7 @@ const struct golden_model golden_models[] = {
     {.name = "mistral_window"},
     {.name = "mistral_slides", .int8 = true},
     {.name = "mistral_head_dim", .gguf = true},
+    {.name = "mistral_small", .gguf = true},
     {.name = "qwen2", .gguf = true},
     {.name = "qwen2_slides_above", .int8 = true},
     {.name = "qwen3_head_norm", .int8 = true},

@@ -29,7 +29,8 @@ def with_plain_tokenizer(folder, copy):
                   tokenizer_class="PreTrainedTokenizerFast")
     tokenizer = json.loads((folder / "tokenizer.json").read_text())
     words = tokenizer["model"]["vocab"]
-    rows = json.loads((folder / "config.json").read_text())["vocab_size"]
+    sizes = json.loads((folder / "config.json").read_text())
+    rows = sizes.get("text_config", sizes)["vocab_size"]
     words.update({token["content"]: token["id"] for token in tokenizer["added_tokens"]})
     words.update({f"[PAD{i}]": i for i in range(len(words), rows)})
     for name, content in (("tokenizer_config.json", config), ("tokenizer.json", tokenizer)):
@@ -41,17 +42,22 @@ def convert(folder, name, out, kind):
     import gguf
     from conversion import ModelBase, ModelType, get_model_architecture, get_model_class
     from conversion.base import TextModel
+    from conversion.llama import LlamaModel
     architecture = get_model_architecture(ModelBase.load_hparams(folder, False), ModelType.TEXT)
     model_class = get_model_class(architecture, mmproj=False)
+
+    # That of Mistral Small has another converter inside, so these two are set for all.
+    TextModel.get_vocab_base_pre = lambda self, tokenizer: "gpt-2"
+    LlamaModel.set_vocab = TextModel._set_vocab_gpt2
 
     class Converter(model_class):
         model_arch = model_class.model_arch
 
-        def get_vocab_base_pre(self, tokenizer):
-            return "gpt-2"
-
         def set_vocab(self):
-            TextModel._set_vocab_gpt2(self)
+            if hasattr(self, "impl"):
+                self.impl.set_vocab()
+            else:
+                TextModel._set_vocab_gpt2(self)
 
         def modify_tensors(self, *tensor):
             # That of StableLM returns a generator from a generator, so that nothing comes out.

@@ -38,7 +38,7 @@ def reference(model, tokens, first, count):
 
 def write_expected(path, model, prompts):
     """prompts: (tokens, first position, continuation length)."""
-    vocabulary = model.config.vocab_size
+    vocabulary = model.config.get_text_config().vocab_size
     with open(path, "wb") as out:
         out.write(b"MRLOGIT1" + struct.pack("<II", vocabulary, len(prompts)))
         for tokens, first, count in prompts:
@@ -91,7 +91,7 @@ def write_tokenizer(folder):
 
 def save_tiny(folder, entry, generator):
     """Writes config.json and weights in the layout of published checkpoints."""
-    model = AutoModelForCausalLM.from_config(entry["config"])
+    model = entry.get("loader", AutoModelForCausalLM).from_config(entry["config"])
     tiny_models.randomize(model, generator, entry.get("scale", {}))
     model.to(entry.get("dtype", torch.bfloat16)).save_pretrained(
         folder, max_shard_size=entry.get("shard", "5GB"))
@@ -116,7 +116,7 @@ def make_tiny(root, names):
         save_tiny(folder, entry, generator)
         write_tokenizer(folder)
         dequantize = {"quantization_config": Mxfp4Config(dequantize=True)}
-        model = AutoModelForCausalLM.from_pretrained(
+        model = entry.get("loader", AutoModelForCausalLM).from_pretrained(
             folder, dtype=torch.float32, attn_implementation="eager",
             **(dequantize if entry.get("mxfp4") else {})).float()
         draw = lambda n: torch.randint(0, 263, (n,), generator=generator).tolist()

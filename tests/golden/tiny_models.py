@@ -8,13 +8,15 @@ Each entry of MODELS is a dict with
              something (a clamp, a soft cap); the first part that matches counts
     edit     a function that turns the saved config.json into the style that published checkpoints
              have; without it config.json is as transformers 5 writes it
+    loader   the class that makes and reads the model; default: AutoModelForCausalLM
     mxfp4    True: experts are stored as MXFP4 blocks and scales, as the released gpt-oss models are
 """
 import torch
 from transformers import (
-    Gemma2Config, Gemma3TextConfig, GemmaConfig, GptOssConfig, GraniteConfig, GraniteMoeConfig,
-    LlamaConfig, MistralConfig, MixtralConfig, Olmo2Config, Olmo3Config, Phi3Config, Qwen2Config,
-    Qwen2MoeConfig, Qwen3Config, Qwen3MoeConfig, SmolLM3Config, StableLmConfig)
+    AutoModelForImageTextToText, Gemma2Config, Gemma3TextConfig, GemmaConfig, GptOssConfig,
+    GraniteConfig, GraniteMoeConfig, LlamaConfig, Mistral3Config, MistralConfig, MixtralConfig,
+    Olmo2Config, Olmo3Config, Phi3Config, PixtralVisionConfig, Qwen2Config, Qwen2MoeConfig,
+    Qwen3Config, Qwen3MoeConfig, SmolLM3Config, StableLmConfig)
 
 VOCABULARY = 272
 
@@ -150,6 +152,17 @@ LLAMA_FAMILY = {
     # Mistral Nemo and Small: head_dim is not hidden_size / num_attention_heads.
     "mistral_head_dim": dict(
         config=MistralConfig(**SMALL, head_dim=32, sliding_window=None), edit=published()),
+    # Mistral Small 3.1 and later: a Mistral with a part that reads pictures.
+    "mistral_small": dict(
+        loader=AutoModelForImageTextToText,
+        config=Mistral3Config(
+            text_config=MistralConfig(
+                **SMALL, head_dim=32, sliding_window=None, tie_word_embeddings=False,
+                rope_parameters=dict(rope_type="default", rope_theta=1e9)),
+            vision_config=PixtralVisionConfig(hidden_size=16, intermediate_size=16, head_dim=8,
+                                              num_hidden_layers=1, num_attention_heads=2,
+                                              image_size=28, patch_size=14),
+            tie_word_embeddings=False, image_token_index=10)),
     "qwen3_head_dim_20": dict(config=Qwen3Config(**SMALL, head_dim=20)),
 }
 
