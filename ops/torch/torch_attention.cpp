@@ -1,5 +1,6 @@
 #include "ops/torch/graph.hpp"
 #include "ops/torch/kernels.hpp"
+#include "ops/torch/products.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -37,7 +38,8 @@ static at::ScalarType score_type(const struct device *device)
 /* V, and the weights it is multiplied by. LibTorch has no fast product of fp16 on a CPU. */
 static at::ScalarType value_type(const struct device *device)
 {
-    return device->where.is_cpu() && device->type == at::kHalf ? at::kFloat : device->type;
+    const bool half = device->where.is_cpu() && device->type == at::kHalf;
+    return half || multiplies_floats(device) ? at::kFloat : device->type;
 }
 
 /* Floats: q [n, rows, dim] times the transposed keys [n, tokens, dim], both of score_type. */
