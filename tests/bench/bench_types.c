@@ -1,9 +1,7 @@
 /* bench_types - measures the linear layers of a 1.1 B-shaped model with weights in several number
  * formats, at a chosen instruction set. Prints the best of several runs; run it on an idle machine.
  * bench_types [--level NAME] [TYPE]   NAME: an instruction set as mr_cpu_level_name gives it, by
- * default the best; TYPE: one of the types, by default all
- * bench_types backends                each layer on our kernels and on LibTorch's operators */
-#include "ops/backends.h"
+ * default the best; TYPE: one of the types, by default all */
 #include "ops/cpu/kernels.h"
 #include "ops/cpu/parallel.h"
 
@@ -169,81 +167,6 @@ static void bench_types(const char *wanted)
     free(x);
 }
 
-/* ---- beside LibTorch ---- */
-
-/* The layers as a model uses them: inputs, outputs, epilogues. */
-static const struct {
-    enum mr_step_buffer from, to;
-    enum mr_epilogue epilogue;
-} uses[4] = {{MR_NORMED, MR_QKV, MR_STORE},
-             {MR_ATTENDED, MR_RESIDUAL, MR_ADD},
-             {MR_NORMED, MR_GATED, MR_SILU_MUL},
-             {MR_GATED, MR_RESIDUAL, MR_ADD}};
-
-/* Measures layer i on a backend: ms[r] for rows[r]. */
-static void bench_layer(const char *name, enum mr_number number, size_t i, const uint32_t *rows,
-                        size_t count, double *ms)
-{
-    const struct mr_backend *backend;
-    const struct mr_device device = {.kind = MR_DEVICE_CPU};
-    struct mr_compute *compute;
-    struct mr_linear *linear;
-    struct mr_step *step;
-    struct mr_error err;
-    struct stored_row row = {.in_size = sizes[i][1]};
-    const struct mr_linear_spec spec = {.out_size = sizes[i][0],
-                                        .in_size = sizes[i][1],
-                                        .source = stored_source,
-                                        .source_context = &row,
-                                        .gated = uses[i].epilogue == MR_SILU_MUL};
-    const struct mr_step_spec buffers = {.rows_max = ROWS,
-                                         .sequences_max = 1,
-                                         .widths = {[MR_RESIDUAL] = 2048,
-                                                    [MR_NORMED] = 2048,
-                                                    [MR_QKV] = 3072,
-                                                    [MR_ATTENDED] = 2048,
-                                                    [MR_GATED] = 8192,
-                                                    [MR_LOGITS] = 16}};
-    static uint32_t ids[ROWS];
-    check_status(mr_backends_find(&backend, name, device, number, &err), &err);
-    check_status(backend->open(&compute, device, number, &err), &err);
-    check_status(backend->linear_create(compute, &linear, &spec, &err), &err);
-    check_status(backend->step_create(compute, &step, &buffers, &err), &err);
-    for (size_t r = 0; r < count; r++) {
-        const struct mr_step_sequence sequence = {.row_count = rows[r]};
-        ms[r] = INFINITY;
-        for (int run = 0; run < (rows[r] < 128 ? 10 * RUNS : RUNS); run++) {
-            backend->stage(step, ids, rows[r], &sequence, 1);
-            check_status(backend->finish(step, &err), &err);
-            const double start = now_ms();
-            backend->linear(step, linear, uses[i].from, rows[r], uses[i].epilogue, uses[i].to);
-            check_status(backend->finish(step, &err), &err);
-            ms[r] = fmin(ms[r], now_ms() - start);
-        }
-    }
-    backend->step_destroy(step);
-    backend->linear_destroy(linear);
-    backend->close(compute);
-}
-
-static void bench_backends(void)
-{
-    static const uint32_t rows[] = {1, 2, 4, 8, 16, 32, 64, 128, 256, ROWS};
-    enum { COUNT = sizeof rows / sizeof *rows };
-    static const enum mr_number numbers[] = {MR_NUMBER_BF16, MR_NUMBER_F32};
-    for (size_t n = 0; n < 2; n++)
-        for (size_t i = 0; i < 4; i++) {
-            double ours[COUNT], theirs[COUNT];
-            bench_layer("cpu", numbers[n], i, rows, COUNT, ours);
-            bench_layer("torch", numbers[n], i, rows, COUNT, theirs);
-            printf("%s, %u to %u: rows, ms on backend cpu, on torch, times as fast\n",
-                   mr_number_name(numbers[n]), sizes[i][1], sizes[i][0]);
-            for (size_t r = 0; r < COUNT; r++)
-                printf("  %4u  %8.3f  %8.3f  %5.2f\n", rows[r], ours[r], theirs[r],
-                       theirs[r] / ours[r]);
-        }
-}
-
 static void set_level(const char *name)
 {
     for (level = MR_CPU_SCALAR; level <= MR_CPU_AMX; level++)
@@ -261,9 +184,6 @@ int main(int argc, char **argv)
         first = 3;
     }
     check_status(mr_parallel_set_thread_count(2, &err), &err);
-    if (argc > first && strcmp(argv[first], "backends") == 0)
-        bench_backends();
-    else
-        bench_types(argc > first ? argv[first] : NULL);
+    bench_types(argc > first ? argv[first] : NULL);
     return 0;
 }
