@@ -92,6 +92,17 @@ static void amx_set_rows(uint32_t rows)
                   (const uint16_t[8]){64, 64, 16, 16, 64, 64});
 }
 
+/* Prefetches the codes that are unpacked after those of a place. */
+INLINE void amx_prefetch(const struct mr_quant_tile *tile, const struct mr_quant_shape shape,
+                         const struct quant_place *from, const uint32_t panels)
+{
+    const size_t part = (size_t)READY_GROUPS * mr_quant_group_lines(&shape);
+    if (from->end == tile->group_count) return;
+    for (uint32_t p = 0; p < panels; p++)
+        for (size_t i = 0; i < part; i += MR_QUANT_LINE)
+            bytes_prefetch(from->lines + p * tile->panel_bytes + part + i);
+}
+
 /* Two panels, or one, are unpacked a few groups at a time and multiplied with all rows, cut into
  * tiles of nearly equal height. */
 INLINE void amx_panels(const struct mr_quant_tile *tile, const struct mr_quant_shape shape,
@@ -105,7 +116,9 @@ INLINE void amx_panels(const struct mr_quant_tile *tile, const struct mr_quant_s
     struct quant_ready ready;
     for (uint32_t first = 0, end; first < tile->group_count; first = end) {
         end = first + READY_GROUPS < tile->group_count ? first + READY_GROUPS : tile->group_count;
-        quant_unpack(shape, quant_start_at(tile, shape, panel, first, end), panels, &ready);
+        const struct quant_place from = quant_start_at(tile, shape, panel, first, end);
+        quant_unpack(shape, from, panels, &ready);
+        amx_prefetch(tile, shape, &from, panels);
         for (uint32_t i = 0, row = 0, rows; i < tiles; i++, row += rows) {
             rows = height + (i < taller);
             if (rows != configured) amx_set_rows(rows);

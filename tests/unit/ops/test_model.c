@@ -155,6 +155,7 @@ static void invalid_paths_and_options_are_rejected(void **state)
     options.device = "tpu";
     rejected(options, "tpu");
     options.device = NULL;
+    options.backend = "cpu";
     options.dtype = MR_DTYPE_F16;
     rejected(options, "the backend cpu cannot compute in");
     options.backend = "torch";

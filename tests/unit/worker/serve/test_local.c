@@ -76,7 +76,8 @@ static void a_wrong_option_ends_the_worker_before_it_looks_at_the_model(void **s
         const char *why;
     } cases[] = {
         {{NO_BROKER, "--device", "cuda"}, "cuda"},
-        {{NO_BROKER, "--dtype", "fp16"}, "the backend cpu cannot compute in f16"},
+        {{NO_BROKER, "--backend", "cpu", "--dtype", "fp16"},
+         "the backend cpu cannot compute in f16"},
         {{NO_BROKER, "--redis", "http://x"}, "redis"},
         {{NO_BROKER, "--redis", "redis://x", "--redis-key-file", "/none"}, "/none"},
         {{NO_BROKER, "--redis", "redis://x", "--redis-password-file", "/none"}, "/none"},
