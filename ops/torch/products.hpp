@@ -9,7 +9,8 @@
 namespace mr_torch
 {
 
-/* Whether products in the device's numbers are computed in floats: bf16 on such a CPU. */
+/* Whether products in the device's numbers are computed in floats: bf16 on such a CPU. Packs a
+ * small weight to see; ask once, for device->in_floats. */
 bool multiplies_floats(const struct device *device);
 
 } // namespace mr_torch

@@ -31,6 +31,7 @@ struct device {
     at::ScalarType type;                   /* of base.number */
     const struct mr_cuda_kernels *kernels; /* NULL: operators only */
     char numerics[64];
+    bool in_floats; /* products of bf16 are computed in floats (products.hpp) */
     /* The first error of an operation that cannot return one; later operations do nothing. */
     enum mr_status failed;
     struct mr_error error;
@@ -219,7 +220,7 @@ struct mr_step {
     struct mr_step_spec spec;
     at::Tensor buffers[MR_BUFFER_COUNT]; /* [rows, width], of the last operation that set it */
     std::vector<int64_t> token_ids;      /* [rows] staged */
-    at::Tensor tokens;                   /* [rows] the same on the device, once `embed` needs them */
+    at::Tensor tokens; /* [rows] the same on the device, once `embed` needs them */
     std::vector<struct mr_torch::sequence> sequences;
     struct mr_torch::group groups[2];
     const struct mr_rope *gathered; /* whose sines and cosines of the step's positions are below */

@@ -1,6 +1,5 @@
 #include "ops/torch/graph.hpp"
 #include "ops/torch/kernels.hpp"
-#include "ops/torch/products.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -39,7 +38,7 @@ static at::ScalarType score_type(const struct device *device)
 static at::ScalarType value_type(const struct device *device)
 {
     const bool half = device->where.is_cpu() && device->type == at::kHalf;
-    return half || multiplies_floats(device) ? at::kFloat : device->type;
+    return half || device->in_floats ? at::kFloat : device->type;
 }
 
 /* Floats: q [n, rows, dim] times the transposed keys [n, tokens, dim], both of score_type. */

@@ -1,3 +1,4 @@
+#include "ops/torch/products.hpp"
 #include "ops/torch/shim.hpp"
 
 #include <ATen/Context.h>
@@ -82,8 +83,9 @@ static enum mr_status device_open(struct mr_compute **out, struct mr_device plac
                                ? at::Device(at::kCPU)
                                : at::Device(at::kCUDA, static_cast<int8_t>(place.index));
         struct mr_torch::device fields = {
-            {&mr_torch_backend, number}, where, types[number], place.kernels, {}, MR_OK, {}};
+            {&mr_torch_backend, number}, where, types[number], place.kernels, {}, false, MR_OK, {}};
         name_numerics(&fields);
+        fields.in_floats = multiplies_floats(&fields);
         *out = &(new auto(fields))->base;
     });
 }

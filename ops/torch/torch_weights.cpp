@@ -153,18 +153,10 @@ static struct packed_weight pack(const at::Tensor &weight)
             c10::List<std::optional<at::Scalar>>()};
 }
 
-/* A property of the CPU: packs a small weight to see whether oneDNN takes bf16. */
-static bool onednn_multiplies_bf16()
-{
-    static const bool does = guarded(nullptr, [] {
-                                 (void)pack(at::zeros({32, 32}, at::kBFloat16));
-                             }) == MR_OK;
-    return does;
-}
-
 bool multiplies_floats(const struct device *device)
 {
-    return device->where.is_cpu() && device->type == at::kBFloat16 && !onednn_multiplies_bf16();
+    if (!device->where.is_cpu() || device->type != at::kBFloat16) return false;
+    return guarded(nullptr, [] { (void)pack(at::zeros({32, 32}, at::kBFloat16)); }) != MR_OK;
 }
 
 static at::Tensor run_packed(const at::Tensor &x, const struct packed_weight &packed)
@@ -187,8 +179,7 @@ enum mr_status linear_create(struct mr_compute *compute, struct mr_linear **out,
         linear.weight = read_weight(device, spec);
         if (spec->bias) linear.bias = read_bias(device, spec);
         if (packs(device))
-            linear.packed =
-                pack(multiplies_floats(device) ? linear.weight.to(at::kFloat) : linear.weight);
+            linear.packed = pack(device->in_floats ? linear.weight.to(at::kFloat) : linear.weight);
         if (linear.packed && !spec->table) linear.weight = at::Tensor();
         *out = new mr_linear(linear);
     });
@@ -202,7 +193,7 @@ void linear_destroy(struct mr_linear *linear)
 size_t linear_bytes(const struct mr_linear *linear)
 {
     const size_t number = mr_number_bytes(linear->device->base.number);
-    const size_t packed = multiplies_floats(linear->device) ? sizeof(float) : number;
+    const size_t packed = linear->device->in_floats ? sizeof(float) : number;
     const size_t each = (linear->weight.defined() ? number : 0) + (linear->packed ? packed : 0);
     return static_cast<size_t>(linear->out_size * linear->in_size) * each +
            (linear->bias.defined() ? linear->bias.nbytes() : 0);
@@ -213,7 +204,7 @@ size_t linear_bytes(const struct mr_linear *linear)
 static at::Tensor product(const struct mr_linear *linear, const at::Tensor &x)
 {
     if (!linear->packed) return at::linear(x, linear->weight);
-    if (!multiplies_floats(linear->device)) return run_packed(x, *linear->packed);
+    if (!linear->device->in_floats) return run_packed(x, *linear->packed);
     return run_packed(x.to(at::kFloat), *linear->packed).to(x.scalar_type());
 }
 
