@@ -190,6 +190,21 @@ static int run_check(const struct broker *broker, const char *model, const char 
     return run_piped(words, "", 0, out, out_bytes);
 }
 
+static void check_of_a_model_alone_needs_no_broker(void **state)
+{
+    (void)state;
+    static const char *const model[] = {"millrace", "check", "--model", MODEL,
+                                        "--http",   "off",   NULL};
+    static const char *const absent[] = {"millrace", "check", "--model", "/none",
+                                         "--http",   "off",   NULL};
+    char out[8192];
+    assert_int_equal(run_piped(model, "", 0, out, sizeof out), MR_EXIT_DONE);
+    has(out, "ok    model    grouped_tied: family llama, ");
+    has(out, "note  broker   not checked: no --brokers are given");
+    assert_null(strstr(out, "right"));
+    assert_int_equal(run_piped(absent, "", 0, out, sizeof out), MR_EXIT_MODEL);
+}
+
 static void check_refuses_what_serve_refuses(void **state)
 {
     (void)state;
@@ -359,6 +374,7 @@ int main(void)
         cmocka_unit_test(all_bytes_of_stdin_are_tokenized),
         cmocka_unit_test(a_chat_is_rendered_and_tokenized),
         cmocka_unit_test(the_demo_prints_records_as_json),
+        cmocka_unit_test(check_of_a_model_alone_needs_no_broker),
         cmocka_unit_test(check_refuses_what_serve_refuses),
         cmocka_unit_test(check_looks_for_redis),
         cmocka_unit_test(check_prints_json),
