@@ -96,12 +96,20 @@ arm64() {
         -E '^(worker_test_process_metrics|fuzz_http|gpu_test_no_card)$'
 }
 
-# Builds for the sanitizers in the background while the integration tests run, which mostly wait for servers.
-# The suite reports a build failure later.
+# Builds for the sanitizers while the integration tests run, which mostly wait for servers; until it is killed. The
+# suites build the rest on all cores, and report a build failure.
 build_ahead() {
-    configure_asan && nice cmake --build "$build-asan" -j 1 --target tests
-    configure_tsan && nice cmake --build "$build-tsan" -j 1 --target threaded_tests
+    ninja=
+    trap 'kill "$ninja" 2>/dev/null; wait; exit' TERM
+    configure_asan && ahead "$build-asan" tests
+    configure_tsan && ahead "$build-tsan" threaded_tests
 } >/dev/null 2>&1
+
+ahead() { # ahead FOLDER TARGET
+    nice ninja -C "$1" -j 1 "$2" &
+    ninja=$!
+    wait "$ninja"
+}
 
 coverage() {
     configure "$build-coverage" -DMR_COVERAGE=ON || { count 0 1 && return; }
@@ -136,7 +144,9 @@ all)
     docker/deps.sh test || exit 1
     release release -LE integration -E '^cuda_.*_many$' # 2,000 cases of each kernel: make cuda-check
     build_ahead &
+    builder=$!
     release integration -L integration
+    kill "$builder" 2>/dev/null
     wait
     asan
     tsan
