@@ -32,7 +32,7 @@ uint32_t mr_decode_graphs_list(uint32_t rows_max, uint32_t context_tokens,
 struct mr_decode_graphs_spec {
     uint32_t rows_max; /* 0: no graphs */
     uint32_t context_tokens;
-    /* Called before each graph is recorded, with the number of those recorded and of all; NULL. */
+    /* Called before each graph with the numbers of recorded and of all graphs. May be NULL. */
     void (*progress)(void *context, uint32_t done, uint32_t total);
     void *progress_context;
 };

@@ -6,12 +6,12 @@
 #include "ops/cpu/kv_kernels.h"
 #include "ops/cpu/parallel.h"
 #include "ops/sampling/sampler.h"
+#include "tests/bench/measure.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum {
     LAYERS = 30,
@@ -26,29 +26,6 @@ enum {
 };
 
 static enum mr_cpu_level level; /* of everything that is measured */
-
-static double now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
-}
-
-static void *check_memory(void *memory)
-{
-    if (!memory) {
-        fprintf(stderr, "bench_kernels: out of memory\n");
-        exit(1);
-    }
-    return memory;
-}
-
-static void check_status(enum mr_status status, const struct mr_error *err)
-{
-    if (status == MR_OK) return;
-    fprintf(stderr, "bench_kernels: %s\n", err->detail);
-    exit(1);
-}
 
 static float *random_floats(size_t count, float spread)
 {

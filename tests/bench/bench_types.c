@@ -1,42 +1,22 @@
 /* bench_types - measures the linear layers of a 1.1 B-shaped model with weights in several number
  * formats, at a chosen instruction set. Prints the best of several runs; run it on an idle machine.
- * bench_types [--level NAME] [TYPE]   NAME: an instruction set as mr_cpu_level_name gives it, by
- * default the best; TYPE: one of the types, by default all */
+ *
+ *     bench_types [--level NAME] [TYPE]
+ *
+ * NAME: an instruction set as mr_cpu_level_name gives it, by default the best. TYPE: one of the
+ * types, by default all. */
 #include "ops/cpu/kernels.h"
 #include "ops/cpu/parallel.h"
+#include "tests/bench/measure.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 static enum mr_cpu_level level;
 
 enum { LAYERS = 2, ROWS = 512, RUNS = 5 }; /* in 4 bits 50 MB: more than most caches */
-
-static double now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
-}
-
-static void *check_memory(void *memory)
-{
-    if (!memory) {
-        fprintf(stderr, "bench_types: out of memory\n");
-        exit(1);
-    }
-    return memory;
-}
-
-static void check_status(enum mr_status status, const struct mr_error *err)
-{
-    if (status == MR_OK) return;
-    fprintf(stderr, "bench_types: %s\n", err->detail);
-    exit(1);
-}
 
 static const uint32_t sizes[4][2] = {{3072, 2048}, {2048, 2048}, {16384, 2048}, {2048, 8192}};
 
