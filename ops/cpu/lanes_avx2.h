@@ -184,7 +184,7 @@ static inline lanes_raw lanes_raw_load(const void *p)
 }
 static inline void lanes_prefetch(const void *p)
 {
-    __builtin_prefetch(p); /* not _mm_prefetch: tests/tidy/prefetch.sh */
+    __builtin_prefetch(p, 0, 2); /* not _mm_prefetch: tests/tidy/prefetch.sh */
 }
 static inline lanes_raw lanes_raw_word(const void *p)
 {

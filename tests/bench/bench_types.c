@@ -1,10 +1,10 @@
 /* bench_types - measures the linear layers of a 1.1 B-shaped model with weights in several number
  * formats, at a chosen instruction set. Prints the best of several runs; run it on an idle machine.
  *
- *     bench_types [--level NAME] [TYPE]
+ *     bench_types [--level NAME] [--threads N] [TYPE]
  *
- * NAME: an instruction set as mr_cpu_level_name gives it, by default the best. TYPE: one of the
- * types, by default all. */
+ * NAME: an instruction set as mr_cpu_level_name gives it, by default the best. N: 2 by default.
+ * TYPE: one of the types, by default all. */
 #include "ops/cpu/kernels.h"
 #include "ops/cpu/parallel.h"
 #include "tests/bench/measure.h"
@@ -158,12 +158,15 @@ static void set_level(const char *name)
 int main(int argc, char **argv)
 {
     struct mr_error err;
+    uint32_t threads = 2;
     int first = 1;
-    if (argc > 2 && strcmp(argv[1], "--level") == 0) {
-        set_level(argv[2]);
-        first = 3;
+    for (; argc > first + 1 && strncmp(argv[first], "--", 2) == 0; first += 2) {
+        if (strcmp(argv[first], "--level") == 0)
+            set_level(argv[first + 1]);
+        else
+            threads = (uint32_t)atoi(argv[first + 1]);
     }
-    check_status(mr_parallel_set_thread_count(2, &err), &err);
+    check_status(mr_parallel_set_thread_count(threads, &err), &err);
     bench_types(argc > first ? argv[first] : NULL);
     return 0;
 }

@@ -202,7 +202,7 @@ static inline lanes_raw lanes_raw_load(const void *p)
 }
 static inline void lanes_prefetch(const void *p)
 {
-    __builtin_prefetch(p);
+    __builtin_prefetch(p, 0, 2);
 }
 static inline lanes_raw lanes_raw_word(const void *p)
 {

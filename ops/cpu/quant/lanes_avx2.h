@@ -34,10 +34,6 @@ static inline void bytes_store(unsigned char *p, bytes a)
     _mm256_storeu_si256((__m256i *)(void *)p, a.a);
     _mm256_storeu_si256((__m256i *)(void *)(p + 32), a.b);
 }
-static inline void bytes_prefetch(const void *p)
-{
-    __builtin_prefetch(p); /* not _mm_prefetch: tests/tidy/prefetch.sh */
-}
 static inline bytes bytes_or(bytes x, bytes y)
 {
     return (bytes){_mm256_or_si256(x.a, y.a), _mm256_or_si256(x.b, y.b)};

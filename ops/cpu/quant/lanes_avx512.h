@@ -24,10 +24,6 @@ static inline void bytes_store(unsigned char *p, bytes a)
 {
     _mm512_storeu_si512(p, a);
 }
-static inline void bytes_prefetch(const void *p)
-{
-    __builtin_prefetch(p); /* not _mm_prefetch: tests/tidy/prefetch.sh */
-}
 static inline bytes bytes_or(bytes a, bytes b)
 {
     return _mm512_or_si512(a, b);

@@ -33,10 +33,6 @@ static inline void bytes_store(unsigned char *p, bytes a)
     for (int i = 0; i < 4; i++)
         vst1q_u8(p + 16 * i, a.val[i]);
 }
-static inline void bytes_prefetch(const void *p)
-{
-    __builtin_prefetch(p);
-}
 static inline bytes bytes_or(bytes a, bytes b)
 {
     EACH(bytes, vorrq_u8(a.val[i], b.val[i]));

@@ -37,10 +37,6 @@ static inline void bytes_store(unsigned char *p, bytes a)
 {
     memcpy(p, a.at, sizeof a.at);
 }
-static inline void bytes_prefetch(const void *p)
-{
-    __builtin_prefetch(p);
-}
 static inline bytes bytes_or(bytes a, bytes b)
 {
     EACH(bytes, 64, a.at[i] | b.at[i]);

@@ -12,6 +12,17 @@
 #define INLINE static inline __attribute__((always_inline))
 #endif
 
+/* Into the L1 cache, and into L2: there more lines can be under way at once. __builtin_prefetch,
+ * not _mm_prefetch: tests/tidy/prefetch.sh. */
+INLINE void bytes_prefetch(const void *p)
+{
+    __builtin_prefetch(p);
+}
+INLINE void bytes_prefetch_far(const void *p)
+{
+    __builtin_prefetch(p, 0, 2);
+}
+
 /* Returns word j of a group as unsigned bytes: inputs 4j..4j+3 of each column. */
 INLINE bytes quant_codes(const struct mr_quant_shape shape, const unsigned char *lines,
                          const uint32_t j)
@@ -77,6 +88,7 @@ struct quant_place {
     float *c;
     const unsigned char *ahead; /* what is prefetched, and how much of it in a group */
     size_t ahead_step;
+    bool ahead_far;      /* into L2 only */
     uint32_t first, end; /* groups to multiply; c has the sums of those before `first` */
 };
 
