@@ -308,34 +308,6 @@ enum mr_status mr_kafka_admin_settings(struct mr_kafka_admin *admin, const char 
 
 /* ---- groups, times ---- */
 
-/* The broker writes an address as "/10.0.0.3". */
-static void copy_hosts(const struct rd_kafka_group_info *group, struct mr_kafka_hosts *hosts)
-{
-    for (int i = 0; i < group->member_cnt && hosts->count < hosts->max; i++) {
-        const char *host = group->members[i].client_host;
-        snprintf(hosts->names[hosts->count++], MR_KAFKA_HOST_BYTES, "%s", host + strspn(host, "/"));
-    }
-}
-
-/* With rd_kafka_list_groups and not with the newer rd_kafka_DescribeConsumerGroups: after that one,
- * librdkafka 2.0.2 hangs in rd_kafka_destroy if the coordinator did not answer. */
-enum mr_status mr_kafka_admin_members(struct mr_kafka_admin *admin, const char *group,
-                                      uint32_t timeout_ms, struct mr_kafka_hosts *hosts,
-                                      struct mr_error *err)
-{
-    const struct rd_kafka_group_list *groups = NULL;
-    hosts->count = 0;
-    rd_kafka_resp_err_t code = rd_kafka_list_groups(admin->rk, group, &groups, (int)timeout_ms);
-    for (int i = 0; groups && i < groups->group_cnt; i++) {
-        if (groups->groups[i].err) code = groups->groups[i].err;
-        copy_hosts(&groups->groups[i], hosts);
-    }
-    if (groups) rd_kafka_group_list_destroy(groups);
-    if (hosts->count > 0 || !code) return MR_OK;
-    return mr_fail(err, MR_UNREACHABLE, "group %.64s: the broker does not describe it: %s", group,
-                   rd_kafka_err2str(code));
-}
-
 /* Errors of a cluster that has just started or created a topic. */
 static bool passes(rd_kafka_resp_err_t code)
 {
@@ -356,6 +328,48 @@ static bool asks_again(rd_kafka_resp_err_t code, uint32_t *waited_ms, uint32_t t
     return true;
 }
 
+/* Describes a group. *list: the caller destroys it, if it is not NULL; it has the group at most.
+ * With rd_kafka_list_groups and not with the newer rd_kafka_DescribeConsumerGroups: after that one,
+ * librdkafka 2.0.2 hangs in rd_kafka_destroy if the coordinator did not answer. */
+static rd_kafka_resp_err_t describe_group(struct mr_kafka_admin *admin, const char *name,
+                                          uint32_t timeout_ms,
+                                          const struct rd_kafka_group_list **list)
+{
+    rd_kafka_resp_err_t code;
+    uint32_t waited_ms = 0;
+    *list = NULL;
+    do {
+        if (*list) rd_kafka_group_list_destroy(*list);
+        *list = NULL;
+        code = rd_kafka_list_groups(admin->rk, name, list, (int)timeout_ms);
+        if (!code && *list && (*list)->group_cnt > 0) code = (*list)->groups[0].err;
+    } while (asks_again(code, &waited_ms, timeout_ms));
+    return code;
+}
+
+/* The broker writes an address as "/10.0.0.3". */
+static void copy_hosts(const struct rd_kafka_group_info *group, struct mr_kafka_hosts *hosts)
+{
+    for (int i = 0; i < group->member_cnt && hosts->count < hosts->max; i++) {
+        const char *host = group->members[i].client_host;
+        snprintf(hosts->names[hosts->count++], MR_KAFKA_HOST_BYTES, "%s", host + strspn(host, "/"));
+    }
+}
+
+enum mr_status mr_kafka_admin_members(struct mr_kafka_admin *admin, const char *group,
+                                      uint32_t timeout_ms, struct mr_kafka_hosts *hosts,
+                                      struct mr_error *err)
+{
+    const struct rd_kafka_group_list *list;
+    hosts->count = 0;
+    rd_kafka_resp_err_t code = describe_group(admin, group, timeout_ms, &list);
+    if (list && list->group_cnt > 0) copy_hosts(&list->groups[0], hosts);
+    if (list) rd_kafka_group_list_destroy(list);
+    if (hosts->count > 0 || !code) return MR_OK;
+    return mr_fail(err, MR_UNREACHABLE, "group %.64s: the broker does not describe it: %s", group,
+                   rd_kafka_err2str(code));
+}
+
 /* Kafka names a static member by its instance, a hyphen and a UUID. */
 static bool is_instance(const char *member_id, const char *instance)
 {
@@ -364,35 +378,25 @@ static bool is_instance(const char *member_id, const char *instance)
            strlen(member_id) == length + 1 + UUID_LENGTH;
 }
 
-static rd_kafka_resp_err_t read_group(struct mr_kafka_admin *admin, const char *name,
-                                      const char *instance, uint32_t timeout_ms,
-                                      struct mr_kafka_group *out)
+static void copy_group(const struct rd_kafka_group_info *group, const char *instance,
+                       struct mr_kafka_group *out)
 {
-    const struct rd_kafka_group_list *groups = NULL;
-    rd_kafka_resp_err_t code = rd_kafka_list_groups(admin->rk, name, &groups, (int)timeout_ms);
-    for (int i = 0; groups && i < groups->group_cnt; i++) {
-        const struct rd_kafka_group_info *group = &groups->groups[i];
-        if (group->err) code = group->err;
-        snprintf(out->state, sizeof out->state, "%s", group->state ? group->state : "");
-        out->members = (uint32_t)group->member_cnt;
-        for (int k = 0; k < group->member_cnt; k++)
-            out->has_instance |= is_instance(group->members[k].member_id, instance);
-    }
-    if (groups) rd_kafka_group_list_destroy(groups);
-    return code;
+    snprintf(out->state, sizeof out->state, "%s", group->state ? group->state : "");
+    out->members = (uint32_t)group->member_cnt;
+    for (int i = 0; i < group->member_cnt; i++)
+        out->has_instance |= is_instance(group->members[i].member_id, instance);
 }
 
 enum mr_status mr_kafka_admin_group(struct mr_kafka_admin *admin, const char *name,
                                     const char *instance, uint32_t timeout_ms,
                                     struct mr_kafka_group *out, struct mr_error *err)
 {
-    rd_kafka_resp_err_t code;
-    uint32_t waited_ms = 0;
+    const struct rd_kafka_group_list *list;
     *out = (struct mr_kafka_group){.is_known = !admin->embedded};
     if (admin->embedded) return MR_OK;
-    do
-        code = read_group(admin, name, instance, timeout_ms, out);
-    while (asks_again(code, &waited_ms, timeout_ms));
+    rd_kafka_resp_err_t code = describe_group(admin, name, timeout_ms, &list);
+    if (list && list->group_cnt > 0) copy_group(&list->groups[0], instance, out);
+    if (list) rd_kafka_group_list_destroy(list);
     if (!code) return MR_OK;
     return mr_fail(err, MR_UNREACHABLE, "group %.64s: %s", name, rd_kafka_err2str(code));
 }
