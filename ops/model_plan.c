@@ -13,10 +13,13 @@ static uint64_t stored_weight_bytes(const struct mr_tensor_table *tensors)
     for (uint32_t i = 0; i < tensors->count; i++) {
         const struct mr_stored_tensor *tensor = &tensors->entries[i];
         const uint32_t width = tensor->dim_count > 0 ? tensor->dim_count - 1 : 0;
+        const uint64_t count = mr_stored_tensor_rows(tensor) * tensor->dims[width];
         const bool integers = mr_quant_format_of(tensor->storage) != MR_QUANT_NONE;
-        any |= integers;
-        bytes += integers ? tensor->size_bytes
-                          : mr_stored_tensor_rows(tensor) * tensor->dims[width] * sizeof(uint16_t);
+        const bool repacked = tensor->quantized && mr_quantized_fits_q4_1(tensor->quantized);
+        any |= integers || repacked;
+        bytes += integers   ? tensor->size_bytes
+                 : repacked ? count / 32 * 20
+                            : count * sizeof(uint16_t);
     }
     return any ? bytes : 0;
 }

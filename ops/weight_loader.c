@@ -1,6 +1,7 @@
 #include "ops/weight_loader.h"
 
 #include "codec/check.h"
+#include "ops/weight_repack.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -346,20 +347,29 @@ static enum mr_status read_transposed(struct mr_weight_loader *loader,
     return MR_OK;
 }
 
-/* Fills in the bands of a layer that has integer weights. Experts in tensors of their own, which
- * may be of several storages, are not computed as stored. */
-static void choose_bands(struct mr_weight_loader *loader, const struct mr_linear_plan *plan,
-                         struct mr_weight_rows *rows, struct mr_linear_spec *spec)
+/* What the weights of a layer become. Experts in tensors of their own, which may be of several
+ * storages, are not computed as stored. */
+static enum mr_weight_numbers numbers_of(const struct mr_weight_loader *loader,
+                                         const struct mr_linear_plan *plan)
 {
     const enum mr_weight_numbers numbers = loader->spec->numbers;
     const enum mr_weight_part part = plan->shares[0].part;
-    const bool table = part == MR_WEIGHT_EMBEDDING || part == MR_WEIGHT_HEAD;
     const bool alone = part == MR_WEIGHT_EXPERT_GATE || part == MR_WEIGHT_EXPERT_DOWN;
-    if (!loader->spec->compute->backend->integer_weights) return;
-    if (numbers == MR_WEIGHTS_FLOAT || part == MR_WEIGHT_ROUTER || part == MR_WEIGHT_SHARED_SWITCH)
-        return;
+    if (!loader->spec->compute->backend->integer_weights) return MR_WEIGHTS_FLOAT;
+    if (part == MR_WEIGHT_ROUTER || part == MR_WEIGHT_SHARED_SWITCH) return MR_WEIGHTS_FLOAT;
+    return numbers == MR_WEIGHTS_STORED && alone ? MR_WEIGHTS_FLOAT : numbers;
+}
+
+/* Fills in the bands of a layer that has integer weights. */
+static void choose_bands(struct mr_weight_loader *loader, const struct mr_linear_plan *plan,
+                         struct mr_weight_rows *rows, struct mr_linear_spec *spec)
+{
+    const enum mr_weight_numbers numbers = numbers_of(loader, plan);
+    const enum mr_weight_part part = plan->shares[0].part;
+    const bool table = part == MR_WEIGHT_EMBEDDING || part == MR_WEIGHT_HEAD;
+    if (numbers == MR_WEIGHTS_FLOAT) return;
     if (numbers == MR_WEIGHTS_STORED) {
-        spec->band_count = alone ? 0 : mr_weight_rows_bands(rows, spec->bands);
+        spec->band_count = mr_weight_rows_bands(rows, spec->bands);
         spec->stored = mr_weight_rows_bytes;
     } else {
         spec->band_count = 1;
@@ -373,8 +383,11 @@ static enum mr_status pack(struct mr_weight_loader *loader, const struct mr_line
                            struct mr_weight_rows *rows, struct mr_linear **out)
 {
     float *bias = NULL;
+    struct mr_weight_repack repack = {0};
+    struct mr_compute *compute = loader->spec->compute;
     enum mr_status status = mr_weight_rows_bias(rows, &bias, loader->err);
-    if (status != MR_OK) return status;
+    if (status == MR_OK && numbers_of(loader, plan) == MR_WEIGHTS_STORED)
+        status = mr_weight_repack_begin(&repack, rows, loader->err);
     struct mr_linear_spec spec = {.out_size = mr_weight_rows_count(rows),
                                   .in_size = rows->width,
                                   .source = mr_weight_rows_read,
@@ -383,9 +396,11 @@ static enum mr_status pack(struct mr_weight_loader *loader, const struct mr_line
                                   .scale = plan->scale,
                                   .gated = plan->gated,
                                   .table = plan->table};
-    choose_bands(loader, plan, rows, &spec);
-    struct mr_compute *compute = loader->spec->compute;
-    status = compute->backend->linear_create(compute, out, &spec, loader->err);
+    if (status == MR_OK) {
+        choose_bands(loader, plan, rows, &spec);
+        status = compute->backend->linear_create(compute, out, &spec, loader->err);
+    }
+    mr_weight_repack_end(&repack);
     free(bias);
     return status;
 }

@@ -2,6 +2,7 @@
 
 #include "codec/check.h"
 
+#include <math.h>
 #include <string.h>
 
 #define BLOCK       32u
@@ -557,4 +558,17 @@ void mr_dequant(enum mr_storage storage, const void *bytes, size_t count, float 
     else
 #endif
         convert_baseline(storage, bytes, count, out);
+}
+
+uint16_t mr_half_of(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    const uint32_t sign = bits >> 16 & 0x8000u, magnitude = bits & 0x7fffffffu;
+    if (magnitude >= 0x47800000u)
+        return (uint16_t)(sign | (magnitude > 0x7f800000u ? 0x7e00u : 0x7c00u));
+    if (magnitude < 0x38800000u) /* subnormal: a multiple of 2^-24 */
+        return (uint16_t)(sign | (uint32_t)rintf(fabsf(x) * 0x1p24f));
+    const uint32_t rounded = magnitude - 0x38000000u + 0xfffu + (magnitude >> 13 & 1u);
+    return (uint16_t)(sign | rounded >> 13);
 }

@@ -2,6 +2,7 @@
 
 #include "codec/check.h"
 
+#include <math.h>
 #include <string.h>
 
 /* The scale and zero point of each group of one row. */
@@ -182,6 +183,54 @@ void mr_quantized_row(const struct mr_quantized *quantized, uint64_t row, float 
         for (uint32_t i = begin; i < begin + count; i++)
             out[i] = (out[i] - groups.zero[g]) * groups.scale[g];
     }
+}
+
+/* ---- blocks of Q4_1 ---- */
+
+enum { Q4_1_NUMBERS = 32, Q4_1_BYTES = 20 };
+
+static bool is_ordered(const struct mr_quantized *q)
+{
+    const unsigned char *order = q->pieces[MR_QUANTIZED_ORDER].bytes;
+    for (uint32_t i = 0; order && i < q->width; i++)
+        if (load_word(order, i) != i / q->group_width) return false;
+    return true;
+}
+
+bool mr_quantized_fits_q4_1(const struct mr_quantized *quantized)
+{
+    const struct mr_quantized *q = quantized;
+    return q->bits == 4 && q->width % Q4_1_NUMBERS == 0 &&
+           (q->group_width % Q4_1_NUMBERS == 0 || q->group_width >= q->width) && is_ordered(q);
+}
+
+static float float_of(uint16_t half)
+{
+    float x;
+    mr_dequant(MR_STORAGE_F16, &half, 1, &x);
+    return x;
+}
+
+bool mr_quantized_row_q4_1(const struct mr_quantized *quantized, uint64_t row, float *numbers,
+                           unsigned char *blocks)
+{
+    const struct mr_quantized *q = quantized;
+    struct groups groups;
+    MR_ASSERT(row < q->rows && q->group_count <= MR_QUANTIZED_GROUPS_MAX);
+    unpack(q, (size_t)row, numbers);
+    read_groups(q, (size_t)row, &groups);
+    for (uint32_t i = 0; i < q->width; i += Q4_1_NUMBERS, blocks += Q4_1_BYTES) {
+        const uint32_t g = i / q->group_width;
+        const float low = -groups.zero[g] * groups.scale[g];
+        const uint16_t halves[2] = {mr_half_of(groups.scale[g]), mr_half_of(low)};
+        if (float_of(halves[0]) != groups.scale[g] || !isfinite(float_of(halves[1]))) return false;
+        memcpy(blocks, halves, sizeof halves);
+        for (uint32_t k = 0; k < Q4_1_NUMBERS / 2; k++)
+            blocks[sizeof halves + k] =
+                (unsigned char)((uint32_t)numbers[i + k] |
+                                (uint32_t)numbers[i + k + Q4_1_NUMBERS / 2] << 4);
+    }
+    return true;
 }
 
 const char *mr_quantized_name(const struct mr_quantized *quantized)

@@ -65,6 +65,15 @@ struct mr_quantized {
 /* Converts row `row` to floats: out[width]. Asserts that the groups of `order` exist. */
 void mr_quantized_row(const struct mr_quantized *quantized, uint64_t row, float *out);
 
+/* Whether the rows can be blocks of Q4_1 (dequant.h): numbers of 4 bits, in groups of neighbouring
+ * columns whose width is a multiple of 32. */
+bool mr_quantized_fits_q4_1(const struct mr_quantized *quantized);
+/* Writes row `row` of such a weight as blocks of Q4_1, width / 32 * 20 bytes: stored numbers and
+ * scales as they are, minus the scale times the zero point as a half. numbers: room for a row.
+ * False if a scale is not a half: blocks are undefined then. */
+bool mr_quantized_row_q4_1(const struct mr_quantized *quantized, uint64_t row, float *numbers,
+                           unsigned char *blocks);
+
 /* Returns the name of the format, such as "AWQ": a static string. */
 const char *mr_quantized_name(const struct mr_quantized *quantized);
 

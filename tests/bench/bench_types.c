@@ -164,7 +164,7 @@ int main(int argc, char **argv)
         if (strcmp(argv[first], "--level") == 0)
             set_level(argv[first + 1]);
         else
-            threads = (uint32_t)atoi(argv[first + 1]);
+            threads = (uint32_t)strtoul(argv[first + 1], NULL, 10);
     }
     check_status(mr_parallel_set_thread_count(threads, &err), &err);
     bench_types(argc > first ? argv[first] : NULL);

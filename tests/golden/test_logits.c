@@ -1,7 +1,8 @@
 /* Compares logits and greedy continuations to the reference implementation, in fp32: every
  * position, in steps of many shapes. Without arguments it tests the committed tiny models; with
  *     golden_test_logits MODEL EXPECTED.bin
- * it tests a model against the file that make_logits.py has written for it; with
+ * it tests a model against the file that make_logits.py has written for it, in fp32 or, with
+ * "stored" behind it, computed in the small integers of its files, within BF16_TOLERANCE; with
  *     golden_test_logits torch [DEVICE [DTYPE [KERNELS [MODEL EXPECTED]]]]
  * it tests the committed models on LibTorch's operators (ops/torch/torch_backend.h): on the CPU, or
  * on DEVICE in fp32 or bf16; KERNELS auto: with the CUDA kernels of this build, off: without,
@@ -47,11 +48,16 @@ static void compare_model(struct fixture *fixture, const char *name)
     /* {rows of a step, rows of a sequence}: single positions, pieces, chunks, whole prompts */
     static const uint32_t shapes[][2] = {{STEP_SEQUENCES, 1}, {5, 5},     {35, 7},   {17, 17},
                                          {255, 255},          {256, 256}, {257, 257}};
+    /* Two values of bf16 share a word: sequences that write one block in one step disturb each
+     * other (ops/model.h forbids it). */
+    const bool alone = dtype != MR_DTYPE_F32 && !fixture_backend;
     for (uint32_t i = 0; i < fixture->prompt_count; i++) {
         struct prompt prompt = read_prompt(fixture);
-        for (size_t shape = 0; shape < sizeof(shapes) / sizeof(shapes[0]); shape++)
+        for (size_t shape = 0; shape < sizeof(shapes) / sizeof(shapes[0]); shape++) {
+            if (alone && shapes[shape][0] != shapes[shape][1]) continue;
             if (shapes[shape][1] < prompt.token_count)
                 run_prompt(fixture, &prompt, shapes[shape][0], shapes[shape][1]);
+        }
         if (dtype == MR_DTYPE_F32) continue_greedily(fixture, &prompt);
     }
     assert_true(all_prompts_read(fixture));
@@ -81,6 +87,8 @@ static void the_given_model_equals_the_reference(void **state)
     struct fixture fixture;
     (void)state;
     open_fixture(&fixture, given_model, given_expected, dtype, KV_NUMBERS, 0);
+    if (dtype == MR_DTYPE_AUTO)
+        assert_string_equal(mr_model_info(fixture.model)->dtype, "quantized");
     compare_model(&fixture, given_model);
 }
 
@@ -104,6 +112,11 @@ int main(int argument_count, char **arguments)
     const struct CMUnitTest given[] = {cmocka_unit_test(the_given_model_equals_the_reference)};
     const bool on_torch = argument_count > 1 && strcmp(arguments[1], "torch") == 0;
     if (on_torch) select_backend(argument_count - 1, arguments + 1);
+    if (argument_count == 4 && strcmp(arguments[3], "stored") == 0) {
+        dtype = MR_DTYPE_AUTO;
+        fixture_tolerance = BF16_TOLERANCE;
+        argument_count--;
+    }
     if (argument_count == (on_torch ? 7 : 3)) {
         given_model = arguments[argument_count - 2];
         given_expected = arguments[argument_count - 1];

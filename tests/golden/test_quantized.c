@@ -1,11 +1,12 @@
 /* Compares the rows of every packed layer of the quantized folders that make_quantized.py has
- * written with the numbers computed there, bit for bit. The logits of the same folders are compared
- * by golden_test_logits (CMakeLists.txt). */
+ * written with the numbers computed there, bit for bit, and their blocks of Q4_1 with these
+ * numbers. The logits of the same folders are compared by golden_test_logits (CMakeLists.txt). */
 #include "ops/files/mapped_file.h"
 #include "ops/files/quantized_folder.h"
 #include "ops/files/safetensors.h"
 #include "tests/golden/row_hash.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,10 +17,14 @@
 
 #include <cmocka.h>
 
-static const char *const names[] = {"fp8_block", "float_channel", "float_tensor",  "int_channel",
-                                    "packed",    "packed_zeros",  "packed_8_bits", "awq",
-                                    "gptq",      "gptq_order",    "gptq_v2",       "gptq_8_bits",
-                                    "mxfp4"};
+static const struct {
+    const char *name;
+    uint32_t tensors, in_blocks;
+} folders[] = {{"fp8_block", 7, 0},     {"float_channel", 7, 0}, {"float_tensor", 7, 0},
+               {"int_channel", 7, 0},   {"packed", 7, 7},        {"packed_zeros", 7, 0},
+               {"packed_8_bits", 7, 0}, {"awq", 7, 7},           {"gptq", 7, 7},
+               {"gptq_order", 7, 0},    {"gptq_v2", 7, 7},       {"gptq_8_bits", 7, 0},
+               {"mxfp4", 1, 0}};
 
 static void read_quantization(const char *folder, struct mr_quantization *out)
 {
@@ -35,7 +40,33 @@ static void read_quantization(const char *folder, struct mr_quantization *out)
     mr_mapped_file_close(&file);
 }
 
-static void compare_weight(char *line, const struct mr_tensor_table *tensors)
+/* Compares the rows as blocks of Q4_1 with the rows as floats: they differ where minus the scale
+ * times the zero point is no half, by 2^-11 of it. */
+static uint32_t compare_blocks(const struct mr_stored_tensor *tensor)
+{
+    enum { WIDTH_MAX = 256 };
+    unsigned char blocks[WIDTH_MAX / 32 * 20];
+    float numbers[WIDTH_MAX], exact[WIDTH_MAX], found[WIDTH_MAX];
+    const struct mr_quantized *q = tensor->quantized;
+    const uint64_t rows = mr_stored_tensor_rows(tensor);
+    if (!mr_quantized_fits_q4_1(q)) return 0;
+    assert_in_range(q->width, 1, WIDTH_MAX);
+    for (uint64_t row = 0; row < rows; row++) {
+        assert_true(mr_quantized_row_q4_1(q, row, numbers, blocks));
+        mr_dequant(MR_STORAGE_Q4_1, blocks, q->width, found);
+        mr_quantized_row(q, row, exact);
+        float top = 0.0f;
+        for (uint32_t i = 0; i < q->width; i++)
+            top = fmaxf(top, fabsf(exact[i] - exact[i / 32 * 32]));
+        for (uint32_t i = 0; i < q->width; i++)
+            if (!(fabsf(found[i] - exact[i]) <= top * 0x1p-10f))
+                fail_msg("row %u, number %u: %g, %g as a block", (unsigned)row, i, (double)exact[i],
+                         (double)found[i]);
+    }
+    return 1;
+}
+
+static uint32_t compare_weight(char *line, const struct mr_tensor_table *tensors)
 {
     char found[ROW_HASH_CHARS], *name = line, *rows = row_line_cut(name),
                                 *width = row_line_cut(rows), *wanted = row_line_cut(width);
@@ -47,9 +78,12 @@ static void compare_weight(char *line, const struct mr_tensor_table *tensors)
     assert_int_equal(tensor->dims[tensor->dim_count - 1], strtoull(width, NULL, 10));
     row_hash(tensor, found);
     if (strcmp(found, wanted) != 0) fail_msg("%s has other numbers", name);
+    return compare_blocks(tensor);
 }
 
-static uint32_t compare_rows(const char *folder, const struct mr_tensor_table *tensors)
+/* Returns the number of tensors; *in_blocks: of those that can be blocks of Q4_1. */
+static uint32_t compare_rows(const char *folder, const struct mr_tensor_table *tensors,
+                             uint32_t *in_blocks)
 {
     char path[160], line[256];
     uint32_t count = 0;
@@ -57,7 +91,7 @@ static uint32_t compare_rows(const char *folder, const struct mr_tensor_table *t
     FILE *file = fopen(path, "r");
     assert_non_null(file);
     for (; fgets(line, sizeof(line), file); count++)
-        compare_weight(line, tensors);
+        *in_blocks += compare_weight(line, tensors);
     fclose(file);
     return count;
 }
@@ -65,21 +99,23 @@ static uint32_t compare_rows(const char *folder, const struct mr_tensor_table *t
 static void packed_layers_have_the_numbers_of_their_formats(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+    for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
         struct mr_error err = {0};
         struct mr_quantization quantization;
         struct mr_safetensors *files = NULL;
         struct mr_quantized_folder *quantized = NULL;
         char folder[128];
-        snprintf(folder, sizeof(folder), "tests/golden/quantized/%s", names[i]);
+        snprintf(folder, sizeof(folder), "tests/golden/quantized/%s", folders[i].name);
         read_quantization(folder, &quantization);
         enum mr_status status = mr_safetensors_open(&files, folder, &err);
         if (status == MR_OK)
             status = mr_quantized_folder_create(&quantized, &quantization,
                                                 mr_safetensors_tensors(files), &err);
         if (status != MR_OK) fail_msg("%s: %s", folder, err.detail);
-        uint32_t count = compare_rows(folder, mr_quantized_folder_tensors(quantized));
-        assert_int_equal(count, strcmp(names[i], "mxfp4") == 0 ? 1 : 7);
+        uint32_t in_blocks = 0;
+        uint32_t count = compare_rows(folder, mr_quantized_folder_tensors(quantized), &in_blocks);
+        assert_int_equal(count, folders[i].tensors);
+        assert_int_equal(in_blocks, folders[i].in_blocks);
         mr_quantized_folder_destroy(quantized);
         mr_safetensors_close(files);
     }

@@ -346,19 +346,6 @@ static float largest(const float *x, uint32_t count)
     return top;
 }
 
-static uint16_t half_of(float x)
-{
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    const uint32_t sign = bits >> 16 & 0x8000u, magnitude = bits & 0x7fffffffu;
-    if (magnitude >= 0x47800000u)
-        return (uint16_t)(sign | (magnitude > 0x7f800000u ? 0x7e00u : 0x7c00u));
-    if (magnitude < 0x38800000u) /* subnormal: a multiple of 2^-24 */
-        return (uint16_t)(sign | (uint32_t)rintf(fabsf(x) * 0x1p24f));
-    const uint32_t rounded = magnitude - 0x38000000u + 0xfffu + (magnitude >> 13 & 1u);
-    return (uint16_t)(sign | rounded >> 13);
-}
-
 static float float_of(uint16_t half)
 {
     float x;
@@ -378,10 +365,10 @@ static void quantize_group(const float *x, uint32_t count, uint16_t halves[2], u
         most = fmaxf(most, x[i]);
     }
     const float step = finite ? most / 255.0f - least / 255.0f : NAN;
-    halves[0] = half_of(step);
+    halves[0] = mr_half_of(step);
     if (float_of(halves[0]) < step) halves[0]++;
     const float scale = float_of(halves[0]);
-    halves[1] = half_of(finite ? least + 128.0f * scale : NAN);
+    halves[1] = mr_half_of(finite ? least + 128.0f * scale : NAN);
     const float low = float_of(halves[1]), inverse = scale > 0.0f ? 1.0f / scale : 0.0f;
     for (uint32_t i = 0; i < GROUP; i++) {
         const float code = i < count && finite ? rintf((x[i] - low) * inverse) : 0.0f;
@@ -433,7 +420,7 @@ static void quantize_block(const float *x, uint32_t count, unsigned char *block)
         if (fabsf(x[i]) > fabsf(top)) top = x[i];
     uint16_t chosen = isnan(largest(x, count)) ? 0x7e00u : 0;
     for (uint32_t i = 0; i <= 10 && top != 0.0f && chosen != 0x7e00u; i++) {
-        const uint16_t half = half_of(top / (-6.5f - 0.25f * (float)i));
+        const uint16_t half = mr_half_of(top / (-6.5f - 0.25f * (float)i));
         tail = try_scale(x, count, float_of(half), codes);
         if (!(tail < error)) continue;
         error = tail;

@@ -88,12 +88,40 @@ static void a_group_that_does_not_exist_is_misuse(void **state)
     expect_assert_failure(mr_quantized_row(&q, 0, row));
 }
 
+/* A scale that is no half cannot be a block's; it is the first bf16 of a row of 32 numbers. */
+static void a_scale_that_is_no_half_makes_no_block(void **state)
+{
+    (void)state;
+    static const uint32_t words[8] = {0x76543210};
+    static const uint16_t scales[2] = {0x3e80, 0x2f00}; /* 2^-2, 2^-33 */
+    struct mr_quantized q = {
+        .format = MR_QUANTIZED_PACKED,
+        .bits = 4,
+        .rows = 1,
+        .width = 32,
+        .row_block = 1,
+        .group_width = 128,
+        .group_count = 1,
+        .pieces = {piece(MR_STORAGE_I32, words), piece(MR_STORAGE_BF16, scales)}};
+    float numbers[32], found[32];
+    unsigned char block[20];
+    assert_true(mr_quantized_fits_q4_1(&q));
+    assert_true(mr_quantized_row_q4_1(&q, 0, numbers, block));
+    mr_dequant(MR_STORAGE_Q4_1, block, 32, found);
+    assert_true(found[0] == -2.0f && found[7] == -0.25f && found[8] == -2.0f);
+    q.pieces[MR_QUANTIZED_SCALE] = piece(MR_STORAGE_BF16, scales + 1);
+    assert_false(mr_quantized_row_q4_1(&q, 0, numbers, block));
+    q.group_width = 16;
+    assert_false(mr_quantized_fits_q4_1(&q));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_group_of_another_row_is_not_read),
         cmocka_unit_test(a_zero_point_stored_minus_one_wraps),
         cmocka_unit_test(a_group_that_does_not_exist_is_misuse),
+        cmocka_unit_test(a_scale_that_is_no_half_makes_no_block),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
