@@ -19,16 +19,15 @@
 
 /* The expanded panels: at least two of the longest, 256 words. */
 #define ATTEND_INT8_BYTES 16384u
-#define ATTEND_INT8_AHEAD                                                                          \
-    1024u /* bytes by which the integers are prefetched ahead of their use                         \
-           */
 
-/* Expands one panel. A bf16 word takes the integers at one column of two neighbouring rows. */
-TILE_INLINE void attend_int8_expand(const unsigned char *in, uint32_t word_count, const bool bf16,
-                                    unsigned char *out)
+/* Expands one panel. A bf16 word takes the integers at one column of two neighbouring rows. `next`
+ * is prefetched meanwhile. */
+TILE_INLINE void attend_int8_expand(const unsigned char *in, const unsigned char *next,
+                                    uint32_t word_count, const bool bf16, unsigned char *out)
 {
+    const size_t row_bytes = bf16 ? 32 : 16;
     for (uint32_t i = 0; i < word_count; i++, out += MR_PANEL_BYTES) {
-        lanes_prefetch(in + ATTEND_INT8_AHEAD);
+        lanes_prefetch(next + i * row_bytes);
         const lanes first = lanes_from_bytes(in);
         in += 16;
         if (!bf16) {
@@ -48,6 +47,7 @@ static void attend_int8_product(const struct mr_cpu_tile *product, bool bf16)
     struct mr_cpu_tile part = *product;
     part.b = panels;
     part.panel_bytes = (size_t)product->word_count * MR_PANEL_BYTES;
+    part.next = NULL;
     /* Without words (no row attends to a key) the sums are zero. */
     const uint32_t most = product->word_count > 0 ? (uint32_t)(ATTEND_INT8_BYTES / part.panel_bytes)
                                                   : product->panels;
@@ -55,11 +55,13 @@ static void attend_int8_product(const struct mr_cpu_tile *product, bool bf16)
         const uint32_t left = product->panels - first;
         part.panels = left < most ? left : most;
         for (uint32_t i = 0; i < part.panels; i++) {
-            const unsigned char *in = product->b + (first + i) * product->panel_bytes;
+            const size_t at = (first + i) * product->panel_bytes;
+            const unsigned char *in = product->b + at;
+            const unsigned char *next = product->next ? product->next + at : in;
             if (bf16)
-                attend_int8_expand(in, part.word_count, true, panels + i * part.panel_bytes);
+                attend_int8_expand(in, next, part.word_count, true, panels + i * part.panel_bytes);
             else
-                attend_int8_expand(in, part.word_count, false, panels + i * part.panel_bytes);
+                attend_int8_expand(in, next, part.word_count, false, panels + i * part.panel_bytes);
         }
         part.c = product->c + first * MR_PANEL_COLUMNS;
         if (bf16)
@@ -212,6 +214,7 @@ static void attend_rows(const struct mr_cpu_attend *attend, uint32_t first, uint
                                             .c_stride = ATTEND_STRIDE,
                                             .rows = rows,
                                             .panels = (keys + 15) / 16,
+                                            .next = attend->values,
                                             .word_count = dim / per_word};
     const struct attend_softmax softmax = {.scores = scores,
                                            .begin = attend->begin + first,
@@ -233,6 +236,7 @@ static void attend_rows(const struct mr_cpu_attend *attend, uint32_t first, uint
                                            .c_stride = dim,
                                            .rows = rows,
                                            .panels = dim / 16,
+                                           .next = attend->next_keys,
                                            .word_count = (keys + per_word - 1) / per_word};
     attend_product(attend, &find_scores);
     attend_softmax_rows(&softmax);

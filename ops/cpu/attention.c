@@ -67,6 +67,19 @@ static void find_keys(const struct attention_run *run, const struct attention_ti
     }
 }
 
+/* The keys that the thread most likely reads after those of `block`: of the next block, or of the
+ * next KV head. NULL: not known. */
+static const unsigned char *next_keys(const struct attention_run *run,
+                                      const struct attention_tile *tile, uint32_t block)
+{
+    const struct mr_cpu_kv *kv = run->kv;
+    const uint32_t *blocks = tile->sequence->blocks, head = tile->kv_head;
+    if (block + 1 < tile->block_end)
+        return mr_cpu_kv_keys(kv, blocks[block + 1], run->args->layer, head);
+    if (head + 1 == kv->spec.kv_head_count) return NULL;
+    return mr_cpu_kv_keys(kv, blocks[tile->block_begin], run->args->layer, head + 1);
+}
+
 /* Computes the partial attention result of a tile for one block. q: the tile's queries, in bf16 or
  * f32 as the pool says. */
 static void attend_block(const struct attention_run *run, const struct attention_tile *tile,
@@ -83,6 +96,7 @@ static void attend_block(const struct attention_run *run, const struct attention
         .q = q,
         .keys = k,
         .values = v,
+        .next_keys = next_keys(run, tile, block),
         .key_scales = kv->spec.int8 ? mr_cpu_kv_scales(kv, k) : NULL,
         .value_scales = kv->spec.int8 ? mr_cpu_kv_scales(kv, v) : NULL,
         .key_panel_bytes = mr_cpu_kv_key_panel_bytes(kv),

@@ -30,22 +30,22 @@ struct mr_cpu_tile {
     float *c;
     size_t c_stride; /* floats from one row of c to the next */
     uint32_t rows, panels;
-    uint32_t panels_ahead; /* panels from b on that may be prefetched for the caller; 0: none */
-    uint32_t word_count;   /* words in a row of a: depth / 2 for bf16, depth for f32 */
+    uint32_t panels_ahead;     /* panels from b on that may be prefetched for the caller; 0: none */
+    const unsigned char *next; /* read after b, as many bytes: a few rows prefetch it; NULL: none */
+    uint32_t word_count;       /* words in a row of a: depth / 2 for bf16, depth for f32 */
 };
 
 /* Attention of query rows to one block of keys and values. Row r attends to the keys
  * [begin[r], end[r]) of the block, which may be none. */
 struct mr_cpu_attend {
-    const unsigned char *q; /* [rows, dim], bf16 or f32 */
-    const unsigned char *keys, *values;
+    const unsigned char *q;                         /* [rows, dim], bf16 or f32 */
+    const unsigned char *keys, *values, *next_keys; /* next_keys: of the next block, or NULL */
     /* [MR_BLOCK_TOKENS] bf16, one for each key and each value, which are then int8 in rows of 16
      * bytes (kv_pool.h); both NULL: keys and values are panels of the numbers of q. */
     const uint16_t *key_scales, *value_scales;
     size_t key_panel_bytes, value_panel_bytes;
     const uint32_t *begin, *end;
-    /* The results are a partial softmax: key j of a row has the weight 2^(score[j] * scale *
-     * log2(e) - top). */
+    /* A partial softmax: key j of a row has the weight 2^(score[j] * scale * log2(e) - top). */
     float *out; /* [rows, dim]: the sum of weights times values */
     float *sum; /* [rows]: the sum of the weights */
     float *top; /* [rows]: usually the largest exponent of the row, so that no weight overflows */
