@@ -6,9 +6,13 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define READ_BYTES ((size_t)512 << 20)
-enum { READS = 6, ROWS = 512, PRODUCTS = 8, PIECE_WORDS = 1 << 17 };
+enum { READS = 6, ROWS = 512, PRODUCTS = 8 };
+/* Memory is read as panels of weights are: a piece as several streams side by side, prefetched into
+ * L2. One stream without reads 0.6 to 0.8 times as fast on a core of Zen 4. */
+enum { STREAMS = 8, STREAM_WORDS = 8192, PIECE_WORDS = STREAMS * STREAM_WORDS, AHEAD_WORDS = 128 };
 
 /* ---- memory ---- */
 
@@ -17,13 +21,21 @@ struct read_loop {
     uint64_t *sums; /* [MR_PARALLEL_THREADS_MAX]; keeps the compiler from leaving the loop out */
 };
 
+static void read_line(const uint64_t *line, uint64_t sums[8])
+{
+    __builtin_prefetch(line + AHEAD_WORDS, 0, 2);
+    for (uint32_t k = 0; k < 8; k++)
+        sums[k] += line[k];
+}
+
 static void read_pieces(void *context, size_t begin, size_t end)
 {
     const struct read_loop *loop = context;
     uint64_t sums[8] = {0};
-    for (size_t i = begin * PIECE_WORDS; i < end * PIECE_WORDS; i += 8)
-        for (uint32_t k = 0; k < 8; k++)
-            sums[k] += loop->words[i + k];
+    for (size_t piece = begin; piece < end; piece++)
+        for (size_t i = 0; i < STREAM_WORDS; i += 8)
+            for (size_t stream = 0; stream < STREAMS; stream++)
+                read_line(loop->words + piece * PIECE_WORDS + stream * STREAM_WORDS + i, sums);
     for (uint32_t k = 0; k < 8; k++)
         loop->sums[mr_parallel_thread_index()] += sums[k];
 }
@@ -33,6 +45,7 @@ static enum mr_status measure_bytes(double *bytes_per_s, struct mr_error *err)
     uint64_t sums[MR_PARALLEL_THREADS_MAX] = {0};
     uint64_t *words = aligned_alloc((size_t)2 << 20, READ_BYTES);
     if (!words) return mr_fail(err, MR_NOMEM, "no memory to measure the speed of memory");
+    (void)madvise(words, READ_BYTES, MADV_HUGEPAGE); /* as weights: only a hint */
     memset(words, 1, READ_BYTES);
     struct read_loop loop = {words, sums};
     uint64_t best_ns = UINT64_MAX;
