@@ -118,7 +118,8 @@ void mr_ticket_trace_answer(struct mr_ticket *ticket, const struct mr_mail *term
     if (!trace) return;
     if (terminal->kind == MR_MAIL_REFUSAL) {
         const struct mr_refusal_mail *refusal = (const struct mr_refusal_mail *)terminal;
-        trace->made_ns = now_ns;
+        /* publish may have read its clock before intake took the record */
+        trace->made_ns = now_ns > trace->received_ns ? now_ns : trace->received_ns;
         trace->answer.finish = mr_finish_text(refusal->finish);
         trace->answer.error = mr_status_code(refusal->error.status);
         return;

@@ -171,6 +171,8 @@ static void a_refusal_is_noted(void **state)
     assert_string_equal(ticket->trace->answer.error, "empty_prompt");
     assert_string_equal(ticket->trace->answer.finish, "rejected");
     assert_int_equal(ticket->trace->made_ns, 55 * MS);
+    mr_ticket_trace_answer(ticket, &refusal->mail, ticket->trace->received_ns - 1);
+    assert_int_equal(ticket->trace->made_ns, ticket->trace->received_ns);
     mr_mail_free(&refusal->mail);
     close_all(ticket, tracer);
 }
