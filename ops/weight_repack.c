@@ -10,19 +10,19 @@ struct conversion {
     uint64_t first_row;
     size_t row_bytes;
     unsigned char *blocks;
-    atomic_bool failed; /* for lack of memory, or a scale that is not a half */
+    float *numbers;     /* a row for each thread */
+    atomic_bool failed; /* a scale is not a half */
 };
 
 static void convert(void *context, size_t begin, size_t end)
 {
     struct conversion *conversion = context;
-    float *numbers = malloc(conversion->from->width * sizeof *numbers);
-    bool done = numbers != NULL;
-    for (size_t row = begin; done && row < end; row++)
-        done = mr_quantized_row_q4_1(conversion->from, conversion->first_row + row, numbers,
-                                     conversion->blocks + row * conversion->row_bytes);
-    free(numbers);
-    if (!done) atomic_store(&conversion->failed, true);
+    float *numbers =
+        conversion->numbers + (size_t)mr_parallel_thread_index() * conversion->from->width;
+    for (size_t row = begin; row < end; row++)
+        if (!mr_quantized_row_q4_1(conversion->from, conversion->first_row + row, numbers,
+                                   conversion->blocks + row * conversion->row_bytes))
+            atomic_store(&conversion->failed, true);
 }
 
 /* Rows of the share in its tensor. */
@@ -55,12 +55,17 @@ static enum mr_status repack_share(struct mr_weight_repack *repack, uint32_t ind
                                                  mr_storage_block_numbers(MR_STORAGE_Q4_1) *
                                                  mr_storage_block_bytes(MR_STORAGE_Q4_1)};
     repack->blocks[index] = malloc(count * conversion.row_bytes);
-    if (!repack->blocks[index])
+    conversion.numbers =
+        malloc((size_t)mr_parallel_thread_count() * rows->width * sizeof *conversion.numbers);
+    if (!repack->blocks[index] || !conversion.numbers) {
+        free(conversion.numbers);
         return mr_fail(err, MR_NOMEM, "no memory for a matrix of %u x %u numbers", count,
                        rows->width);
+    }
     conversion.blocks = repack->blocks[index];
     atomic_init(&conversion.failed, false);
     mr_parallel_for(count, 16, convert, &conversion);
+    free(conversion.numbers);
     *done = !atomic_load(&conversion.failed);
     repack->tensors[index] = (struct mr_stored_tensor){.name = share->weight->name,
                                                        .storage = MR_STORAGE_Q4_1,
