@@ -7,6 +7,7 @@
 #include "ops/cpu/parallel.h"
 #include "ops/sampling/sampler.h"
 #include "tests/bench/measure.h"
+#include "worker/bench/bench_roof.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -40,38 +41,13 @@ static float *random_floats(size_t count, float spread)
 
 /* ---- memory ---- */
 
-struct reading {
-    const uint64_t *words;
-    uint64_t sums[64]; /* of each thread */
-};
-
-static void read_part(void *context, size_t begin, size_t end)
-{
-    struct reading *reading = context;
-    uint64_t a = 0, b = 0, c = 0, d = 0;
-    for (size_t i = begin * 512; i < end * 512; i += 4) {
-        a += reading->words[i];
-        b += reading->words[i + 1];
-        c += reading->words[i + 2];
-        d += reading->words[i + 3];
-    }
-    reading->sums[mr_parallel_thread_index() % 64] += a + b + c + d;
-}
-
-/* Measures the memory bandwidth at this moment: the upper limit of the GB/s figures below. */
+/* The upper limit of the GB/s figures below, at this moment. */
 static void bench_memory(void)
 {
-    const size_t pages = 65536;
-    struct reading reading = {.words = check_memory(malloc(pages * 4096))};
-    memset((void *)(uintptr_t)reading.words, 1, pages * 4096);
-    double best = INFINITY;
-    for (int run = 0; run < 2 * RUNS; run++) {
-        const double start = now_ms();
-        mr_parallel_for(pages, 1, read_part, &reading);
-        best = fmin(best, now_ms() - start);
-    }
-    printf("memory read, all threads: %.1f GB/s\n", (double)pages * 4096 / best / 1e6);
-    free((void *)(uintptr_t)reading.words);
+    double bytes_per_s;
+    struct mr_error err;
+    check_status(mr_bench_roof_memory(&bytes_per_s, &err), &err);
+    printf("memory read, all threads: %.1f GB/s\n", bytes_per_s / 1e9);
 }
 
 /* ---- linear layers ---- */

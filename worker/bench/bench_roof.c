@@ -40,7 +40,7 @@ static void read_pieces(void *context, size_t begin, size_t end)
         loop->sums[mr_parallel_thread_index()] += sums[k];
 }
 
-static enum mr_status measure_bytes(double *bytes_per_s, struct mr_error *err)
+enum mr_status mr_bench_roof_memory(double *bytes_per_s, struct mr_error *err)
 {
     uint64_t sums[MR_PARALLEL_THREADS_MAX] = {0};
     uint64_t *words = aligned_alloc((size_t)2 << 20, READ_BYTES);
@@ -123,7 +123,7 @@ enum mr_status mr_bench_roof_measure(struct mr_bench_roof *out, const struct mr_
 {
     *out = (struct mr_bench_roof){0};
     if (strcmp(info->backend, "cpu") != 0) return MR_OK;
-    enum mr_status status = measure_bytes(&out->bytes_per_s, err);
+    enum mr_status status = mr_bench_roof_memory(&out->bytes_per_s, err);
     return status == MR_OK ? measure_flops(&out->flops_per_s, info, err) : status;
 }
 

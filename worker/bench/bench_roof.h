@@ -4,8 +4,8 @@
  * Williams, Waterman and Patterson, 2009). A product of integers counts a multiplication and an
  * addition, too.
  *
- * Threads: the engine thread, while no step runs. Memory: freed before _measure returns.
- * Errors:  _measure MR_NOMEM. */
+ * Threads: the engine thread, while no step runs. Memory: freed before the call returns.
+ * Errors:  _memory and _measure MR_NOMEM. */
 #ifndef MR_WORKER_BENCH_BENCH_ROOF_H
 #define MR_WORKER_BENCH_BENCH_ROOF_H
 
@@ -16,7 +16,9 @@ struct mr_bench_roof {
     double bytes_per_s, flops_per_s; /* 0: not known, as with another backend than cpu */
 };
 
-/* Reads 512 MiB several times, and runs a layer of the model's size, 512 rows at a time, with
+/* Reads 512 MiB several times, side by side as the products read panels of weights. MR_NOMEM. */
+enum mr_status mr_bench_roof_memory(double *bytes_per_s, struct mr_error *err);
+/* Measures memory as _memory does, and runs a layer of the model's size, 512 rows at a time, with
  * weights in the model's kind of numbers; takes less than 2 s. */
 enum mr_status mr_bench_roof_measure(struct mr_bench_roof *out, const struct mr_model_info *info,
                                      struct mr_error *err);
