@@ -18,7 +18,8 @@ static uint64_t stored_weight_bytes(const struct mr_tensor_table *tensors)
         const bool repacked = tensor->quantized && mr_quantized_fits_q4_1(tensor->quantized);
         any |= integers || repacked;
         bytes += integers   ? tensor->size_bytes
-                 : repacked ? count / 32 * 20
+                 : repacked ? count / mr_storage_block_numbers(MR_STORAGE_Q4_1) *
+                                  mr_storage_block_bytes(MR_STORAGE_Q4_1)
                             : count * sizeof(uint16_t);
     }
     return any ? bytes : 0;

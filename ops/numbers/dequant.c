@@ -560,6 +560,13 @@ void mr_dequant(enum mr_storage storage, const void *bytes, size_t count, float 
         convert_baseline(storage, bytes, count, out);
 }
 
+float mr_float_of_half(uint16_t half)
+{
+    float x;
+    mr_dequant(MR_STORAGE_F16, &half, 1, &x);
+    return x;
+}
+
 uint16_t mr_half_of(float x)
 {
     uint32_t bits;

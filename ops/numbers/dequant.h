@@ -61,6 +61,8 @@ size_t mr_storage_block_bytes(enum mr_storage storage);
 /* Sets out[0..count) to the numbers stored at bytes, which may be unaligned. count is a multiple of
  * the numbers in a block; storage is below MR_STORAGE_OTHER. */
 void mr_dequant(enum mr_storage storage, const void *bytes, size_t count, float *out);
+/* Returns the number that a half (IEEE binary16) holds. */
+float mr_float_of_half(uint16_t half);
 /* Returns the half nearest to x, of two the one with an even fraction; infinity from 65,520 on. */
 uint16_t mr_half_of(float x);
 

@@ -187,7 +187,7 @@ void mr_quantized_row(const struct mr_quantized *quantized, uint64_t row, float 
 
 /* ---- blocks of Q4_1 ---- */
 
-enum { Q4_1_NUMBERS = 32, Q4_1_BYTES = 20 };
+enum { Q4_1_NUMBERS = 32, Q4_1_BYTES = 20 }; /* of a block, as dequant.c has them */
 
 static bool is_ordered(const struct mr_quantized *q)
 {
@@ -204,13 +204,6 @@ bool mr_quantized_fits_q4_1(const struct mr_quantized *quantized)
            (q->group_width % Q4_1_NUMBERS == 0 || q->group_width >= q->width) && is_ordered(q);
 }
 
-static float float_of(uint16_t half)
-{
-    float x;
-    mr_dequant(MR_STORAGE_F16, &half, 1, &x);
-    return x;
-}
-
 bool mr_quantized_row_q4_1(const struct mr_quantized *quantized, uint64_t row, float *numbers,
                            unsigned char *blocks)
 {
@@ -223,7 +216,9 @@ bool mr_quantized_row_q4_1(const struct mr_quantized *quantized, uint64_t row, f
         const uint32_t g = i / q->group_width;
         const float low = -groups.zero[g] * groups.scale[g];
         const uint16_t halves[2] = {mr_half_of(groups.scale[g]), mr_half_of(low)};
-        if (float_of(halves[0]) != groups.scale[g] || !isfinite(float_of(halves[1]))) return false;
+        if (mr_float_of_half(halves[0]) != groups.scale[g] ||
+            !isfinite(mr_float_of_half(halves[1])))
+            return false;
         memcpy(blocks, halves, sizeof halves);
         for (uint32_t k = 0; k < Q4_1_NUMBERS / 2; k++)
             blocks[sizeof halves + k] =

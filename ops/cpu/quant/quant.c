@@ -346,13 +346,6 @@ static float largest(const float *x, uint32_t count)
     return top;
 }
 
-static float float_of(uint16_t half)
-{
-    float x;
-    mr_dequant(MR_STORAGE_F16, &half, 1, &x);
-    return x;
-}
-
 /* Quantizes a group of one output: writes its two halves, and byte i of its codes to codes[i / 4 *
  * MR_QUANT_LINE + i % 4]. The scale is rounded up, so that 255 steps reach from the smallest to the
  * largest number. */
@@ -366,10 +359,10 @@ static void quantize_group(const float *x, uint32_t count, uint16_t halves[2], u
     }
     const float step = finite ? most / 255.0f - least / 255.0f : NAN;
     halves[0] = mr_half_of(step);
-    if (float_of(halves[0]) < step) halves[0]++;
-    const float scale = float_of(halves[0]);
+    if (mr_float_of_half(halves[0]) < step) halves[0]++;
+    const float scale = mr_float_of_half(halves[0]);
     halves[1] = mr_half_of(finite ? least + 128.0f * scale : NAN);
-    const float low = float_of(halves[1]), inverse = scale > 0.0f ? 1.0f / scale : 0.0f;
+    const float low = mr_float_of_half(halves[1]), inverse = scale > 0.0f ? 1.0f / scale : 0.0f;
     for (uint32_t i = 0; i < GROUP; i++) {
         const float code = i < count && finite ? rintf((x[i] - low) * inverse) : 0.0f;
         codes[i / 4 * MR_QUANT_LINE + i % 4] =
@@ -421,7 +414,7 @@ static void quantize_block(const float *x, uint32_t count, unsigned char *block)
     uint16_t chosen = isnan(largest(x, count)) ? 0x7e00u : 0;
     for (uint32_t i = 0; i <= 10 && top != 0.0f && chosen != 0x7e00u; i++) {
         const uint16_t half = mr_half_of(top / (-6.5f - 0.25f * (float)i));
-        tail = try_scale(x, count, float_of(half), codes);
+        tail = try_scale(x, count, mr_float_of_half(half), codes);
         if (!(tail < error)) continue;
         error = tail;
         chosen = half;
@@ -444,7 +437,7 @@ static float half_at(const unsigned char *halves, uint32_t column)
 {
     uint16_t half;
     memcpy(&half, halves + 2 * (size_t)column, sizeof half);
-    return float_of(half);
+    return mr_float_of_half(half);
 }
 
 static uint32_t code_at(const struct mr_quant_shape *shape, const unsigned char *lines,
