@@ -161,10 +161,14 @@ int main(int argc, char **argv)
     uint32_t threads = 2;
     int first = 1;
     for (; argc > first + 1 && strncmp(argv[first], "--", 2) == 0; first += 2) {
-        if (strcmp(argv[first], "--level") == 0)
+        if (strcmp(argv[first], "--level") == 0) {
             set_level(argv[first + 1]);
-        else
+        } else if (strcmp(argv[first], "--threads") == 0) {
             threads = (uint32_t)strtoul(argv[first + 1], NULL, 10);
+        } else {
+            fprintf(stderr, "bench_types: unknown option %s\n", argv[first]);
+            return 1;
+        }
     }
     check_status(mr_parallel_set_thread_count(threads, &err), &err);
     bench_types(argc > first ? argv[first] : NULL);

@@ -41,7 +41,8 @@ static void read_quantization(const char *folder, struct mr_quantization *out)
 }
 
 /* Compares the rows as blocks of Q4_1 with the rows as floats: they differ where minus the scale
- * times the zero point is no half, by 2^-11 of it. */
+ * times the zero point is no half, by 2^-11 of it. Returns 1; 0 for a tensor that fits no blocks.
+ */
 static uint32_t compare_blocks(const struct mr_stored_tensor *tensor)
 {
     enum { WIDTH_MAX = 256 };
@@ -66,6 +67,7 @@ static uint32_t compare_blocks(const struct mr_stored_tensor *tensor)
     return 1;
 }
 
+/* line: a line of rows.txt. Returns what compare_blocks returns. */
 static uint32_t compare_weight(char *line, const struct mr_tensor_table *tensors)
 {
     char found[ROW_HASH_CHARS], *name = line, *rows = row_line_cut(name),

@@ -328,7 +328,8 @@ static bool asks_again(rd_kafka_resp_err_t code, uint32_t *waited_ms, uint32_t t
     return true;
 }
 
-/* Describes a group. *list: the caller destroys it, if it is not NULL; it has the group at most.
+/* Describes a group, again while the cluster starts. *list has no group but this one; the caller
+ * destroys it, if it is not NULL.
  * With rd_kafka_list_groups and not with the newer rd_kafka_DescribeConsumerGroups: after that one,
  * librdkafka 2.0.2 hangs in rd_kafka_destroy if the coordinator did not answer. */
 static rd_kafka_resp_err_t describe_group(struct mr_kafka_admin *admin, const char *name,

@@ -205,11 +205,10 @@ struct quant_cut {
     uint32_t tiles, height, taller; /* the first `taller` tiles have one row more */
 };
 
-/* Each tile prefetches its share of the next panels: into L2 when the panels are read at the speed
- * of memory, as by one or two tiles. One row of the 1.1 B shapes on one core of a Zen 4: Q4_K 4.7
- * ms with lines prefetched into L1 4 KB before their use, 3.0 so; the codes alone would be read at
- * the same speed, but scales lie behind them and the next panels elsewhere. With four tiles and
- * more, int8 takes 1.15 times as long when its lines wait in L2. */
+/* Each tile prefetches its share of the next panels, scales included. One or two tiles read panels
+ * at the speed of memory and prefetch into L2: one row of the 1.1 B shapes in Q4_K takes 3.0 ms on
+ * one core of a Zen 4, and took 4.7 when a tile prefetched its own panels into L1, 4 KB ahead. More
+ * tiles prefetch into L1: from L2, four tiles of int8 take 1.15 times as long. */
 INLINE void quant_direct(const struct mr_quant_tile *tile, const struct mr_quant_shape shape,
                          const struct quant_cut cut, uint32_t panel, const uint32_t width)
 {

@@ -88,7 +88,6 @@ static void a_group_that_does_not_exist_is_misuse(void **state)
     expect_assert_failure(mr_quantized_row(&q, 0, row));
 }
 
-/* A scale that is no half cannot be a block's; it is the first bf16 of a row of 32 numbers. */
 static void a_scale_that_is_no_half_makes_no_block(void **state)
 {
     (void)state;
