@@ -15,8 +15,9 @@ struct mr_weight_repack {
 };
 
 /* Replaces the tensors of all shares by blocks of Q4_1, which `repack` keeps; leaves `rows` as it
- * is if the tensor of a share does not fit (ops/numbers/quantized.h), or columns are padded. After
- * it the biases of `rows` cannot be read. Errors: MR_NOMEM. Call _end in any case. */
+ * is if the tensor of a share does not fit or has a scale that is not a half
+ * (ops/numbers/quantized.h), or columns are padded. Read the biases of `rows` before: afterwards
+ * their first row is lost. Errors: MR_NOMEM. Call _end in any case. */
 enum mr_status mr_weight_repack_begin(struct mr_weight_repack *repack, struct mr_weight_rows *rows,
                                       struct mr_error *err);
 void mr_weight_repack_end(struct mr_weight_repack *repack);
