@@ -90,7 +90,7 @@ chaos: $(BUILD)/build.ninja
 # PHASE names the phases to run, all by default.
 stops: $(BUILD)/build.ninja
 	@docker/deps.sh test
-	@cmake --build $(BUILD) -j $(JOBS) --target millrace checker produce
+	@cmake --build $(BUILD) -j $(JOBS) --target millrace checker produce topic
 	@MILLRACE_TOOLS=$(BUILD) tests/integration/stops.py --json $(BUILD)/stops.json $(PHASE)
 
 tour: check_tools

@@ -7,14 +7,14 @@
 #                                        PLAIN over TLS; user mill, password grindstone) and KAFKA_TLS (which requires a
 #                                        client certificate) are set too, and SERVICES has certificates: ca.pem,
 #                                        client.pem, and other-ca.pem, other-client.pem of another authority
-#   kafka_topic NAME [PARTITIONS]        creates a topic
+#   kafka_topic NAME [PARTITIONS]        creates a topic, with tools/topic.c
 #   kafka_run CLASS ARGUMENT…            runs a command-line tool of Kafka
 #   redis_start [ARGUMENT…]              sets REDIS_PORT and REDIS_URL
 #   kafka_stop, redis_stop, kafka_restart, redis_restart     ports and data stay the same
 #   service_pid NAME                     process id, for a test that kills it (kafka, redis)
 #
 # The servers listen on free ports of the loopback interface. SERVICES is a new temporary folder with their data;
-# the test may use it too. MILLRACE_DEPS: the folder with the Kafka jars.
+# the test may use it too. MILLRACE_DEPS: the folder with the Kafka jars; MILLRACE_TOOLS: that of the test programs.
 #
 # shellcheck shell=sh
 
@@ -164,8 +164,7 @@ kafka_stop() {
 }
 
 kafka_topic() { # kafka_topic NAME [PARTITIONS]
-    kafka_run org.apache.kafka.tools.TopicCommand --bootstrap-server "$KAFKA_BROKERS" --create \
-        --topic "$1" --partitions "${2:-1}" --replication-factor 1
+    "${MILLRACE_TOOLS:-build}/topic" "$KAFKA_BROKERS" "${2:-1}" "$1"
 }
 
 # --- Redis -------------------------------------------------------------------------------------------

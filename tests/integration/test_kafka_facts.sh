@@ -7,8 +7,8 @@ cd "$(dirname "$0")/../.."
 . tests/integration/services.sh
 
 kafka_start
-kafka_topic facts.in 2 >/dev/null
-kafka_topic facts.out 1 >/dev/null
+kafka_topic facts.in 2
+kafka_topic facts.out 1
 "$MILLRACE_TOOLS/kafka_facts" "$KAFKA_BROKERS" >"$SERVICES/facts.txt"
 if [ "${1:-}" = record ]; then
     cp "$SERVICES/facts.txt" tests/sim/fleet/facts.txt

@@ -12,7 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WORLDS       150u
+#if defined(__SANITIZE_ADDRESS__)
+#define WORLDS 60u
+#else
+#define WORLDS 150u
+#endif
 #define REQUESTS     60u
 #define PROMPT_MAX   1500u
 #define ROWS_MAX     1700u
