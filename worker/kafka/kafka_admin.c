@@ -1,5 +1,6 @@
 #include "worker/kafka/kafka_admin.h"
 
+#include "worker/base/clock.h"
 #include "worker/kafka/kafka_client.h"
 #include "worker/kafka/kafka_mock.h"
 
@@ -21,6 +22,7 @@ struct mr_kafka_admin {
 
 #define TOPIC_POLL_MS 50u
 #define PROBE_POLL_MS 100u
+#define CREATE_TRY_MS 2000u
 #define UUID_LENGTH   36u
 #define VERSION_2_6_1 0x020601ff
 
@@ -149,6 +151,16 @@ static enum mr_status create_by_metadata(struct mr_kafka_admin *admin, const cha
     return MR_OK;
 }
 
+/* Errors of a cluster that has just started or created a topic. */
+static bool passes(rd_kafka_resp_err_t code)
+{
+    return code == RD_KAFKA_RESP_ERR_NOT_CONTROLLER || code == RD_KAFKA_RESP_ERR_NOT_COORDINATOR ||
+           code == RD_KAFKA_RESP_ERR_COORDINATOR_NOT_AVAILABLE ||
+           code == RD_KAFKA_RESP_ERR_COORDINATOR_LOAD_IN_PROGRESS ||
+           code == RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION ||
+           code == RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE;
+}
+
 static enum mr_status creation_status(rd_kafka_event_t *event, const char *topic,
                                       struct mr_error *err)
 {
@@ -166,7 +178,9 @@ static enum mr_status creation_status(rd_kafka_event_t *event, const char *topic
         reason = rd_kafka_topic_result_error_string(topics[0]);
     }
     if (!code || code == RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS) return MR_OK;
-    return mr_fail(err, MR_BAD_CONFIG, "topic %s does not exist and cannot be created: %s", topic,
+    bool passing = passes(code) || code == RD_KAFKA_RESP_ERR__TIMED_OUT;
+    return mr_fail(err, passing ? MR_UNREACHABLE : MR_BAD_CONFIG,
+                   "topic %s does not exist and cannot be created: %s", topic,
                    reason ? reason : rd_kafka_err2str(code));
 }
 
@@ -195,9 +209,9 @@ static void end_asking(struct asking *asking, rd_kafka_event_t *event)
     rd_kafka_AdminOptions_destroy(asking->options);
 }
 
-static enum mr_status create_by_request(struct mr_kafka_admin *admin, const char *topic,
-                                        const struct mr_kafka_topic_plan *plan, uint32_t timeout_ms,
-                                        struct mr_error *err)
+static enum mr_status request_creation(struct mr_kafka_admin *admin, const char *topic,
+                                       const struct mr_kafka_topic_plan *plan, uint32_t timeout_ms,
+                                       struct mr_error *err)
 {
     char reason[128];
     rd_kafka_NewTopic_t *spec =
@@ -213,6 +227,28 @@ static enum mr_status create_by_request(struct mr_kafka_admin *admin, const char
     end_asking(&asking, event);
     rd_kafka_NewTopic_destroy(spec);
     return status;
+}
+
+/* librdkafka takes the controller's id from the first metadata and does not ask again. A broker
+ * that has just started, or was stopped for longer than its session with the controller, names
+ * none; so the request is repeated, with new metadata. */
+static enum mr_status create_by_request(struct mr_kafka_admin *admin, const char *topic,
+                                        const struct mr_kafka_topic_plan *plan, uint32_t timeout_ms,
+                                        struct mr_error *err)
+{
+    const struct timespec pause = {.tv_nsec = PROBE_POLL_MS * 1000000L};
+    const uint64_t begin_ns = mr_clock_ns();
+    uint32_t spent_ms = 0, count = 0;
+    for (;;) {
+        uint32_t left_ms = timeout_ms - spent_ms;
+        enum mr_status status = request_creation(
+            admin, topic, plan, left_ms < CREATE_TRY_MS ? left_ms : CREATE_TRY_MS, err);
+        if (status != MR_UNREACHABLE) return status;
+        nanosleep(&pause, NULL);
+        mr_kafka_client_partitions(admin->rk, topic, CREATE_TRY_MS, &count, NULL);
+        spent_ms = (uint32_t)((mr_clock_ns() - begin_ns) / 1000000u);
+        if (spent_ms >= timeout_ms) return status;
+    }
 }
 
 /* Waits until the topic is in the broker's metadata, which is some time after the broker has
@@ -307,16 +343,6 @@ enum mr_status mr_kafka_admin_settings(struct mr_kafka_admin *admin, const char 
 }
 
 /* ---- groups, times ---- */
-
-/* Errors of a cluster that has just started or created a topic. */
-static bool passes(rd_kafka_resp_err_t code)
-{
-    return code == RD_KAFKA_RESP_ERR_NOT_COORDINATOR ||
-           code == RD_KAFKA_RESP_ERR_COORDINATOR_NOT_AVAILABLE ||
-           code == RD_KAFKA_RESP_ERR_COORDINATOR_LOAD_IN_PROGRESS ||
-           code == RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION ||
-           code == RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE;
-}
 
 /* Whether to ask again after this error; waits then. */
 static bool asks_again(rd_kafka_resp_err_t code, uint32_t *waited_ms, uint32_t timeout_ms)
