@@ -283,6 +283,8 @@ bool mr_publish_destroy(struct mr_publish *publish, uint32_t timeout_ms)
         while (!mr_publish_is_drained(publish))
             mr_wake_wait(&publish->drained, UINT64_MAX);
         mr_thread_stop(publish->thread);
+    } else {
+        end_draining(publish);
     }
     bool flushed = publish->flushed;
     if (publish->options.resume) mr_resume_attach(publish->options.resume, NULL);

@@ -371,6 +371,9 @@ static void options_that_librdkafka_does_not_know_are_refused(void **state)
     assert_null(publish);
     assert_non_null(strstr(err.detail, "no.such.property"));
     assert_true(mr_publish_destroy(NULL, 0));
+    options = options_of(&rig);
+    assert_int_equal(mr_publish_create(&publish, &options, &err), MR_OK);
+    assert_true(mr_publish_destroy(publish, 0)); /* its thread was never started */
     close_rig(&rig);
 }
 
