@@ -193,9 +193,9 @@ static enum mr_exit serve(struct serving *serving, const struct mr_config *confi
     return code;
 }
 
-/* Keeps resident memory flat over days. By default each thread of glibc gets its own arena, and
- * after the first free of a large block such blocks come from the arenas too; every burst then
- * leaves holes in another arena, which are never returned to the kernel. */
+/* Limits what bursts leave behind in resident memory. By default each thread of glibc gets its own
+ * arena, and after the first free of a large block such blocks come from the arenas too; every
+ * burst then leaves holes in another arena, which are never returned to the kernel. */
 static void bound_heap(const struct mr_config *config)
 {
     bool torch = strcmp(config->backend, "torch") == 0 || strcmp(config->dtype, "fp16") == 0;

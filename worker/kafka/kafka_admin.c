@@ -237,17 +237,16 @@ static enum mr_status create_by_request(struct mr_kafka_admin *admin, const char
                                         struct mr_error *err)
 {
     const struct timespec pause = {.tv_nsec = PROBE_POLL_MS * 1000000L};
-    const uint64_t begin_ns = mr_clock_ns();
-    uint32_t spent_ms = 0, count = 0;
+    const uint64_t until_ns = mr_clock_ns() + timeout_ms * UINT64_C(1000000);
+    uint32_t left_ms = timeout_ms, count = 0;
     for (;;) {
-        uint32_t left_ms = timeout_ms - spent_ms;
         enum mr_status status = request_creation(
             admin, topic, plan, left_ms < CREATE_TRY_MS ? left_ms : CREATE_TRY_MS, err);
         if (status != MR_UNREACHABLE) return status;
         nanosleep(&pause, NULL);
         mr_kafka_client_partitions(admin->rk, topic, CREATE_TRY_MS, &count, NULL);
-        spent_ms = (uint32_t)((mr_clock_ns() - begin_ns) / 1000000u);
-        if (spent_ms >= timeout_ms) return status;
+        left_ms = mr_clock_left_ms(mr_clock_ns(), until_ns);
+        if (left_ms == 0) return status;
     }
 }
 
