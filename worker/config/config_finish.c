@@ -14,6 +14,11 @@
 #define WEIGHT_MAX      1000u
 #define NAME_BYTES_MAX  ((size_t)128)
 
+/* Far more than the poll thread ever waits (2.5 s for committed offsets), so that it is missed by a
+ * worker that is stuck only; Kafka's own 5 minutes would be how long a rebalance can stop a fleet.
+ */
+#define POLL_INTERVAL_NS ((uint64_t)60000000000)
+
 static enum mr_status check_topic(const char *topic, struct mr_error *err)
 {
     size_t length = strlen(topic);
@@ -278,6 +283,23 @@ static enum mr_status check_redis_kv(struct mr_config *config, struct mr_error *
                    "which blocks Redis has");
 }
 
+/* Chooses --poll-interval-max if it is not given: long enough for a revocation that drains, and
+ * librdkafka wants no less than the session timeout. Refuses one in which such a revocation, for
+ * which the group's rebalance waits, could end too late. */
+static enum mr_status fill_poll_interval(struct mr_config *config, struct mr_error *err)
+{
+    const bool drain = config->on_revoke == MR_ON_REVOKE_DRAIN;
+    const uint64_t least_ns = drain ? 2 * config->revoke_timeout_ns : 0;
+    uint64_t *interval_ns = &config->poll_interval_max_ns;
+    if (*interval_ns == 0) {
+        *interval_ns = POLL_INTERVAL_NS;
+        if (*interval_ns < config->session_timeout_ns) *interval_ns = config->session_timeout_ns;
+        if (*interval_ns < least_ns) *interval_ns = least_ns;
+    }
+    if (*interval_ns >= least_ns) return MR_OK;
+    return mr_fail(err, MR_BAD_CONFIG, "revoke-timeout may be at most half of poll-interval-max");
+}
+
 /* Checks that the options and arguments are given that the command requires. */
 static enum mr_status check_needs(const struct mr_config *config, struct mr_error *err)
 {
@@ -318,6 +340,7 @@ enum mr_status mr_config_finish(struct mr_config *config, struct mr_error *err)
     if (status == MR_OK) status = check_device(config->device, err);
     if (status == MR_OK) status = check_http(config, err);
     if (status == MR_OK) status = check_redis_kv(config, err);
+    if (status == MR_OK) status = fill_poll_interval(config, err);
     if (status == MR_OK) status = fill_properties(config, err);
     if (status == MR_OK && !config->print_config) status = check_needs(config, err);
     if (status != MR_OK) return status;

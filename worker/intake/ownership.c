@@ -149,14 +149,6 @@ void mr_ownership_assign(struct mr_ownership *ownership, struct mr_kafka_claim *
 
 /* ---- revocation ---- */
 
-/* The time for running requests to end in a revocation. The group's rebalance waits for this
- * worker, so at most half the time after which the broker would remove the worker. */
-static uint64_t drain_limit_ns(const struct mr_config *config)
-{
-    uint64_t most_ns = config->poll_interval_max_ns / 2;
-    return most_ns > 0 && most_ns < config->revoke_timeout_ns ? most_ns : config->revoke_timeout_ns;
-}
-
 static void mark_draining(void *context, struct mr_ticket *ticket)
 {
     (void)context;
@@ -212,7 +204,7 @@ static void begin_draining(struct mr_ownership *ownership, uint64_t now_ns)
 {
     each_ticket(ownership, mark_draining, NULL);
     ownership->revocation = MR_REVOCATION_DRAINING;
-    ownership->deadline_ns = now_ns + drain_limit_ns(ownership->config);
+    ownership->deadline_ns = now_ns + ownership->config->revoke_timeout_ns;
 }
 
 /* Gives up the partitions that are being revoked; the revocation is then in state COMPLETE. */

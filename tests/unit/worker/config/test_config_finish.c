@@ -165,6 +165,31 @@ static void deterministic_excludes_int8(void **state)
     assert_int_equal(fixture->config.redis_kv, MR_REDIS_KV_EXACT);
 }
 
+static void a_rebalance_waits_a_minute_or_as_long_as_other_options_need(void **state)
+{
+    struct fixture *fixture = *state;
+    struct mr_config *config = &fixture->config;
+    const uint64_t second = 1000000000;
+    const struct {
+        enum mr_on_revoke on_revoke;
+        uint64_t session_s, revoke_s, given_s, used_s; /* used: 0 for a refusal */
+    } cases[] = {{MR_ON_REVOKE_DROP, 45, 10, 0, 60},     {MR_ON_REVOKE_DROP, 90, 10, 0, 90},
+                 {MR_ON_REVOKE_DROP, 45, 50, 0, 60},     {MR_ON_REVOKE_DRAIN, 45, 10, 0, 60},
+                 {MR_ON_REVOKE_DRAIN, 45, 120, 0, 240},  {MR_ON_REVOKE_DROP, 6, 10, 7, 7},
+                 {MR_ON_REVOKE_DRAIN, 45, 30, 300, 300}, {MR_ON_REVOKE_DRAIN, 45, 31, 61, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        config->on_revoke = cases[i].on_revoke;
+        config->session_timeout_ns = cases[i].session_s * second;
+        config->revoke_timeout_ns = cases[i].revoke_s * second;
+        config->poll_interval_max_ns = cases[i].given_s * second;
+        assert_int_equal(finish(fixture), cases[i].used_s ? MR_OK : MR_BAD_CONFIG);
+        if (cases[i].used_s)
+            assert_int_equal(config->poll_interval_max_ns, cases[i].used_s * second);
+        else
+            assert_non_null(strstr(fixture->err.detail, "at most half of poll-interval-max"));
+    }
+}
+
 #define FINISH_TEST(name) cmocka_unit_test_setup_teardown(name, create, destroy_fixture)
 
 static void set_property(struct fixture *fixture, const char *property)
@@ -224,6 +249,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         FINISH_TEST(the_model_is_named_after_its_file),
+        FINISH_TEST(a_rebalance_waits_a_minute_or_as_long_as_other_options_need),
         FINISH_TEST(topics_follow_the_prefix_unless_named),
         FINISH_TEST(a_topic_has_tenant_weight_and_limits),
         FINISH_TEST(invalid_settings_of_a_topic_are_refused),
