@@ -7,14 +7,16 @@
  *              [row blocks, column blocks]; zero as scale, or none
  *              (compressed-tensors float-, int- and naive-quantized; fp8 as DeepSeek and Qwen)
  *     PACKED   weight I32 [out, in / per], per = 32 / bits, the first number in the low bits,
- * stored with 2^(bits-1) added; scale [out, groups]; zero I32 [out / per, groups], packed along the
- * rows in the same way, or none (compressed-tensors pack-quantized) AWQ      weight I32 [in, out /
- * 8], 4 bits, columns in the order 0 2 4 6 1 3 5 7; scale [groups, out]; zero I32 [groups, out / 8]
- * in the same order (AutoAWQ, gemm) GPTQ     weight I32 [in / per, out]; scale [groups, out]; zero
- * I32 [groups, out / per], stored minus 1 in the first version of the format; order I32 [in]: the
- * group of each column (AutoGPTQ, GPTQModel) MXFP4    weight U8 [experts, out, in / 32, 16], two
- * FP4 numbers (e2m1) in a byte, the first in the low bits; scale U8 [experts, out, in / 32], a
- * power of two with bias 127 (gpt-oss). The tensor has experts * out rows.
+ *              2^(bits-1) added; scale [out, groups]; zero I32 [out / per, groups], packed along
+ *              the rows in the same way, or none (compressed-tensors pack-quantized)
+ *     AWQ      weight I32 [in, out / 8], 4 bits, columns in the order 0 2 4 6 1 3 5 7;
+ *              scale [groups, out]; zero I32 [groups, out / 8] in the same order (AutoAWQ, gemm)
+ *     GPTQ     weight I32 [in / per, out]; scale [groups, out]; zero I32 [groups, out / per],
+ *              minus 1 in the first version of the format; order I32 [in]: the group of each
+ *              column (AutoGPTQ, GPTQModel)
+ *     MXFP4    weight U8 [experts, out, in / 32, 16], two FP4 numbers (e2m1) in a byte, the first
+ *              in the low bits; scale U8 [experts, out, in / 32], a power of two with bias 127
+ *              (gpt-oss). The tensor has experts * out rows.
  *
  * Threads: pure functions. Memory: borrows the pieces. Errors: none; quantized_folder checks the
  * shapes. */

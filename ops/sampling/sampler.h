@@ -6,9 +6,9 @@
  * al., "Parallel random numbers: as easy as 1, 2, 3", 2011). So batch, preemption and redelivery
  * cannot change a token.
  *
- * State:  buffers for each thread of the parallel team, about 9 words for each id of the
- * vocabulary. Owner:  engine thread; the rows of one call are spread over the team
- * (ops/cpu/parallel.h). Memory: allocated in _create. */
+ * State:  buffers for each thread of the parallel team, about 9 words for each id.
+ * Owner:  engine thread; the rows of one call are spread over the team (ops/cpu/parallel.h).
+ * Memory: allocated in _create. */
 #ifndef MR_OPS_SAMPLING_SAMPLER_H
 #define MR_OPS_SAMPLING_SAMPLER_H
 
