@@ -71,7 +71,12 @@ static enum mr_status find_workers(struct mr_top_fleet *fleet, struct mr_error *
     if (status == MR_OK) status = mr_kafka_admin_open(&fleet->admin, &fleet->kafka, err);
     if (status == MR_OK)
         status = mr_kafka_admin_probe(fleet->admin, fleet->kafka_ms, &embedded, err);
-    return status == MR_OK ? describe(fleet, err) : status;
+    if (status != MR_OK) return status;
+    if (embedded)
+        return mr_fail(err, MR_BAD_CONFIG,
+                       "the embedded test broker does not know the members of a group: name the "
+                       "workers' --http addresses, such as millrace top " MR_TOP_ADDRESS);
+    return describe(fleet, err);
 }
 
 static enum mr_status take_arguments(struct mr_top_fleet *fleet, struct mr_error *err)

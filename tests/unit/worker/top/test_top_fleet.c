@@ -32,7 +32,7 @@ static void workers_are_those_of_the_command_line_or_of_this_machine(void **stat
     mr_top_fleet_close(&fleet);
 }
 
-static void a_broker_that_describes_no_groups_is_an_error(void **state)
+static void the_embedded_broker_knows_no_workers(void **state)
 {
     (void)state;
     struct broker broker;
@@ -41,8 +41,8 @@ static void a_broker_that_describes_no_groups_is_an_error(void **state)
     struct mr_error err = {0};
     open_broker(&broker);
     config.brokers = broker.kafka.brokers;
-    assert_int_equal(mr_top_fleet_open(&fleet, &config, 5000, &err), MR_UNREACHABLE);
-    assert_non_null(strstr(err.detail, "group g: the broker does not describe it"));
+    assert_int_equal(mr_top_fleet_open(&fleet, &config, 5000, &err), MR_BAD_CONFIG);
+    assert_non_null(strstr(err.detail, "name the workers' --http addresses"));
     mr_top_fleet_close(&fleet);
     close_broker(&broker);
 }
@@ -90,7 +90,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(workers_are_those_of_the_command_line_or_of_this_machine),
-        cmocka_unit_test(a_broker_that_describes_no_groups_is_an_error),
+        cmocka_unit_test(the_embedded_broker_knows_no_workers),
         cmocka_unit_test(rates_come_from_the_last_two_pages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
