@@ -51,7 +51,7 @@ class Run:
         self.sizes = options.sizes
         self.random = random.Random(options.seed)
         self.row = {"scenario": name, "delivery": options.delivery, "broken": []}
-        self.deeds = 0
+        self.faults = 0
         if workers:
             self.fleet.add(workers)
 
@@ -83,7 +83,7 @@ class Run:
             self.pause(0.2)
         figures = self.checker.figures()
         self.fleet.close()
-        self.row.update(figures, deeds=self.deeds, abnormal=self.fleet.abnormal, said=self.checker.said[:20])
+        self.row.update(figures, faults=self.faults, abnormal=self.fleet.abnormal, messages=self.checker.messages[:20])
         if self.producer.failed:
             self.row["abnormal"].append({"worker": "producer", "exit": 1})
         broken = self.row["broken"]
@@ -121,16 +121,16 @@ class Run:
 
 # --- the scenarios ---------------------------------------------------------------------------------------------------
 
-def under_load(options, services, name, workers, deed, allowed=()):
-    """Runs workers under load and calls `deed(run, number)` repeatedly until all requests are sent."""
+def under_load(options, services, name, workers, inject, allowed=()):
+    """Runs workers under load and calls `inject(run, number)` repeatedly until all requests are sent."""
     run = Run(options, services, name, workers)
     run.load()
     run.wait_answered(1)
     for number in range(run.sizes[name]):
         if not run.busy():
             break
-        deed(run, number)
-        run.deeds += 1
+        inject(run, number)
+        run.faults += 1
     run.finish(allowed)
     return run
 
@@ -138,14 +138,14 @@ def under_load(options, services, name, workers, deed, allowed=()):
 def kill(options, services):
     """kill -9 of a random worker every few seconds; it is restarted at once."""
 
-    def deed(run, _):
+    def inject(run, _):
         run.pause(run.sizes["every"] * run.random.uniform(0.6, 1.4))
         victim = run.random.choice(run.fleet.running())
         victim.end(signal.SIGKILL)
         victim.start()
 
     faster = options.sizes["every"] < 2 * options.session and not options.static
-    return under_load(options, services, "kill", 3, deed).usual_bars(None if faster else 0)
+    return under_load(options, services, "kill", 3, inject).usual_bars(None if faster else 0)
 
 
 def kills(options, services):
@@ -157,14 +157,14 @@ def kills(options, services):
              lambda number: request(run.fleet, number, 100))
     run.wait_answered(1)
     began = time.monotonic()
-    while run.busy() and run.deeds < run.sizes["kills"]:
-        run.pause(max(0.0, began + (run.deeds + 1) * distance_s - time.monotonic()))
+    while run.busy() and run.faults < run.sizes["kills"]:
+        run.pause(max(0.0, began + (run.faults + 1) * distance_s - time.monotonic()))
         # A worker that is killed while it joins delays the rebalance by another session: it is spared.
-        joined = [worker for worker in run.fleet.running() if worker.said('"assigned ')]
+        joined = [worker for worker in run.fleet.running() if worker.logged('"assigned ')]
         victim = run.random.choice(joined or run.fleet.running())
         victim.end(signal.SIGKILL)
         victim.start()
-        run.deeds += 1
+        run.faults += 1
     run.finish()
     return run.usual_bars()
 
@@ -172,21 +172,21 @@ def kills(options, services):
 def rolling(options, services):
     """SIGTERM for one worker after the other; each is restarted when it has ended."""
 
-    def deed(run, number):
+    def inject(run, number):
         worker = run.fleet.workers[number % 3]
         worker.end(signal.SIGTERM)
         worker.start()
         worker.wait_for('"assigned ')
         run.pause(1)
 
-    return under_load(options, services, "rolling", 3, deed).usual_bars()
+    return under_load(options, services, "rolling", 3, inject).usual_bars()
 
 
 def stop(options, services):
     """SIGSTOP of one worker for longer than the session timeout, then SIGCONT. Without transactions, a result that the
     worker had given to librdkafka just before reaches Kafka after the result of the next worker."""
 
-    def deed(run, number):
+    def inject(run, number):
         worker = run.fleet.workers[number % 3]
         worker.send(signal.SIGSTOP)
         run.pause(run.sizes["stopped"])
@@ -194,14 +194,14 @@ def stop(options, services):
         run.pause(run.sizes["every"])
 
     allowed = ("late_result",) if options.delivery == "at-least-once" else ()
-    return under_load(options, services, "stop", 3, deed, allowed).usual_bars()
+    return under_load(options, services, "stop", 3, inject, allowed).usual_bars()
 
 
 def broker(options, services, name="broker", away_s=0):
     """The broker is stopped and restarted."""
     outages_s = [0]
 
-    def deed(run, number):
+    def inject(run, number):
         began = time.monotonic()
         services.call("kafka_stop" if number % 2 == 0 else "service_stop kafka KILL")
         run.pause(away_s)
@@ -209,7 +209,7 @@ def broker(options, services, name="broker", away_s=0):
         outages_s.append(time.monotonic() - began)
         run.pause(run.sizes["every"] + away_s)  # the fleet recovers before the next restart
 
-    run = under_load(options, services, name, 3, deed)
+    run = under_load(options, services, name, 3, inject)
     run.row["outage_s"] = round(max(outages_s), 1)
     return run.usual_bars(run.row["outage_s"])
 
@@ -222,7 +222,7 @@ def outage(options, services):
 def churn(options, services):
     """Workers join and leave every few seconds."""
 
-    def deed(run, number):
+    def inject(run, number):
         if number % 2 == 0:
             spare = [worker for worker in run.fleet.workers[2:] if worker.process is None]
             if spare:
@@ -235,7 +235,7 @@ def churn(options, services):
                 run.fleet.add(1)
         run.pause(run.sizes["every"])
 
-    return under_load(options, services, "churn", 2, deed).usual_bars()
+    return under_load(options, services, "churn", 2, inject).usual_bars()
 
 
 def as_static_members(options):
@@ -256,9 +256,9 @@ def comeback(options, services):
         worker.end(signal.SIGKILL if number % 3 == 2 else signal.SIGTERM)
         worker.start()
         worker.wait_for('"assigned ')
-        run.deeds += 1
+        run.faults += 1
         run.pause(run.sizes["every"])
-    rebalances = run.fleet.assignments() - before - run.deeds
+    rebalances = run.fleet.assignments() - before - run.faults
     run.finish()
     run.row["rebalances"] = rebalances
     run.bar(rebalances == 0, "nobody but the worker itself is assigned anything")
@@ -270,7 +270,7 @@ def twin(options, services, name="twin"):
     must exit with an error line."""
     fenced = options.delivery == "exactly-once" or options.static
 
-    def deed(run, number):
+    def inject(run, number):
         older = run.fleet.workers[-1]
         younger = rig.Worker(run.fleet, f"{run.name}-younger{number}", older.id)
         run.fleet.workers.append(younger)
@@ -281,12 +281,12 @@ def twin(options, services, name="twin"):
         run.pause(run.sizes["every"])
         if fenced and older.look():
             run.row["broken"].append("the older twin lives")
-        if fenced and older.said("another worker has taken this worker's id (--worker-id") + \
-                older.said("another worker joined the group as --group-instance") == 0:
+        if fenced and older.logged("another worker has taken this worker's id (--worker-id") + \
+                older.logged("another worker joined the group as --group-instance") == 0:
             run.row["broken"].append("the older twin does not say why it ends")
 
     overlap = options.static and options.delivery == "at-least-once"
-    return under_load(options, services, name, 2, deed).usual_bars(overlap=overlap)
+    return under_load(options, services, name, 2, inject).usual_bars(overlap=overlap)
 
 
 def replaced(options, services):
@@ -301,7 +301,7 @@ def long(options, services):
     run.load(8, 0, lambda n: request(run.fleet, n, run.sizes["long_tokens"]), wait_s=600)
     while run.busy():
         run.pause(0.5)
-    rebalances = run.fleet.workers[0].said('"assigned ') + run.fleet.workers[0].said('"revoked ') - 1
+    rebalances = run.fleet.workers[0].logged('"assigned ') + run.fleet.workers[0].logged('"revoked ') - 1
     longest_ms = max((result["timings_ms"]["total"] for result in rig.records(run.fleet, "results")), default=0)
     run.finish()
     run.row.update(rebalances=rebalances, longest_ms=round(longest_ms))
@@ -369,7 +369,7 @@ def broker_away(options, services):
     run.load(half, run.sizes["rate"], lambda n: request(run.fleet, offset + n), before=half)
     run.finish()
     run.row.update(away_s=round(away_s, 1), away_cpu_s=round(cpu_s, 2), away_grown_mb=round(grown, 1),
-                   log_lines=worker.said("\n"))
+                   log_lines=worker.logged("\n"))
     run.bar(cpu_s <= 0.05 * away_s, "under 5 % of a core while the broker is away")
     run.bar(grown <= 50, "memory bounded while the broker is away")
     return run.usual_bars(600)
@@ -381,12 +381,12 @@ SCENARIOS = {"kill": kill, "kills": kills, "rolling": rolling, "stop": stop, "br
 
 
 def show(rows):
-    columns = ("scenario", "deeds", "requests", "answered", "results", "duplicates", "later_attempt", "tokens_again",
+    columns = ("scenario", "faults", "requests", "answered", "results", "duplicates", "later_attempt", "tokens_again",
                "late_token_records", "commits", "stall_ms", "span_ms")
-    print(" | ".join(columns + ("ends", "verdict")))
+    print(" | ".join(columns + ("abnormal ends", "verdict")))
     for row in rows:
         cells = [str(row.get(column, "")) for column in columns]
-        verdict = "; ".join(row["broken"]) if row["broken"] else "well"
+        verdict = "; ".join(row["broken"]) if row["broken"] else "ok"
         print(" | ".join(cells + [str(len(row["abnormal"])), verdict]))
         for bar in row.get("bars", []):
             print(f"    {'holds ' if bar['holds'] else 'MISSED'} {bar['bar']}")
@@ -402,8 +402,8 @@ def arguments():
     parser.add_argument("--session", type=int, default=6, help="session timeout in seconds")
     parser.add_argument("--requests", type=int)
     parser.add_argument("--rate", type=float)
-    parser.add_argument("--every", type=float, help="seconds between two deeds")
-    parser.add_argument("--times", type=int, help="deeds in all")
+    parser.add_argument("--every", type=float, help="seconds between two faults")
+    parser.add_argument("--times", type=int, help="faults in all")
     parser.add_argument("--hours", type=float, default=1.0, help="of the scenario kills")
     parser.add_argument("--static", action="store_true", help="workers are static members of their group")
     parser.add_argument("--redis", action="store_true", help="with a Redis: answers go on after a kill")
@@ -456,7 +456,7 @@ def main():
             show(rows[-1:])
             for end in row["abnormal"]:
                 print(json.dumps(end, indent=1))
-            for line in row["said"]:
+            for line in row["messages"]:
                 print("   ", line)
             sys.stdout.flush()
     finally:

@@ -29,7 +29,7 @@
 #define PARTITIONS_MAX 256u
 #define TIMEOUT_MS     20000
 #define QUIET_MS       3000
-#define SAID_MAX       50u
+#define REPORTED_MAX   50u
 
 struct checker {
     const char *brokers, *prefix, *group;
@@ -37,7 +37,7 @@ struct checker {
     size_t property_count, request_topic_count;
     char names[4][256]; /* requests, tokens, results, dead letters */
     bool single, exactly_once;
-    uint32_t expect, wait_s, said;
+    uint32_t expect, wait_s, reported;
     struct verdict *verdict;
 };
 
@@ -59,10 +59,10 @@ static int64_t now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-static void say(void *context, enum verdict_kind kind, const char *what)
+static void report_violation(void *context, enum verdict_kind kind, const char *what)
 {
     struct checker *checker = context;
-    if (checker->said++ < SAID_MAX) fprintf(stderr, "%s: %s\n", verdict_text(kind), what);
+    if (checker->reported++ < REPORTED_MAX) fprintf(stderr, "%s: %s\n", verdict_text(kind), what);
 }
 
 /* ---- Kafka ---- */
@@ -187,14 +187,14 @@ static void read_to_end(struct checker *checker, struct reading *reading,
 
 static void wait_for_answers(struct checker *checker, struct reading *reading)
 {
-    int64_t last_ms = now_ms(), said_ms = 0;
+    int64_t last_ms = now_ms(), told_ms = 0;
     for (;;) {
         if (read_one(checker, reading, 100, take)) last_ms = now_ms();
-        if (now_ms() - said_ms < 500) continue;
-        said_ms = now_ms();
+        if (now_ms() - told_ms < 500) continue;
+        told_ms = now_ms();
         uint32_t seen = verdict_requests(checker->verdict), open = verdict_open(checker->verdict);
         fprintf(stderr, "answered %u of %u\n", seen - open, seen);
-        int64_t quiet_ms = said_ms - last_ms;
+        int64_t quiet_ms = told_ms - last_ms;
         if (seen >= checker->expect && open == 0 && quiet_ms > QUIET_MS) return;
         if (quiet_ms > (int64_t)checker->wait_s * 1000) return;
     }
@@ -343,8 +343,10 @@ int main(int argc, char *argv[])
     read_options(&checker, argc, argv);
     name_all(&checker, topics, &topic_count);
     if (checker.wait_s > 0) wait(&checker, topics, topic_count);
-    struct verdict_options options = {
-        .single = checker.single, .timed = !checker.exactly_once, .say = say, .context = &checker};
+    struct verdict_options options = {.single = checker.single,
+                                      .timed = !checker.exactly_once,
+                                      .report = report_violation,
+                                      .context = &checker};
     checker.verdict = verdict_create(&options);
     /* Commits are read before results, because a result is written before the commit that covers
      * it. */

@@ -107,7 +107,7 @@ static const char *hear_victim(void *context)
     return world->line;
 }
 
-static void say(void *context, const char *line)
+static void print(void *context, const char *line)
 {
     (void)context;
     printf("%s\n", line);
@@ -116,7 +116,7 @@ static void say(void *context, const char *line)
 
 static int run_victim(const struct mr_kafka_options *kafka)
 {
-    struct facts_victim victim = {.say = say};
+    struct facts_victim victim = {.print = print};
     if (!facts_victim_open(&victim, mr_kafka_in_open, NULL, kafka)) return 2;
     for (;;) {
         facts_victim_step(&victim);

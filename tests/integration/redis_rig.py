@@ -344,7 +344,7 @@ class Worker:
     def log(self):
         return "".join(self.serve.log)
 
-    def said(self, text):
+    def logged(self, text):
         return [line for line in self.serve.log if text in line]
 
     def __enter__(self):

@@ -50,13 +50,13 @@ class Services:
     def call(self, command):
         self.shell.stdin.write(f"{{ {command}\n}} && echo '=ok' || echo '=failed'\n")
         self.shell.stdin.flush()
-        said = []
+        lines = []
         for line in self.shell.stdout:
             if line.startswith("="):
                 if line.strip() != "=ok":
-                    raise RuntimeError(f"services: {command}: {''.join(said)}")
-                return "".join(said).strip()
-            said.append(line)
+                    raise RuntimeError(f"services: {command}: {''.join(lines)}")
+                return "".join(lines).strip()
+            lines.append(line)
         raise RuntimeError(f"services ended at {command}")
 
     def close(self):
@@ -84,18 +84,18 @@ class Worker:
             self.process = started(subprocess.Popen(self.fleet.command(self.id), stdout=log, stderr=log,
                                                     env=self.fleet.environment, cwd=ROOT))
 
-    def said(self, text):
+    def logged(self, text):
         with self.log.open("rb") as log:
             log.seek(self.begun)
             return log.read().count(text.encode())
 
-    def ever_said(self, text):
+    def logged_ever(self, text):
         """The log lines of all processes of this worker."""
         return self.log.read_bytes().count(text.encode())
 
     def wait_for(self, text, seconds=120):
         until = time.monotonic() + seconds
-        while not self.said(text):
+        while not self.logged(text):
             if self.process.poll() is not None:
                 raise RuntimeError(f"{self.name} ended with {self.process.returncode}:\n{self.tail()}")
             if time.monotonic() > until:
@@ -186,7 +186,7 @@ class Fleet:
 
     def assignments(self):
         """The log lines of all processes of all workers."""
-        return sum(worker.ever_said('"assigned ') for worker in self.workers)
+        return sum(worker.logged_ever('"assigned ') for worker in self.workers)
 
     def running(self):
         return [worker for worker in self.workers if worker.look()]
@@ -238,7 +238,7 @@ class Checker:
         if fleet.options.delivery == "exactly-once":
             command.append("--exactly-once")
         self.answered = 0
-        self.said = []
+        self.messages = []
         self.process = started(subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE,
                                                 stderr=subprocess.PIPE, text=True))
         self.reader = threading.Thread(target=self.read, daemon=True)
@@ -249,7 +249,7 @@ class Checker:
             if line.startswith("answered "):
                 self.answered = int(line.split()[1])
             else:
-                self.said.append(line.rstrip())
+                self.messages.append(line.rstrip())
 
     def running(self):
         return self.process.poll() is None
@@ -259,7 +259,7 @@ class Checker:
         code = self.process.wait()
         self.reader.join(5)
         if not out:
-            raise RuntimeError(f"the checker could not look ({code}): {self.said}")
+            raise RuntimeError(f"the checker could not look ({code}): {self.messages}")
         return json.loads(out)
 
 

@@ -103,7 +103,7 @@ class Phase:
             figures = self.checker.figures()
             if not figures["ok"] or figures["refused"]:
                 self.row["broken"].append(f"violations {figures['violations']}, {figures['refused']} refused: "
-                                          f"{self.checker.said[:20]}")
+                                          f"{self.checker.messages[:20]}")
             self.rescue.end()
         for end in self.fleet.abnormal:
             self.row["broken"].append(json.dumps(end))

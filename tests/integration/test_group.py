@@ -211,7 +211,7 @@ def check_reply_topics(services):
         results(fleet, 4)
         assert "absent" not in topics(fleet), "the worker has created a reply topic"
         assert sorted(keys(services, "there")) == ["1-there", "3-there"], keys(services, "there")
-        assert worker.said("reply not written: topic absent has 0 partitions") == 2, worker.tail()
+        assert worker.logged("reply not written: topic absent has 0 partitions") == 2, worker.tail()
     print("reply topics: one that exists is written to, one that does not is not created", flush=True)
 
 

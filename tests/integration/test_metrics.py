@@ -102,10 +102,10 @@ class Worker:
         try:
             wait_until("ready", self.is_ready)
         except AssertionError:
-            print(self.said(), file=sys.stderr)
+            print(self.logged(), file=sys.stderr)
             raise
 
-    def said(self):
+    def logged(self):
         self.log.seek(0)
         return self.log.read().decode(errors="replace")
 
@@ -114,7 +114,7 @@ class Worker:
         self.process.wait()
 
     def is_ready(self):
-        assert self.process.poll() is None, self.said()
+        assert self.process.poll() is None, self.logged()
         try:
             return urllib.request.urlopen(f"http://{self.http}/readyz", timeout=10).status == 200
         except (urllib.error.URLError, ConnectionError):

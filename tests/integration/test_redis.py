@@ -65,8 +65,8 @@ def main():
         check_figures(stage)
         for worker in stage.workers.values():
             assert worker.serve.process.poll() is None, f"{worker.name} ended"
-        assert len(stage.stranger.said("WRONGPASS")) == 1, stage.stranger.log()
-        assert not stage.stranger.said("millstone"), "a secret is in the log"
+        assert len(stage.stranger.logged("WRONGPASS")) == 1, stage.stranger.log()
+        assert not stage.stranger.logged("millstone"), "a secret is in the log"
 
 
 if __name__ == "__main__":

@@ -55,13 +55,13 @@ class Test:
     def check_refused(self, what, reason, *flags, secret=None):
         """The worker must log one clear line and run without Redis."""
         with self.worker(*flags) as worker:
-            worker.wait_for("refused", lambda: worker.said("Redis"))
+            worker.wait_for("refused", lambda: worker.logged("Redis"))
             prompt = tokens(77, 300)
             assert worker.ask(prompt)["token_ids"] == self.plain.ask(prompt)["token_ids"], what
             time.sleep(0.5)
-            lines = worker.said("Redis")
+            lines = worker.logged("Redis")
             assert len(lines) == 1 and reason in lines[0], f"{what}: {lines}"
-            assert not secret or not worker.said(secret), f"{what}: a secret is in the log"
+            assert not secret or not worker.logged(secret), f"{what}: a secret is in the log"
             print(f"{what}: {lines[0].strip()}", flush=True)
 
 
@@ -100,9 +100,9 @@ def check_changed_password(test):
             redis("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
 
         def hup(text):
-            count = len(worker.said(text))
+            count = len(worker.logged(text))
             worker.serve.process.send_signal(signal.SIGHUP)
-            worker.wait_for(text, lambda: len(worker.said(text)) > count)
+            worker.wait_for(text, lambda: len(worker.logged(text)) > count)
 
         worker.wait_up()
         file.rename(test.folder / "moved")
@@ -115,7 +115,7 @@ def check_changed_password(test):
         file.write_text("sandstone\n")
         hup("the next login to Redis")
         worker.wait_up()
-        assert not worker.said("sandstone"), "a secret is in the log"
+        assert not worker.logged("sandstone"), "a secret is in the log"
         print("a changed password: refused, then accepted after SIGHUP", flush=True)
 
 
@@ -261,19 +261,19 @@ def check_policy(test):
         with Redis(*flags) as redis, test.worker("--redis", redis.url()) as worker:
             worker.wait_up()
             time.sleep(0.3)
-            said = worker.said("maxmemory")
-            assert len(said) == (1 if text else 0) and (not text or text in said[0]), f"{flags}: {worker.log()}"
-            print(f"{' '.join(flags) or 'as it comes'}: {said[0].strip() if said else 'nothing to say'}", flush=True)
+            lines = worker.logged("maxmemory")
+            assert len(lines) == (1 if text else 0) and (not text or text in lines[0]), f"{flags}: {worker.log()}"
+            print(f"{' '.join(flags) or 'as it comes'}: {lines[0].strip() if lines else 'nothing to say'}", flush=True)
     with Redis() as redis:
         redis("ACL", "SETUSER", USER, "-info", "-set")
         with test.worker("--redis", redis.url()) as worker:
             worker.wait_up()
             for seed in (10, 11):
                 worker.ask(tokens(seed, PREFIX))
-            worker.wait_for("refused", lambda: worker.said("NOPERM"))
+            worker.wait_for("refused", lambda: worker.logged("NOPERM"))
             time.sleep(0.3)
-            assert len(worker.said("Redis")) == 2, f"it answers and it refuses, no more: {worker.log()}"
-            print(f"may not write: {worker.said('NOPERM')[0].strip()}", flush=True)
+            assert len(worker.logged("Redis")) == 2, f"it answers and it refuses, no more: {worker.log()}"
+            print(f"may not write: {worker.logged('NOPERM')[0].strip()}", flush=True)
 
 
 def main():

@@ -10,16 +10,16 @@ fail() {
     exit 1
 }
 
-check() { # check OPTION...: what millrace check says, in $SERVICES/said
+check() { # check OPTION...: what millrace check says, in $SERVICES/output
     "$build/millrace" check --model tests/golden/models/qwen2 --brokers "$KAFKA_BROKERS" --http off "$@" \
-        >"$SERVICES/said" 2>&1 || true
+        >"$SERVICES/output" 2>&1 || true
 }
 
 says() { # says PATTERN OPTION...
     pattern=$1
     shift
     check "$@"
-    grep -qE "$pattern" "$SERVICES/said" || fail "check $* does not say $pattern: $(cat "$SERVICES/said")"
+    grep -qE "$pattern" "$SERVICES/output" || fail "check $* does not say $pattern: $(cat "$SERVICES/output")"
 }
 
 kafka_start
@@ -36,8 +36,8 @@ got=$(kcat -C -b "$KAFKA_BROKERS" -t numbers -e -q | wc -l)
 redis_start --maxmemory 64mb
 [ "$(redis-cli -u "$REDIS_URL" set key value)" = OK ] || fail "Redis does not store"
 
-"$build/millrace" topics create --brokers "$KAFKA_BROKERS" >"$SERVICES/said"
-grep -q future "$SERVICES/said" && fail "records of the future in a new topic"
+"$build/millrace" topics create --brokers "$KAFKA_BROKERS" >"$SERVICES/output"
+grep -q future "$SERVICES/output" && fail "records of the future in a new topic"
 says 'ok +group +millrace, 0 members'
 kcat -b "$KAFKA_BROKERS" -G millrace -X group.instance.id=one millrace.requests >/dev/null 2>&1 &
 echo $! >"$SERVICES/member.pid"
@@ -53,7 +53,7 @@ producer.flush(30)" "$KAFKA_BROKERS"
 says 'warn +topic +millrace.requests: has records whose timestamps are more than 5 seconds in the future'
 
 says 'ok +redis .*, Redis [0-9.]+, 64 MiB, noeviction' --redis "$REDIS_URL"
-grep -q 'warn  redis .*makes no room' "$SERVICES/said" || fail "noeviction: $(cat "$SERVICES/said")"
+grep -q 'warn  redis .*makes no room' "$SERVICES/output" || fail "noeviction: $(cat "$SERVICES/output")"
 redis-cli -u "$REDIS_URL" acl setuser half on '>stone' '~mr1:*' +get +set +strlen +ping +echo +select +info >/dev/null
 says 'FAIL +redis .*may not run del expire rpushx lrange:' --redis "redis://half:stone@127.0.0.1:$REDIS_PORT/0"
 

@@ -155,7 +155,7 @@ class Soak:
         what = self.CYCLE[number % len(self.CYCLE)]
         fault = {"what": what, "s": round(self.at(), 1)}
         self.faults.append(fault)
-        self.run.deeds += 1
+        self.run.faults += 1
         print(f"{fault['s']:8.0f} s  fault {number + 1}: {what}", flush=True)
         getattr(self, what)()
 
@@ -262,7 +262,7 @@ def main():
           f"p99 {row['p99_s']:.2f} s")
     for end in row["abnormal"]:
         print(json.dumps(end, indent=1))
-    for line in row["said"]:
+    for line in row["messages"]:
         print("   ", line)
     return 1 if row["broken"] else 0
 

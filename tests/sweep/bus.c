@@ -301,7 +301,7 @@ enum mr_status bus_open_reader(void *context, const struct mr_kafka_reader_optio
 
 /* ---- the verdict ---- */
 
-static void say(void *context, enum verdict_kind kind, const char *what)
+static void report(void *context, enum verdict_kind kind, const char *what)
 {
     (void)context;
     fprintf(stderr, "%s: %s\n", verdict_text(kind), what);
@@ -355,7 +355,7 @@ static void judge_record(struct verdict *verdict, const struct bus_record *recor
 void bus_judge(const struct bus *bus)
 {
     struct verdict_figures figures;
-    struct verdict_options options = {.timed = true, .say = say};
+    struct verdict_options options = {.timed = true, .report = report};
     struct verdict *verdict = verdict_create(&options);
     for (int32_t p = 0; p < MEMORY_PARTITIONS; p++)
         for (int64_t offset = 0; offset < bus->kafka.partitions[p].end; offset++)

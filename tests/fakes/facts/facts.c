@@ -13,8 +13,8 @@ static const char *status_text(enum mr_status status)
     return mr_status_name(status);
 }
 
-__attribute__((format(printf, 2, 3))) static void say(const struct facts_world *world,
-                                                      const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void print(const struct facts_world *world,
+                                                        const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
@@ -46,7 +46,7 @@ static void open_member(const struct facts_world *world, struct member *member, 
                                                 .join_group = true};
     enum mr_status status =
         world->open_consumer(world->open_context, &options, &member->port, &err);
-    if (status != MR_OK) say(world, "%s: %s", name, err.detail);
+    if (status != MR_OK) print(world, "%s: %s", name, err.detail);
 }
 
 /* Serves the member once; true: a rebalance is to be handled, or a commit has its outcome. */
@@ -83,8 +83,8 @@ static void print_claim(const struct facts_world *world, const struct member *me
                         const struct mr_kafka_claim *claim)
 {
     if (claim->committed < 0) return;
-    say(world, "%s: partition committed at %" PRId64 " with \"%.*s\"", member->name,
-        claim->committed, (int)claim->metadata.length, claim->metadata.bytes);
+    print(world, "%s: partition committed at %" PRId64 " with \"%.*s\"", member->name,
+          claim->committed, (int)claim->metadata.length, claim->metadata.bytes);
 }
 
 static void print_event(const struct facts_world *world, const struct member *member)
@@ -92,12 +92,12 @@ static void print_event(const struct facts_world *world, const struct member *me
     const struct mr_kafka_event *event = &member->event;
     static const char *const how[] = {"pause", "gone", "lost"};
     if (event->kind == MR_KAFKA_EVENT_COMMITTED) {
-        say(world, "%s: commit: %s", member->name, status_text(event->status));
+        print(world, "%s: commit: %s", member->name, status_text(event->status));
         return;
     }
     bool assigned = event->kind == MR_KAFKA_EVENT_ASSIGNED;
-    say(world, "%s: %s%s%s %zu", member->name, assigned ? "assigned" : "revoked",
-        assigned ? "" : " ", assigned ? "" : how[event->how], event->claim_count);
+    print(world, "%s: %s%s%s %zu", member->name, assigned ? "assigned" : "revoked",
+          assigned ? "" : " ", assigned ? "" : how[event->how], event->claim_count);
     for (size_t i = 0; assigned && i < event->claim_count; i++)
         print_claim(world, member, least_claim(event, i));
 }
@@ -112,7 +112,7 @@ static void await_event(const struct facts_world *world, struct member *member)
         }
         world->pass(world->context, TURN_MS);
     }
-    say(world, "%s: no event", member->name);
+    print(world, "%s: no event", member->name);
 }
 
 /* Lets time pass while the members are served; no event is expected. */
@@ -125,7 +125,7 @@ static void await_nothing(const struct facts_world *world, struct member *member
         }
         world->pass(world->context, TURN_MS);
     }
-    say(world, "%s: no event for a while", member->name);
+    print(world, "%s: no event for a while", member->name);
 }
 
 static void complete(struct member *member)
@@ -142,7 +142,7 @@ static void commit(const struct facts_world *world, struct member *member, int32
     struct mr_kafka_commit commits[] = {{0, first, 1, metadata}, {0, first + 1, 1, metadata}};
     enum mr_status status = member->port.commit(member->port.self, commits, count, 1, &err);
     if (status != MR_OK) {
-        say(world, "%s: commit at once: %s", member->name, status_text(status));
+        print(world, "%s: commit at once: %s", member->name, status_text(status));
         return;
     }
     bool held = member->handling;
@@ -167,14 +167,14 @@ static void take(const struct facts_world *world, struct member *member, int32_t
     for (uint32_t waited = 0; waited < PATIENCE_MS; waited += TURN_MS) {
         poll_member(member);
         if (member->port.take(member->port.self, may_take, &partition, &record, &topic_index)) {
-            say(world, "%s: takes offset %" PRId64 " %.*s%s", member->name, record.offset,
-                (int)record.value.length, record.value.bytes, put_back ? ", puts it back" : "");
+            print(world, "%s: takes offset %" PRId64 " %.*s%s", member->name, record.offset,
+                  (int)record.value.length, record.value.bytes, put_back ? ", puts it back" : "");
             if (put_back) member->port.put_back(member->port.self);
             return;
         }
         world->pass(world->context, TURN_MS);
     }
-    say(world, "%s: no record", member->name);
+    print(world, "%s: no record", member->name);
 }
 
 /* ---- producers ---- */
@@ -213,7 +213,7 @@ static void open_writer(const struct facts_world *world, struct writer *writer)
     struct mr_producer_user user = user_of(writer);
     struct mr_producer_opener opener = world->producer(world->context);
     if (opener.open(opener.context, &user, &writer->port, &err) != MR_OK)
-        say(world, "producer: %s", err.detail);
+        print(world, "producer: %s", err.detail);
 }
 
 static void produce(const struct mr_producer_port *port, const char *topic, int32_t partition,
@@ -232,7 +232,8 @@ static void await_reports(const struct facts_world *world, struct writer *writer
         world->pass(world->context, TURN_MS);
         writer->port.serve(writer->port.self);
     }
-    say(world, "producer: %u reported, %u of them failed", writer->good + writer->bad, writer->bad);
+    print(world, "producer: %u reported, %u of them failed", writer->good + writer->bad,
+          writer->bad);
     writer->good = writer->bad = 0;
 }
 
@@ -288,14 +289,14 @@ static void read_all(const struct facts_world *world, bool uncommitted, uint32_t
         if (read_once(world, uncommitted, line, sizeof line) >= least) break;
         world->pass(world->context, TURN_MS);
     }
-    say(world, "reader (%s):%s", uncommitted ? "uncommitted" : "committed", line);
+    print(world, "reader (%s):%s", uncommitted ? "uncommitted" : "committed", line);
 }
 
 /* ---- the script ---- */
 
 static void records_and_reports(const struct facts_world *world, struct writer *writer)
 {
-    say(world, "# records");
+    print(world, "# records");
     produce(&writer->port, FACTS_OUT, 0, "a");
     produce(&writer->port, FACTS_OUT, 0, "b");
     produce(&writer->port, FACTS_OUT, -1, "c");
@@ -305,7 +306,7 @@ static void records_and_reports(const struct facts_world *world, struct writer *
 
 static void one_member(const struct facts_world *world, struct writer *writer, struct member *one)
 {
-    say(world, "# one member");
+    print(world, "# one member");
     open_member(world, one, "A");
     await_event(world, one);
     complete(one);
@@ -323,7 +324,7 @@ static void one_member(const struct facts_world *world, struct writer *writer, s
 
 static void a_second_member(const struct facts_world *world, struct member *one, struct member *two)
 {
-    say(world, "# a second member joins");
+    print(world, "# a second member joins");
     open_member(world, two, "B");
     await_event(world, one);
     commit(world, one, 0, 2, "while revoked");
@@ -339,8 +340,8 @@ static void a_second_member(const struct facts_world *world, struct member *one,
 
 static void it_leaves(const struct facts_world *world, struct member *one, struct member *two)
 {
-    say(world, "# the second member leaves");
-    say(world, "B: left: %d", two->port.close(two->port.self, 10000));
+    print(world, "# the second member leaves");
+    print(world, "B: left: %d", two->port.close(two->port.self, 10000));
     await_event(world, one);
     complete(one);
     await_event(world, one);
@@ -354,7 +355,7 @@ static void transactions(const struct facts_world *world, struct member *one, st
     struct writer first = {.good = 0}, second = {.good = 0};
     struct mr_transactions_port port, other;
     atomic_bool stopping = false;
-    say(world, "# transactions");
+    print(world, "# transactions");
     mr_wake_open(&first.wake, &err);
     mr_wake_open(&second.wake, &err);
     struct mr_transactions_user user = {.producer = user_of(&first), .stopping = &stopping};
@@ -363,7 +364,7 @@ static void transactions(const struct facts_world *world, struct member *one, st
     const struct mr_kafka_commit both[] = {{0, 0, 1, "in a transaction"},
                                            {0, 1, 1, "in a transaction"}};
     struct mr_transaction_offsets offsets = {both, 2, one->port.membership(one->port.self)};
-    say(world, "begin: %s", status_text(port.begin(port.self, &err)));
+    print(world, "begin: %s", status_text(port.begin(port.self, &err)));
     first.port = port.producer(port.self);
     produce(&first.port, FACTS_OUT, 0, "d");
     produce(&first.port, FACTS_OUT, 0, "e");
@@ -372,32 +373,32 @@ static void transactions(const struct facts_world *world, struct member *one, st
     await_reports(world, writer);
     read_all(world, false, 3);
     read_all(world, true, 6);
-    say(world, "commit: %s", status_text(port.commit(port.self, &offsets, &err)));
+    print(world, "commit: %s", status_text(port.commit(port.self, &offsets, &err)));
     port.free_membership(port.self, (struct mr_kafka_membership *)(uintptr_t)offsets.membership);
     read_all(world, false, 6);
     produce(&writer->port, FACTS_OUT, 0, "g");
     await_reports(world, writer);
     read_all(world, false, 7);
-    say(world, "begin: %s", status_text(port.begin(port.self, &err)));
+    print(world, "begin: %s", status_text(port.begin(port.self, &err)));
     produce(&first.port, FACTS_OUT, 0, "h");
     await_reports(world, &first);
-    say(world, "abort: %s", status_text(port.abort(port.self, &err)));
+    print(world, "abort: %s", status_text(port.abort(port.self, &err)));
     read_all(world, false, 7);
     read_all(world, true, 8);
-    say(world, "# another producer with the same id");
-    say(world, "begin: %s", status_text(port.begin(port.self, &err)));
+    print(world, "# another producer with the same id");
+    print(world, "begin: %s", status_text(port.begin(port.self, &err)));
     produce(&first.port, FACTS_OUT, 0, "i");
     await_reports(world, &first);
     struct mr_transactions_user rival = {.producer = user_of(&second), .stopping = &stopping};
     opener.open(opener.context, &rival, &other, &err);
     read_all(world, false, 7);
     offsets = (struct mr_transaction_offsets){0};
-    say(world, "commit of the first: %s", status_text(port.commit(port.self, &offsets, &err)));
-    say(world, "begin of the second: %s", status_text(other.begin(other.self, &err)));
+    print(world, "commit of the first: %s", status_text(port.commit(port.self, &offsets, &err)));
+    print(world, "begin of the second: %s", status_text(other.begin(other.self, &err)));
     second.port = other.producer(other.self);
     produce(&second.port, FACTS_OUT, 0, "j");
     await_reports(world, &second);
-    say(world, "commit of the second: %s", status_text(other.commit(other.self, &offsets, &err)));
+    print(world, "commit of the second: %s", status_text(other.commit(other.self, &offsets, &err)));
     read_all(world, false, 8);
     port.close(port.self);
     other.close(other.self);
@@ -410,7 +411,7 @@ static void hear(const struct facts_world *world, struct member *one, const char
     for (uint32_t waited = 0; waited < PATIENCE_MS; waited += TURN_MS) {
         const char *line = world->hear_victim(world->context);
         if (line && strcmp(line, wanted) == 0) {
-            say(world, "victim: %s", line);
+            print(world, "victim: %s", line);
             return;
         }
         if (!line) world->pass(world->context, TURN_MS);
@@ -419,13 +420,13 @@ static void hear(const struct facts_world *world, struct member *one, const char
             complete(one);
         }
     }
-    say(world, "victim: does not say \"%s\"", wanted);
+    print(world, "victim: does not say \"%s\"", wanted);
 }
 
 /* A zombie: the session of a stopped process expires, and it commits after it goes on. */
 static void zombies(const struct facts_world *world, struct member *one)
 {
-    say(world, "# a member is stopped, goes on, and is killed");
+    print(world, "# a member is stopped, goes on, and is killed");
     world->start_victim(world->context);
     hear(world, one, "assigned 1");
     await_nothing(world, one, 500);
@@ -457,7 +458,7 @@ void facts_run(const struct facts_world *world)
     it_leaves(world, &one, &two);
     transactions(world, &one, &writer);
     zombies(world, &one);
-    say(world, "A: left: %d", one.port.close(one.port.self, 10000));
+    print(world, "A: left: %d", one.port.close(one.port.self, 10000));
     writer.port.close(writer.port.self);
     mr_wake_close(&writer.wake);
     mr_wake_close(&one.wake);
@@ -494,5 +495,5 @@ void facts_victim_step(struct facts_victim *victim)
     else
         snprintf(line, sizeof line, "revoked %s %zu", how[event.how], event.claim_count);
     victim->port.complete_rebalance(victim->port.self);
-    victim->say(victim->context, line);
+    victim->print(victim->context, line);
 }

@@ -52,7 +52,7 @@ struct facts_victim {
     struct mr_kafka_consumer_port port;
     struct mr_wake wake;
     struct mr_kafka_consumer_topic topic;
-    void (*say)(void *context, const char *line);
+    void (*print)(void *context, const char *line);
     void *context;
     uint64_t steps;
 };

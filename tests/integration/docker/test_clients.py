@@ -110,13 +110,13 @@ class Run:
                 self.process.send_signal(signal.SIGINT)
                 self.interrupt = False
 
-    def said(self):
+    def logged(self):
         self.errors.seek(0)
         return self.errors.read().decode(errors="replace")
 
     def wait_for(self, text):
         def look():
-            assert self.process.poll() is None, f"{self.name} ended with {self.process.returncode}: {self.said()}"
+            assert self.process.poll() is None, f"{self.name} ended with {self.process.returncode}: {self.logged()}"
             return self.out.startswith(text.encode())
         wait_until(f"{self.name} printed '{text}'", look)
 
@@ -124,8 +124,8 @@ class Run:
         """What it printed, when it has ended with one of these exit codes."""
         wait_until(f"{self.name} ended", lambda: self.process.poll() is not None)
         self.reader.join()
-        assert self.process.returncode in codes, f"{self.name}: exit code {self.process.returncode}: {self.said()}"
-        return self.out.decode(), self.said()
+        assert self.process.returncode in codes, f"{self.name}: exit code {self.process.returncode}: {self.logged()}"
+        return self.out.decode(), self.logged()
 
 
 # --- what is on the topics ------------------------------------------------------------------------------------------
@@ -167,10 +167,10 @@ class Place:
 
 def check_end(run, result, *codes):
     """A run printed the text of its result, and the finish reason with the usage."""
-    out, said = run.end(*codes)
+    out, errors = run.end(*codes)
     assert out == result["text"] + "\n", f"{run.name}: printed {out!r}, the result has {result['text']!r}"
     tokens = result["usage"]["completion_tokens"]
-    assert result["finish_reason"] in said and re.search(rf"completion_tokens\W+{tokens}\b", said), said
+    assert result["finish_reason"] in errors and re.search(rf"completion_tokens\W+{tokens}\b", errors), errors
 
 
 def check_answers(place):

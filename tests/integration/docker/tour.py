@@ -46,15 +46,15 @@ class Shell:
         timer.start()
         self.process.stdin.write(text + "echo @@END@@\n")
         self.process.stdin.flush()
-        said = []
+        output = []
         for line in self.process.stdout:
             if line.endswith("@@END@@\n"):
-                said.append(line.removesuffix("@@END@@\n"))
+                output.append(line.removesuffix("@@END@@\n"))
                 break
             sys.stdout.write(line)
-            said.append(line)
+            output.append(line)
         timer.cancel()
-        return "".join(said)
+        return "".join(output)
 
     def end(self):
         try:
@@ -63,11 +63,11 @@ class Shell:
             pass
 
 
-def check(text, said):
+def check(text, output):
     patterns, = [patterns for words, patterns in EXPECTED.items() if words in text]
     at = 0
     for pattern in patterns:
-        found = re.compile(pattern).search(said, at)
+        found = re.compile(pattern).search(output, at)
         assert found, f"not shown: {pattern}"
         at = found.end()
 
@@ -91,8 +91,8 @@ def main():
     try:
         for text in blocks():
             print(re.sub("^", "$ ", text.rstrip(), flags=re.M), flush=True)
-            said = shell.paste(text)
-            check(text, said)
+            output = shell.paste(text)
+            check(text, output)
             if "prometheus.yml" in text:
                 found, count = panels()
                 print(f"{found} of {count} expressions of the dashboard have data")

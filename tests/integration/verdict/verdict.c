@@ -70,7 +70,7 @@ void verdict_accuse(struct verdict *verdict, enum verdict_kind kind, const char 
     va_end(arguments);
     verdict->figures.violations[kind]++;
     verdict->figures.violation_count++;
-    if (verdict->options.say) verdict->options.say(verdict->options.context, kind, what);
+    if (verdict->options.report) verdict->options.report(verdict->options.context, kind, what);
 }
 
 /* ---- create and destroy ---- */

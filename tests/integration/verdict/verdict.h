@@ -77,7 +77,7 @@ struct verdict_figures {
 struct verdict_options {
     bool single; /* a second result of an id is a violation */
     bool timed; /* compares the times of results and commits; false: only whether a result exists */
-    void (*say)(void *context, enum verdict_kind kind, const char *what); /* may be NULL */
+    void (*report)(void *context, enum verdict_kind kind, const char *what); /* may be NULL */
     void *context;
 };
 

@@ -81,7 +81,7 @@ static bool is_permitted(const struct fleet *fleet, enum verdict_kind kind, cons
     }
 }
 
-static void say(void *context, enum verdict_kind kind, const char *what)
+static void report(void *context, enum verdict_kind kind, const char *what)
 {
     struct fleet *fleet = context;
     if (!is_permitted(fleet, kind, what)) fleet_accuse(fleet, "%s: %s", verdict_text(kind), what);
@@ -132,7 +132,7 @@ static void judge_records(struct fleet *fleet)
 {
     bool exactly_once = fleet->scenario->exactly_once;
     struct verdict_options options = {
-        .single = exactly_once, .timed = !exactly_once, .say = say, .context = fleet};
+        .single = exactly_once, .timed = !exactly_once, .report = report, .context = fleet};
     struct verdict_figures figures;
     struct verdict *verdict = verdict_create(&options);
     add_commits(fleet, verdict);

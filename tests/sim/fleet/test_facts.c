@@ -46,7 +46,7 @@ static struct mr_transactions_opener open_transactions(void *context, const char
     return sim_transactions_opener(&world->wire);
 }
 
-static void say(void *context, const char *line)
+static void print(void *context, const char *line)
 {
     struct world *world = context;
     MR_ASSERT(world->said < LINES_MAX);
@@ -56,7 +56,7 @@ static void say(void *context, const char *line)
 static void start_victim(void *context)
 {
     struct world *world = context;
-    world->victim = (struct facts_victim){.say = say, .context = world};
+    world->victim = (struct facts_victim){.print = print, .context = world};
     world->alive = facts_victim_open(&world->victim, sim_open_consumer, &world->victim_wire, NULL);
 }
 
