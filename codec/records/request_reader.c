@@ -67,7 +67,8 @@ enum mr_status mr_request_unknown(struct mr_request_reader *reader, struct mr_te
     if (!reader->strict) return MR_OK;
     if (!is_plain_name(name))
         return mr_fail(reader->err, MR_UNKNOWN_FIELD,
-                       "the record has an unknown field and the topic is strict");
-    return mr_fail(reader->err, MR_UNKNOWN_FIELD, "field %.*s is unknown and the topic is strict",
-                   (int)name.length, name.bytes);
+                       "the record has an unknown field; a topic that is not strict ignores it");
+    return mr_fail(reader->err, MR_UNKNOWN_FIELD,
+                   "unknown field %.*s; a topic that is not strict ignores it", (int)name.length,
+                   name.bytes);
 }

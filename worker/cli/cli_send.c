@@ -1,5 +1,6 @@
 /* millrace send [FIELD=VALUE...] PROMPT...: publishes a request and prints the answer. */
 #include "codec/records/draft.h"
+#include "codec/records/request_decode.h"
 #include "worker/base/clock.h"
 #include "worker/cli/cli.h"
 #include "worker/cli/cli_common.h"
@@ -53,6 +54,24 @@ static enum mr_status make_request(const struct mr_config *config, const char *i
     enum mr_status status = mr_draft_encode(&draft, encoding, bytes, length, err);
     free(prompt);
     return status;
+}
+
+/* Warns of a field that workers ignore because they do not know it, such as one misspelt. */
+static void warn_of_unknown_field(struct mr_text record, struct mr_text key)
+{
+    const struct mr_request_context context = {.key = key,
+                                               .fallback_id = {"request", 7},
+                                               .timestamp_ms = mr_clock_unix_ms(),
+                                               .now_ms = mr_clock_unix_ms(),
+                                               .default_max_tokens = 1,
+                                               .record_bytes_max = record.length,
+                                               .strict = true};
+    struct mr_request *request = NULL;
+    struct mr_reply_address address;
+    struct mr_error err = {0};
+    if (mr_request_decode(&request, record, &context, &address, &err) == MR_UNKNOWN_FIELD)
+        fprintf(stderr, "millrace: warning: %s\n", err.detail);
+    mr_request_destroy(request);
 }
 
 struct wait {
@@ -135,6 +154,7 @@ int mr_cli_send(const struct mr_config *config, struct mr_log *log)
                                             mr_cli_timeout_ms(config, SEND_TIMEOUT_MS)};
     mr_cli_signals_open(&signals);
     enum mr_status status = make_request(config, id, &bytes, &length, &err);
+    if (status == MR_OK) warn_of_unknown_field((struct mr_text){(const char *)bytes, length}, key);
     if (status == MR_OK) status = mr_client_open(&client, &options, &err);
     if (status == MR_OK)
         status = mr_client_request(client, config->request_topics[0].name, key,

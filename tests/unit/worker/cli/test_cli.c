@@ -326,26 +326,72 @@ static void a_client_command_talks_to_the_broker_it_is_given(void **state)
     close_broker(&broker);
 }
 
-/* What mr_cli_refuse writes to standard error, a file. */
+/* Standard error is a file from _begin to _end, which fills text with what was written there. */
+struct captured_errors {
+    FILE *file;
+    int terminal;
+    char text[1024];
+};
+
+static void captured_errors_begin(struct captured_errors *captured)
+{
+    captured->terminal = dup(STDERR_FILENO);
+    captured->file = tmpfile();
+    assert_non_null(captured->file);
+    dup2(fileno(captured->file), STDERR_FILENO);
+}
+
+static void captured_errors_end(struct captured_errors *captured)
+{
+    dup2(captured->terminal, STDERR_FILENO);
+    close(captured->terminal);
+    const ssize_t length =
+        pread(fileno(captured->file), captured->text, sizeof captured->text - 1, 0);
+    fclose(captured->file);
+    assert_true(length >= 0);
+    captured->text[length] = '\0';
+}
+
 static void expect_refusal(const char *const *arguments, const char *want)
 {
     const struct mr_error err = {.status = MR_BAD_CONFIG, .detail = "--x: no such option"};
-    char said[1024];
-    int count = 0, terminal = dup(STDERR_FILENO);
-    FILE *file = tmpfile();
-    assert_non_null(file);
+    struct captured_errors captured;
+    int count = 0;
     while (arguments[count])
         count++;
-    dup2(fileno(file), STDERR_FILENO);
+    captured_errors_begin(&captured);
     int code = mr_cli_refuse(count, (char *const *)(uintptr_t)arguments, &err);
-    dup2(terminal, STDERR_FILENO);
-    close(terminal);
-    ssize_t length = pread(fileno(file), said, sizeof said - 1, 0);
-    fclose(file);
+    captured_errors_end(&captured);
     assert_int_equal(code, MR_EXIT_USAGE);
-    assert_true(length > 0);
-    said[length] = '\0';
-    assert_non_null(strstr(said, want));
+    assert_non_null(strstr(captured.text, want));
+}
+
+static void send_warns_of_a_misspelt_field(void **state)
+{
+    (void)state;
+    struct broker broker;
+    struct captured_errors captured;
+    open_broker(&broker);
+    add_topic(&broker, "millrace.requests", 1);
+    static const char *const fields[] = {"temprature=0", "temperature=0", "max_tokens=none"};
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        for (int packed = 0; packed < 2; packed++) {
+            const char *const send[] = {"millrace",  "send",
+                                        "--brokers", broker.kafka.brokers,
+                                        "--no-wait", packed ? "--msgpack" : "--no-msgpack",
+                                        fields[i],   "hello",
+                                        NULL};
+            captured_errors_begin(&captured);
+            int code = run(send);
+            captured_errors_end(&captured);
+            assert_int_equal(code, MR_EXIT_DONE);
+            if (i == 0)
+                has(captured.text, "millrace: warning: unknown field temprature; a topic that is "
+                                   "not strict ignores it\n");
+            else
+                assert_string_equal(captured.text, ""); /* a worker answers a wrong value */
+        }
+    close_broker(&broker);
 }
 
 static void a_worker_without_a_configuration_says_so_in_its_log(void **state)
@@ -369,6 +415,7 @@ int main(void)
         cmocka_unit_test(a_worker_without_a_configuration_says_so_in_its_log),
         cmocka_unit_test(a_client_command_talks_to_the_broker_it_is_given),
         cmocka_unit_test(clients_create_no_topics),
+        cmocka_unit_test(send_warns_of_a_misspelt_field),
         cmocka_unit_test(records_are_replayed_to_existing_topics_only),
         cmocka_unit_test(topics_are_created_and_checked),
         cmocka_unit_test(all_bytes_of_stdin_are_tokenized),
