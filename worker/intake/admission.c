@@ -27,37 +27,6 @@ static void end_ticket(struct mr_admission *admission, struct mr_ticket *ticket)
     mr_ticket_destroy(ticket);
 }
 
-void mr_admission_cancel_in_engine(struct mr_admission *admission, const struct mr_ticket *ticket)
-{
-    pthread_mutex_lock(&admission->mutex);
-    if (admission->engine.self)
-        admission->engine.cancel(admission->engine.self, ticket->tenant_index,
-                                 mr_ticket_id(ticket));
-    pthread_mutex_unlock(&admission->mutex);
-}
-
-void mr_admission_wake_engine(struct mr_admission *admission)
-{
-    pthread_mutex_lock(&admission->mutex);
-    if (admission->engine.self) admission->engine.wake(admission->engine.self);
-    pthread_mutex_unlock(&admission->mutex);
-}
-
-void mr_admission_forget_engine(struct mr_admission *admission)
-{
-    pthread_mutex_lock(&admission->mutex);
-    admission->engine.self = NULL;
-    pthread_mutex_unlock(&admission->mutex);
-}
-
-bool mr_admission_has_engine(struct mr_admission *admission)
-{
-    pthread_mutex_lock(&admission->mutex);
-    bool here = admission->engine.self != NULL;
-    pthread_mutex_unlock(&admission->mutex);
-    return here;
-}
-
 /* ---- refusing ---- */
 
 static enum mr_finish finish_of(enum mr_status status)
@@ -160,7 +129,7 @@ static void submit(struct mr_admission *admission, struct mr_ticket *ticket)
      * submit returns. */
     mr_flight_submit(admission->flight, ticket);
     mr_ticket_trace_submit(ticket);
-    enum mr_status status = admission->engine.submit(admission->engine.self, &submission, &err);
+    enum mr_status status = mr_engine_link_submit(&admission->engine, &submission, &err);
     if (status == MR_OK) {
         note_resumed(admission, ticket);
         return;
@@ -555,7 +524,7 @@ static void drop_ticket(void *context, struct mr_ticket *ticket)
     const struct visit *visit = context;
     if (ticket->intake.partition != visit->partition || ticket->epoch != visit->epoch) return;
     atomic_store(&ticket->dropped, true);
-    mr_admission_cancel_in_engine(visit->admission, ticket);
+    mr_engine_link_cancel(&visit->admission->engine, ticket->tenant_index, mr_ticket_id(ticket));
 }
 
 void mr_admission_drop(struct mr_admission *admission, const struct mr_partition *partition,

@@ -17,9 +17,9 @@
  * its terminal records (result, reply, dead letter) are acknowledged; it is dropped because its
  * partition was lost; or the engine returns it unstarted while the worker drains.
  *
- * Owner:  intake thread; the thread that ends the engine calls _forget_engine. Memory: tickets are
- *         created and freed here. Errors: the producer gets an answer that says what is wrong with
- *         a record; any other failure is raised in the fault and ends the worker. */
+ * Owner:  intake thread. Memory: tickets are created and freed here. Errors: the producer gets an
+ * answer that says what is wrong with a record; any other failure is raised in the fault and ends
+ * the worker. */
 #ifndef MR_WORKER_INTAKE_ADMISSION_H
 #define MR_WORKER_INTAKE_ADMISSION_H
 
@@ -27,13 +27,13 @@
 #include "worker/base/fault.h"
 #include "worker/base/log.h"
 #include "worker/intake/commit_schedule.h"
+#include "worker/intake/engine_link.h"
 #include "worker/intake/flight.h"
 #include "worker/intake/lookups.h"
 #include "worker/intake/partition.h"
 #include "worker/intake/prompt.h"
 #include "worker/intake/starts.h"
 #include "worker/ticket/cancel_memory.h"
-#include "worker/ticket/engine_port.h"
 #include "worker/trace/tracer.h"
 
 #include <pthread.h>
@@ -59,8 +59,7 @@ struct mr_admission {
     struct mr_prompt *prompt;
     struct mr_tracer *tracer; /* NULL: no spans */
     struct mr_mailbox *publish;
-    pthread_mutex_t mutex;
-    struct mr_engine_port engine; /* self is NULL once the engine has ended; changed under mutex */
+    struct mr_engine_link engine;
     uint64_t room;   /* bit i: the engine's queue had space for tenant i when last asked */
     uint64_t now_ns; /* time of the present step */
     bool draining;   /* draining: no request is submitted to the engine or refused any more */
@@ -79,11 +78,6 @@ void mr_admission_retry_parked(struct mr_admission *admission, const struct mr_t
 /* Answers a request that the engine does not have with an error; no dead letter is written. */
 void mr_admission_refuse(struct mr_admission *admission, struct mr_ticket *ticket,
                          const struct mr_error *err);
-/* Cancels a submitted request, unless the engine has ended. */
-void mr_admission_cancel_in_engine(struct mr_admission *admission, const struct mr_ticket *ticket);
-
-/* Wakes the engine, if it has not ended: requests may start that waited for that. */
-void mr_admission_wake_engine(struct mr_admission *admission);
 /* The terminal records of the ticket are on the broker, or the ticket was dropped. Frees the
  * ticket. */
 void mr_admission_done(struct mr_admission *admission, struct mr_ticket *ticket);
@@ -103,10 +97,6 @@ void mr_admission_forget(struct mr_admission *admission, struct mr_partition *pa
 void mr_admission_each_running(struct mr_admission *admission, const struct mr_partition *partition,
                                void (*change)(struct mr_starts *starts, struct mr_ticket *ticket));
 
-/* Called before the engine ends; from then on no request is cancelled in the engine. */
-void mr_admission_forget_engine(struct mr_admission *admission);
-/* True until mr_admission_forget_engine was called. */
-bool mr_admission_has_engine(struct mr_admission *admission);
 /* Frees every ticket that is left, submitted or waiting. */
 void mr_admission_drop_all(struct mr_admission *admission);
 

@@ -10,7 +10,7 @@ static void cancel_of_tenant(struct mr_admission *admission, uint32_t tenant_ind
     bool found = ticket && !atomic_load(&ticket->dropped);
     if (found) {
         admission->stats.cancelled++;
-        mr_admission_cancel_in_engine(admission, ticket);
+        mr_engine_link_cancel(&admission->engine, ticket->tenant_index, mr_ticket_id(ticket));
     }
     if (admission->draining) return; /* while draining, the publish thread may have ended already */
     mr_fail(&err, MR_CANCELLED, "cancelled before it started");

@@ -192,28 +192,14 @@ static bool awaits_cancels(struct mr_intake *intake, uint64_t now_ns)
 
 /* ---- records ---- */
 
-/* Reads for which tenants the engine's queue has space, and asks the engine to wake intake when the
- * queue gets space for another tenant. */
-static void read_room(struct mr_intake *intake)
-{
-    struct mr_admission *admission = &intake->admission;
-    struct mr_engine_port *engine = &admission->engine;
-    uint32_t tenants = intake->options.config->tenant_count;
-    uint64_t all = tenants >= 64 ? UINT64_MAX : ((uint64_t)1 << (tenants > 0 ? tenants : 1)) - 1;
-    admission->room = engine->room(engine->self);
-    if ((admission->room & all) == all) return;
-    engine->set_wanted(engine->self, all & ~admission->room);
-    /* space may have been freed just before the engine got set_wanted */
-    admission->room = engine->room(engine->self);
-}
-
 static bool has_room(struct mr_intake *intake, uint64_t now_ns)
 {
     if (intake->fault.raised || mr_flight_is_full(&intake->flight)) return false;
     if (awaits_cancels(intake, now_ns)) return false;
     if (intake->lookups.bytes >= MR_LOOKUP_BYTES_MAX) return false;
     if (!mr_mailbox_has_room(intake->admission.publish)) return false;
-    read_room(intake);
+    intake->admission.room =
+        mr_engine_link_room(&intake->admission.engine, intake->options.config->tenant_count);
     return intake->admission.room != 0;
 }
 
@@ -250,7 +236,7 @@ static bool admit(struct mr_intake *intake, const struct mr_time *now)
 static void begin_leaving(struct mr_intake *intake, const struct mr_time *now)
 {
     intake->leaving = MR_INTAKE_LEAVES;
-    mr_admission_forget_engine(&intake->admission);
+    mr_engine_link_cut(&intake->admission.engine);
     handle_mail(intake, now);
     mr_admission_each_running(&intake->admission, NULL, mr_starts_release);
     /* before the commit: the process may be killed while it waits for the broker */
@@ -392,7 +378,7 @@ uint64_t mr_intake_step(struct mr_intake *intake, struct mr_time now)
     mr_ownership_recover(&intake->ownership, now.ns);
     handle_cancels(intake, &now);
     bool more = admit(intake, &now);
-    if (mr_starts_step(&intake->starts, now.ns)) mr_admission_wake_engine(&intake->admission);
+    if (mr_starts_step(&intake->starts, now.ns)) mr_engine_link_wake(&intake->admission.engine);
     commit_if_due(intake, now.ns);
     advance_revocation(intake, &now);
     leave_if_requested(intake, &now);

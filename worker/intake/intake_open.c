@@ -45,7 +45,7 @@ static void free_all(struct mr_intake *intake)
     mr_wake_close(&intake->wake);
     pthread_cond_destroy(&intake->changed);
     pthread_mutex_destroy(&intake->mutex);
-    pthread_mutex_destroy(&intake->admission.mutex);
+    mr_engine_link_destroy(&intake->admission.engine);
     free(intake);
 }
 
@@ -61,7 +61,7 @@ enum mr_status mr_intake_create(struct mr_intake **out, const struct mr_intake_o
     intake->fault = (struct mr_fault){.report = options->failed, .context = options->context};
     intake->wake.fd = -1;
     pthread_mutex_init(&intake->mutex, NULL);
-    pthread_mutex_init(&intake->admission.mutex, NULL);
+    mr_engine_link_init(&intake->admission.engine);
     pthread_cond_init(&intake->changed, NULL);
     enum mr_status status = mr_wake_open(&intake->wake, err);
     struct mr_mailbox_options mailbox = {MAIL_COUNT_MAX, MAIL_BYTES_MAX, &intake->wake};
@@ -132,7 +132,7 @@ static void connect_parts(struct mr_intake *intake, const struct mr_intake_targe
     admission->prompt = intake->prompt;
     admission->tracer = intake->options.tracer;
     admission->publish = targets->publish;
-    admission->engine = targets->engine;
+    admission->engine.port = targets->engine;
     intake->ownership = (struct mr_ownership){.config = config,
                                               .log = log,
                                               .metrics = targets->metrics,
@@ -285,7 +285,7 @@ void mr_intake_drain(struct mr_intake *intake, uint64_t timeout_ns)
 
 void mr_intake_forget_engine(struct mr_intake *intake)
 {
-    mr_admission_forget_engine(&intake->admission);
+    mr_engine_link_cut(&intake->admission.engine);
 }
 
 /* *freeable: whether intake may be freed, because no transaction of its tickets runs any more. */

@@ -221,7 +221,7 @@ static inline void post(struct intake_rig *rig, struct mr_mail *mail, enum mr_ma
 static inline void close_intake_rig(struct intake_rig *rig)
 {
     struct mr_intake *intake = rig->intake;
-    if (intake->admission.engine.self) rig_end(&rig->engine);
+    if (intake->admission.engine.port.self) rig_end(&rig->engine);
     mr_intake_forget_engine(intake);
     mr_admission_drop_all(&intake->admission);
     assert_int_equal(intake->flight.count, 0);

@@ -166,7 +166,24 @@ static void while_draining_only_what_the_engine_has_is_cancelled(void **state)
     assert_int_equal(mr_id_memory_count(rig.intake->cancelled), 0);
     mr_intake_forget_engine(rig.intake);
     cancel(&rig, "a"); /* the engine may be gone: nothing happens */
-    rig.intake->admission.engine = rig_port(&rig.engine);
+    rig.intake->admission.engine.port = rig_port(&rig.engine);
+    close_intake_rig(&rig);
+}
+
+/* Intake may be in the middle of a record when the time of a drain is over and the engine ends. */
+static void nothing_reaches_an_engine_that_has_ended(void **state)
+{
+    (void)state;
+    struct intake_rig rig;
+    open_intake_rig(&rig);
+    assign_partition(&rig, 0, "");
+    struct mr_admission *admission = &rig.intake->admission;
+    mr_intake_forget_engine(rig.intake);
+    arrive(&rig, 0, VALUE("a"));
+    assert_int_equal(rig.intake->flight.count, 1);
+    assert_int_equal(rig.intake->flight.parked_count, 1);
+    assert_false(rig.intake->fault.raised);
+    admission->engine.port = rig_port(&rig.engine);
     close_intake_rig(&rig);
 }
 
@@ -387,6 +404,7 @@ int main(void)
         cmocka_unit_test(a_cancel_may_come_before_its_request),
         cmocka_unit_test(a_cancel_of_a_dropped_request_counts_for_the_next_copy),
         cmocka_unit_test(while_draining_only_what_the_engine_has_is_cancelled),
+        cmocka_unit_test(nothing_reaches_an_engine_that_has_ended),
         cmocka_unit_test(a_tenant_without_room_is_not_taken_from),
         cmocka_unit_test(a_deadline_header_that_has_passed_answers_without_decoding),
         cmocka_unit_test(a_reply_topic_that_is_not_allowed_is_counted),

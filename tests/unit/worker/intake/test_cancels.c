@@ -18,7 +18,7 @@ static bool note_cancel(void *self, uint32_t tenant_index, struct mr_text id)
 static void open_noting(struct intake_rig *rig)
 {
     open_two_tenants(rig);
-    rig->intake->admission.engine.cancel = note_cancel;
+    rig->intake->admission.engine.port.cancel = note_cancel;
     cancelled_count = 0;
 }
 
