@@ -370,12 +370,20 @@ void mr_engine_thread_drain(struct mr_engine_thread *thread)
     mr_engine_thread_wake(thread);
 }
 
-void mr_engine_thread_destroy(struct mr_engine_thread *thread)
+void mr_engine_thread_stop(struct mr_engine_thread *thread)
 {
     if (!thread) return;
     mr_thread_stop(thread->thread);
+    thread->thread = NULL;
     if (thread->links.publish) mr_mailbox_forget_room(thread->links.publish, &thread->wake);
+    thread->links.publish = NULL;
     free_outgoing(thread);
+}
+
+void mr_engine_thread_destroy(struct mr_engine_thread *thread)
+{
+    if (!thread) return;
+    mr_engine_thread_stop(thread);
     thread->options.source.close(thread->options.source.self);
     mr_wake_close(&thread->wake);
     pthread_cond_destroy(&thread->opened_changed);

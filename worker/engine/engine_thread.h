@@ -83,8 +83,10 @@ void mr_engine_thread_wake(struct mr_engine_thread *thread);
 /* Starts draining: requests that have not started return to intake (MR_MAIL_RETURNED); running
  * requests continue. */
 void mr_engine_thread_drain(struct mr_engine_thread *thread);
-/* Waits for the present engine step, ends the thread and frees everything. A request still in the
- * engine gets no result. thread may be NULL. */
+/* Waits for the present engine step and ends the thread. What it owns stays: the tokenizer, which
+ * intake may be using, and the engine. A request still in it gets no result. thread may be NULL. */
+void mr_engine_thread_stop(struct mr_engine_thread *thread);
+/* _stop, unless it was called; then frees everything. thread may be NULL. */
 void mr_engine_thread_destroy(struct mr_engine_thread *thread);
 
 #endif

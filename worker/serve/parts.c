@@ -101,7 +101,7 @@ static bool end_writers(struct mr_worker *worker, uint64_t until_ns)
 
 /* The engine ends first, because it posts results to publish; then publish, which empties its
  * mailbox and reports acknowledged results to intake; then intake, which commits offsets and leaves
- * the group. */
+ * the group. Its tokenizer is the engine's, so that is freed last. */
 bool mr_worker_destroy(struct mr_worker *worker, uint32_t timeout_ms)
 {
     uint64_t until_ns = mr_clock_ns() + timeout_ms * UINT64_C(1000000);
@@ -109,12 +109,13 @@ bool mr_worker_destroy(struct mr_worker *worker, uint32_t timeout_ms)
     mr_http_stop(worker->http);
     if (worker->intake) mr_intake_forget_engine(worker->intake);
     bool redis = mr_tier_redis_close(worker->tier, least(REDIS_TIMEOUT_MS, timeout_ms));
-    mr_engine_thread_destroy(worker->engine);
+    mr_engine_thread_stop(worker->engine);
     mr_model_source_close(&worker->model_files);
     bool written = end_writers(worker, until_ns);
     uint32_t left_ms = mr_clock_left_ms(mr_clock_ns(), until_ns);
     bool traced = mr_tracer_destroy(worker->tracer, least(TRACER_TIMEOUT_MS, left_ms));
     if (!written || !redis || !traced) return false;
+    mr_engine_thread_destroy(worker->engine);
     mr_tier_redis_destroy(worker->tier);
     mr_resume_destroy(worker->resume);
     mr_metrics_destroy(worker->metrics);
