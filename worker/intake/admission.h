@@ -27,16 +27,14 @@
 #include "worker/base/fault.h"
 #include "worker/base/log.h"
 #include "worker/intake/commit_schedule.h"
-#include "worker/intake/engine_link.h"
 #include "worker/intake/flight.h"
 #include "worker/intake/lookups.h"
 #include "worker/intake/partition.h"
 #include "worker/intake/prompt.h"
 #include "worker/intake/starts.h"
 #include "worker/ticket/cancel_memory.h"
+#include "worker/ticket/engine_link.h"
 #include "worker/trace/tracer.h"
-
-#include <pthread.h>
 
 struct mr_admission_stats {
     /* duplicates: records that were answered by the result of an equal record in flight */

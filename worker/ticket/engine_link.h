@@ -4,8 +4,8 @@
  *
  * Owner:  intake thread; _cut by the thread that ends the engine. Memory: none.
  * Errors: those of the engine; MR_CLOSED without one. */
-#ifndef MR_WORKER_INTAKE_ENGINE_LINK_H
-#define MR_WORKER_INTAKE_ENGINE_LINK_H
+#ifndef MR_WORKER_TICKET_ENGINE_LINK_H
+#define MR_WORKER_TICKET_ENGINE_LINK_H
 
 #include "worker/ticket/engine_port.h"
 

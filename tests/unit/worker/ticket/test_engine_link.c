@@ -1,4 +1,4 @@
-#include "worker/intake/engine_link.h"
+#include "worker/ticket/engine_link.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-#include "worker/intake/engine_link.h"
+#include "worker/ticket/engine_link.h"
 
 void mr_engine_link_init(struct mr_engine_link *link)
 {
