@@ -106,12 +106,15 @@ class Run:
         """A limit in seconds; in small sizes, which run beside other jobs, only a stop that lasts counts."""
         return seconds * 3 if self.options.small else seconds
 
+    def bar_runs_once(self):
+        late = self.row["violations"].get("late_result", 0)  # written after the one of the next worker
+        self.bar(self.row["duplicates"] == late, "no finished request runs again")
+
     def usual_bars(self, outage_s=0, overlap=False):
         """outage_s: None if the kills follow each other faster than sessions expire, so that no time limit applies.
         overlap: two workers may have run the same request, so that a second result is allowed."""
         if not overlap:
-            late = self.row["violations"].get("late_result", 0)  # written after the one of the next worker
-            self.bar(self.row["duplicates"] == late, "no finished request runs again")
+            self.bar_runs_once()
         if outage_s is None:
             return self.row
         limit_s = self.limit_s(self.options.session + 5 + outage_s)
@@ -182,9 +185,14 @@ def rolling(options, services):
     return under_load(options, services, "rolling", 3, inject).usual_bars()
 
 
+def allowed_after_stop(options):
+    """Violations that SIGSTOP of a worker can cause. Without transactions, a result that the worker had given to librdkafka
+    just before reaches Kafka after the result of the next worker."""
+    return ("late_result",) if options.delivery == "at-least-once" else ()
+
+
 def stop(options, services):
-    """SIGSTOP of one worker for longer than the session timeout, then SIGCONT. Without transactions, a result that the
-    worker had given to librdkafka just before reaches Kafka after the result of the next worker."""
+    """SIGSTOP of one worker for longer than the session timeout, then SIGCONT."""
 
     def inject(run, number):
         worker = run.fleet.workers[number % 3]
@@ -193,8 +201,7 @@ def stop(options, services):
         worker.send(signal.SIGCONT)
         run.pause(run.sizes["every"])
 
-    allowed = ("late_result",) if options.delivery == "at-least-once" else ()
-    return under_load(options, services, "stop", 3, inject, allowed).usual_bars()
+    return under_load(options, services, "stop", 3, inject, allowed_after_stop(options)).usual_bars()
 
 
 def broker(options, services, name="broker", away_s=0):

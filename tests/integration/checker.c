@@ -187,14 +187,14 @@ static void read_to_end(struct checker *checker, struct reading *reading,
 
 static void wait_for_answers(struct checker *checker, struct reading *reading)
 {
-    int64_t last_ms = now_ms(), told_ms = 0;
+    int64_t last_ms = now_ms(), reported_ms = 0;
     for (;;) {
         if (read_one(checker, reading, 100, take)) last_ms = now_ms();
-        if (now_ms() - told_ms < 500) continue;
-        told_ms = now_ms();
+        if (now_ms() - reported_ms < 500) continue;
+        reported_ms = now_ms();
         uint32_t seen = verdict_requests(checker->verdict), open = verdict_open(checker->verdict);
         fprintf(stderr, "answered %u of %u\n", seen - open, seen);
-        int64_t quiet_ms = told_ms - last_ms;
+        int64_t quiet_ms = reported_ms - last_ms;
         if (seen >= checker->expect && open == 0 && quiet_ms > QUIET_MS) return;
         if (quiet_ms > (int64_t)checker->wait_s * 1000) return;
     }

@@ -198,9 +198,7 @@ class Soak:
             self.disturb(number)
         while self.run.busy():
             self.pause(SAMPLE_S)
-        # as in chaos.stop: one that the stopped worker had given to librdkafka reaches Kafka after the next worker's
-        allowed = ("late_result",) if self.options.delivery == "at-least-once" else ()
-        row = self.run.finish(allowed)
+        row = self.run.finish(chaos.allowed_after_stop(self.options))
         self.latencies.process.kill()
         return self.judge(row, capacity, rate)
 
@@ -215,7 +213,7 @@ class Soak:
         row.update(hours=self.options.hours, capacity=round(capacity, 1), rate=round(rate, 1), faults=self.faults,
                    memory_slope_mb_h=None if slope is None else round(slope, 2), p50_s=percentile(times, 0.5),
                    p99_s=percentile(times, 0.99), samples=self.samples)
-        self.run.bar(row["duplicates"] == row["violations"].get("late_result", 0), "no finished request runs again")
+        self.run.bar_runs_once()
         if whole:
             self.run.bar(slope is not None and slope <= SLOPE_LIMIT_MB_H,
                          f"memory grows by at most {SLOPE_LIMIT_MB_H} MB/h")

@@ -14,10 +14,10 @@
 #define WEIGHT_MAX      1000u
 #define NAME_BYTES_MAX  ((size_t)128)
 
-/* Far more than the poll thread ever waits (2.5 s for committed offsets), so that it is missed by a
- * worker that is stuck only; Kafka's own 5 minutes would be how long a rebalance can stop a fleet.
- */
-#define POLL_INTERVAL_NS ((uint64_t)60000000000)
+/* Default of --poll-interval-max. Intake polls again after seconds even at its slowest, so only a
+ * worker that is stuck exceeds it. Kafka's default is 5 minutes, but a rebalance can stop the whole
+ * fleet for as long. */
+#define POLL_INTERVAL_DEFAULT_NS ((uint64_t)60000000000)
 
 static enum mr_status check_topic(const char *topic, struct mr_error *err)
 {
@@ -283,16 +283,16 @@ static enum mr_status check_redis_kv(struct mr_config *config, struct mr_error *
                    "which blocks Redis has");
 }
 
-/* Chooses --poll-interval-max if it is not given: long enough for a revocation that drains, and
- * librdkafka wants no less than the session timeout. Refuses one in which such a revocation, for
- * which the group's rebalance waits, could end too late. */
+/* The group's rebalance waits for a revocation that drains, at most --poll-interval-max: so that
+ * must be twice --revoke-timeout, or the configuration is refused. If it is not given, it is
+ * chosen, also not below the session timeout, which librdkafka would refuse. */
 static enum mr_status fill_poll_interval(struct mr_config *config, struct mr_error *err)
 {
     const bool drain = config->on_revoke == MR_ON_REVOKE_DRAIN;
     const uint64_t least_ns = drain ? 2 * config->revoke_timeout_ns : 0;
     uint64_t *interval_ns = &config->poll_interval_max_ns;
     if (*interval_ns == 0) {
-        *interval_ns = POLL_INTERVAL_NS;
+        *interval_ns = POLL_INTERVAL_DEFAULT_NS;
         if (*interval_ns < config->session_timeout_ns) *interval_ns = config->session_timeout_ns;
         if (*interval_ns < least_ns) *interval_ns = least_ns;
     }

@@ -236,7 +236,7 @@ static bool admit(struct mr_intake *intake, const struct mr_time *now)
 static void begin_leaving(struct mr_intake *intake, const struct mr_time *now)
 {
     intake->leaving = MR_INTAKE_LEAVES;
-    mr_engine_link_cut(&intake->admission.engine);
+    mr_engine_link_close(&intake->admission.engine);
     handle_mail(intake, now);
     mr_admission_each_running(&intake->admission, NULL, mr_starts_release);
     /* before the commit: the process may be killed while it waits for the broker */

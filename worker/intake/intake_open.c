@@ -285,7 +285,7 @@ void mr_intake_drain(struct mr_intake *intake, uint64_t timeout_ns)
 
 void mr_intake_forget_engine(struct mr_intake *intake)
 {
-    mr_engine_link_cut(&intake->admission.engine);
+    mr_engine_link_close(&intake->admission.engine);
 }
 
 /* *freeable: whether intake may be freed, because no transaction of its tickets runs any more. */

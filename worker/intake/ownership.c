@@ -241,7 +241,7 @@ void mr_ownership_revoke(struct mr_ownership *ownership, const struct mr_kafka_c
         if ((partition = find_owned(ownership, &claims[i]))) partition->revoking = true;
     if (how == MR_KAFKA_REVOKE_LOST)
         give_up(ownership);
-    else if (count > 0 && !mr_engine_link_is_cut(&ownership->admission->engine) &&
+    else if (count > 0 && !mr_engine_link_is_closed(&ownership->admission->engine) &&
              ownership->config->on_revoke == MR_ON_REVOKE_DRAIN)
         begin_draining(ownership, now->ns);
     else

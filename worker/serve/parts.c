@@ -101,7 +101,8 @@ static bool end_writers(struct mr_worker *worker, uint64_t until_ns)
 
 /* The engine ends first, because it posts results to publish; then publish, which empties its
  * mailbox and reports acknowledged results to intake; then intake, which commits offsets and leaves
- * the group. Its tokenizer is the engine's, so that is freed last. */
+ * the group. Intake may be encoding a prompt until then, so the engine, whose tokenizer it uses, is
+ * freed after it. */
 bool mr_worker_destroy(struct mr_worker *worker, uint32_t timeout_ms)
 {
     uint64_t until_ns = mr_clock_ns() + timeout_ms * UINT64_C(1000000);

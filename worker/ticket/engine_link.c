@@ -11,19 +11,19 @@ void mr_engine_link_destroy(struct mr_engine_link *link)
     pthread_mutex_destroy(&link->mutex);
 }
 
-void mr_engine_link_cut(struct mr_engine_link *link)
+void mr_engine_link_close(struct mr_engine_link *link)
 {
     pthread_mutex_lock(&link->mutex);
     link->port.self = NULL;
     pthread_mutex_unlock(&link->mutex);
 }
 
-bool mr_engine_link_is_cut(struct mr_engine_link *link)
+bool mr_engine_link_is_closed(struct mr_engine_link *link)
 {
     pthread_mutex_lock(&link->mutex);
-    bool cut = link->port.self == NULL;
+    bool closed = link->port.self == NULL;
     pthread_mutex_unlock(&link->mutex);
-    return cut;
+    return closed;
 }
 
 enum mr_status mr_engine_link_submit(struct mr_engine_link *link,

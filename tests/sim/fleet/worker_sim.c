@@ -405,7 +405,7 @@ static void destroy_parts(struct sim_worker *worker)
         broker_cover(worker->options.broker, COVER_FINISHED_BEFORE);
     if (worker->intake) mr_intake_forget_engine(worker->intake);
     mr_tier_redis_close(worker->tier, 0);
-    mr_engine_thread_destroy(worker->engine);
+    mr_engine_thread_stop(worker->engine);
     mr_publish_destroy(worker->publish, 0);
     if (worker->machine.dead && worker->intake && worker->intake->opened) {
         /* takes back what the others have posted; what it does outside has no effect any more */
@@ -415,6 +415,7 @@ static void destroy_parts(struct sim_worker *worker)
     }
     mr_intake_destroy(worker->intake, 0);
     mr_transactions_destroy(worker->transactions, 0);
+    mr_engine_thread_destroy(worker->engine);
     mr_tier_redis_destroy(worker->tier);
     mr_resume_destroy(worker->resume);
     mr_metrics_destroy(worker->metrics);
@@ -484,8 +485,7 @@ static void end_engine(struct sim_worker *worker)
 {
     mr_intake_forget_engine(worker->intake);
     mr_tier_redis_close(worker->tier, 0);
-    mr_engine_thread_destroy(worker->engine);
-    worker->engine = NULL;
+    mr_engine_thread_stop(worker->engine);
     for (uint32_t i = 0; i < worker->machine.thread_count; i++)
         if (worker->machine.threads[i].step == step_engine)
             worker->machine.threads[i] = worker->machine.threads[--worker->machine.thread_count];

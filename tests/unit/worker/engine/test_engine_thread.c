@@ -222,6 +222,28 @@ static void the_thread_may_be_stopped_at_any_time(void **state)
     }
 }
 
+/* Intake may be encoding a prompt when the thread is stopped, and ends after it. */
+static void the_tokenizer_outlives_the_thread(void **state)
+{
+    (void)state;
+    struct rig rig;
+    uint32_t ids[16];
+    struct mr_id_list list = {.ids = ids, .max = 16};
+    open_rig(&rig, NULL);
+    assert_int_equal(mr_engine_thread_wait_ready(rig.thread, NULL), MR_OK);
+    struct mr_engine_thread_links links = {rig.publish, rig.intake, &rig.wake, NULL};
+    mr_engine_thread_link(rig.thread, &links);
+    const struct mr_tokenizer *tokenizer = mr_engine_thread_tokenizer(rig.thread);
+    struct mr_tokenizer_scratch *scratch = mr_tokenizer_scratch_create(tokenizer);
+    mr_engine_thread_stop(rig.thread);
+    assert_int_equal(mr_tokenizer_encode(tokenizer, scratch, (struct mr_text){"Hello", 5},
+                                         (struct mr_encode_options){0}, &list, NULL),
+                     MR_OK);
+    assert_true(list.count > 0);
+    mr_tokenizer_scratch_destroy(scratch);
+    close_rig(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -230,6 +252,7 @@ int main(void)
         cmocka_unit_test(tokens_and_result_are_posted_and_an_intake_that_wants_room_is_rung),
         cmocka_unit_test(a_drain_returns_requests_that_have_not_started),
         cmocka_unit_test(the_thread_may_be_stopped_at_any_time),
+        cmocka_unit_test(the_tokenizer_outlives_the_thread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,8 +14,8 @@ struct counter {
     struct mr_engine_link link;
     uint32_t submitted, cancelled, woken;
     uint64_t room, wanted;
-    pthread_t cutter;
-    atomic_bool cut;
+    pthread_t closer;
+    atomic_bool closed;
 };
 
 static enum mr_status submit(void *self, const struct mr_submission *submission,
@@ -55,27 +55,27 @@ static void open_link(struct counter *counter)
     counter->link.port = (struct mr_engine_port){counter, submit, cancel, room, set_wanted, wake};
 }
 
-static void calls_reach_the_engine_until_the_link_is_cut(void **state)
+static void calls_reach_the_engine_until_the_link_is_closed(void **state)
 {
     (void)state;
     struct counter counter;
     struct mr_error err = {0};
     struct mr_submission submission = {.ticket = 7};
     open_link(&counter);
-    for (uint32_t cut = 0; cut < 2; cut++) {
+    for (uint32_t closed = 0; closed < 2; closed++) {
         submission.ticket = 7;
         assert_int_equal(mr_engine_link_submit(&counter.link, &submission, &err),
-                         cut ? MR_CLOSED : MR_OK);
+                         closed ? MR_CLOSED : MR_OK);
         submission.ticket = 8;
         assert_int_equal(mr_engine_link_submit(&counter.link, &submission, &err),
-                         cut ? MR_CLOSED : MR_FULL);
+                         closed ? MR_CLOSED : MR_FULL);
         mr_engine_link_cancel(&counter.link, 3, (struct mr_text){"id", 2});
         mr_engine_link_wake(&counter.link);
         assert_int_equal(counter.submitted, 2);
         assert_int_equal(counter.cancelled, 1);
         assert_int_equal(counter.woken, 1);
-        assert_int_equal(mr_engine_link_is_cut(&counter.link), cut);
-        mr_engine_link_cut(&counter.link);
+        assert_int_equal(mr_engine_link_is_closed(&counter.link), closed);
+        mr_engine_link_close(&counter.link);
     }
     mr_engine_link_destroy(&counter.link);
 }
@@ -92,29 +92,29 @@ static void tenants_without_room_are_wanted(void **state)
     assert_int_equal(counter.wanted, 2);
     assert_int_equal(mr_engine_link_room(&counter.link, 64), 5);
     assert_true(counter.wanted == (UINT64_MAX & ~(uint64_t)5));
-    mr_engine_link_cut(&counter.link);
+    mr_engine_link_close(&counter.link);
     assert_int_equal(mr_engine_link_room(&counter.link, 1), 0);
     mr_engine_link_destroy(&counter.link);
 }
 
-static void *cut_link(void *context)
+static void *close_link(void *context)
 {
     struct counter *counter = context;
-    mr_engine_link_cut(&counter->link);
-    atomic_store(&counter->cut, true);
+    mr_engine_link_close(&counter->link);
+    atomic_store(&counter->closed, true);
     return NULL;
 }
 
-/* The link is being cut while this call runs. */
-static enum mr_status submit_while_cut(void *self, const struct mr_submission *submission,
-                                       struct mr_error *err)
+/* The link is being closed while this call runs. */
+static enum mr_status submit_while_closing(void *self, const struct mr_submission *submission,
+                                           struct mr_error *err)
 {
     struct counter *counter = self;
     (void)submission;
     (void)err;
-    assert_int_equal(pthread_create(&counter->cutter, NULL, cut_link, counter), 0);
+    assert_int_equal(pthread_create(&counter->closer, NULL, close_link, counter), 0);
     usleep(20000);
-    assert_false(atomic_load(&counter->cut));
+    assert_false(atomic_load(&counter->closed));
     return MR_OK;
 }
 
@@ -124,17 +124,17 @@ static void the_engine_ends_after_the_call_that_runs(void **state)
     struct counter counter;
     const struct mr_submission submission = {.ticket = 7};
     open_link(&counter);
-    counter.link.port.submit = submit_while_cut;
+    counter.link.port.submit = submit_while_closing;
     assert_int_equal(mr_engine_link_submit(&counter.link, &submission, NULL), MR_OK);
-    pthread_join(counter.cutter, NULL);
-    assert_true(mr_engine_link_is_cut(&counter.link));
+    pthread_join(counter.closer, NULL);
+    assert_true(mr_engine_link_is_closed(&counter.link));
     mr_engine_link_destroy(&counter.link);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(calls_reach_the_engine_until_the_link_is_cut),
+        cmocka_unit_test(calls_reach_the_engine_until_the_link_is_closed),
         cmocka_unit_test(tenants_without_room_are_wanted),
         cmocka_unit_test(the_engine_ends_after_the_call_that_runs),
     };
