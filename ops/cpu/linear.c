@@ -135,7 +135,7 @@ static void pack_quantized(const struct linear_pack *pack, uint32_t panel, unsig
         rows[i] = blocks;
         blocks += (size_t)groups * Q4_0_BYTES;
     }
-    mr_quant_pack(band->format, groups * MR_QUANT_GROUP, rows, to);
+    linear->ops->quant->pack(band->format, groups * MR_QUANT_GROUP, rows, to);
 }
 
 static void pack_panels(void *context, size_t begin, size_t end)

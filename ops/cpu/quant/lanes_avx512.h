@@ -12,6 +12,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#define QUANT_PACK mr_quant_pack_avx512f
+
 typedef __m512i bytes;
 typedef __m512i ints;
 typedef __m512 floats;

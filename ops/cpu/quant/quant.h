@@ -31,15 +31,13 @@
 
 /* Returns the format that keeps the numbers of a storage; MR_QUANT_NONE when there is none. */
 enum mr_quant_format mr_quant_format_of(enum mr_storage storage);
+/* The storage whose numbers a format keeps; not for MR_QUANT_INT8. */
+enum mr_storage mr_quant_storage_of(enum mr_quant_format format);
 
 /* ---- weights ---- */
 
 /* Bytes of a panel of weights [16, in_size]: a multiple of 64. */
 size_t mr_quant_panel_bytes(enum mr_quant_format format, uint32_t in_size);
-/* Packs 16 rows of a storage with this format. rows[i]: the stored blocks of row i, or NULL for a
- * row of zeros. in_size is a multiple of the storage's block. panel: aligned to 64 bytes. */
-void mr_quant_pack(enum mr_quant_format format, uint32_t in_size,
-                   const unsigned char *const rows[MR_QUANT_COLUMNS], unsigned char *panel);
 /* Packs 16 rows of floats [16, in_size] as MR_QUANT_INT8: the 256 codes of a group divide the range
  * from its smallest to its largest number evenly. A group becomes NaN when a number of it is not
  * finite, and not finite beyond 65,504. */
@@ -91,7 +89,17 @@ struct mr_quant_ops {
      * zero. */
     void (*row)(const void *x, uint32_t in_size, bool bf16, unsigned char *out);
     void (*tile)(const struct mr_quant_tile *tile);
+    /* Packs 16 rows of a storage with this format into a panel, the same on all sets. rows[i]: the
+     * stored blocks of row i, or NULL for a row of zeros. in_size is a multiple of the storage's
+     * block. panel: aligned to 64 bytes. */
+    void (*pack)(enum mr_quant_format format, uint32_t in_size,
+                 const unsigned char *const rows[MR_QUANT_COLUMNS], unsigned char *panel);
 };
+/* The functions of `pack`: for any processor, and for AVX-512. */
+void mr_quant_pack(enum mr_quant_format format, uint32_t in_size,
+                   const unsigned char *const rows[MR_QUANT_COLUMNS], unsigned char *panel);
+void mr_quant_pack_avx512f(enum mr_quant_format format, uint32_t in_size,
+                           const unsigned char *const rows[MR_QUANT_COLUMNS], unsigned char *panel);
 extern const struct mr_quant_ops mr_quant_ops_scalar, mr_quant_ops_avx2, mr_quant_ops_avxvnni,
     mr_quant_ops_avx512f, mr_quant_ops_avx512vnni, mr_quant_ops_amx, mr_quant_ops_neon,
     mr_quant_ops_neon_bf16;

@@ -1,5 +1,9 @@
 /* table_body - defines TABLE, the functions of one instruction set (struct mr_quant_ops): QUANT_ALL
- * is compiled once for each format. With QUANT_ROWS, fewer rows are multiplied by QUANT_FEWER. */
+ * is compiled once for each format. With QUANT_ROWS, fewer rows are multiplied by QUANT_FEWER. With
+ * QUANT_PACK, this function packs weights. */
+#ifndef QUANT_PACK
+#define QUANT_PACK mr_quant_pack
+#endif
 #define QUANT_FORMAT(name)                                                                         \
     static void quant_##name(const struct mr_quant_tile *tile)                                     \
     {                                                                                              \
@@ -37,4 +41,4 @@ static void quant_tile(const struct mr_quant_tile *tile)
     formats[tile->format](tile);
 }
 
-const struct mr_quant_ops TABLE = {.row = quant_row, .tile = quant_tile};
+const struct mr_quant_ops TABLE = {.row = quant_row, .tile = quant_tile, .pack = QUANT_PACK};
