@@ -31,7 +31,8 @@ WINDOW_S = 30           # of one value of the 99th percentile
 WARM_S = 1800           # before the slope of the memory is measured
 SLOPE_LIMIT_MB_H = 1.0
 SHARE = 0.7             # of the rate at which the fleet answers a burst
-BURST = 400             # requests that measure this rate
+BURST = 4000            # requests that measure this rate: as many as wait after a broker was away for a minute, so that
+                        # the workers' memory has been at its highest before its slope is measured
 STREAMS = 20            # one request of so many has token records: the checker keeps every record in memory
 STOP_S = 12             # longer than a session
 TOKENS = 400
