@@ -31,6 +31,9 @@ fi | sort >"$scratch/all"
 files() { # files PATTERN: the files of the tree whose path matches
     grep -E "$1" "$scratch/all"
 }
+written() { # written EXCEPT: the files that were written by hand, but those whose path matches EXCEPT
+    files '.' | grep -vE '^(LICENSE|tests/golden/.*\.(json|bin|txt|jsonl|msgpack)|tests/fuzz/(corpus|found)/.*)$' | grep -vE "$1"
+}
 sources() { # the product's C, C++ and CUDA files
     files "^($(echo $folders | tr ' ' '|'))/.*\.(c|h|cpp|cu|cuh)$"
 }
@@ -161,10 +164,8 @@ rule_banned() {
 # No notes about unfinished work, and no typedef that hides a struct (lanes_*.h below ops/cpu may name vector types).
 rule_words() {
     marks="TO""DO|FIX""ME|X""XX|HA""CK"
-    files '.' | grep -vE '^(LICENSE|tests/golden/.*\.(json|bin|txt|jsonl|msgpack)|tests/fuzz/(corpus|found)/.*)$' | while read -r file; do
-        grep -nIE "(^|[^A-Za-z_])($marks)([^A-Za-z_]|$)" "$file" |
-            sed "s|^\([0-9]*\):.*|$file: line \1 has a note about unfinished work|"
-    done
+    written '^$' | xargs -r grep -nIE "(^|[^A-Za-z_])($marks)([^A-Za-z_]|$)" /dev/null |
+        sed 's/^\([^:]*\):\([0-9]*\):.*/\1: line \2 has a note about unfinished work/'
     code drop $(sources | grep -vE '^ops/cpu/(quant/|neon/)?lanes_') | awk -F'\t' '$3 ~ /typedef[ ]+(struct|enum|union)/ && $3 !~ /\(/ { print $1 ": line " $2 " hides a struct behind a typedef" }'
 }
 
@@ -220,12 +221,10 @@ rule_dead() {
 
 # No paths and no package hosts of one machine.
 rule_machine() {
-    files '.' | grep -vE '^(LICENSE|tests/tidy/.*|tests/golden/.*\.(json|bin|txt|jsonl|msgpack)|tests/fuzz/(corpus|found)/.*)$' | while read -r file; do
-        grep -nIE '(^|[^A-Za-z0-9_.$}/])/(work|home|root|mnt|srv)/|(^|[^A-Za-z0-9_.$}/])/opt/(mr|wheels|trixie)|/\.pyenv/|(^|[^A-Za-z0-9_])/tmp/[a-z0-9_.]' "$file" |
-            grep -vE 'X''XXXXX|target=/root/' | sed "s|^\([0-9]*\):.*|$file: line \1 names a path of one machine|"
-        grep -nIiE '(pypi\.org|pythonhosted\.|maven\.org|artifactory|pkg\.dev|quay\.io|ghcr\.io|docker\.io|deb\.debian\.|registry\.[a-z]|\.internal([^a-z_(]|$))' "$file" |
-            sed "s|^\([0-9]*\):.*|$file: line \1 names a package host|"
-    done
+    written '^tests/tidy/' | xargs -r grep -nIE '(^|[^A-Za-z0-9_.$}/])/(work|home|root|mnt|srv)/|(^|[^A-Za-z0-9_.$}/])/opt/(mr|wheels|trixie)|/\.pyenv/|(^|[^A-Za-z0-9_])/tmp/[a-z0-9_.]' /dev/null |
+        grep -vE 'X''XXXXX|target=/root/' | sed 's/^\([^:]*\):\([0-9]*\):.*/\1: line \2 names a path of one machine/'
+    written '^tests/tidy/' | xargs -r grep -nIiE '(pypi\.org|pythonhosted\.|maven\.org|artifactory|pkg\.dev|quay\.io|ghcr\.io|docker\.io|deb\.debian\.|registry\.[a-z]|\.internal([^a-z_(]|$))' /dev/null |
+        sed 's/^\([^:]*\):\([0-9]*\):.*/\1: line \2 names a package host/'
 }
 
 # The layout is that of clang-format.

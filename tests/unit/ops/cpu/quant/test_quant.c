@@ -1,5 +1,5 @@
-/* Checks that packing keeps the numbers of every format, that the scalar product is the product of
- * the quantized rows and the weights, and that every other instruction set gives the same bits. */
+/* Checks that the scalar product is the product of the quantized rows and the weights, and that
+ * every other instruction set gives the same bits. */
 #include "ops/cpu/level.h"
 #include "tests/unit/ops/cpu/quant/weights.h"
 #include "tests/unit/ops/levels.h"
@@ -35,36 +35,6 @@ static void every_level_gives_the_bits_of_scalar(void **state)
     (void)state;
     EACH_LEVEL (level)
         check_bits(mr_cpu_ops_get(level)->quant);
-}
-
-/* weights_make compares what mr_quant_pack makes with the stored numbers. A missing row is zeros.
- */
-static void every_level_packs_the_same_panels(void **state)
-{
-    (void)state;
-    for (size_t i = 1; i < STORAGES; i++) {
-        struct weights w = weights_make(storages[i], 512);
-        const size_t row_bytes =
-            w.in_size / mr_storage_block_numbers(storages[i]) * mr_storage_block_bytes(storages[i]);
-        unsigned char *got = aligned_alloc(MR_QUANT_LINE, w.panel_bytes),
-                      *zeros = calloc(1, row_bytes);
-        const unsigned char *rows[MR_QUANT_COLUMNS];
-        for (size_t row = 0; row < MR_QUANT_COLUMNS; row++)
-            rows[row] = w.stored + row * row_bytes;
-        for (int missing = 0; missing < 2; missing++) {
-            if (missing) rows[6] = zeros;
-            mr_quant_pack(w.format, w.in_size, rows, w.panels);
-            if (missing) rows[6] = NULL;
-            EACH_LEVEL (level) {
-                memset(got, 0xa5, w.panel_bytes);
-                mr_cpu_ops_get(level)->quant->pack(w.format, w.in_size, rows, got);
-                assert_memory_equal(got, w.panels, mr_quant_panel_bytes(w.format, w.in_size));
-            }
-        }
-        free(zeros);
-        free(got);
-        weights_drop(&w);
-    }
 }
 
 /* The largest codes and bytes of both signs: no intermediate sum may saturate. */
@@ -215,7 +185,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(scalar_is_the_product_of_the_stored_numbers),
         cmocka_unit_test(every_level_gives_the_bits_of_scalar),
-        cmocka_unit_test(every_level_packs_the_same_panels),
         cmocka_unit_test(extremes_do_not_saturate),
         cmocka_unit_test(a_row_keeps_its_numbers_within_half_a_step),
         cmocka_unit_test(what_is_not_finite_stays_so),
