@@ -131,6 +131,9 @@ struct mr_cuda_draw { /* what the draw of one row depends on */
     /* 0: the largest logit, the lowest id among equals. The caller sets temperatures below
      * MR_GREEDY_BELOW (ops/sampling/sampler.h) to 0. */
     float temperature;
+    /* Cuts, in this order, as ops/sampling/candidates.h; 0, 1, 0 and 1 cut nothing. */
+    uint32_t top_k;
+    float top_p, min_p, typical_p;
 };
 struct mr_cuda_sampling {
     enum mr_cuda_type type;
@@ -139,10 +142,11 @@ struct mr_cuda_sampling {
     int64_t logits_stride;
     const struct mr_cuda_draw *draws; /* [row_count] */
     int32_t *tokens;      /* [row_count]; -1: the row has a NaN, +infinity or no finite logit */
-    float *probabilities; /* [row_count] of the token at this temperature; greedy: at 1 */
+    float *probabilities; /* [row_count] of the token after temperature and cuts; greedy: at 1 */
 };
-/* Draws one token of each row from the whole vocabulary with the random number and the order of
- * ids of the CPU sampler: the first id at which the sum of weights exceeds uniform * total. */
+/* Draws one token of each row from those that the cuts leave of the vocabulary, with the random
+ * number and the order of ids of the CPU sampler: the first id at which the sum of weights exceeds
+ * uniform * total. Nothing is sorted: a cut finds its last token in 16 passes over the row. */
 enum mr_status mr_cuda_sample(const struct mr_cuda_sampling *sampling, void *stream,
                               struct mr_error *err);
 

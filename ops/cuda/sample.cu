@@ -1,7 +1,9 @@
 /* The draw of a token: see cuda_kernels.h. One thread block for each row:
  *   1. the largest logit, and whether the logits can be sampled from;
- *   2. for every TILE ids the sum of the weights exp((logit - largest) / temperature);
- *   3. the first warp finds the tile, and in it the id, at which the sum exceeds uniform * total.
+ *   2. the last token that each cut keeps, see find_last;
+ *   3. for every TILE ids the sum of the weights exp((logit - largest) / temperature) of the tokens
+ *      that remain;
+ *   4. the first warp finds the tile, and in it the id, at which the sum exceeds uniform * total.
  */
 #include "ops/cuda/device.cuh"
 #include "ops/cuda/philox.cuh"
@@ -10,6 +12,7 @@
 #define SAMPLE_WARPS   (SAMPLE_THREADS / WARP)
 #define TILE           1024u
 #define VOCAB_MAX      (4u << 20) /* largest vocabulary of a model (ops/README.md) */
+#define DIGITS         3u         /* digits above 0 of a key, which has 16 digits of two bits */
 
 /* The largest logit of some ids; the lowest id among equals. */
 struct best_logit {
@@ -21,19 +24,77 @@ struct best_logit {
 /* Shared memory, followed by the sums of all tiles. */
 struct sample_memory {
     struct best_logit best[SAMPLE_WARPS];
+    double sums[DIGITS][SAMPLE_WARPS];
+    unsigned found;
 };
 
-/* What the weights of a row depend on. */
+/* A place in the order of a cut: larger keys first, then lower ids. Key 0: no token. */
+struct rank {
+    unsigned key, id;
+};
+
+/* A row, and which of its tokens remain. */
 template <typename T> struct sample_row {
     const T *logits;
     unsigned vocab_size;
     float top, factor;
+    struct rank last;        /* by logit: the last that remains; {0, 0}: all */
+    float weight_min;        /* of those that remain */
+    struct rank typical;     /* by distance from the entropy: the last that remains; {0, 0}: all */
+    double information_mean; /* mean of (top - logit) * factor, weighted */
 };
+
+__device__ inline bool is_until(struct rank rank, struct rank last)
+{
+    return rank.key > last.key || (rank.key == last.key && rank.id <= last.id);
+}
+
+/* A number that orders floats, above 0. x is not NaN. */
+__device__ inline unsigned key_of(float x)
+{
+    const unsigned bits = __float_as_uint(x + 0.0f); /* one zero */
+    return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
+}
 
 template <typename T>
 __device__ inline float weight_of(const struct sample_row<T> &row, unsigned id)
 {
     return expf((to_float(row.logits[id]) - row.top) * row.factor);
+}
+
+/* How far the information content of a token is from the entropy of those that remain. */
+template <typename T>
+__device__ inline float typical_distance(const struct sample_row<T> &row, unsigned id)
+{
+    const double information =
+        static_cast<double>((row.top - to_float(row.logits[id])) * row.factor);
+    return static_cast<float>(fabs(information - row.information_mean));
+}
+
+/* The key of a token by logit; 0: it does not remain. */
+template <typename T>
+__device__ inline unsigned logit_key(const struct sample_row<T> &row, unsigned id)
+{
+    const float logit = to_float(row.logits[id]);
+    const struct rank rank = {logit == -INFINITY ? 0 : key_of(logit), id};
+    if (!is_until(rank, row.last)) return 0;
+    return row.weight_min > 0.0f && weight_of(row, id) < row.weight_min ? 0 : rank.key;
+}
+
+/* The same by distance from the entropy. */
+template <typename T>
+__device__ inline unsigned typical_key(const struct sample_row<T> &row, unsigned id)
+{
+    const struct rank rank = {key_of(-typical_distance(row, id)), id};
+    return logit_key(row, id) > 0 && is_until(rank, row.typical) ? rank.key : 0;
+}
+
+/* The weight of a token, 0 if it does not remain. */
+template <typename T>
+__device__ inline double remaining_weight(const struct sample_row<T> &row, unsigned id)
+{
+    const bool remains = row.typical.key > 0 ? typical_key(row, id) > 0 : logit_key(row, id) > 0;
+    return remains ? static_cast<double>(weight_of(row, id)) : 0.0;
 }
 
 __device__ inline struct best_logit better(struct best_logit a, struct best_logit b)
@@ -72,22 +133,6 @@ __device__ inline struct best_logit find_best(const T *logits, unsigned vocab_si
     return warp_best(memory->best[threadIdx.x % WARP % SAMPLE_WARPS]);
 }
 
-/* Sums of the weights of every tile; the order within a tile is fixed. */
-template <typename T>
-__device__ inline void sum_tiles(const struct sample_row<T> &row, double *tiles)
-{
-    const unsigned lane = threadIdx.x % WARP;
-    for (unsigned tile = threadIdx.x / WARP; tile * TILE < row.vocab_size; tile += SAMPLE_WARPS) {
-        double sum = 0.0;
-        const unsigned end = min(tile * TILE + TILE, row.vocab_size);
-        for (unsigned id = tile * TILE + lane; id < end; id += WARP)
-            sum += static_cast<double>(weight_of(row, id));
-        sum = warp_sum(sum);
-        if (lane == 0) tiles[tile] = sum;
-    }
-    __syncthreads();
-}
-
 /* Inclusive sum over the lanes up to this one. */
 __device__ inline double warp_prefix(double x)
 {
@@ -124,15 +169,156 @@ __device__ inline unsigned find_in_sum(unsigned count, const F &number, double *
     return last;
 }
 
+/* Sums of number(id) of every tile; the order within a tile is fixed. Returns the sum of all. Every
+ * thread of the block calls it. */
+template <typename F>
+__device__ inline double sum_tiles(unsigned count, const F &number, double *tiles)
+{
+    const unsigned lane = threadIdx.x % WARP;
+    __syncthreads();
+    for (unsigned tile = threadIdx.x / WARP; tile * TILE < count; tile += SAMPLE_WARPS) {
+        double sum = 0.0;
+        const unsigned end = min(tile * TILE + TILE, count);
+        for (unsigned id = tile * TILE + lane; id < end; id += WARP)
+            sum += number(id);
+        sum = warp_sum(sum);
+        if (lane == 0) tiles[tile] = sum;
+    }
+    __syncthreads();
+    double total = 0.0;
+    for (unsigned tile = lane; tile * TILE < count; tile += WARP)
+        total += tiles[tile];
+    return warp_sum(total);
+}
+
+/* After sum_tiles of the same numbers: the first id at which their sum exceeds `target`, or the
+ * last one above 0. */
+template <typename F>
+__device__ inline unsigned find_id(unsigned count, const F &number, const double *tiles,
+                                   double target, struct sample_memory *memory)
+{
+    if (threadIdx.x < WARP) {
+        const unsigned tile_count = (count + TILE - 1) / TILE;
+        const unsigned begin =
+            TILE * find_in_sum(
+                       tile_count, [&](unsigned i) { return tiles[i]; }, &target);
+        const unsigned id = begin + find_in_sum(
+                                        min(TILE, count - begin),
+                                        [&](unsigned i) { return number(begin + i); }, &target);
+        if (threadIdx.x == 0) memory->found = id;
+    }
+    __syncthreads();
+    return memory->found;
+}
+
+/* Sums of number(id) of the ids whose key is at least prefix + (1, 2 and 3) << shift. */
+template <typename K, typename F>
+__device__ inline void sum_from(unsigned count, const K &key, const F &number, unsigned prefix,
+                                int shift, double sums[DIGITS], struct sample_memory *memory)
+{
+    for (unsigned digit = 0; digit < DIGITS; digit++)
+        sums[digit] = 0.0;
+    for (unsigned id = threadIdx.x; id < count; id += SAMPLE_THREADS) {
+        const unsigned place = key(id);
+        if (place <= prefix) continue;
+        const double x = number(id);
+        for (unsigned digit = 0; digit < DIGITS; digit++)
+            if (place >= (prefix | (digit + 1) << shift)) sums[digit] += x;
+    }
+    const unsigned lane = threadIdx.x % WARP;
+    __syncthreads();
+    for (unsigned digit = 0; digit < DIGITS; digit++) {
+        const double sum = warp_sum(sums[digit]);
+        if (lane == 0) memory->sums[digit][threadIdx.x / WARP] = sum;
+    }
+    __syncthreads();
+    for (unsigned digit = 0; digit < DIGITS; digit++)
+        sums[digit] = warp_sum(lane < SAMPLE_WARPS ? memory->sums[digit][lane] : 0.0);
+}
+
+/* Returns the first token, in the order of the keys, at which the sum of number(id) reaches
+ * `quota`; {0, 0}: it does not. The key is found digit by digit, largest first, and then the id
+ * among equal keys. Every thread of the block calls it. */
+template <typename K, typename F>
+__device__ inline struct rank find_last(unsigned count, const K &key, const F &number, double quota,
+                                        double *tiles, struct sample_memory *memory)
+{
+    struct rank last = {0, 0};
+    double above = 0.0; /* sum of the tokens with larger keys */
+    for (int shift = 30; shift >= 0; shift -= 2) {
+        double sums[DIGITS];
+        sum_from(count, key, number, last.key, shift, sums, memory);
+        unsigned digit = DIGITS;
+        for (; digit > 0 && !(sums[digit - 1] > 0.0 && sums[digit - 1] >= quota); digit--)
+            above = sums[digit - 1];
+        last.key |= digit << shift;
+    }
+    if (last.key == 0) return last;
+    const unsigned found = last.key;
+    const auto equal = [&](unsigned id) { return key(id) == found ? number(id) : 0.0; };
+    (void)sum_tiles(count, equal, tiles);
+    /* find_id looks for a larger sum, not for an equal one */
+    last.id = find_id(count, equal, tiles, quota - above - 1e-9 * quota, memory);
+    return last;
+}
+
+/* ---- the cuts ---- */
+
+/* Keeps the largest logits until the sum of their numbers reaches the quota. */
+template <typename T, typename F>
+__device__ inline void cut_by_logit(struct sample_row<T> *row, const F &number, double quota,
+                                    double *tiles, struct sample_memory *memory)
+{
+    const struct rank last = find_last(
+        row->vocab_size, [&](unsigned id) { return logit_key(*row, id); }, number, quota, tiles,
+        memory);
+    if (last.key > 0) row->last = last;
+}
+
+template <typename T>
+__device__ inline void cut_typical(struct sample_row<T> *row, float typical_p, double *tiles,
+                                   struct sample_memory *memory)
+{
+    const auto weight = [&](unsigned id) { return remaining_weight(*row, id); };
+    const auto information = [&](unsigned id) {
+        const double remaining = weight(id);
+        const float logit = to_float(row->logits[id]);
+        return remaining > 0.0 ? remaining * static_cast<double>((row->top - logit) * row->factor)
+                               : 0.0;
+    };
+    const double total = sum_tiles(row->vocab_size, weight, tiles);
+    row->information_mean = sum_tiles(row->vocab_size, information, tiles) / total;
+    row->typical = find_last(
+        row->vocab_size, [&](unsigned id) { return typical_key(*row, id); }, weight,
+        static_cast<double>(typical_p) * total, tiles, memory);
+}
+
+template <typename T>
+__device__ inline void cut(struct sample_row<T> *row, const struct mr_cuda_draw &draw,
+                           double *tiles, struct sample_memory *memory)
+{
+    const auto weight = [&](unsigned id) { return remaining_weight(*row, id); };
+    if (draw.top_k > 0)
+        cut_by_logit(
+            row, [](unsigned) { return 1.0; }, static_cast<double>(draw.top_k), tiles, memory);
+    if (draw.top_p < 1.0f) {
+        const double total = sum_tiles(row->vocab_size, weight, tiles);
+        cut_by_logit(row, weight, static_cast<double>(draw.top_p) * total, tiles, memory);
+    }
+    row->weight_min = draw.min_p;
+    if (draw.typical_p < 1.0f) cut_typical(row, draw.typical_p, tiles, memory);
+}
+
 /* Grid: rows. */
 template <typename T>
-__global__ __launch_bounds__(SAMPLE_THREADS) void sample(struct mr_cuda_sampling sampling)
+__global__ __launch_bounds__(SAMPLE_THREADS, 2) void sample(struct mr_cuda_sampling sampling)
 {
     struct sample_memory *memory = reinterpret_cast<struct sample_memory *>(mr_cuda_shared);
     double *tiles = reinterpret_cast<double *>(memory + 1);
     const struct mr_cuda_draw draw = sampling.draws[blockIdx.x];
     const bool greedy = !(draw.temperature > 0.0f);
-    struct sample_row<T> row;
+    struct sample_row<T> row = {
+    };
     row.logits = static_cast<const T *>(sampling.logits) + blockIdx.x * sampling.logits_stride;
     row.vocab_size = sampling.vocab_size;
     const struct best_logit best = find_best(row.logits, row.vocab_size, memory);
@@ -145,28 +331,16 @@ __global__ __launch_bounds__(SAMPLE_THREADS) void sample(struct mr_cuda_sampling
     }
     row.top = best.logit;
     row.factor = greedy ? 1.0f : 1.0f / draw.temperature;
-    sum_tiles(row, tiles);
-    if (threadIdx.x >= WARP) return;
-    const unsigned tile_count = (row.vocab_size + TILE - 1) / TILE;
-    double total = 0.0;
-    for (unsigned tile = threadIdx.x; tile < tile_count; tile += WARP)
-        total += tiles[tile];
-    total = warp_sum(total);
+    if (!greedy) cut(&row, draw, tiles, memory);
+    const auto weight = [&](unsigned id) { return remaining_weight(row, id); };
+    const double total = sum_tiles(row.vocab_size, weight, tiles);
     unsigned id = best.id;
-    if (!greedy) {
-        double target = static_cast<double>(philox_uniform(draw.seed, draw.position)) * total;
-        const unsigned begin =
-            TILE * find_in_sum(
-                       tile_count, [&](unsigned i) { return tiles[i]; }, &target);
-        id = begin + find_in_sum(
-                         min(TILE, row.vocab_size - begin),
-                         [&](unsigned i) { return static_cast<double>(weight_of(row, begin + i)); },
-                         &target);
-    }
+    if (!greedy)
+        id = find_id(row.vocab_size, weight, tiles,
+                     static_cast<double>(philox_uniform(draw.seed, draw.position)) * total, memory);
     if (threadIdx.x == 0) {
         sampling.tokens[blockIdx.x] = static_cast<int32_t>(id);
-        sampling.probabilities[blockIdx.x] =
-            static_cast<float>(static_cast<double>(weight_of(row, id)) / total);
+        sampling.probabilities[blockIdx.x] = static_cast<float>(weight(id) / total);
     }
 }
 

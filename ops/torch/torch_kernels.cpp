@@ -105,7 +105,9 @@ bool kernel_draw(const struct mr_step *step, const at::Tensor &rows, at::Tensor 
     if (!device->kernels || !rows.is_contiguous()) return false;
     std::vector<struct mr_cuda_draw> draws;
     for (const struct mr_logit_query &query : step->search.queries)
-        if (query.draw) draws.push_back({query.seed, query.position, 1.0f / query.factor});
+        if (query.draw)
+            draws.push_back(
+                {query.seed, query.position, 1.0f / query.factor, 0, 1.0f, 0.0f, 1.0f});
     const at::Tensor uploaded =
         upload_bytes(device, draws.data(), draws.size() * sizeof(struct mr_cuda_draw));
     *tokens = at::empty({rows.size(0), 1}, floats(device).dtype(at::kInt));

@@ -31,7 +31,7 @@ SHAPES = {
     "add_rms_norm": (256, 32 * 4),
     "gated_mul": (256, 0),
     "rope_write": (128, 4 * 256 * 4),
-    "sample": (512, 16 * 12 + 126 * 8),
+    "sample": (512, 16 * 12 + 3 * 16 * 8 + 8 + 126 * 8),
 }
 TYPES = {"float": "fp32", "__half": "fp16", "__nv_bfloat16": "bf16"}
 

@@ -159,10 +159,12 @@ def check_rope(kernels, pick, dtype):
 
 
 def check_sample(kernels, pick, dtype):
-    """Greedy rows only: 0, or the number of rows with another token."""
+    """Greedy rows, and rows cut to one token: 0, or the number of rows with another token than the best."""
     rows, vocabulary = pick.randint(1, 20), pick.choice([5, 1000, 128256])
     logits = torch.randn(rows, vocabulary, device=DEVICE, dtype=dtype)
-    draws = torch.zeros(rows, 2, device=DEVICE, dtype=torch.int64)
+    draws = torch.zeros(rows, 8, device=DEVICE, dtype=torch.int32)  # struct mr_cuda_draw
+    draws[::2, 4] = 1  # top_k
+    draws.view(torch.float32)[::2, [3, 5, 7]] = 1.0  # temperature, top_p, typical_p
     tokens = torch.full((rows,), -7, device=DEVICE, dtype=torch.int32)
     probabilities = torch.empty(rows, device=DEVICE)
     kernels("mr_cuda_sample", SAMPLING(TYPES[dtype], rows, vocabulary, place(logits), vocabulary, place(draws),

@@ -97,6 +97,13 @@ template <typename T> T atomicAdd(T *address, T value)
     return old;
 }
 
+inline unsigned __float_as_uint(float x)
+{
+    unsigned bits;
+    std::memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
 inline int __ffs(int bits)
 {
     return __builtin_ffs(bits);
