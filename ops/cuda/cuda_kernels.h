@@ -128,10 +128,8 @@ enum mr_status mr_cuda_gated_mul(const struct mr_cuda_gated *gated, void *stream
 struct mr_cuda_draw { /* what the draw of one row depends on */
     uint64_t seed;
     uint32_t position;
-    /* 0: the largest logit, the lowest id among equals. The caller sets temperatures below
-     * MR_GREEDY_BELOW (ops/sampling/sampler.h) to 0. */
-    float temperature;
-    /* Cuts, in this order, as ops/sampling/candidates.h; 0, 1, 0 and 1 cut nothing. */
+    float temperature; /* 0: the largest logit, lowest id first; else at least MR_GREEDY_BELOW */
+    /* In this order, as in ops/sampling/candidates.h; 0, 1, 0 and 1 cut nothing. */
     uint32_t top_k;
     float top_p, min_p, typical_p;
 };
@@ -144,9 +142,8 @@ struct mr_cuda_sampling {
     int32_t *tokens;      /* [row_count]; -1: the row has a NaN, +infinity or no finite logit */
     float *probabilities; /* [row_count] of the token after temperature and cuts; greedy: at 1 */
 };
-/* Draws one token of each row from those that the cuts leave of the vocabulary, with the random
- * number and the order of ids of the CPU sampler: the first id at which the sum of weights exceeds
- * uniform * total. Nothing is sorted: a cut finds its last token in 16 passes over the row. */
+/* Draws one token of each row from those that the cuts leave, with the random number and the order
+ * of ids of the CPU sampler: the first id at which the sum of weights exceeds uniform * total. */
 enum mr_status mr_cuda_sample(const struct mr_cuda_sampling *sampling, void *stream,
                               struct mr_error *err);
 

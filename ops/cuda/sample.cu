@@ -211,29 +211,34 @@ __device__ inline unsigned find_id(unsigned count, const F &number, const double
     return memory->found;
 }
 
+struct digit_sums {
+    double from[DIGITS]; /* of the ids with this digit + 1 or a larger one */
+};
+
 /* Sums of number(id) of the ids whose key is at least prefix + (1, 2 and 3) << shift. */
 template <typename K, typename F>
-__device__ inline void sum_from(unsigned count, const K &key, const F &number, unsigned prefix,
-                                int shift, double sums[DIGITS], struct sample_memory *memory)
+__device__ inline struct digit_sums sum_digits(unsigned count, const K &key, const F &number,
+                                               unsigned prefix, int shift,
+                                               struct sample_memory *memory)
 {
-    for (unsigned digit = 0; digit < DIGITS; digit++)
-        sums[digit] = 0.0;
+    struct digit_sums sums = {};
     for (unsigned id = threadIdx.x; id < count; id += SAMPLE_THREADS) {
         const unsigned place = key(id);
         if (place <= prefix) continue;
         const double x = number(id);
         for (unsigned digit = 0; digit < DIGITS; digit++)
-            if (place >= (prefix | (digit + 1) << shift)) sums[digit] += x;
+            if (place >= (prefix | (digit + 1) << shift)) sums.from[digit] += x;
     }
     const unsigned lane = threadIdx.x % WARP;
     __syncthreads();
     for (unsigned digit = 0; digit < DIGITS; digit++) {
-        const double sum = warp_sum(sums[digit]);
+        const double sum = warp_sum(sums.from[digit]);
         if (lane == 0) memory->sums[digit][threadIdx.x / WARP] = sum;
     }
     __syncthreads();
     for (unsigned digit = 0; digit < DIGITS; digit++)
-        sums[digit] = warp_sum(lane < SAMPLE_WARPS ? memory->sums[digit][lane] : 0.0);
+        sums.from[digit] = warp_sum(lane < SAMPLE_WARPS ? memory->sums[digit][lane] : 0.0);
+    return sums;
 }
 
 /* Returns the first token, in the order of the keys, at which the sum of number(id) reaches
@@ -246,11 +251,10 @@ __device__ inline struct rank find_last(unsigned count, const K &key, const F &n
     struct rank last = {0, 0};
     double above = 0.0; /* sum of the tokens with larger keys */
     for (int shift = 30; shift >= 0; shift -= 2) {
-        double sums[DIGITS];
-        sum_from(count, key, number, last.key, shift, sums, memory);
+        const struct digit_sums sums = sum_digits(count, key, number, last.key, shift, memory);
         unsigned digit = DIGITS;
-        for (; digit > 0 && !(sums[digit - 1] > 0.0 && sums[digit - 1] >= quota); digit--)
-            above = sums[digit - 1];
+        for (; digit > 0 && !(sums.from[digit - 1] > 0.0 && sums.from[digit - 1] >= quota); digit--)
+            above = sums.from[digit - 1];
         last.key |= digit << shift;
     }
     if (last.key == 0) return last;
