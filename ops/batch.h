@@ -1,12 +1,18 @@
-/* batch - the input of one forward pass: its rows (one token each), sequence by sequence; and where
- * the KV of a block is stored. Plain values that the caller of ops/ fills, and that the decoder
- * (ops/decoder.h) and the KV pool (ops/kv_groups.h) read.
+/* batch - the input of one forward pass: its rows (one token each), sequence by sequence; a step,
+ * which is a forward pass and draws from its logits; and where the KV of a block is stored. Plain
+ * values that the caller of ops/ fills, and that the decoder (ops/decoder.h) and the KV pool
+ * (ops/kv_groups.h) read.
  *
  * Memory: every pointer is borrowed for the duration of the call. */
 #ifndef MR_OPS_BATCH_H
 #define MR_OPS_BATCH_H
 
+#include "ops/sampling/sample.h"
+
 #include <stdint.h>
+
+#define MR_STEPS_AHEAD_MAX 2u
+#define MR_ROW_KNOWN       UINT32_MAX
 
 /* Rows [row_begin, row_begin + row_count) of the batch belong to this sequence. They are the
  * sequence's positions [context_tokens, context_tokens + row_count). */
@@ -31,6 +37,21 @@ struct mr_batch {
     uint32_t row_count;
     const struct mr_batch_sequence *sequences; /* sequences in the order of their rows */
     uint32_t sequence_count;
+};
+
+/* A step to launch. All pointers are borrowed for the call of `launch`, except `samples`. */
+struct mr_model_step {
+    const struct mr_batch *batch; /* row_count 0: there is nothing to compute, only to sample */
+    /* [batch->row_count] the sampling row of the step launched before whose token is the input of
+     * this row of the batch; MR_ROW_KNOWN: the input is in batch->token_ids. NULL: all are known.
+     */
+    const uint32_t *fed_by;
+    /* [sample_count] In a row whose sequence has a fed token, the last id of `history` is not known
+     * yet; such a row has no penalties, bad words, mask or suppressed ids. */
+    const struct mr_sample_row *rows;
+    uint32_t sample_count;
+    /* [sample_count] the caller's: the results of `rows`, complete when `collect` has returned */
+    struct mr_sample *samples;
 };
 
 /* Where the KV of one block is stored. */

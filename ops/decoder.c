@@ -4,17 +4,27 @@
 
 #include <stdlib.h>
 
+/* One of the steps that take turns. */
+struct turn {
+    struct mr_step *step;
+    uint32_t logit_count;
+    /* [sequences_max] the kept rows of sequences with hidden_rows */
+    struct mr_step_sequence *hidden;
+    uint32_t hidden_count;
+};
+
 struct mr_decoder {
     struct mr_decoder_spec spec;
     const struct mr_backend *backend;
     struct mr_rope *ropes[MR_ROPES_MAX];
-    struct mr_step *step;
+    uint32_t steps_ahead;
+    struct turn turns[MR_STEPS_AHEAD_MAX];
+    uint32_t turn_count;
+    struct turn *newest, *finished;     /* launched last, finished last */
+    uint32_t in_flight;                 /* steps: the newest, and the other one if there are two */
     struct mr_step_sequence *sequences; /* [sequences_max] of the step, then of the kept rows */
     uint32_t *wanted_rows;              /* [rows_max] rows to go on with, ascending */
-    uint32_t logit_count, wanted_count; /* the first logit_count of them want logits */
-    /* [sequences_max] the kept rows of sequences with hidden_rows */
-    struct mr_step_sequence *hidden;
-    uint32_t hidden_count;
+    uint32_t wanted_count;              /* the first logit_count of them want logits */
 };
 
 /* ---- create and destroy ---- */
@@ -52,18 +62,29 @@ static enum mr_status create_ropes(struct mr_decoder *decoder, struct mr_error *
     return status;
 }
 
+static enum mr_status create_turn(struct mr_decoder *decoder, uint32_t index, struct mr_error *err)
+{
+    const struct mr_decoder_spec *spec = &decoder->spec;
+    struct turn *turn = &decoder->turns[index];
+    struct mr_step_spec step = step_spec_of(spec);
+    step.twin = index > 0 ? decoder->turns[0].step : NULL;
+    turn->hidden = calloc(spec->sequences_max, sizeof(*turn->hidden));
+    if (!turn->hidden)
+        return mr_fail(err, MR_NOMEM, "no memory for %u sequences", spec->sequences_max);
+    return decoder->backend->step_create(spec->compute, &turn->step, &step, err);
+}
+
 static enum mr_status create_parts(struct mr_decoder *decoder, struct mr_error *err)
 {
     const struct mr_decoder_spec *spec = &decoder->spec;
-    const struct mr_step_spec step = step_spec_of(spec);
     decoder->sequences = calloc(spec->sequences_max, sizeof(*decoder->sequences));
     decoder->wanted_rows = calloc(spec->rows_max, sizeof(*decoder->wanted_rows));
-    decoder->hidden = calloc(spec->sequences_max, sizeof(*decoder->hidden));
-    if (!decoder->sequences || !decoder->wanted_rows || !decoder->hidden)
+    if (!decoder->sequences || !decoder->wanted_rows)
         return mr_fail(err, MR_NOMEM, "no memory for %u sequences", spec->sequences_max);
     enum mr_status status = create_ropes(decoder, err);
-    if (status != MR_OK) return status;
-    return decoder->backend->step_create(spec->compute, &decoder->step, &step, err);
+    for (uint32_t i = 0; status == MR_OK && i < decoder->turn_count; i++)
+        status = create_turn(decoder, i, err);
+    return status;
 }
 
 enum mr_status mr_decoder_create(struct mr_decoder **out, const struct mr_decoder_spec *spec,
@@ -75,6 +96,9 @@ enum mr_status mr_decoder_create(struct mr_decoder **out, const struct mr_decode
     if (!decoder) return mr_fail(err, MR_NOMEM, "no memory for the decoder");
     decoder->spec = *spec;
     decoder->backend = spec->compute->backend;
+    decoder->steps_ahead = decoder->backend->steps_ahead(spec->compute);
+    decoder->turn_count = decoder->steps_ahead > 0 ? decoder->steps_ahead : 1;
+    decoder->newest = decoder->finished = &decoder->turns[0];
     enum mr_status status = create_parts(decoder, err);
     if (status != MR_OK) {
         mr_decoder_destroy(decoder);
@@ -87,10 +111,12 @@ enum mr_status mr_decoder_create(struct mr_decoder **out, const struct mr_decode
 void mr_decoder_destroy(struct mr_decoder *decoder)
 {
     if (!decoder) return;
-    decoder->backend->step_destroy(decoder->step);
+    for (uint32_t i = 0; i < MR_STEPS_AHEAD_MAX; i++) {
+        decoder->backend->step_destroy(decoder->turns[i].step);
+        free(decoder->turns[i].hidden);
+    }
     for (uint32_t i = 0; i < MR_ROPES_MAX; i++)
         decoder->backend->rope_destroy(decoder->ropes[i]);
-    free(decoder->hidden);
     free(decoder->wanted_rows);
     free(decoder->sequences);
     free(decoder);
@@ -98,7 +124,17 @@ void mr_decoder_destroy(struct mr_decoder *decoder)
 
 uint64_t mr_decoder_bytes(const struct mr_decoder *decoder)
 {
-    return decoder->backend->step_bytes(decoder->step);
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < decoder->turn_count; i++)
+        bytes += decoder->backend->step_bytes(decoder->turns[i].step);
+    return bytes;
+}
+
+/* The step whose turn is next; with one turn the same again. */
+static struct turn *other(struct mr_decoder *decoder)
+{
+    const uint32_t next = (uint32_t)(decoder->newest - decoder->turns) + 1;
+    return &decoder->turns[next % decoder->turn_count];
 }
 
 /* ---- the rows of a step ---- */
@@ -132,21 +168,23 @@ static void want_rows(struct mr_decoder *decoder, const struct mr_batch_sequence
                       uint32_t row)
 {
     const uint32_t rows = from->logit_rows + from->hidden_rows;
+    struct turn *turn = decoder->newest;
     MR_ASSERT(rows <= from->row_count && (from->logit_rows == 0 || from->hidden_rows == 0));
-    MR_ASSERT(decoder->hidden_count == 0 || from->hidden_rows > 0);
-    decoder->logit_count += from->logit_rows;
-    decoder->hidden_count += from->hidden_rows > 0;
-    MR_ASSERT(decoder->logit_count + decoder->hidden_count <= decoder->spec.sequences_max);
+    MR_ASSERT(turn->hidden_count == 0 || from->hidden_rows > 0);
+    turn->logit_count += from->logit_rows;
+    turn->hidden_count += from->hidden_rows > 0;
+    MR_ASSERT(turn->logit_count + turn->hidden_count <= decoder->spec.sequences_max);
     for (uint32_t left = rows; left > 0; left--)
         decoder->wanted_rows[decoder->wanted_count++] = row - left;
 }
 
 /* Checks the batch, stages it, and records the rows whose logits or hidden states are wanted. */
-static void stage(struct mr_decoder *decoder, const struct mr_batch *batch)
+static void stage(struct mr_decoder *decoder, const struct mr_batch *batch,
+                  const struct mr_fed_rows *fed)
 {
     const struct mr_decoder_spec *spec = &decoder->spec;
     uint32_t row = 0;
-    decoder->logit_count = decoder->wanted_count = decoder->hidden_count = 0;
+    decoder->newest->logit_count = decoder->newest->hidden_count = decoder->wanted_count = 0;
     for (uint32_t i = 0; i < batch->row_count; i++)
         MR_ASSERT(batch->token_ids[i] < spec->config->vocab_size);
     for (uint32_t i = 0; i < batch->sequence_count; i++) {
@@ -160,15 +198,15 @@ static void stage(struct mr_decoder *decoder, const struct mr_batch *batch)
         want_rows(decoder, from, row);
     }
     MR_ASSERT(row == batch->row_count);
-    decoder->backend->stage(decoder->step, batch->token_ids, row, decoder->sequences,
-                            batch->sequence_count);
+    decoder->backend->stage(decoder->newest->step, batch->token_ids, row, decoder->sequences,
+                            batch->sequence_count, fed);
 }
 
 /* Goes on with the rows whose logits are wanted, each as a sequence of one row, and with those
  * whose hidden states are. No other row is needed once the last layer's KV is written. */
 static void keep_wanted_rows(struct mr_decoder *decoder, const struct mr_batch *batch)
 {
-    uint32_t kept = 0, hidden = 0, next = decoder->logit_count;
+    uint32_t kept = 0, hidden = 0, next = decoder->newest->logit_count;
     for (uint32_t i = 0; i < batch->sequence_count; i++) {
         struct mr_batch_sequence row = batch->sequences[i];
         row.context_tokens += row.row_count - row.logit_rows;
@@ -185,10 +223,10 @@ static void keep_wanted_rows(struct mr_decoder *decoder, const struct mr_batch *
         row.row_count = row.hidden_rows;
         next += row.row_count;
         decoder->sequences[kept] = sequence_of(&decoder->spec, &row);
-        decoder->hidden[hidden++] = decoder->sequences[kept++];
+        decoder->newest->hidden[hidden++] = decoder->sequences[kept++];
     }
     MR_ASSERT(next == decoder->wanted_count);
-    decoder->backend->keep(decoder->step, decoder->wanted_rows, decoder->sequences, kept);
+    decoder->backend->keep(decoder->newest->step, decoder->wanted_rows, decoder->sequences, kept);
 }
 
 /* ---- the parts of a layer ---- */
@@ -209,7 +247,7 @@ static void enter_branch(struct mr_decoder *decoder, const struct mr_norm_weight
                          uint32_t rows)
 {
     const struct mr_norm norm = norm_of(decoder, weights);
-    decoder->backend->norm(decoder->step, weights->weight ? &norm : NULL, rows);
+    decoder->backend->norm(decoder->newest->step, weights->weight ? &norm : NULL, rows);
 }
 
 /* Adds the product of a branch's last layer to the residual stream, after the norm that follows the
@@ -219,12 +257,12 @@ static void leave_branch(struct mr_decoder *decoder, const struct mr_linear *las
                          uint32_t rows)
 {
     if (!weights->weight) {
-        decoder->backend->linear(decoder->step, last, from, rows, MR_ADD, MR_RESIDUAL);
+        decoder->backend->linear(decoder->newest->step, last, from, rows, MR_ADD, MR_RESIDUAL);
         return;
     }
     const struct mr_norm norm = norm_of(decoder, weights);
-    decoder->backend->linear(decoder->step, last, from, rows, MR_STORE, MR_BRANCH);
-    decoder->backend->norm_add(decoder->step, &norm, rows);
+    decoder->backend->linear(decoder->newest->step, last, from, rows, MR_STORE, MR_BRANCH);
+    decoder->backend->norm_add(decoder->newest->step, &norm, rows);
 }
 
 static struct mr_attention attention_of(const struct mr_decoder *decoder, uint32_t i)
@@ -274,12 +312,14 @@ static void run_experts(struct mr_decoder *decoder, const struct mr_expert_weigh
                                           .top_k = c->experts.top_k,
                                           .normalize = c->experts.normalized,
                                           .activation = gate_of(c)};
-    backend->linear(decoder->step, experts->router, MR_NORMED, rows, MR_STORE, MR_ROUTING);
-    backend->experts(decoder->step, &layer, rows);
+    backend->linear(decoder->newest->step, experts->router, MR_NORMED, rows, MR_STORE, MR_ROUTING);
+    backend->experts(decoder->newest->step, &layer, rows);
     if (!experts->shared_switch) return;
-    backend->linear(decoder->step, experts->shared_switch, MR_NORMED, rows, MR_STORE, MR_SWITCHES);
-    backend->linear(decoder->step, experts->shared_gate_up, MR_NORMED, rows, gate_of(c), MR_GATED);
-    backend->add_switched(decoder->step, experts->shared_down, rows);
+    backend->linear(decoder->newest->step, experts->shared_switch, MR_NORMED, rows, MR_STORE,
+                    MR_SWITCHES);
+    backend->linear(decoder->newest->step, experts->shared_gate_up, MR_NORMED, rows, gate_of(c),
+                    MR_GATED);
+    backend->add_switched(decoder->newest->step, experts->shared_down, rows);
 }
 
 static void run_ffn(struct mr_decoder *decoder, uint32_t i, uint32_t rows)
@@ -291,7 +331,8 @@ static void run_ffn(struct mr_decoder *decoder, uint32_t i, uint32_t rows)
         run_experts(decoder, &layer->experts, rows);
         return;
     }
-    decoder->backend->linear(decoder->step, layer->gate_up, MR_NORMED, rows, gate_of(c), MR_GATED);
+    decoder->backend->linear(decoder->newest->step, layer->gate_up, MR_NORMED, rows, gate_of(c),
+                             MR_GATED);
     leave_branch(decoder, layer->down, MR_GATED, &layer->ffn_post_norm, rows);
 }
 
@@ -302,10 +343,10 @@ static void project_logits(struct mr_decoder *decoder, uint32_t rows, uint32_t l
     const struct mr_weights *weights = decoder->spec.weights;
     enter_branch(decoder, &weights->final_norm, rows);
     if (logit_count == 0) return;
-    decoder->backend->linear(decoder->step, weights->head, MR_NORMED, logit_count, MR_STORE,
+    decoder->backend->linear(decoder->newest->step, weights->head, MR_NORMED, logit_count, MR_STORE,
                              MR_LOGITS);
     if (c->logit_softcap > 0.0f)
-        decoder->backend->softcap(decoder->step, c->logit_softcap, logit_count);
+        decoder->backend->softcap(decoder->newest->step, c->logit_softcap, logit_count);
 }
 
 /* ---- a step ---- */
@@ -318,36 +359,42 @@ static void walk(struct mr_decoder *decoder, const struct mr_batch *batch, uint3
     const struct mr_model_config *c = spec->config;
     const struct mr_backend *backend = decoder->backend;
     uint32_t logit_count = rows;
-    backend->embed(decoder->step, spec->weights->embedding, c->embedding_scale);
+    backend->embed(decoder->newest->step, spec->weights->embedding, c->embedding_scale);
     for (uint32_t i = 0; i < c->layer_count; i++) {
         const struct mr_layer_weights *layer = &spec->weights->layers[i];
         const struct mr_attention attention = attention_of(decoder, i);
         enter_branch(decoder, &layer->attention_norm, rows);
-        backend->linear(decoder->step, layer->qkv, MR_NORMED, rows, MR_STORE, MR_QKV);
-        backend->rope_write(decoder->step, &attention);
+        backend->linear(decoder->newest->step, layer->qkv, MR_NORMED, rows, MR_STORE, MR_QKV);
+        backend->rope_write(decoder->newest->step, &attention);
         if (batch && i + 1 == c->layer_count) {
             keep_wanted_rows(decoder, batch);
             rows = decoder->wanted_count;
-            logit_count = decoder->logit_count;
+            logit_count = decoder->newest->logit_count;
         }
         if (rows == 0) continue;
-        backend->attend(decoder->step, &attention);
+        backend->attend(decoder->newest->step, &attention);
         leave_branch(decoder, layer->attention_out, MR_ATTENDED, &layer->attention_post_norm, rows);
         run_ffn(decoder, i, rows);
     }
     if (rows > 0) project_logits(decoder, rows, logit_count);
 }
 
-void mr_decoder_launch(struct mr_decoder *decoder, const struct mr_batch *batch)
+void mr_decoder_launch(struct mr_decoder *decoder, const struct mr_batch *batch,
+                       const struct mr_fed_rows *fed)
 {
     const struct mr_decoder_spec *spec = &decoder->spec;
     const struct mr_backend *backend = decoder->backend;
+    struct mr_fed_rows rows = fed ? *fed : (struct mr_fed_rows){0};
     MR_ASSERT(batch->row_count > 0 && batch->row_count <= spec->rows_max);
     MR_ASSERT(batch->sequence_count > 0 && batch->sequence_count <= spec->sequences_max);
-    stage(decoder, batch);
-    const bool decodes =
-        batch->row_count == batch->sequence_count && decoder->logit_count == batch->row_count;
-    if (decodes && backend->graph_replay && backend->graph_replay(decoder->step)) return;
+    MR_ASSERT(decoder->in_flight < decoder->turn_count && (!fed || decoder->turn_count > 1));
+    rows.from = decoder->newest->step;
+    decoder->newest = other(decoder);
+    stage(decoder, batch, fed ? &rows : NULL);
+    decoder->in_flight++;
+    const bool decodes = batch->row_count == batch->sequence_count &&
+                         decoder->newest->logit_count == batch->row_count;
+    if (decodes && backend->graph_replay && backend->graph_replay(decoder->newest->step)) return;
     walk(decoder, decodes ? NULL : batch, batch->row_count);
 }
 
@@ -368,50 +415,57 @@ enum mr_status mr_decoder_record(struct mr_decoder *decoder, uint32_t rows, uint
                                         .sliding = spec->kv->sliding != NULL,
                                         .walk = walk_decodes,
                                         .context = decoder};
-    return decoder->backend->graph_create(decoder->step, &graph, err);
+    return decoder->backend->graph_create(decoder->newest->step, &graph, err);
 }
 
-void mr_decoder_hidden(const struct mr_decoder *decoder, uint32_t index, float *out)
+uint32_t mr_decoder_steps_ahead(const struct mr_decoder *decoder)
 {
-    MR_ASSERT(index < decoder->hidden_count);
-    const struct mr_step_sequence *rows = &decoder->hidden[index];
-    decoder->backend->sum_normed(decoder->step, rows->row_begin, rows->row_count, out);
-}
-
-bool mr_decoder_searches(const struct mr_decoder *decoder)
-{
-    return decoder->backend->search != NULL;
+    return decoder->steps_ahead;
 }
 
 void mr_decoder_query(struct mr_decoder *decoder, const struct mr_logit_query *query)
 {
-    MR_ASSERT(query->row < decoder->logit_count);
-    decoder->backend->query(decoder->step, query);
+    MR_ASSERT(query->row < decoder->newest->logit_count);
+    decoder->backend->query(decoder->newest->step, query);
 }
 
 void mr_decoder_search(struct mr_decoder *decoder)
 {
-    decoder->backend->search(decoder->step);
+    if (decoder->in_flight == 0) decoder->in_flight = 1;
+    decoder->backend->search(decoder->newest->step);
 }
+
+/* ---- results ---- */
 
 enum mr_status mr_decoder_finish(struct mr_decoder *decoder, struct mr_error *err)
 {
-    return decoder->backend->finish(decoder->step, err);
+    if (decoder->in_flight == 0) return MR_OK;
+    decoder->finished = decoder->in_flight > 1 ? other(decoder) : decoder->newest;
+    decoder->in_flight--;
+    return decoder->backend->finish(decoder->finished->step, err);
 }
 
 const float *mr_decoder_logits(const struct mr_decoder *decoder, uint32_t row, struct mr_error *err)
 {
-    MR_ASSERT(row < decoder->logit_count);
-    return decoder->backend->logits(decoder->step, row, err);
+    MR_ASSERT(row < decoder->finished->logit_count);
+    return decoder->backend->logits(decoder->finished->step, row, err);
 }
 
 struct mr_logit_findings mr_decoder_findings(const struct mr_decoder *decoder, uint32_t index)
 {
-    return decoder->backend->findings(decoder->step, index);
+    return decoder->backend->findings(decoder->finished->step, index);
 }
 
 const float *mr_decoder_edited(const struct mr_decoder *decoder, uint32_t index,
                                struct mr_error *err)
 {
-    return decoder->backend->edited(decoder->step, index, err);
+    return decoder->backend->edited(decoder->finished->step, index, err);
+}
+
+void mr_decoder_hidden(const struct mr_decoder *decoder, uint32_t index, float *out)
+{
+    const struct turn *turn = decoder->finished;
+    MR_ASSERT(index < turn->hidden_count);
+    const struct mr_step_sequence *rows = &turn->hidden[index];
+    decoder->backend->sum_normed(turn->step, rows->row_begin, rows->row_count, out);
 }

@@ -6,7 +6,7 @@
 #include "ops/decoder.h"
 #include "ops/files/digest_cache.h"
 #include "ops/files/model_files.h"
-#include "ops/sampling/sampler.h"
+#include "ops/step_queue.h"
 #include "ops/weights_digest.h"
 
 #include <stdio.h>
@@ -25,16 +25,7 @@ struct mr_model {
     struct mr_rope_table ropes[MR_ROPES_MAX];
     struct mr_kv_groups kv;
     struct mr_decoder *decoder;
-    struct mr_sampler *sampler;
-    uint32_t sample_rows_max;
-    /* [sample_rows_max] copies of the rows that the host draws from, with their logits set. */
-    struct mr_sample_row *sample_rows;
-    /* The rows that the device searches, drawn when the step has ended: [device_count]. */
-    struct mr_device_row *device_rows; /* [sample_rows_max] */
-    struct mr_sample *device_samples;  /* [sample_rows_max] */
-    struct mr_sample **results;        /* [sample_rows_max] where the samples go */
-    uint32_t device_count;
-    bool in_flight; /* launched, and not known to have ended */
+    struct mr_step_queue *queue;
 };
 
 /* ---- opening ---- */
@@ -212,19 +203,14 @@ static enum mr_status create_decoder(struct mr_model *model, const struct mr_mod
     return mr_decoder_create(&model->decoder, &spec, err);
 }
 
-static enum mr_status create_sampler(struct mr_model *model, uint32_t sequences_max,
-                                     struct mr_error *err)
+static enum mr_status create_queue(struct mr_model *model, const struct mr_model_options *options,
+                                   struct mr_error *err)
 {
-    model->sample_rows_max = sequences_max * MR_CHOICES_MAX;
-    model->sample_rows = calloc(model->sample_rows_max, sizeof(*model->sample_rows));
-    model->device_rows = calloc(model->sample_rows_max, sizeof(*model->device_rows));
-    model->device_samples = calloc(model->sample_rows_max, sizeof(*model->device_samples));
-    model->results = calloc(model->sample_rows_max, sizeof(*model->results));
-    if (!model->sample_rows || !model->device_rows || !model->device_samples || !model->results)
-        return mr_fail(err, MR_NOMEM, "no memory for %u sample rows", model->sample_rows_max);
-    struct mr_sampler_spec spec = {.vocab_size = model->source.config.vocab_size,
-                                   .thread_count = mr_parallel_thread_count()};
-    return mr_sampler_create(&model->sampler, &spec, err);
+    const struct mr_step_queue_spec spec = {.decoder = model->decoder,
+                                            .vocab_size = model->source.config.vocab_size,
+                                            .rows_max = options->rows_max,
+                                            .samples_max = options->sequences_max * MR_CHOICES_MAX};
+    return mr_step_queue_create(&model->queue, &spec, err);
 }
 
 static void fill_sizes(struct mr_model_info *info, const struct mr_model_config *c)
@@ -353,7 +339,7 @@ static enum mr_status open_parts(struct mr_model *model, const struct mr_model_o
     if (status == MR_OK) status = create_kv(model, options, err);
     if (status == MR_OK) status = create_ropes(model, options, err);
     if (status == MR_OK) status = create_decoder(model, options, err);
-    if (status == MR_OK) status = create_sampler(model, options->sequences_max, err);
+    if (status == MR_OK) status = create_queue(model, options, err);
     if (status == MR_OK) status = record_graphs(model, options, err);
     return status;
 }
@@ -377,11 +363,7 @@ enum mr_status mr_model_open(struct mr_model **out, const struct mr_model_option
 void mr_model_close(struct mr_model *model)
 {
     if (!model) return;
-    mr_sampler_destroy(model->sampler);
-    free(model->results);
-    free(model->device_samples);
-    free(model->device_rows);
-    free(model->sample_rows);
+    mr_step_queue_destroy(model->queue);
     mr_decoder_destroy(model->decoder);
     mr_kv_groups_destroy(&model->kv);
     for (uint32_t i = 0; i < MR_ROPES_MAX; i++)
@@ -404,33 +386,47 @@ const struct mr_tokenizer *mr_model_tokenizer(const struct mr_model *model)
 
 /* ---- a step ---- */
 
-bool mr_model_queues(const struct mr_model *model)
+uint32_t mr_model_steps_ahead(const struct mr_model *model)
 {
-    return mr_decoder_searches(model->decoder);
+    return mr_decoder_steps_ahead(model->decoder);
 }
 
-/* Waits for the step in flight. */
-static enum mr_status wait(struct mr_model *model, struct mr_error *err)
+enum mr_status mr_model_launch(struct mr_model *model, const struct mr_model_step *step,
+                               struct mr_error *err)
 {
-    if (!model->in_flight) return MR_OK;
-    enum mr_status status = mr_decoder_finish(model->decoder, err);
-    model->in_flight = status != MR_OK;
-    return status;
+    return mr_step_queue_launch(model->queue, step, err);
+}
+
+enum mr_status mr_model_collect(struct mr_model *model, struct mr_error *err)
+{
+    return mr_step_queue_collect(model->queue, err);
+}
+
+static enum mr_status run(struct mr_model *model, const struct mr_model_step *step,
+                          struct mr_error *err)
+{
+    enum mr_status status = mr_step_queue_launch(model->queue, step, err);
+    return status == MR_OK ? mr_step_queue_collect(model->queue, err) : status;
 }
 
 enum mr_status mr_model_forward(struct mr_model *model, const struct mr_batch *batch,
                                 struct mr_error *err)
 {
-    mr_decoder_launch(model->decoder, batch);
-    model->in_flight = true;
-    return wait(model, err);
+    return run(model, &(struct mr_model_step){.batch = batch}, err);
+}
+
+enum mr_status mr_model_sample(struct mr_model *model, const struct mr_sample_row *rows,
+                               uint32_t count, struct mr_sample *samples, struct mr_error *err)
+{
+    const struct mr_batch none = {0};
+    const struct mr_model_step step = {
+        .batch = &none, .rows = rows, .sample_count = count, .samples = samples};
+    return run(model, &step, err);
 }
 
 enum mr_status mr_model_logits(struct mr_model *model, uint32_t row, float *out,
                                struct mr_error *err)
 {
-    enum mr_status status = wait(model, err);
-    if (status != MR_OK) return status;
     const float *logits = mr_decoder_logits(model->decoder, row, err);
     if (!logits) return MR_BACKEND;
     memcpy(out, logits, model->info.vocab_size * sizeof(float));
@@ -440,106 +436,9 @@ enum mr_status mr_model_logits(struct mr_model *model, uint32_t row, float *out,
 enum mr_status mr_model_hidden(struct mr_model *model, uint32_t index, float *out,
                                struct mr_error *err)
 {
-    enum mr_status status = wait(model, err);
-    if (status == MR_OK) mr_decoder_hidden(model->decoder, index, out);
-    return status;
-}
-
-/* Draws from rows [begin, end), whose logits are in memory of the host. */
-static void draw_on_host(struct mr_model *model, const struct mr_sample_row *rows, uint32_t begin,
-                         uint32_t end, struct mr_sample *samples)
-{
-    for (uint32_t i = begin; i < end; i++) {
-        model->sample_rows[i] = rows[i];
-        if (!rows[i].logits)
-            model->sample_rows[i].logits =
-                mr_decoder_logits(model->decoder, rows[i].logit_row, NULL);
-    }
-    if (begin < end)
-        mr_sampler_run(model->sampler, model->sample_rows + begin, end - begin, samples + begin);
-}
-
-/* Enqueues the search for a row whose logits are in memory of the device. */
-static void search_row(struct mr_model *model, const struct mr_sample_row *row,
-                       struct mr_sample *sample)
-{
-    struct mr_device_row *out = &model->device_rows[model->device_count];
-    struct mr_logit_query query;
-    *out = (struct mr_device_row){.logit_row = row->logit_row, .asks = true};
-    mr_sampler_describe(model->sampler, row, &query, &out->draw);
-    mr_decoder_query(model->decoder, &query);
-    model->results[model->device_count++] = sample;
-}
-
-/* Draws what the host can draw, and enqueues the search for the other rows. */
-static void begin_samples(struct mr_model *model, const struct mr_sample_row *rows, uint32_t count,
-                          struct mr_sample *samples)
-{
-    const bool searches = mr_decoder_searches(model->decoder);
-    uint32_t begin = 0;
-    MR_ASSERT(count <= model->sample_rows_max);
-    model->device_count = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        if (!searches || rows[i].logits) continue;
-        draw_on_host(model, rows, begin, i, samples);
-        search_row(model, &rows[i], &samples[i]);
-        begin = i + 1;
-    }
-    if (model->device_count > 0) mr_decoder_search(model->decoder);
-    model->in_flight |= model->device_count > 0;
-    draw_on_host(model, rows, begin, count, samples);
-}
-
-/* Gives the rows for which the findings do not suffice their whole logits. */
-static enum mr_status fetch_rows(struct mr_model *model, struct mr_error *err)
-{
-    for (uint32_t i = 0; i < model->device_count; i++) {
-        struct mr_device_row *row = &model->device_rows[i];
-        if (!row->asks) continue;
-        row->edited = mr_decoder_edited(model->decoder, i, err);
-        row->model = mr_decoder_logits(model->decoder, row->logit_row, err);
-        if (!row->edited || !row->model) return MR_BACKEND;
-    }
+    (void)err;
+    mr_decoder_hidden(model->decoder, index, out);
     return MR_OK;
-}
-
-enum mr_status mr_model_collect(struct mr_model *model, struct mr_error *err)
-{
-    struct mr_device_row *rows = model->device_rows;
-    struct mr_sample *samples = model->device_samples;
-    enum mr_status status = wait(model, err);
-    if (status != MR_OK || model->device_count == 0) return status;
-    for (uint32_t i = 0; i < model->device_count; i++)
-        rows[i].found = mr_decoder_findings(model->decoder, i);
-    if (mr_sampler_draw(model->sampler, rows, model->device_count, samples) > 0) {
-        status = fetch_rows(model, err);
-        if (status != MR_OK) return status;
-        (void)mr_sampler_draw(model->sampler, rows, model->device_count, samples);
-    }
-    for (uint32_t i = 0; i < model->device_count; i++)
-        *model->results[i] = samples[i];
-    model->device_count = 0;
-    return MR_OK;
-}
-
-enum mr_status mr_model_launch(struct mr_model *model, const struct mr_batch *batch,
-                               const struct mr_sample_row *rows, uint32_t count,
-                               struct mr_sample *samples, struct mr_error *err)
-{
-    if (batch->row_count > 0) {
-        mr_decoder_launch(model->decoder, batch);
-        model->in_flight = true;
-    }
-    enum mr_status status = mr_model_queues(model) ? MR_OK : wait(model, err);
-    if (status == MR_OK) begin_samples(model, rows, count, samples);
-    return status;
-}
-
-enum mr_status mr_model_sample(struct mr_model *model, const struct mr_sample_row *rows,
-                               uint32_t count, struct mr_sample *samples, struct mr_error *err)
-{
-    begin_samples(model, rows, count, samples);
-    return mr_model_collect(model, err);
 }
 
 /* ---- KV blocks ---- */

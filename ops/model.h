@@ -104,21 +104,21 @@ const struct mr_model_info *mr_model_info(const struct mr_model *model);
 const struct mr_tokenizer *mr_model_tokenizer(const struct mr_model *model);
 
 /* Starts a step: computes all rows of the batch, writes their KV, and draws samples[i] from rows[i]
- * for each i < count; count <= sequences_max * MR_CHOICES_MAX. Logit row i is the i-th of the
- * wanted rows (logit_rows of each sequence) in the order of the batch. batch->row_count 0: only
- * draws. A block that the step writes may be in the block list of one sequence only. Borrowed for
- * the call: everything but `samples`, which are complete after the next _collect. */
-enum mr_status mr_model_launch(struct mr_model *model, const struct mr_batch *batch,
-                               const struct mr_sample_row *rows, uint32_t count,
-                               struct mr_sample *samples, struct mr_error *err);
-/* Waits until the step has ended. */
+ * for each i < sample_count <= sequences_max * MR_CHOICES_MAX. Logit row i is the i-th of the
+ * wanted rows (logit_rows of each sequence) in the order of the batch. Without rows in the batch it
+ * only draws. A block that the step writes may be in the block list of one sequence only. */
+enum mr_status mr_model_launch(struct mr_model *model, const struct mr_model_step *step,
+                               struct mr_error *err);
+/* Waits until the oldest step in flight has ended. */
 enum mr_status mr_model_collect(struct mr_model *model, struct mr_error *err);
-/* Whether a step still runs when _launch returns: the model draws on a device with a queue. */
-bool mr_model_queues(const struct mr_model *model);
-/* Copies logit row `row` of the last step to host memory: out[vocab_size]. Waits for the step. */
+/* Steps that may be in flight while the host does other work; 0: _launch computes the step. 2: a
+ * second step may be launched before the first is collected, with fed_by. */
+uint32_t mr_model_steps_ahead(const struct mr_model *model);
+/* Copies logit row `row` of the step collected last to host memory: out[vocab_size]. */
 enum mr_status mr_model_logits(struct mr_model *model, uint32_t row, float *out,
                                struct mr_error *err);
-/* A step without draws, and draws from the last step's logits, both with the wait. */
+/* A step without draws, and draws from the last step's logits, both launched and collected. No step
+ * may be in flight. */
 enum mr_status mr_model_forward(struct mr_model *model, const struct mr_batch *batch,
                                 struct mr_error *err);
 /* What mr_decoder_hidden() (ops/decoder.h) gives. */

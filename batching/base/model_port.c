@@ -2,8 +2,7 @@
 
 static enum mr_status launch(void *context, const struct mr_model_step *step, struct mr_error *err)
 {
-    return mr_model_launch(context, step->batch, step->rows, step->sample_count, step->samples,
-                           err);
+    return mr_model_launch(context, step, err);
 }
 
 static enum mr_status collect(void *context, struct mr_error *err)
@@ -53,10 +52,11 @@ static void *kv_bytes_of(void *context, uint32_t block)
 
 struct mr_model_port mr_model_port_of(struct mr_model *model, uint64_t (*clock_ns)(void *context))
 {
+    const uint32_t steps_ahead = mr_model_steps_ahead(model);
     return (struct mr_model_port){
         .context = model,
         .vocab_size = mr_model_info(model)->vocab_size,
-        .steps_ahead = mr_model_queues(model) ? 1 : 0,
+        .steps_ahead = steps_ahead,
         .launch = launch,
         .collect = collect,
         .logits = logits,
@@ -65,7 +65,7 @@ struct mr_model_port mr_model_port_of(struct mr_model *model, uint64_t (*clock_n
         .kv_bytes = kv_bytes,
         .kv_export = kv_export,
         .kv_import = kv_import,
-        .kv_bytes_of = kv_bytes_of,
+        .kv_bytes_of = steps_ahead > 1 ? NULL : kv_bytes_of,
         .layer_count = mr_model_info(model)->layer_count,
         .kv_copy = kv_copy,
         .clock_ns = clock_ns,

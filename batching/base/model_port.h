@@ -10,9 +10,10 @@
  * sequence that turns out to have ended has a surplus row in the step that follows; its sample is
  * dropped.
  *
- * Order of effects: a device runs steps, kv_copy, kv_import and kv_export one after the other, in
- * the order of the calls, as on one stream. So blocks may be reused while steps in flight still use
- * them: a surplus row cannot write over anything that a later call has put in its place.
+ * Order of effects: a device runs steps, kv_copy and kv_import one after the other, in the order of
+ * the calls, as on one stream. So blocks may be reused while steps in flight still use them: a
+ * surplus row cannot write over anything that a later call has put in its place. kv_export does not
+ * wait for the steps in flight; what it copies was written before them.
  *
  * Owner: engine thread. Errors: launch and collect return MR_BACKEND, collect for any step in
  * flight; no further step may be launched then. */
@@ -20,24 +21,6 @@
 #define MR_BATCHING_BASE_MODEL_PORT_H
 
 #include "ops/model.h"
-
-#define MR_STEPS_AHEAD_MAX 2u
-#define MR_ROW_KNOWN       UINT32_MAX
-
-/* A step to launch. All pointers are borrowed for the call of `launch`, except `samples`. */
-struct mr_model_step {
-    const struct mr_batch *batch; /* row_count 0: there is nothing to compute, only to sample */
-    /* [batch->row_count] the sampling row of the step launched before whose token is the input of
-     * this row of the batch; MR_ROW_KNOWN: the input is in batch->token_ids. NULL: all are known.
-     */
-    const uint32_t *fed_by;
-    /* [sample_count] In a row whose sequence has a fed token, the last id of `history` is not known
-     * yet; such a row has no penalties, bad words, mask or suppressed ids. */
-    const struct mr_sample_row *rows;
-    uint32_t sample_count;
-    /* [sample_count] the caller's: the results of `rows`, complete when `collect` has returned */
-    struct mr_sample *samples;
-};
 
 struct mr_model_port {
     void *context;
@@ -62,7 +45,8 @@ struct mr_model_port {
     uint32_t hidden_size;
     /* kv_bytes: bytes of the stored form of the KV of token_count tokens of one block. kv_export
      * copies the KV of token_count tokens of a block, from token place.first on, into this form at
-     * `bytes`; kv_import copies it from there into the block (ops/model.h). */
+     * `bytes`; they are of collected steps, copied or imported. kv_import copies it from there into
+     * the block (ops/model.h). */
     size_t (*kv_bytes)(void *context, uint32_t token_count);
     enum mr_status (*kv_export)(void *context, struct mr_kv_place place, uint32_t token_count,
                                 void *bytes);
@@ -81,9 +65,9 @@ struct mr_model_port {
     uint64_t (*clock_ns)(void *context);
 };
 
-/* Returns the function table for a loaded model. steps_ahead is 1 for a backend with a queue
- * (torch), on the CPU too, where its `launch` computes the step; else 0. clock_ns: the worker's
- * monotonic clock. */
+/* Returns the function table for a loaded model. steps_ahead is that of its backend: 0 for cpu; 1
+ * for torch, on the CPU too, where its `launch` computes the step; 2 for torch with our kernels.
+ * clock_ns: the worker's monotonic clock. */
 struct mr_model_port mr_model_port_of(struct mr_model *model, uint64_t (*clock_ns)(void *context));
 
 #endif

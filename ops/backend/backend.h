@@ -11,6 +11,10 @@
  * the device by `stage` and `keep` alone. An operation that fails makes the following ones do
  * nothing; `finish` returns its error, after which the device is unusable.
  *
+ * With steps_ahead 2 there are two step objects, which take turns: one is staged before the other
+ * is finished, and may take token ids from the other's search. The device runs the operations of
+ * both, and those of KV pools, in the order of the calls.
+ *
  * Owner: the engine thread makes all calls, from `open` on. Memory: a step allocates none.
  * Errors: `open` and the `_create` functions return them. */
 #ifndef MR_OPS_BACKEND_BACKEND_H
@@ -41,6 +45,9 @@ struct mr_backend {
     void (*close)(struct mr_compute *compute);
     /* Bytes of the device's own memory that are free; 0: it uses the memory of the process. */
     uint64_t (*free_bytes)(const struct mr_compute *compute);
+    /* 0: logits are in memory of the host, and `query` and `search` are NULL. 1: operations may run
+     * later than the call. 2: and the device draws every token, so two steps may take turns. */
+    uint32_t (*steps_ahead)(const struct mr_compute *compute);
     /* Names the kernels; kernels that round differently have different names. */
     const char *(*numerics)(const struct mr_compute *compute);
 
@@ -68,7 +75,8 @@ struct mr_backend {
     size_t (*kv_stored_bytes)(const struct mr_kv *kv, uint32_t token_count, bool int8);
     /* Returns the memory of a full block if it is host memory in the stored form, else NULL. */
     void *(*kv_bytes_of)(const struct mr_kv *kv, uint32_t block);
-    /* False when a number cannot be stored in int8 (infinite, NaN, or 2^127 or more). */
+    /* The tokens must have been written by steps that are finished, or by kv_copy or kv_import.
+     * False when a number cannot be stored in int8 (infinite, NaN, or 2^127 or more). */
     bool (*kv_export)(const struct mr_kv *kv, const struct mr_kv_span *span, void *bytes);
     void (*kv_import)(struct mr_kv *kv, const struct mr_kv_span *span, const void *bytes);
 
@@ -78,9 +86,10 @@ struct mr_backend {
     void (*step_destroy)(struct mr_step *step);
     uint64_t (*step_bytes)(const struct mr_step *step);
     /* Begins a step: copies token ids, [rows], and the sequences in the order of their rows. The
-     * block ids stay in place until `finish`. */
+     * block ids stay in place until `finish`. fed: may be NULL, and is with steps_ahead below 2. */
     void (*stage)(struct mr_step *step, const uint32_t *token_ids, uint32_t rows,
-                  const struct mr_step_sequence *sequences, uint32_t count);
+                  const struct mr_step_sequence *sequences, uint32_t count,
+                  const struct mr_fed_rows *fed);
     /* Goes on with some rows only: moves row rows[i] of MR_RESIDUAL, MR_NORMED and MR_QKV to row i.
      * rows: one for each row of the sequences, ascending. sequences: [count]. */
     void (*keep)(struct mr_step *step, const uint32_t *rows,
@@ -115,15 +124,14 @@ struct mr_backend {
     enum mr_status (*graph_create)(struct mr_step *step, const struct mr_graph_spec *spec,
                                    struct mr_error *err);
     bool (*graph_replay)(struct mr_step *step);
-    /* The next two are NULL in a backend whose logits are in memory of the host. `query` adds a
-     * query to a list, the first one after a `search` or `stage` begins a new list; the device
-     * copies what the query points to. `search` finds in MR_LOGITS, after their last operation,
-     * what a draw depends on. */
+    /* `query` adds a query to a list, the first one after a `search` or `stage` begins a new list;
+     * the device copies what the query points to. `search` ends a step, with or without queries:
+     * it draws, or finds in MR_LOGITS what a draw depends on. */
     void (*query)(struct mr_step *step, const struct mr_logit_query *query);
     void (*search)(struct mr_step *step);
-    /* Waits for the operations of the step. */
+    /* Waits for the operations of the step, up to its last `search`. */
     enum mr_status (*finish)(struct mr_step *step, struct mr_error *err);
-    /* ---- after `finish`, until the next `stage` ---- */
+    /* ---- after `finish`, until the next `stage` of the same step ---- */
     /* What `search` found for query `index` of its list. */
     struct mr_logit_findings (*findings)(struct mr_step *step, uint32_t index);
     /* Row `row` of the logits, or the edited row of query `index`, in memory of the host. NULL and

@@ -1,9 +1,10 @@
-/* logit_search - what a device finds in its rows of logits, so that a host that draws tokens reads
- * the few logits that a draw depends on and not the whole row.
+/* logit_search - what a device finds in its rows of logits, so that the host reads the few numbers
+ * that a sample depends on and not the whole row.
  *
  * A query edits a copy of a row. The findings are the largest edited logit, the sums that turn
- * logits into probabilities, and as far as the query asks for them the largest logits, those of the
- * model or the edited ones.
+ * logits into probabilities, and as far as the query asks for them the largest logits of the model.
+ * Some devices draw the token (steps_ahead 2 in ops/backend/backend.h): then the next step can take
+ * it from there. The others find the list of the largest edited logits, from which the host draws.
  *
  * Lists: the ids in a list are those with the largest logits, in any order; which ids of several
  *        that equal the smallest logit of the list are in it is not defined.
@@ -14,6 +15,8 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+
+struct mr_step; /* ops/backend/step.h */
 
 #define MR_LIST_IDS 256u /* most ids in the list of the largest edited logits */
 #define MR_TOP_IDS  64u  /* most ids in the list of the model's largest logits */
@@ -31,12 +34,17 @@ struct mr_logit_query {
     /* [(width + 63) / 64] after the edits a logit becomes -infinity unless bit id % 64 of word
      * id / 64 is set; NULL: all bits are set. */
     const uint64_t *allowed;
-    float factor;   /* of total: 1 / temperature */
-    bool list, top; /* which lists are wanted */
-    /* Wants a draw from all ids with these, at temperature 1 / factor (ops/sampling/sampler.h). */
-    bool draw;
+    float factor; /* of total: 1 / temperature */
+    bool top;     /* wants the model's largest logits */
+    /* Wants a random draw at temperature 1 / factor with the cuts below (ops/sampling/sampler.h);
+     * false: the largest logit. list: a device that does not draw gives the largest edited logits.
+     */
+    bool draw, list;
     uint64_t seed;
     uint32_t position;
+    uint32_t top_k;
+    float top_p, min_p, typical_p;
+    uint32_t masked_token; /* the token when all edited logits are -infinity */
 };
 
 struct mr_logit_list {
@@ -46,18 +54,27 @@ struct mr_logit_list {
 };
 
 struct mr_logit_findings {
-    uint32_t best;                  /* id of `largest`, the lowest among equals */
+    /* The id of `largest`, the lowest among equals; of a device that draws, what it has drawn, and
+     * masked_token where that applies. */
+    uint32_t token;
+    float token_model_logit;        /* the model's logit of `token` */
+    bool drawn;                     /* token is the result of `draw` */
+    float probability;              /* of a drawn token */
     float largest;                  /* of the edited logits */
     float model_largest;            /* of the model's logits; NaN if one of them is NaN */
-    float best_model_logit;         /* the model's logit of `best` */
     double total;                   /* sum of exp(factor * (edited logit - largest)) */
     double model_total;             /* sum of exp(model's logit - model_largest) */
     struct mr_logit_list list;      /* of edited logits */
     const float *list_model_logits; /* [list.count] the model's logits of the same ids */
     struct mr_logit_list top;       /* of the model's logits */
-    int32_t drawn;                  /* the token of `draw`; below 0: none */
-    float drawn_probability;        /* its probability */
-    float drawn_model_logit;
+};
+
+/* Rows of a step whose token ids the host does not know yet: row rows[i] takes the token of query
+ * queries[i] of the last search of `from`, on a device that draws. */
+struct mr_fed_rows {
+    const struct mr_step *from;
+    const uint32_t *rows, *queries; /* [count] */
+    uint32_t count;
 };
 
 #endif

@@ -18,7 +18,6 @@ struct mr_step;   /* the buffers of a step */
 
 /* Writes row `row` of a weight matrix as in_size floats, on any thread of the parallel team. */
 typedef void (*mr_row_source)(void *context, uint32_t row, float *out);
-
 /* Returns row `row` as it is stored, in the format of the row's band; NULL for zeros. */
 typedef const unsigned char *(*mr_row_bytes)(void *context, uint32_t row);
 
@@ -78,6 +77,7 @@ enum mr_step_buffer {
 };
 
 struct mr_step_spec {
+    struct mr_step *twin; /* takes turns with this step, which uses its graphs; NULL: none */
     uint32_t rows_max, sequences_max;
     uint32_t widths[MR_BUFFER_COUNT]; /* numbers in a row; 0: the buffer is not used */
     uint32_t expert_count, experts_per_row, expert_ffn_size; /* 0: no experts */

@@ -35,6 +35,12 @@ static uint64_t free_bytes(const struct mr_compute *compute)
     return 0;
 }
 
+static uint32_t steps_ahead(const struct mr_compute *compute)
+{
+    (void)compute;
+    return 0;
+}
+
 static const char *numerics(const struct mr_compute *compute)
 {
     (void)compute;
@@ -193,6 +199,7 @@ const struct mr_backend mr_cpu_backend = {
     .open = device_open,
     .close = device_close,
     .free_bytes = free_bytes,
+    .steps_ahead = steps_ahead,
     .numerics = numerics,
     .vector_create = vector_create,
     .vector_destroy = vector_destroy,

@@ -115,9 +115,10 @@ static void stage_sequences(struct mr_step *step, const struct mr_step_sequence 
 }
 
 void mr_cpu_step_stage(struct mr_step *step, const uint32_t *token_ids, uint32_t rows,
-                       const struct mr_step_sequence *sequences, uint32_t count)
+                       const struct mr_step_sequence *sequences, uint32_t count,
+                       const struct mr_fed_rows *fed)
 {
-    MR_ASSERT(rows <= step->spec.rows_max);
+    MR_ASSERT(rows <= step->spec.rows_max && fed == NULL);
     memcpy(step->token_ids, token_ids, rows * sizeof(*token_ids));
     step->row_count = rows;
     stage_sequences(step, sequences, count);

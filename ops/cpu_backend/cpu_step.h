@@ -10,7 +10,8 @@ enum mr_status mr_cpu_step_create(struct mr_compute *compute, struct mr_step **o
 void mr_cpu_step_destroy(struct mr_step *step);
 uint64_t mr_cpu_step_bytes(const struct mr_step *step);
 void mr_cpu_step_stage(struct mr_step *step, const uint32_t *token_ids, uint32_t rows,
-                       const struct mr_step_sequence *sequences, uint32_t count);
+                       const struct mr_step_sequence *sequences, uint32_t count,
+                       const struct mr_fed_rows *fed);
 void mr_cpu_step_keep(struct mr_step *step, const uint32_t *rows,
                       const struct mr_step_sequence *sequences, uint32_t count);
 void mr_cpu_step_embed(struct mr_step *step, const struct mr_linear *table, float scale);

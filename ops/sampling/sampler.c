@@ -354,8 +354,8 @@ static bool choose_found(const struct mr_sampler *sampler, struct thread_buffers
                          const struct mr_device_row *row, struct mr_sample *out, float *model_logit)
 {
     const struct mr_logit_findings *found = &row->found;
-    out->token_id = found->best;
-    *model_logit = found->best_model_logit;
+    out->token_id = found->token;
+    *model_logit = found->token_model_logit;
     if (row->draw.given || found->largest == -INFINITY) return false;
     if (isinf(found->largest)) {
         out->probability = 1.0f;
@@ -365,10 +365,8 @@ static bool choose_found(const struct mr_sampler *sampler, struct thread_buffers
         out->probability = (float)(1.0 / found->total);
         return true;
     }
-    if (found->drawn >= 0) {
-        out->token_id = (uint32_t)found->drawn;
-        out->probability = found->drawn_probability;
-        *model_logit = found->drawn_model_logit;
+    if (found->drawn) {
+        out->probability = found->probability;
         return true;
     }
     return draw_listed(sampler, buffers, row, out, model_logit);
@@ -458,11 +456,16 @@ void mr_sampler_describe(struct mr_sampler *sampler, const struct mr_sample_row 
     const bool cuts = has_cuts(draw), drawn = !draw->given && !is_greedy(draw);
     *query = (struct mr_logit_query){.row = row->logit_row,
                                      .factor = factor_of(draw),
-                                     .list = drawn && (cuts || row->allowed),
                                      .top = draw->logprobs > 0,
-                                     .draw = drawn && !cuts,
+                                     .draw = drawn,
+                                     .list = drawn && (cuts || row->allowed),
                                      .seed = row->seed,
-                                     .position = row->position};
+                                     .position = row->position,
+                                     .top_k = draw->top_k,
+                                     .top_p = draw->top_p,
+                                     .min_p = draw->min_p,
+                                     .typical_p = draw->typical_p,
+                                     .masked_token = draw->masked_token};
     if (draw->given) return;
     query->edits = mr_logit_edits_list(edits, row, &query->edit_count);
     query->allowed = mr_logit_edits_mask(edits, row);
@@ -475,10 +478,9 @@ static bool draw_row(const struct mr_sampler *sampler, struct thread_buffers *bu
     float model_logit = 0.0f;
     *out = (struct mr_sample){.failed = !isfinite(row->found.model_largest)};
     if (out->failed) return true;
-    if (!row->edited)
-        return choose_found(sampler, buffers, row, out, &model_logit) &&
-               report_found(sampler, row, model_logit, out);
-    choose(sampler, buffers, row->edited, &row->draw, out);
+    const bool chosen = choose_found(sampler, buffers, row, out, &model_logit);
+    if (!row->edited) return chosen && report_found(sampler, row, model_logit, out);
+    if (!chosen) choose(sampler, buffers, row->edited, &row->draw, out);
     report(sampler, row->model, &row->draw, out);
     return true;
 }

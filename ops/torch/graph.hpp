@@ -1,9 +1,11 @@
 /* graph - recorded decode steps (struct mr_graph_spec). The operations of a step read what differs
  * from step to step from one array on the device: token ids, positions, KV slots, lengths, block
- * tables. Repeating a step is one copy into this array and one launch.
+ * tables. Repeating a step is one copy into this array and one launch; fed token ids are copied
+ * into it on the device.
  *
- * On a CUDA device a graph is a CUDA graph, and its intermediate results are in memory that all
- * graphs share. On the CPU, for tests, it is the walk itself, which then reads no staged sequence.
+ * On a CUDA device a graph is a CUDA graph, and its results are in memory that all graphs share:
+ * the logits are copied from there before another graph runs. On the CPU, for tests, it is the walk
+ * itself, which then reads no staged sequence.
  *
  * Padding: rows of a graph beyond those of the step have length 0 and slot -1, for which our
  * kernels attend to nothing and write no KV. So only steps that our kernels compute are recorded.
@@ -27,7 +29,7 @@ struct graph {
     struct array_place blocks[2]; /* by group: [rows][blocks_stride] int32 */
     uint32_t blocks_stride;
     struct mr_kv *kv[2]; /* by group: the pool; NULL: no layer has used it */
-    at::Tensor logits;   /* [rows, width] */
+    at::Tensor logits;   /* [rows, width] where a CUDA graph writes them, in memory of the graphs */
     bool refused;        /* refuse_recording was called */
     void *cuda;          /* what cuda_graph_end has returned; NULL on the CPU */
 };

@@ -15,6 +15,8 @@ extern "C" {
 
 #include <ATen/ATen.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <c10/core/Event.h>
+#include <c10/core/StreamGuard.h>
 
 #include <array>
 #include <memory>
@@ -31,7 +33,9 @@ struct device {
     at::ScalarType type;                   /* of base.number */
     const struct mr_cuda_kernels *kernels; /* NULL: operators only */
     char numerics[64];
-    bool in_floats; /* products of bf16 are computed in floats (products.hpp) */
+    bool in_floats;                    /* products of bf16 are computed in floats (products.hpp) */
+    std::optional<c10::Stream> side;   /* of a GPU: for aside() */
+    std::optional<c10::Event> written; /* after the last copy or import of KV */
     /* The first error of an operation that cannot return one; later operations do nothing. */
     enum mr_status failed;
     struct mr_error error;
@@ -75,6 +79,24 @@ inline at::TensorOptions floats(const struct device *device)
 inline at::TensorOptions numbers(const struct device *device)
 {
     return at::TensorOptions().dtype(device->type).device(device->where);
+}
+
+/* Remembers all operations enqueued so far as those before *event. Does nothing on the CPU. */
+void mark(const struct device *device, std::optional<c10::Event> *event);
+
+/* Runs body, which copies from the device, on a stream of its own, and waits for it but for no step
+ * in flight. What it reads must be complete, or before *after. */
+template <typename F>
+void aside(const struct device *device, const std::optional<c10::Event> &after, const F &body)
+{
+    if (!device->side) {
+        body();
+        return;
+    }
+    const c10::StreamGuard guard(*device->side);
+    if (after) after->block(*device->side);
+    body();
+    c10::impl::VirtualGuardImpl(device->where.type()).synchronizeStream(*device->side);
 }
 
 /* Of the device's own memory; 0 on the CPU and when LibTorch does not say. */
@@ -155,10 +177,11 @@ struct search_state {
     std::vector<int64_t> masked;      /* queries with a mask */
     std::vector<uint64_t> allowed;    /* the masks */
     at::Tensor model, edited;         /* [queries, width] */
+    at::Tensor tokens;                /* [queries] int64 on the device; undefined: no query */
     at::Tensor found;                 /* [] words, in host memory after finish */
-    bool draws;                       /* found has the draws */
+    bool draws;                       /* tokens and probabilities are those of draws */
     int64_t list_count, top_count;
-    std::vector<int64_t> lists, tops, drawn; /* [queries] places in found; -1: not wanted */
+    std::vector<int64_t> lists, tops; /* [queries] places in found; -1: not wanted */
 };
 
 struct sequence {
@@ -213,6 +236,7 @@ struct graph; /* graph.hpp */
 struct graph_deleter {
     void operator()(struct graph *graph) const;
 };
+using graph_list = std::vector<std::unique_ptr<struct graph, graph_deleter>>;
 } // namespace mr_torch
 
 struct mr_step {
@@ -220,19 +244,22 @@ struct mr_step {
     struct mr_step_spec spec;
     at::Tensor buffers[MR_BUFFER_COUNT]; /* [rows, width], of the last operation that set it */
     std::vector<int64_t> token_ids;      /* [rows] staged */
-    at::Tensor tokens; /* [rows] the same on the device, once `embed` needs them */
+    at::Tensor tokens;               /* [rows] the same on the device, once `embed` needs them */
+    at::Tensor fed_rows, fed_tokens; /* [fed rows] and what they take; undefined: none */
     std::vector<struct mr_torch::sequence> sequences;
     struct mr_torch::group groups[2];
     const struct mr_rope *gathered; /* whose sines and cosines of the step's positions are below */
     at::Tensor cos, sin;            /* [rows, 1, 2 * half]: cos, cos and -sin, sin */
     struct mr_torch::search_state search;
     std::vector<at::Tensor> host_rows; /* copied by logits() and edited() in this step */
+    std::optional<c10::Event> end;     /* of a GPU: after the step's last operation */
+    bool ended;                        /* `end` is that of this step */
     at::Tensor queries; /* [rows, heads * dim] q after kernel_rope_write, or undefined */
     at::Tensor pending; /* kernel_add: to be added to MR_RESIDUAL, or undefined */
     float pending_scale;
     /* Those with the most rows first, and of equal rows those with the fewest tokens. */
-    std::vector<std::unique_ptr<struct mr_torch::graph, mr_torch::graph_deleter>> graphs;
-    struct mr_torch::graph *recording; /* whose operations run now, or NULL */
+    std::shared_ptr<mr_torch::graph_list> graphs; /* of both twins */
+    struct mr_torch::graph *recording;            /* whose operations run now, or NULL */
 };
 
 namespace mr_torch
@@ -253,7 +280,22 @@ inline at::Tensor kv_half(const struct mr_kv *kv, uint32_t layer, int64_t half)
     return kv->pool.select(1, layer).select(1, half);
 }
 
+/* Overwrites the ids of fed rows among the token ids of the step's rows, on the device. */
+inline void feed(const struct mr_step *step, const at::Tensor &token_ids)
+{
+    if (step->fed_rows.defined()) token_ids.index_copy_(0, step->fed_rows, step->fed_tokens);
+}
+
+/* Frees what the operations of the step have left, but for logits and normed rows. */
+inline void drop_buffers(struct mr_step *step)
+{
+    for (int i = 0; i < MR_BUFFER_COUNT; i++)
+        if (i != MR_LOGITS && i != MR_NORMED) step->buffers[i] = at::Tensor();
+    step->queries = step->pending = at::Tensor();
+}
+
 /* ---- the functions of the table ---- */
+uint32_t steps_ahead(const struct mr_compute *);
 enum mr_status vector_create(struct mr_compute *, struct mr_vector **, const float *, uint32_t,
                              struct mr_error *);
 void vector_destroy(struct mr_vector *);
@@ -280,7 +322,8 @@ enum mr_status step_create(struct mr_compute *, struct mr_step **, const struct 
                            struct mr_error *);
 void step_destroy(struct mr_step *);
 uint64_t step_bytes(const struct mr_step *);
-void stage(struct mr_step *, const uint32_t *, uint32_t, const struct mr_step_sequence *, uint32_t);
+void stage(struct mr_step *, const uint32_t *, uint32_t, const struct mr_step_sequence *, uint32_t,
+           const struct mr_fed_rows *);
 enum mr_status graph_create(struct mr_step *, const struct mr_graph_spec *, struct mr_error *);
 bool graph_replay(struct mr_step *);
 void keep(struct mr_step *, const uint32_t *, const struct mr_step_sequence *, uint32_t);

@@ -1,5 +1,5 @@
+#include "ops/torch/kernels.hpp"
 #include "ops/torch/products.hpp"
-#include "ops/torch/shim.hpp"
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
@@ -82,17 +82,33 @@ static enum mr_status device_open(struct mr_compute **out, struct mr_device plac
         at::Device where = place.kind == MR_DEVICE_CPU
                                ? at::Device(at::kCPU)
                                : at::Device(at::kCUDA, static_cast<int8_t>(place.index));
-        struct mr_torch::device fields = {
-            {&mr_torch_backend, number}, where, types[number], place.kernels, {}, false, MR_OK, {}};
-        name_numerics(&fields);
-        fields.in_floats = multiplies_floats(&fields);
-        *out = &(new auto(fields))->base;
+        std::unique_ptr<struct mr_torch::device> device(
+            new mr_torch::device{{&mr_torch_backend, number},
+                                 where,
+                                 types[number],
+                                 place.kernels,
+                                 {},
+                                 false,
+                                 std::nullopt,
+                                 std::nullopt,
+                                 MR_OK,
+                                 {}});
+        name_numerics(device.get());
+        device->in_floats = multiplies_floats(device.get());
+        if (!where.is_cpu())
+            device->side = c10::impl::VirtualGuardImpl(where.type()).getStreamFromGlobalPool(where);
+        *out = &device.release()->base;
     });
 }
 
 static void device_close(struct mr_compute *compute)
 {
     delete device_of(compute);
+}
+
+uint32_t steps_ahead(const struct mr_compute *compute)
+{
+    return kernel_draws(reinterpret_cast<const struct device *>(compute)) ? 2 : 1;
 }
 
 static const char *numerics(const struct mr_compute *compute)
@@ -112,6 +128,7 @@ const struct mr_backend mr_torch_backend = {
     .open = mr_torch::device_open,
     .close = mr_torch::device_close,
     .free_bytes = mr_torch::free_bytes,
+    .steps_ahead = mr_torch::steps_ahead,
     .numerics = mr_torch::numerics,
     .vector_create = mr_torch::vector_create,
     .vector_destroy = mr_torch::vector_destroy,

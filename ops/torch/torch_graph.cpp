@@ -74,6 +74,11 @@ static void write_row(const struct graph *graph, const at::Tensor &host, uint32_
     }
 }
 
+static at::Tensor token_ids_of(const struct graph *graph)
+{
+    return graph->inputs.narrow(0, graph->token_ids.begin, graph->token_ids.bytes).view(at::kLong);
+}
+
 /* Copies what the first `rows` staged sequences need to the device; the other rows are padding. */
 static void fill(const struct graph *graph, const struct mr_step *step, uint32_t rows)
 {
@@ -84,6 +89,7 @@ static void fill(const struct graph *graph, const struct mr_step *step, uint32_t
         else
             write_row(graph, host, row, nullptr, 0);
     graph->inputs.copy_(host, true);
+    feed(step, token_ids_of(graph));
 }
 
 /* ---- walking ---- */
@@ -111,31 +117,29 @@ static void walk(struct mr_step *step, struct graph *graph)
     step->recording = graph;
     step->pending = at::Tensor();
     step->gathered = nullptr;
-    step->tokens =
-        graph->inputs.narrow(0, graph->token_ids.begin, graph->token_ids.bytes).view(at::kLong);
+    step->tokens = token_ids_of(graph);
     for (uint32_t group = 0; group < (graph->spec.sliding ? 2u : 1u); group++) {
         step->groups[group] = {};
         for (struct index_arrays &arrays : step->groups[group].arrays)
             arrays = arrays_of(graph, group);
     }
     graph->spec.walk(graph->spec.context, graph->spec.rows);
-    queued(step->device, "logits of a graph",
-           [=] { graph->logits.copy_(step->buffers[MR_LOGITS]); });
     step->recording = nullptr;
-    for (at::Tensor &buffer : step->buffers)
-        buffer = at::Tensor();
-    step->queries = at::Tensor();
+    drop_buffers(step);
 }
 
 /* ---- recording ---- */
 
-/* Logits of all graphs are in the same memory, which the first one makes. */
-static at::Tensor logits_of(const struct mr_step *step, uint32_t rows)
+/* The memory that the recorded operations write the logits to. It stays in the pool of the graphs
+ * as that of all their results does, and graphs recorded later may use it too. */
+static void keep_place_of_logits(struct mr_step *step, struct graph *graph)
 {
-    const int64_t count = rows;
-    if (!step->graphs.empty() && step->graphs.front()->logits.size(0) >= count)
-        return step->graphs.front()->logits.narrow(0, 0, count);
-    return at::empty({count, step->spec.widths[MR_LOGITS]}, floats(step->device));
+    const at::Tensor logits = step->buffers[MR_LOGITS];
+    TORCH_CHECK(logits.is_contiguous(), "logits of a graph are not contiguous");
+    graph->logits = at::for_blob(logits.mutable_data_ptr(), logits.sizes())
+                        .options(logits.options())
+                        .target_device(step->device->where)
+                        .make_tensor();
 }
 
 /* Returns and forgets the error of the operations that were recorded. */
@@ -153,6 +157,8 @@ static enum mr_status record(struct mr_step *step, struct graph *graph, struct m
     enum mr_status status = guarded(&error, [=] { cuda_graph_begin(device); });
     if (status != MR_OK) return mr_fail(err, MR_UNSUPPORTED, "%s", error.detail);
     walk(step, graph);
+    queued(device, "logits of a graph", [=] { keep_place_of_logits(step, graph); });
+    step->buffers[MR_LOGITS] = step->buffers[MR_NORMED] = at::Tensor();
     status = guarded(&error, [=] { graph->cuda = cuda_graph_end(device); });
     if (device->failed != MR_OK) return take_error(device, err);
     return status == MR_OK ? MR_OK : mr_fail(err, MR_UNSUPPORTED, "%s", error.detail);
@@ -171,7 +177,6 @@ enum mr_status graph_create(struct mr_step *step, const struct mr_graph_spec *sp
     step->sequences.clear();
     enum mr_status status = guarded(err, [=] {
         graph->inputs = at::empty({lay_out(graph)}, numbers(device).dtype(at::kByte));
-        graph->logits = logits_of(step, spec->rows);
         fill(graph, step, 0);
     });
     if (status != MR_OK) return status;
@@ -179,7 +184,7 @@ enum mr_status graph_create(struct mr_step *step, const struct mr_graph_spec *sp
     if (graph->refused) return take_error(device, err);
     status = finish(step, err);
     if (status == MR_OK && !device->where.is_cpu()) status = record(step, graph, err);
-    if (status == MR_OK) step->graphs.push_back(std::move(made));
+    if (status == MR_OK) step->graphs->push_back(std::move(made));
     return status;
 }
 
@@ -189,7 +194,7 @@ enum mr_status graph_create(struct mr_step *step, const struct mr_graph_spec *sp
 static struct graph *find(const struct mr_step *step, uint32_t rows, uint32_t tokens)
 {
     struct graph *found = nullptr;
-    for (const auto &graph : step->graphs) {
+    for (const auto &graph : *step->graphs) {
         if (graph->spec.rows < rows || graph->spec.tokens < tokens) continue;
         if (!found || graph->spec.rows < found->spec.rows ||
             (graph->spec.rows == found->spec.rows && graph->spec.tokens < found->spec.tokens))
@@ -225,10 +230,14 @@ bool graph_replay(struct mr_step *step)
     queued(step->device, "graph of a decode step", [=] {
         clear_fresh_blocks(graph, step);
         fill(graph, step, rows);
-        if (graph->cuda) cuda_graph_launch(step->device, graph->cuda);
+        if (!graph->cuda) return;
+        cuda_graph_launch(step->device, graph->cuda);
+        step->buffers[MR_LOGITS] = graph->logits.narrow(0, 0, rows).clone();
     });
-    if (!graph->cuda) walk(step, graph);
-    step->buffers[MR_LOGITS] = graph->logits.narrow(0, 0, rows);
+    if (graph->cuda) return true;
+    walk(step, graph);
+    queued(step->device, "logits of a graph",
+           [=] { step->buffers[MR_LOGITS] = step->buffers[MR_LOGITS].narrow(0, 0, rows); });
     return true;
 }
 

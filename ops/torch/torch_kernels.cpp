@@ -98,16 +98,20 @@ bool kernel_gated(const struct device *device, const at::Tensor &y, enum mr_epil
 
 /* ---- draws ---- */
 
-bool kernel_draw(const struct mr_step *step, const at::Tensor &rows, at::Tensor *tokens,
-                 at::Tensor *probabilities)
+bool kernel_draws(const struct device *device)
+{
+    return device->kernels != nullptr;
+}
+
+bool kernel_draw(const struct mr_step *step, at::Tensor *tokens, at::Tensor *probabilities)
 {
     const struct device *device = step->device;
-    if (!device->kernels || !rows.is_contiguous()) return false;
+    if (!kernel_draws(device)) return false;
+    const at::Tensor rows = step->search.edited.contiguous();
     std::vector<struct mr_cuda_draw> draws;
     for (const struct mr_logit_query &query : step->search.queries)
-        if (query.draw)
-            draws.push_back(
-                {query.seed, query.position, 1.0f / query.factor, 0, 1.0f, 0.0f, 1.0f});
+        draws.push_back({query.seed, query.position, query.draw ? 1.0f / query.factor : 0.0f,
+                         query.top_k, query.top_p, query.min_p, query.typical_p});
     const at::Tensor uploaded =
         upload_bytes(device, draws.data(), draws.size() * sizeof(struct mr_cuda_draw));
     *tokens = at::empty({rows.size(0), 1}, floats(device).dtype(at::kInt));
@@ -122,7 +126,9 @@ bool kernel_draw(const struct mr_step *step, const at::Tensor &rows, at::Tensor 
     call.tokens = tokens->mutable_data_ptr<int32_t>();
     call.probabilities = probabilities->mutable_data_ptr<float>();
     struct mr_error error = {};
-    return enqueued(device->kernels->sample(&call, stream_of(device), &error), error);
+    TORCH_CHECK(enqueued(device->kernels->sample(&call, stream_of(device), &error), error),
+                error.detail);
+    return true;
 }
 
 } // namespace mr_torch

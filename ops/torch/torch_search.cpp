@@ -2,8 +2,6 @@
  * index, lists by topk. Its results are one array of 32-bit words, which finish() copies. */
 #include "ops/torch/kernels.hpp"
 
-#include <c10/core/impl/VirtualGuardImpl.h>
-
 #include <cmath>
 #include <cstring>
 
@@ -31,6 +29,7 @@ void query(struct mr_step *step, const struct mr_logit_query *query)
                                   query->allowed + (width + 63) / 64);
         }
         search.queries.push_back(*query);
+        search.queries.back().list = query->list && !kernel_draws(step->device);
     });
 }
 
@@ -119,10 +118,30 @@ static at::Tensor totals(const at::Tensor &x, const at::Tensor &top, const at::T
     return weights.exp_().sum(at::IntArrayRef{1}, true, at::kDouble);
 }
 
-/* [queries, HEAD_WORDS]: what every query gets, in the order in which findings() reads it. */
-static at::Tensor heads(const struct mr_step *step)
+/* The tokens of the queries, [queries, 1]: drawn if the device draws, else `best`, the ids of the
+ * largest logits. *probabilities: of drawn ones. */
+static at::Tensor choose(struct mr_step *step, const at::Tensor &best, const at::Tensor &largest,
+                         at::Tensor *probabilities)
 {
-    const struct search_state &search = step->search;
+    struct search_state &search = step->search;
+    std::vector<int64_t> masked;
+    bool random = false;
+    for (const struct mr_logit_query &query : search.queries) {
+        random = random || query.draw;
+        masked.push_back(query.masked_token);
+    }
+    at::Tensor drawn;
+    search.draws = random && kernel_draw(step, &drawn, probabilities);
+    at::Tensor tokens = best;
+    if (search.draws) tokens = at::where(drawn >= 0, drawn.to(at::kLong), best);
+    if (!kernel_draws(step->device) || search.edited.is_same(search.model)) return tokens;
+    return at::where(largest == -INFINITY, upload(step->device, masked).unsqueeze(1), tokens);
+}
+
+/* [queries, head_words]: what every query gets, in the order in which findings() reads it. */
+static at::Tensor heads(struct mr_step *step)
+{
+    struct search_state &search = step->search;
     std::vector<float> factors;
     bool one = true;
     for (const struct mr_logit_query &query : search.queries) {
@@ -137,8 +156,12 @@ static at::Tensor heads(const struct mr_step *step)
     if (!same || !one)
         total = totals(search.edited, largest,
                        upload_all(step->device, factors, at::kFloat).unsqueeze(1));
-    return at::cat({words(best), words(largest), words(model_largest),
-                    words(search.model.gather(1, best)), words(total), words(model_total)},
+    at::Tensor probabilities = largest; /* not read unless there are draws */
+    const at::Tensor tokens = choose(step, best, largest, &probabilities);
+    search.tokens = tokens.squeeze(1);
+    return at::cat({words(tokens), words(largest), words(model_largest),
+                    words(search.model.gather(1, tokens)), words(total), words(model_total),
+                    words(probabilities)},
                    1);
 }
 
@@ -161,45 +184,44 @@ static int64_t place_lists(struct search_state *search, int64_t at, bool mr_logi
     return at;
 }
 
-constexpr int64_t head_words = 8, draw_words = 3;
+constexpr int64_t head_words = 9;
+
+/* What the host reads of the queries, as one array of words on the device. */
+static at::Tensor find(struct mr_step *step)
+{
+    struct search_state &search = step->search;
+    make_rows(step);
+    const int64_t width = search.model.size(1);
+    search.list_count = std::min<int64_t>(MR_LIST_IDS, width);
+    search.top_count = std::min<int64_t>(MR_TOP_IDS, width);
+    std::vector<at::Tensor> parts = {heads(step).view(-1)};
+    const auto lists = [](const struct mr_logit_query &query) { return query.list; };
+    const auto tops = [](const struct mr_logit_query &query) { return query.top; };
+    const at::Tensor listed = rows_where(step, search.edited, lists);
+    if (listed.defined())
+        parts.push_back(list(listed, search.list_count, rows_where(step, search.model, lists)));
+    const at::Tensor topped = rows_where(step, search.model, tops);
+    if (topped.defined()) parts.push_back(list(topped, search.top_count, at::Tensor()));
+    int64_t at = head_words * static_cast<int64_t>(search.queries.size());
+    at = place_lists(&search, at, &mr_logit_query::list, &search.lists, 3 * search.list_count);
+    (void)place_lists(&search, at, &mr_logit_query::top, &search.tops, 2 * search.top_count);
+    return at::cat(parts);
+}
 
 void search(struct mr_step *step)
 {
     queued(step->device, "search of the logits", [=] {
         struct search_state &search = step->search;
+        drop_buffers(step);
         search.begun = true;
-        if (search.queries.empty()) return;
-        make_rows(step);
-        const int64_t width = search.model.size(1);
-        search.list_count = std::min<int64_t>(MR_LIST_IDS, width);
-        search.top_count = std::min<int64_t>(MR_TOP_IDS, width);
-        std::vector<at::Tensor> parts = {heads(step).view(-1)};
-        const auto lists = [](const struct mr_logit_query &query) { return query.list; };
-        const auto tops = [](const struct mr_logit_query &query) { return query.top; };
-        const auto draws = [](const struct mr_logit_query &query) { return query.draw; };
-        const at::Tensor listed = rows_where(step, search.edited, lists);
-        if (listed.defined())
-            parts.push_back(list(listed, search.list_count, rows_where(step, search.model, lists)));
-        const at::Tensor topped = rows_where(step, search.model, tops);
-        if (topped.defined()) parts.push_back(list(topped, search.top_count, at::Tensor()));
-        const at::Tensor drawn = rows_where(step, search.edited, draws);
-        at::Tensor tokens, shares;
-        search.draws = drawn.defined() && kernel_draw(step, drawn, &tokens, &shares);
-        if (search.draws)
-            parts.push_back(at::cat({words(tokens), words(shares),
-                                     words(rows_where(step, search.model, draws)
-                                               .gather(1, tokens.to(at::kLong).clamp_min(0)))},
-                                    1)
-                                .view(-1));
-        int64_t at = head_words * static_cast<int64_t>(search.queries.size());
-        at = place_lists(&search, at, &mr_logit_query::list, &search.lists, 3 * search.list_count);
-        at = place_lists(&search, at, &mr_logit_query::top, &search.tops, 2 * search.top_count);
-        (void)place_lists(&search, at, &mr_logit_query::draw, &search.drawn, draw_words);
-        const at::Tensor found = at::cat(parts);
-        search.found = found;
-        if (step->device->where.is_cpu()) return;
-        search.found = staging(step->device, found.size(0), at::kInt);
-        search.found.copy_(found, true);
+        if (!search.queries.empty()) search.found = find(step);
+        if (!search.queries.empty() && !step->device->where.is_cpu()) {
+            const at::Tensor found = search.found;
+            search.found = staging(step->device, found.size(0), at::kInt);
+            search.found.copy_(found, true);
+        }
+        mark(step->device, &step->end);
+        step->ended = true;
     });
 }
 
@@ -209,9 +231,8 @@ enum mr_status finish(struct mr_step *step, struct mr_error *err)
 {
     struct device *device = step->device;
     queued(device, "end of the step", [=] {
-        if (device->where.is_cpu()) return;
-        const c10::impl::VirtualGuardImpl guard(device->where.type());
-        guard.synchronizeStream(guard.getStream(device->where));
+        if (!step->ended) mark(device, &step->end);
+        if (step->end) step->end->synchronize();
     });
     if (device->failed != MR_OK && err) *err = device->error;
     return device->failed;
@@ -231,13 +252,14 @@ struct mr_logit_findings findings(struct mr_step *step, uint32_t index)
     const int32_t *head = found + head_words * index;
     struct mr_logit_findings out = {};
     MR_ASSERT(index < search.queries.size());
-    out.best = static_cast<uint32_t>(head[0]);
+    out.token = static_cast<uint32_t>(head[0]);
     out.largest = read<float>(head + 1);
     out.model_largest = read<float>(head + 2);
-    out.best_model_logit = read<float>(head + 3);
+    out.token_model_logit = read<float>(head + 3);
     out.total = read<double>(head + 4);
     out.model_total = read<double>(head + 6);
-    out.drawn = -1;
+    out.probability = read<float>(head + 8);
+    out.drawn = search.draws && search.queries[index].draw;
     if (search.lists[index] >= 0) {
         const int32_t *list = found + search.lists[index];
         const float *logits = reinterpret_cast<const float *>(list + search.list_count);
@@ -249,12 +271,6 @@ struct mr_logit_findings findings(struct mr_step *step, uint32_t index)
         out.top = {top, reinterpret_cast<const float *>(top + search.top_count),
                    static_cast<uint32_t>(search.top_count)};
     }
-    if (search.draws && search.drawn[index] >= 0) {
-        const int32_t *drawn = found + search.drawn[index];
-        out.drawn = drawn[0];
-        out.drawn_probability = read<float>(drawn + 1);
-        out.drawn_model_logit = read<float>(drawn + 2);
-    }
     return out;
 }
 
@@ -265,7 +281,8 @@ static const float *row_on_host(struct mr_step *step, const at::Tensor &rows, ui
     struct device *device = step->device;
     const float *out = nullptr;
     queued(device, "copy of the logits", [&] {
-        step->host_rows.push_back(rows.select(0, row).to(at::kCPU).contiguous());
+        aside(device, std::nullopt,
+              [&] { step->host_rows.push_back(rows.select(0, row).to(at::kCPU).contiguous()); });
         out = step->host_rows.back().const_data_ptr<float>();
     });
     if (device->failed != MR_OK && err) *err = device->error;

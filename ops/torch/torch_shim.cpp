@@ -38,6 +38,14 @@ void name_operation(struct mr_error *err, const char *operation)
     (void)mr_fail(err, cause.status, "%s: %s", operation, cause.detail);
 }
 
+void mark(const struct device *device, std::optional<c10::Event> *event)
+{
+    if (device->where.is_cpu()) return;
+    const c10::impl::VirtualGuardImpl guard(device->where.type());
+    if (!*event) event->emplace(device->where.type());
+    (*event)->record(guard.getStream(device->where));
+}
+
 uint64_t free_bytes(const struct mr_compute *compute)
 {
     const struct device *device = reinterpret_cast<const struct device *>(compute);

@@ -16,6 +16,7 @@ enum mr_status step_create(struct mr_compute *compute, struct mr_step **out,
         struct mr_step *step = new mr_step{};
         step->device = device_of(compute);
         step->spec = *spec;
+        step->graphs = spec->twin ? spec->twin->graphs : std::make_shared<graph_list>();
         *out = step;
     });
 }
@@ -25,13 +26,15 @@ void step_destroy(struct mr_step *step)
     delete step;
 }
 
-/* What the largest step keeps; the intermediate results of one operation come on top. */
+/* What the largest step keeps; the intermediate results of one operation come on top. Of twins only
+ * one is computed at a time; the other has its results. */
 uint64_t step_bytes(const struct mr_step *step)
 {
     uint64_t bytes = 0;
     for (int i = 0; i < MR_BUFFER_COUNT; i++) {
         const bool is_float = i != MR_NORMED && i != MR_ATTENDED && i != MR_GATED;
         const uint64_t rows = i == MR_LOGITS ? step->spec.sequences_max : step->spec.rows_max;
+        if (step->spec.twin && i != MR_LOGITS && i != MR_NORMED) continue;
         bytes += rows * step->spec.widths[i] *
                  (is_float ? sizeof(float) : mr_number_bytes(step->device->base.number));
     }
@@ -66,13 +69,28 @@ static void stage_sequences(struct mr_step *step, const struct mr_step_sequence 
         group = {};
 }
 
+/* Takes the tokens of another step's search, which may still run. */
+static void stage_fed(struct mr_step *step, const struct mr_fed_rows *fed)
+{
+    step->fed_rows = step->fed_tokens = at::Tensor();
+    if (!fed || fed->count == 0) return;
+    std::vector<int64_t> indexes(fed->rows, fed->rows + fed->count);
+    indexes.insert(indexes.end(), fed->queries, fed->queries + fed->count);
+    const at::Tensor uploaded = upload(step->device, indexes);
+    step->fed_rows = uploaded.narrow(0, 0, fed->count);
+    step->fed_tokens =
+        fed->from->search.tokens.index_select(0, uploaded.narrow(0, fed->count, fed->count));
+}
+
 void stage(struct mr_step *step, const uint32_t *token_ids, uint32_t rows,
-           const struct mr_step_sequence *sequences, uint32_t count)
+           const struct mr_step_sequence *sequences, uint32_t count, const struct mr_fed_rows *fed)
 {
     MR_ASSERT(rows <= step->spec.rows_max);
+    step->ended = false;
     queued(step->device, "staging", [=] {
         step->token_ids.assign(token_ids, token_ids + rows);
         step->tokens = at::Tensor();
+        stage_fed(step, fed);
         step->pending = at::Tensor();
         step->search = search_state{};
         step->host_rows.clear();
@@ -102,7 +120,10 @@ void keep(struct mr_step *step, const uint32_t *rows, const struct mr_step_seque
 void embed(struct mr_step *step, const struct mr_linear *table, float scale)
 {
     queued(step->device, "embedding", [=] {
-        if (!step->tokens.defined()) step->tokens = upload(step->device, step->token_ids);
+        if (!step->tokens.defined()) {
+            step->tokens = upload(step->device, step->token_ids);
+            feed(step, step->tokens);
+        }
         at::Tensor rows = table->weight.index_select(0, step->tokens).to(at::kFloat);
         step->buffers[MR_RESIDUAL] = scale == 1.0f ? rows : rows.mul_(scale);
     });
@@ -167,9 +188,11 @@ void linear(struct mr_step *step, const struct mr_linear *linear, enum mr_step_b
 void sum_normed(struct mr_step *step, uint32_t row, uint32_t count, float *out)
 {
     queued(step->device, "sum of hidden states", [=] {
-        const at::Tensor rows = step->buffers[MR_NORMED].narrow(0, row, count);
-        const at::Tensor sum = rows.to(at::kFloat).sum(0).to(at::kCPU).contiguous();
-        std::memcpy(out, sum.const_data_ptr<float>(), sum.nbytes());
+        aside(step->device, std::nullopt, [=] {
+            const at::Tensor rows = step->buffers[MR_NORMED].narrow(0, row, count);
+            const at::Tensor sum = rows.to(at::kFloat).sum(0).to(at::kCPU).contiguous();
+            std::memcpy(out, sum.const_data_ptr<float>(), sum.nbytes());
+        });
     });
 }
 

@@ -251,6 +251,77 @@ static void padding_changes_neither_logits_nor_kv(void **state)
     free(graph);
 }
 
+enum { AHEAD_TOKENS = 12 };
+
+/* Sequences that draw with cuts, from all tokens, and greedily, from position 3 on, each token fed
+ * to the next step by the device: the samples. known: the tokens of the same run, of which some are
+ * given in place of being fed; NULL: one step at a time, without feeding. */
+static void generate(struct fixture *fixture, struct mr_sample samples[AHEAD_TOKENS][FIRST_ROWS],
+                     struct mr_sample (*known)[FIRST_ROWS])
+{
+    static const struct mr_sampling samplings[FIRST_ROWS] = {
+        {.top_p = 1, .typical_p = 1, .repetition_penalty = 1, .logprobs = 1},
+        {.temperature = 1, .top_p = 1, .typical_p = 1, .repetition_penalty = 1},
+        {.temperature = 0.7f, .top_p = 0.8f, .top_k = 20, .typical_p = 1, .repetition_penalty = 1},
+        {.temperature = 20, .top_p = 0.99f, .typical_p = 1, .repetition_penalty = 1}};
+    uint32_t tokens[FIRST_ROWS] = {7, 11, 13, 17}, fed_by[FIRST_ROWS];
+    uint32_t blocks[FIRST_ROWS][BLOCKS / FIRST_ROWS];
+    struct mr_batch_sequence sequences[FIRST_ROWS];
+    struct mr_sample_row rows[FIRST_ROWS];
+    const struct mr_batch batch = {tokens, FIRST_ROWS, sequences, FIRST_ROWS};
+    for (uint32_t at = 0; at <= AHEAD_TOKENS; at++) {
+        for (uint32_t i = 0; i < FIRST_ROWS; i++) {
+            const uint32_t position = 3 + 31 * i + at;
+            for (uint32_t k = 0; k < BLOCKS / FIRST_ROWS; k++)
+                blocks[i][k] = k * FIRST_ROWS + i;
+            sequences[i] = (struct mr_batch_sequence){.row_begin = i,
+                                                      .row_count = 1,
+                                                      .context_tokens = position,
+                                                      .blocks = blocks[i],
+                                                      .logit_rows = 1};
+            rows[i] = (struct mr_sample_row){
+                .logit_row = i, .sampling = &samplings[i], .seed = i, .position = position};
+        }
+        const struct mr_model_step step = {.batch = &batch,
+                                           .fed_by = known && at > 0 ? fed_by : NULL,
+                                           .rows = rows,
+                                           .sample_count = FIRST_ROWS,
+                                           .samples = samples[at % AHEAD_TOKENS]};
+        if (at < AHEAD_TOKENS)
+            assert_int_equal(mr_model_launch(fixture->model, &step, NULL), MR_OK);
+        if (known ? at > 0 : at < AHEAD_TOKENS)
+            assert_int_equal(mr_model_collect(fixture->model, NULL), MR_OK);
+        for (uint32_t i = 0; at < AHEAD_TOKENS && i < FIRST_ROWS; i++) {
+            const bool fed = known && (at + i) % 4 != 0;
+            fed_by[i] = fed ? i : MR_ROW_KNOWN;
+            tokens[i] = fed ? 0 : (known ? known : samples)[at][i].token_id;
+        }
+    }
+}
+
+static void fed_tokens_are_those_that_are_reported(void **state)
+{
+    (void)state;
+    for (uint32_t graph_rows = 0; graph_rows <= GRAPH_ROWS; graph_rows += GRAPH_ROWS) {
+        struct mr_sample single[AHEAD_TOKENS][FIRST_ROWS], ahead[AHEAD_TOKENS][FIRST_ROWS];
+        struct fixture fixture;
+        fixture_graph_rows = graph_rows;
+        open_golden(&fixture, golden_named("qwen3_head_norm"), MR_DTYPE_F32, KV_NUMBERS);
+        assert_int_equal(mr_model_steps_ahead(fixture.model), 2);
+        replays = 0;
+        generate(&fixture, single, NULL);
+        generate(&fixture, ahead, single);
+        assert_int_equal(replays > 0, graph_rows > 0);
+        for (uint32_t at = 0; at < AHEAD_TOKENS; at++)
+            for (uint32_t i = 0; i < FIRST_ROWS; i++) {
+                assert_int_equal(ahead[at][i].token_id, single[at][i].token_id);
+                assert_true(fabsf(ahead[at][i].logprob - single[at][i].logprob) <= 1e-5f);
+            }
+        close_fixture(&fixture);
+    }
+    fixture_graph_rows = 0;
+}
+
 /* The host chooses experts, and makes the index arrays of what no kernel computes. */
 static void models_that_need_the_host_have_no_graphs(void **state)
 {
@@ -302,7 +373,9 @@ static void an_error_of_the_device_stays(void **state)
         const struct mr_sample_row row = {.sampling = &greedy};
         struct mr_sample sample;
         for (uint32_t step = 0; step < 2; step++) {
-            enum mr_status status = mr_model_launch(fixture.model, &batch, &row, 1, &sample, &err);
+            const struct mr_model_step launched = {
+                .batch = &batch, .rows = &row, .sample_count = 1, .samples = &sample};
+            enum mr_status status = mr_model_launch(fixture.model, &launched, &err);
             assert_int_equal(status, MR_OK); /* the step fails when it is collected */
             status = mr_model_collect(fixture.model, &err);
             assert_failed(status, &err);
@@ -328,10 +401,11 @@ int main(int argc, char **argv)
         "mistral_slides",  "grouped_tied", "llama_head_dim_24", "multi_head_untied_biases",
         "olmo2",           "granite",      "qwen2_moe_sparse",  "phi4_partial_rotary",
     };
-    enum { NAMES = sizeof names / sizeof *names, OTHERS = 4 };
+    enum { NAMES = sizeof names / sizeof *names, OTHERS = 5 };
     struct CMUnitTest tests[NAMES + OTHERS] = {
         cmocka_unit_test(steps_of_graphs_equal_the_reference),
         cmocka_unit_test(padding_changes_neither_logits_nor_kv),
+        cmocka_unit_test(fed_tokens_are_those_that_are_reported),
         cmocka_unit_test(models_that_need_the_host_have_no_graphs),
         cmocka_unit_test(an_error_of_the_device_stays),
     };

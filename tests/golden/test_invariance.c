@@ -5,9 +5,11 @@
  *     golden_test_invariance torch
  * checks it on LibTorch's operators (ops/torch/torch_backend.h), whose products differ in the last
  * bits between batches: whenever the same history is sampled from, all logits must agree within a
- * tolerance. In fp32 the tokens must be the same too. */
+ * tolerance. In fp32 the tokens must be the same too. There every variant runs with one and with
+ * two steps in flight (batching/base/model_port.h), with draws on the device as on a GPU. */
 #include "batching/engine.h"
 #include "kvcache/kv_window.h"
+#include "tests/fakes/draw_kernels.h"
 #include "worker/bench/bench_workload.h"
 #include "worker/engine/engine_setup.h"
 
@@ -23,6 +25,7 @@
 #include <cmocka.h>
 
 enum { PROMPTS = 3, BACKGROUND = 29, OUTPUT = 10, BACKGROUND_OUTPUT = 30, SEEN_MAX = 1 << 14 };
+enum { SAMPLES_MAX = 32 * MR_CHOICES_MAX + 32 };
 
 struct subject {
     const char *path; /* NULL: the real model that docker/deps.sh downloads */
@@ -69,6 +72,18 @@ struct seen {
 
 static const char *given_backend; /* NULL: the CPU kernels, on which a worker may speculate */
 
+/* What the rows of a step in flight sample from. */
+struct sampled {
+    const uint32_t *history; /* names the sequence: its memory may be freed */
+    uint64_t known;          /* hash of the history but for its last token */
+    uint32_t history_count, last, logit_row;
+};
+struct flight {
+    struct sampled rows[SAMPLES_MAX];
+    struct mr_sample *samples; /* of the engine */
+    uint32_t tokens[SAMPLES_MAX], count;
+};
+
 struct fixture {
     const struct subject *subject;
     struct mr_model *model;
@@ -76,6 +91,8 @@ struct fixture {
     uint32_t vocab;
     float *logits;
     uint32_t tokens[PROMPTS][OUTPUT], counts[PROMPTS], running;
+    struct flight flights[MR_STEPS_AHEAD_MAX + 1];
+    uint32_t launched, collected;
     bool compares_logits;
     float tolerance;            /* 0: the same bits */
     struct seen seen[SEEN_MAX]; /* hash table with open addressing */
@@ -83,13 +100,17 @@ struct fixture {
     float worst; /* largest difference of two logits after the same history */
 };
 
-static uint64_t hash(const void *bytes, size_t length)
+static uint64_t hash_on(uint64_t value, const void *bytes, size_t length)
 {
     const unsigned char *at = bytes; /* FNV-1a */
-    uint64_t value = 0xcbf29ce484222325u;
     for (size_t i = 0; i < length; i++)
         value = (value ^ at[i]) * 0x100000001b3u;
     return value ? value : 1;
+}
+
+static uint64_t hash(const void *bytes, size_t length)
+{
+    return hash_on(0xcbf29ce484222325u, bytes, length);
 }
 
 static struct seen *seen_of(struct fixture *fixture, uint64_t history)
@@ -131,33 +152,75 @@ static void remember(struct fixture *fixture, uint64_t history, const float *log
     memcpy(seen->row, logits, size);
 }
 
-static enum mr_status compare_logits(struct fixture *fixture, const struct mr_sample_row *row,
-                                     struct mr_error *err)
+static struct flight *flight_of(struct fixture *fixture, uint32_t step)
 {
-    const float *logits = row->logits;
-    if (!logits) {
-        enum mr_status status =
-            mr_model_logits(fixture->model, row->logit_row, fixture->logits, err);
-        if (status != MR_OK) return status;
-        logits = fixture->logits;
-    }
-    remember(fixture, hash(row->history, row->history_count * sizeof *row->history), logits);
-    return MR_OK;
+    return &fixture->flights[step % (MR_STEPS_AHEAD_MAX + 1)];
+}
+
+/* Remembers what the row of a launched step samples from; of cached logits the logits themselves.
+ */
+static struct sampled sampled_of(struct fixture *fixture, const struct mr_sample_row *row)
+{
+    const uint32_t before = row->history_count - 1;
+    struct sampled sampled = {.history = row->history,
+                              .known = hash(row->history, before * sizeof *row->history),
+                              .history_count = row->history_count,
+                              .last = row->history[before],
+                              .logit_row = row->logit_row};
+    if (!row->logits) return sampled;
+    remember(fixture, hash(row->history, row->history_count * sizeof *row->history), row->logits);
+    sampled.logit_row = UINT32_MAX;
+    return sampled;
 }
 
 static enum mr_status launch(void *context, const struct mr_model_step *step, struct mr_error *err)
 {
     struct fixture *fixture = context;
-    enum mr_status status = fixture->port.launch(fixture->port.context, step, err);
-    for (uint32_t i = 0; fixture->compares_logits && status == MR_OK && i < step->sample_count; i++)
-        status = compare_logits(fixture, &step->rows[i], err);
+    struct flight *flight = flight_of(fixture, fixture->launched++);
+    assert_true(step->sample_count <= SAMPLES_MAX);
+    flight->samples = step->samples;
+    flight->count = step->sample_count;
+    for (uint32_t i = 0; fixture->compares_logits && i < step->sample_count; i++)
+        flight->rows[i] = sampled_of(fixture, &step->rows[i]);
+    return fixture->port.launch(fixture->port.context, step, err);
+}
+
+/* A token that was not known at the launch is the one that the step before sampled. */
+static uint32_t last_token(struct fixture *fixture, const struct sampled *row)
+{
+    const struct flight *before = flight_of(fixture, fixture->collected - 1);
+    if (row->last != UINT32_MAX) return row->last;
+    for (uint32_t i = 0; i < before->count; i++)
+        if (before->rows[i].history == row->history &&
+            before->rows[i].history_count + 1 == row->history_count)
+            return before->tokens[i];
+    fail_msg("no step has sampled the token before");
+    return 0;
+}
+
+static enum mr_status compare_logits(struct fixture *fixture, const struct sampled *row,
+                                     struct mr_error *err)
+{
+    if (row->logit_row == UINT32_MAX) return MR_OK;
+    const uint32_t last = last_token(fixture, row);
+    const enum mr_status status =
+        mr_model_logits(fixture->model, row->logit_row, fixture->logits, err);
+    if (status == MR_OK)
+        remember(fixture, hash_on(row->known, &last, sizeof last), fixture->logits);
     return status;
 }
 
 static enum mr_status collect(void *context, struct mr_error *err)
 {
     struct fixture *fixture = context;
-    return fixture->port.collect(fixture->port.context, err);
+    struct flight *flight = flight_of(fixture, fixture->collected);
+    enum mr_status status = fixture->port.collect(fixture->port.context, err);
+    for (uint32_t i = 0; status == MR_OK && i < flight->count; i++)
+        flight->tokens[i] = flight->samples[i].token_id;
+    for (uint32_t i = 0; fixture->compares_logits && status == MR_OK && i < flight->count; i++)
+        status = compare_logits(fixture, &flight->rows[i], err);
+    fixture->collected++;
+    return status;
 }
 
 static enum mr_status logits(void *context, uint32_t row, float *out, struct mr_error *err)
@@ -195,6 +258,12 @@ static void submit(struct fixture *fixture, struct mr_engine *engine, uint32_t t
     struct mr_request *request = mr_bench_workload_request("r", ticket, length, output, &ids);
     assert_non_null(request);
     request->speculate = true;
+    if (ticket == 0) {
+        request->sampling.temperature = 0.8f;
+        request->sampling.top_p = 0.9f;
+        request->sampling.seed = 7;
+        request->sampling.has_seed = true;
+    }
     /* prompts 1 and 2 share their first 201 tokens, so that the prefix cache is used */
     uint32_t seed = ticket == 2 ? 1 : ticket;
     for (uint32_t i = 0; i < length; i++) {
@@ -213,7 +282,7 @@ static uint32_t tight_slots(const struct mr_model_info *info)
     return mr_kv_window_blocks(info->window_tokens, TIGHT_CHUNK) + 1;
 }
 
-static void run(struct fixture *fixture, const struct variant *variant,
+static void run(struct fixture *fixture, const struct variant *variant, uint32_t steps_ahead,
                 struct mr_engine_stats *stats)
 {
     const struct mr_model_info *info = mr_model_info(fixture->model);
@@ -221,7 +290,7 @@ static void run(struct fixture *fixture, const struct variant *variant,
     struct mr_engine_options options = {
         .model = {.context = fixture,
                   .vocab_size = fixture->vocab,
-                  .steps_ahead = fixture->port.steps_ahead,
+                  .steps_ahead = steps_ahead,
                   .launch = launch,
                   .collect = collect,
                   .logits = logits,
@@ -268,24 +337,48 @@ static void run(struct fixture *fixture, const struct variant *variant,
     mr_engine_destroy(engine);
 }
 
+static enum mr_status open_on_cpu(struct fixture *fixture, const char *path, const char *dtype,
+                                  enum mr_kv_dtype kv_dtype, struct mr_error *err)
+{
+    const struct mr_config config = {.model = path,
+                                     .device = "cpu",
+                                     .dtype = dtype,
+                                     .kv_dtype = kv_dtype,
+                                     .step_tokens = 1024,
+                                     .kv_memory_bytes = (uint64_t)1 << 29,
+                                     .max_sequences = 32,
+                                     .chunk_tokens = 512};
+    return mr_engine_setup_model(&config, NULL, NULL, &fixture->model, err);
+}
+
+/* On one thread, with a device that draws. */
+static enum mr_status open_on_torch(struct fixture *fixture, const char *path, const char *dtype,
+                                    struct mr_error *err)
+{
+    const struct mr_model_options options = {.path = path,
+                                             .device = "cpu",
+                                             .backend = given_backend,
+                                             .cuda_kernels = &draw_kernels,
+                                             .dtype = strcmp(dtype, "fp32") == 0   ? MR_DTYPE_F32
+                                                      : strcmp(dtype, "bf16") == 0 ? MR_DTYPE_BF16
+                                                                                   : MR_DTYPE_F16,
+                                             .thread_count = 1,
+                                             .kv_bytes = (uint64_t)1 << 29,
+                                             .rows_max = 1024,
+                                             .sequences_max = 32};
+    return mr_model_open(&fixture->model, &options, err);
+}
+
 static void open_model(struct fixture *fixture, const char *dtype, enum mr_kv_dtype kv_dtype)
 {
     const char *deps = getenv("MILLRACE_DEPS");
-    char path[4096];
-    snprintf(path, sizeof path, "%s/model/SmolLM2-135M-Instruct.Q4_1.gguf", deps ? deps : ".deps");
-    struct mr_config config = {.model = fixture->subject->path ? fixture->subject->path : path,
-                               .device = "cpu",
-                               .backend = given_backend,
-                               .dtype = dtype,
-                               .kv_dtype = kv_dtype,
-                               .threads = given_backend ? 1 : 0,
-                               .step_tokens = 1024,
-                               .kv_memory_bytes = (uint64_t)1 << 29,
-                               .max_sequences = 32,
-                               .chunk_tokens = 512};
+    char real[4096];
+    snprintf(real, sizeof real, "%s/model/SmolLM2-135M-Instruct.Q4_1.gguf", deps ? deps : ".deps");
+    const char *path = fixture->subject->path ? fixture->subject->path : real;
     struct mr_error err;
-    if (mr_engine_setup_model(&config, NULL, NULL, &fixture->model, &err) != MR_OK)
-        fail_msg("%s", err.detail);
+    const enum mr_status status = given_backend ? open_on_torch(fixture, path, dtype, &err)
+                                                : open_on_cpu(fixture, path, dtype, kv_dtype, &err);
+    if (status != MR_OK) fail_msg("%s", err.detail);
     assert_int_equal(mr_model_info(fixture->model)->window_slots > 0, fixture->subject->slides);
     fixture->port = mr_model_port_of(fixture->model, NULL);
     fixture->vocab = mr_model_info(fixture->model)->vocab_size;
@@ -321,18 +414,22 @@ static void run_variants(const struct subject *subject, const struct demand *dem
     fixture->compares_logits = demand->logits;
     fixture->tolerance = demand->tolerance;
     open_model(fixture, demand->dtype, demand->kv_dtype);
+    const size_t runs_each = given_backend && demand->tokens ? 2 : 1;
     uint32_t expected[PROMPTS][OUTPUT];
-    for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
+    assert_int_equal(fixture->port.steps_ahead, given_backend ? 2 : 0);
+    for (size_t number = 0; number < runs_each * sizeof variants / sizeof *variants; number++) {
+        const size_t i = number / runs_each;
+        const uint32_t ahead = given_backend ? 2 - (uint32_t)(number % 2) : 0;
         if (demand->skips_single_rows && variants[i].chunk_tokens == 1) continue;
         const bool speculates = variants[i].speculates && !given_backend;
-        run(fixture, &variants[i], &stats);
-        print_message("%s, %s: %u histories compared, %u different, largest difference %g, "
-                      "%llu preemptions, %llu of %llu drafts right\n",
-                      demand->dtype, variants[i].name, fixture->compared, fixture->different,
+        run(fixture, &variants[i], ahead, &stats);
+        print_message("%s, %s, %u steps ahead: %u histories compared, %u different, largest "
+                      "difference %g, %llu preemptions, %llu of %llu drafts right\n",
+                      demand->dtype, variants[i].name, ahead, fixture->compared, fixture->different,
                       (double)fixture->worst, (unsigned long long)stats.preemptions,
                       (unsigned long long)stats.accepted_draft_tokens,
                       (unsigned long long)stats.draft_tokens);
-        if (i == 0) memcpy(expected, fixture->tokens, sizeof expected);
+        if (number == 0) memcpy(expected, fixture->tokens, sizeof expected);
         if (demand->tokens) assert_memory_equal(fixture->tokens, expected, sizeof expected);
         assert_int_equal(fixture->different, 0);
         assert_true(!variants[i].preempts || stats.preemptions > 0);

@@ -6,9 +6,12 @@
  *     golden_test_logits torch [DEVICE [DTYPE [KERNELS [MODEL EXPECTED]]]]
  * it tests the committed models on LibTorch's operators (ops/torch/torch_backend.h): on the CPU, or
  * on DEVICE in fp32 or bf16; KERNELS auto: with the CUDA kernels of this build, off: without,
- * graphs: with them, and decode steps as graphs. In bf16 logits are compared within BF16_TOLERANCE,
- * without models that rounding sends to other experts, and continuations are not compared. */
+ * graphs: with them, and decode steps as graphs; ahead: on the CPU, with draws as on a GPU, so that
+ * continuations run two steps ahead, which they do on a GPU anyway. In bf16 logits are compared
+ * within BF16_TOLERANCE, without models that rounding sends to other experts, and continuations are
+ * not compared. */
 #include "ops/backends.h"
+#include "tests/fakes/draw_kernels.h"
 #include "tests/golden/logits_fixture.h"
 
 #include <math.h>
@@ -38,6 +41,38 @@ static void continue_greedily(struct fixture *fixture, const struct prompt *prom
     }
 }
 
+/* Continues the prompt two steps ahead: a step is launched before the one that draws its input is
+ * collected. */
+static void continue_ahead(struct fixture *fixture, const struct prompt *prompt)
+{
+    const uint32_t token = 0,
+                   fed_by = 0; /* sampling row 0 of the step before; the id is not read */
+    const struct mr_sampling greedy = {.top_p = 1.0f, .repetition_penalty = 1.0f, .logprobs = -1};
+    const struct mr_sample_row row = {.sampling = &greedy};
+    struct mr_batch_sequence next = {
+        .row_count = 1, .blocks = fixture->blocks, .logit_rows = 1, .slots = fixture->slots};
+    struct mr_batch batch = {&token, 0, &next, 1};
+    struct mr_sample samples[2];
+    struct mr_model_step step = {.batch = &batch, .rows = &row, .sample_count = 1};
+    run_prompt(fixture, prompt, STEP_ROWS, STEP_ROWS);
+    for (uint32_t i = 0; i <= prompt->continuation_count; i++) {
+        step.samples = &samples[i % 2];
+        if (i < prompt->continuation_count)
+            assert_int_equal(mr_model_launch(fixture->model, &step, NULL), MR_OK);
+        next.context_tokens = prompt->token_count + i;
+        batch.row_count = 1;
+        step.fed_by = &fed_by;
+        if (i == 0) continue;
+        assert_int_equal(mr_model_collect(fixture->model, NULL), MR_OK);
+        if (samples[(i - 1) % 2].token_id != prompt->continuation[i - 1])
+            fail_msg(
+                "two steps ahead, continuation of %u tokens: token %u is %u, the reference has "
+                "%u",
+                prompt->token_count, i - 1, samples[(i - 1) % 2].token_id,
+                prompt->continuation[i - 1]);
+    }
+}
+
 /* On the CPU the largest difference of the committed models in bf16 is 0.14. */
 #define BF16_TOLERANCE 0.25f
 
@@ -59,6 +94,8 @@ static void compare_model(struct fixture *fixture, const char *name)
                 run_prompt(fixture, &prompt, shapes[shape][0], shapes[shape][1]);
         }
         if (dtype == MR_DTYPE_F32) continue_greedily(fixture, &prompt);
+        if (dtype == MR_DTYPE_F32 && mr_model_steps_ahead(fixture->model) > 1)
+            continue_ahead(fixture, &prompt);
     }
     assert_true(all_prompts_read(fixture));
     print_message("%s: %u positions, %u graphs, largest difference %g\n", name, fixture->positions,
@@ -103,6 +140,7 @@ static void select_backend(int argument_count, char **arguments)
     }
     if (argument_count > 3 && strcmp(arguments[3], "off") != 0)
         fixture_kernels = mr_backends_cuda_kernels();
+    if (argument_count > 3 && strcmp(arguments[3], "ahead") == 0) fixture_kernels = &draw_kernels;
     if (argument_count > 3 && strcmp(arguments[3], "graphs") == 0)
         fixture_graph_rows = STEP_SEQUENCES;
 }

@@ -68,7 +68,7 @@ static void close_fixture(struct fixture *fixture)
 
 static void run_step(struct mr_decoder *decoder, const struct mr_batch *batch)
 {
-    mr_decoder_launch(decoder, batch);
+    mr_decoder_launch(decoder, batch, NULL);
     assert_int_equal(mr_decoder_finish(decoder, NULL), MR_OK);
 }
 
@@ -158,7 +158,7 @@ static void rows_with_logits_do_not_depend_on_each_other(void **state)
             assert_memory_equal(mr_decoder_logits(fixture.decoder, i, NULL), alone[i],
                                 sizeof alone[i]);
         sequence.logit_rows = SEQUENCES + 1; /* more than the step has room for */
-        expect_assert_failure(mr_decoder_launch(fixture.decoder, &batch));
+        expect_assert_failure(mr_decoder_launch(fixture.decoder, &batch, NULL));
         close_fixture(&fixture);
     }
 }
@@ -171,16 +171,16 @@ static void a_batch_outside_the_limits_is_misuse(void **state)
     struct mr_batch_sequence sequence = {0, 1, 0, fixture.blocks[0], 1, NULL, 0};
     struct mr_batch batch = {fixture.tokens, 1, &sequence, 1};
     batch.row_count = 2; /* a row that belongs to no sequence */
-    expect_assert_failure(mr_decoder_launch(fixture.decoder, &batch));
+    expect_assert_failure(mr_decoder_launch(fixture.decoder, &batch, NULL));
     batch.row_count = 1;
     sequence.context_tokens = ROWS; /* past the end of the rope table */
-    expect_assert_failure(mr_decoder_launch(fixture.decoder, &batch));
+    expect_assert_failure(mr_decoder_launch(fixture.decoder, &batch, NULL));
     sequence.context_tokens = 0;
     uint32_t outside = BLOCKS;
     sequence.blocks = &outside;
-    expect_assert_failure(mr_decoder_launch(fixture.decoder, &batch));
+    expect_assert_failure(mr_decoder_launch(fixture.decoder, &batch, NULL));
     batch.row_count = ROWS + 1;
-    expect_assert_failure(mr_decoder_launch(fixture.decoder, &batch));
+    expect_assert_failure(mr_decoder_launch(fixture.decoder, &batch, NULL));
     assert_true(mr_decoder_bytes(fixture.decoder) > ROWS * TINY_HIDDEN * sizeof(float));
     close_fixture(&fixture);
 }

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 static struct mr_model *const model = (struct mr_model *)(void *)&(char){0};
-static bool queues;
+static uint32_t ahead;
 static struct mr_model_info info = {.vocab_size = 321, .layer_count = 6, .hidden_size = 12};
 
 const struct mr_model_info *mr_model_info(const struct mr_model *called)
@@ -18,20 +18,19 @@ const struct mr_model_info *mr_model_info(const struct mr_model *called)
     return &info;
 }
 
-bool mr_model_queues(const struct mr_model *called)
+uint32_t mr_model_steps_ahead(const struct mr_model *called)
 {
     assert_ptr_equal(called, model);
-    return queues;
+    return ahead;
 }
 
-enum mr_status mr_model_launch(struct mr_model *called, const struct mr_batch *batch,
-                               const struct mr_sample_row *rows, uint32_t count,
-                               struct mr_sample *samples, struct mr_error *err)
+enum mr_status mr_model_launch(struct mr_model *called, const struct mr_model_step *step,
+                               struct mr_error *err)
 {
     assert_ptr_equal(called, model);
-    for (uint32_t i = 0; i < count; i++)
-        samples[i].token_id = rows[i].position;
-    return batch->row_count == 5 ? mr_fail(err, MR_BACKEND, "launch") : MR_OK;
+    for (uint32_t i = 0; i < step->sample_count; i++)
+        step->samples[i].token_id = step->rows[i].position;
+    return step->batch->row_count == 5 ? mr_fail(err, MR_BACKEND, "launch") : MR_OK;
 }
 
 enum mr_status mr_model_collect(struct mr_model *called, struct mr_error *err)
@@ -145,18 +144,23 @@ static void every_entry_reaches_the_model(void **state)
     assert_int_equal(port.kv_import(port.context, nine, 4, &byte), MR_BACKEND);
 }
 
-static void a_queue_lets_the_engine_work_while_a_step_runs(void **state)
+/* Other threads cannot use the KV pool of a model that runs ahead. */
+static void a_queue_lets_the_engine_work_while_steps_run(void **state)
 {
     (void)state;
-    queues = true;
+    ahead = 1;
     assert_int_equal(mr_model_port_of(model, five).steps_ahead, 1);
-    queues = false;
+    assert_non_null(mr_model_port_of(model, five).kv_bytes_of);
+    ahead = 2;
+    assert_int_equal(mr_model_port_of(model, five).steps_ahead, 2);
+    assert_null(mr_model_port_of(model, five).kv_bytes_of);
+    ahead = 0;
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_entry_reaches_the_model),
-        cmocka_unit_test(a_queue_lets_the_engine_work_while_a_step_runs)};
+        cmocka_unit_test(a_queue_lets_the_engine_work_while_steps_run)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

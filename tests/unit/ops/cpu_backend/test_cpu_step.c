@@ -68,7 +68,7 @@ static void kept_rows_move_to_the_front(void **state)
                                             {1, 1, 1, {blocks, NULL}, {0, 0}}};
     struct fixture fixture;
     open_fixture(&fixture);
-    mr_cpu_step_stage(fixture.step, tokens, ROWS, all, 2);
+    mr_cpu_step_stage(fixture.step, tokens, ROWS, all, 2, NULL);
     mr_cpu_step_embed(fixture.step, fixture.table, 0.5f);
     mr_cpu_step_keep(fixture.step, kept, last, 2);
     mr_cpu_step_norm(fixture.step, NULL, 2);
@@ -91,7 +91,7 @@ static void more_rows_than_planned_are_misuse(void **state)
     static const uint32_t tokens[ROWS + 1] = {0};
     struct fixture fixture;
     open_fixture(&fixture);
-    expect_assert_failure(mr_cpu_step_stage(fixture.step, tokens, ROWS + 1, NULL, 0));
+    expect_assert_failure(mr_cpu_step_stage(fixture.step, tokens, ROWS + 1, NULL, 0, NULL));
     close_fixture(&fixture);
 }
 

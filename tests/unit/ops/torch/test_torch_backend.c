@@ -62,7 +62,7 @@ static void run(const struct mr_backend *backend, enum mr_epilogue epilogue, flo
     assert_int_equal(backend->linear_create(compute, &gate_up, &gated, NULL), MR_OK);
     assert_int_equal(backend->step_create(compute, &step, &spec, NULL), MR_OK);
     const struct mr_norm norm = {vector, NULL, 1e-5f, false};
-    backend->stage(step, tokens, ROWS, &one, 1);
+    backend->stage(step, tokens, ROWS, &one, 1, NULL);
     backend->embed(step, head, 3.0f);
     backend->norm(step, &norm, ROWS);
     backend->keep(step, kept, last, 2);
@@ -121,7 +121,7 @@ static void a_large_weight_is_loaded_in_parts(void **state)
     assert_int_equal(b->free_bytes(compute), 0);
     assert_int_equal(b->linear_create(compute, &linear, &table, NULL), MR_OK);
     assert_int_equal(b->step_create(compute, &step, &spec, NULL), MR_OK);
-    b->stage(step, &token, 1, &one, 1);
+    b->stage(step, &token, 1, &one, 1, NULL);
     b->embed(step, linear, 1.0f);
     b->norm(step, NULL, 1);
     b->linear(step, linear, MR_NORMED, 1, MR_STORE, MR_LOGITS);
@@ -226,7 +226,7 @@ static void an_exception_names_the_operation_and_ends_the_step(void **state)
     assert_int_equal(b->linear_create(compute, &table, &spec, NULL), MR_OK);
     assert_int_equal(b->step_create(compute, &step, &sizes, NULL), MR_OK);
     const struct mr_norm norm = {vector, NULL, 1e-5f, false};
-    b->stage(step, tokens, 1, &one, 1);
+    b->stage(step, tokens, 1, &one, 1, NULL);
     b->embed(step, table, 1.0f);
     b->norm(step, &norm, 1);
     b->linear(step, table, MR_NORMED, 1, MR_STORE, MR_LOGITS);
