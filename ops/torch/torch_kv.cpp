@@ -74,6 +74,7 @@ void kv_copy(struct mr_kv *kv, uint32_t from, uint32_t to, uint32_t token_count)
             .narrow(3, 0, token_count)
             .copy_(block_of(kv, from).narrow(3, 0, token_count));
         clear_after(kv, to, token_count);
+        mark(kv->device, &kv->device->written);
     });
 }
 
@@ -121,14 +122,24 @@ static bool export_int8(const at::Tensor &span, unsigned char *bytes)
     return true;
 }
 
-static void import_int8(const at::Tensor &span, const unsigned char *bytes)
+/* stored: bytes */
+static void import_int8(const at::Tensor &span, const at::Tensor &stored)
 {
     std::vector<int64_t> scales = span.sizes().vec();
     scales.back() = 1;
-    unsigned char *at_byte = const_cast<unsigned char *>(bytes);
-    const at::Tensor scale = at::from_blob(at_byte, scales, at::kBFloat16);
-    const at::Tensor q = at::from_blob(at_byte + scale.nbytes(), span.sizes(), at::kChar);
+    const int64_t scale_bytes = span.numel() / span.size(-1) * 2;
+    const at::Tensor scale = stored.narrow(0, 0, scale_bytes).view(at::kBFloat16).view(scales);
+    const at::Tensor q =
+        stored.narrow(0, scale_bytes, span.numel()).view(at::kChar).view(span.sizes());
     span.copy_(q.to(at::kFloat) * scale.to(at::kFloat));
+}
+
+/* Bytes of the host on the device. A GPU copies them from memory that it can reach, so that the
+ * host does not wait for the steps in flight. */
+static at::Tensor stored_on_device(const struct device *device, const void *bytes, size_t count)
+{
+    if (!device->where.is_cpu()) return upload_bytes(device, bytes, count);
+    return at::from_blob(const_cast<void *>(bytes), {static_cast<int64_t>(count)}, at::kByte);
 }
 
 bool kv_export(const struct mr_kv *kv, const struct mr_kv_span *span, void *bytes)
@@ -136,10 +147,12 @@ bool kv_export(const struct mr_kv *kv, const struct mr_kv_span *span, void *byte
     bool stored = true;
     queued(kv->device, "KV export", [&] {
         const at::Tensor from = span_of(kv, span);
-        if (span->int8)
-            stored = export_int8(from, static_cast<unsigned char *>(bytes));
-        else
-            to_bytes(from, bytes);
+        aside(kv->device, kv->device->written, [&] {
+            if (span->int8)
+                stored = export_int8(from, static_cast<unsigned char *>(bytes));
+            else
+                to_bytes(from, bytes);
+        });
     });
     return stored && kv->device->failed == MR_OK;
 }
@@ -148,12 +161,14 @@ void kv_import(struct mr_kv *kv, const struct mr_kv_span *span, const void *byte
 {
     queued(kv->device, "KV import", [&] {
         const at::Tensor to = span_of(kv, span);
+        const at::Tensor stored =
+            stored_on_device(kv->device, bytes, kv_stored_bytes(kv, span->token_count, span->int8));
         if (span->int8)
-            import_int8(to, static_cast<const unsigned char *>(bytes));
+            import_int8(to, stored);
         else
-            to.copy_(at::from_blob(const_cast<void *>(bytes), to.sizes(),
-                                   numbers(kv->device).device(at::kCPU)));
+            to.copy_(stored.view(kv->device->type).view(to.sizes()));
         clear_after(kv, span->block, span->first + span->token_count);
+        mark(kv->device, &kv->device->written);
     });
 }
 
