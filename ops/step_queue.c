@@ -23,8 +23,7 @@ struct mr_step_queue {
     struct mr_step_queue_spec spec;
     struct mr_sampler *sampler;
     struct flight flights[MR_STEPS_AHEAD_MAX];
-    uint32_t room, first,
-        count; /* flights in flight: `count` from `first` on, in a ring of `room` */
+    uint32_t room, first, count;     /* in flight: `count` from `first` on, in a ring of `room` */
     struct mr_sample_row *host_rows; /* [samples_max] rows that the host draws, with their logits */
     struct mr_sample *found;         /* [samples_max] samples made of findings */
     /* the input of a step with fed rows */

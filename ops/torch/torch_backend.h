@@ -20,12 +20,13 @@
  * Attention: rows of decoding sequences together, on their gathered blocks, with a partial softmax
  *          for each block; a chunk of a prompt alone, on its gathered history, in tiles of rows.
  * Linear:  in bf16 and fp32 on the CPU weights are packed by oneDNN.
- * Streams: on a GPU all operations run on one stream; what the host reads late is copied on
- * another. Threads: the thread that opens a device makes all later calls. LibTorch gets as many
- * threads as the parallel team has (ops/cpu/parallel.h). Memory:  LibTorch's allocators; a step
- * allocates its intermediate results. Errors:  no C++ exception leaves these files: MR_NOMEM when
- * out of memory, else MR_BACKEND with the first line of LibTorch's message. Errors of a step begin
- * with the operation. */
+ * Streams: on a GPU all operations run on one stream; what the host reads while a step is in flight
+ *          is copied on another.
+ * Threads: the thread that opens a device makes all later calls. LibTorch gets as many threads as
+ *          the parallel team has (ops/cpu/parallel.h).
+ * Memory:  LibTorch's allocators; a step allocates its intermediate results.
+ * Errors:  no C++ exception leaves these files: MR_NOMEM when out of memory, else MR_BACKEND with
+ *          the first line of LibTorch's message. Errors of a step begin with the operation. */
 #ifndef MR_OPS_TORCH_TORCH_BACKEND_H
 #define MR_OPS_TORCH_TORCH_BACKEND_H
 
