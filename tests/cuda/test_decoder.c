@@ -251,7 +251,7 @@ static void padding_changes_neither_logits_nor_kv(void **state)
     free(graph);
 }
 
-enum { AHEAD_TOKENS = 12 };
+enum { AHEAD_TOKENS = 6 };
 
 /* Sequences that draw with cuts, from all tokens, and greedily, from position 3 on, each token fed
  * to the next step by the device: the samples. known: the tokens of the same run, of which some are
