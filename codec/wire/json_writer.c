@@ -183,11 +183,13 @@ void mr_json_put_uint(struct mr_json_writer *writer, uint64_t value)
     put_word(writer, text);
 }
 
-/* Writes a number with %g, whose output 1e+20 or 3 is valid JSON, too. */
+/* Writes a number with %g, whose output 1e+20 or 3 is valid JSON, too. -0 would be read as an
+ * integer, which has no sign at 0. */
 void mr_json_put_double(struct mr_json_writer *writer, double value)
 {
     char text[40] = "null";
-    for (int digits = 15; isfinite(value) && digits <= 17; digits++) {
+    if (value == 0.0) snprintf(text, sizeof text, "%s", signbit(value) ? "-0.0" : "0");
+    for (int digits = 15; value != 0.0 && isfinite(value) && digits <= 17; digits++) {
         snprintf(text, sizeof text, "%.*g", digits, value);
         if (memcmp(&(double){strtod(text, NULL)}, &value, sizeof value) == 0) break;
     }

@@ -68,14 +68,15 @@ static void numbers_are_the_shortest_that_parse_to_the_same_value(void **state)
     mr_json_put_double(&writer, 0.1);
     mr_json_put_double(&writer, 1.0 / 3.0);
     mr_json_put_double(&writer, DBL_MAX);
-    mr_json_put_double(&writer, -0.0);
+    mr_json_put_double(&writer, 0.0);
+    mr_json_put_double(&writer, -0.0); /* a real, not the integer -0 */
     mr_json_put_double(&writer, (double)NAN);
     mr_json_put_double(&writer, -(double)INFINITY);
     mr_json_put_float(&writer, 0.1f);
     mr_json_put_float(&writer, FLT_MIN);
     mr_json_put_float(&writer, 3.0f);
     mr_json_end(&writer);
-    assert_written(&writer, "[0.1,0.3333333333333333,1.7976931348623157e+308,-0,null,null,"
+    assert_written(&writer, "[0.1,0.3333333333333333,1.7976931348623157e+308,0,-0.0,null,null,"
                             "0.1,1.1754944e-38,3]");
 }
 
