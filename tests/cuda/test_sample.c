@@ -246,5 +246,5 @@ static void run_case(struct cases *cases)
 
 int main(int argc, char **argv)
 {
-    return cases_run(argc, argv, 100, run_case);
+    return cases_run(argc, argv, 30, run_case); /* a case takes as long as four of other kernels */
 }
