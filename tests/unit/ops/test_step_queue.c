@@ -206,6 +206,39 @@ static void a_token_that_the_host_draws_feeds_the_next_step(void **state)
     mr_model_close(model);
 }
 
+/* The device has no query for a row that the host draws, so the numbers of rows and of queries
+ * differ. */
+static void a_row_behind_one_that_the_host_draws_feeds_the_next_step(void **state)
+{
+    float logits[VOCAB] = {[77] = 5.0f}, known[VOCAB], fed[VOCAB];
+    const uint32_t tokens[] = {5, 9}, blocks[] = {0, 1}, by = 2;
+    const struct mr_batch_sequence sequences[] = {
+        {.row_count = 1, .blocks = &blocks[0], .logit_rows = 1},
+        {.row_begin = 1, .row_count = 1, .blocks = &blocks[1], .logit_rows = 1}};
+    const struct mr_batch batch = {tokens, 2, sequences, 2};
+    const struct mr_sample_row rows[] = {{.sampling = &samplings[0], .logit_row = 0},
+                                         {.sampling = &samplings[0], .logits = logits},
+                                         {.sampling = &samplings[0], .logit_row = 1},
+                                         {.sampling = &samplings[1], .logit_row = 0, .seed = 3}};
+    struct mr_sample drawn[4], next;
+    const struct mr_model_step step = {
+        .batch = &batch, .rows = rows, .sample_count = 4, .samples = drawn};
+    (void)state;
+    struct mr_model *model = open_model(&draw_kernels);
+    assert_int_equal(mr_model_launch(model, &step, NULL), MR_OK);
+    launch_one(model, 0, 0, &by, &rows[0], &next);
+    assert_int_equal(mr_model_collect(model, NULL), MR_OK);
+    assert_int_equal(drawn[1].token_id, 77);
+    assert_int_not_equal(drawn[2].token_id, drawn[3].token_id);
+    assert_int_equal(mr_model_collect(model, NULL), MR_OK);
+    assert_int_equal(mr_model_logits(model, 0, fed, NULL), MR_OK);
+    launch_one(model, drawn[2].token_id, 0, NULL, &rows[0], &next);
+    assert_int_equal(mr_model_collect(model, NULL), MR_OK);
+    assert_int_equal(mr_model_logits(model, 0, known, NULL), MR_OK);
+    assert_memory_equal(fed, known, sizeof fed);
+    mr_model_close(model);
+}
+
 /* What is read late of a step: logits, hidden states, and the whole rows that scores need. */
 struct late {
     float logits[VOCAB], hidden[HIDDEN_MAX];
@@ -274,6 +307,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fed_tokens_are_those_that_are_reported),
         cmocka_unit_test(a_token_that_the_host_draws_feeds_the_next_step),
+        cmocka_unit_test(a_row_behind_one_that_the_host_draws_feeds_the_next_step),
         cmocka_unit_test(results_last_while_the_next_step_is_in_flight),
         cmocka_unit_test(misuse_asserts),
     };
