@@ -11,7 +11,7 @@
 #define PAUSE_MIN_NS ((uint64_t)1000000000)
 #define PAUSE_MAX_NS ((uint64_t)30000000000)
 /* more than WAIT_MAX_MS of a POST, which then notices that its time is over */
-#define STOP_MS        300u
+#define STOP_MS        2000u
 #define MILLISECOND_NS UINT64_C(1000000)
 
 struct mr_tracer {
