@@ -79,7 +79,7 @@ static const uint32_t shapes[][2] = {{STEP_SEQUENCES, 1}, {40, 13}, {257, 257}};
  * sampler on the whole row. */
 static void compare_draws(struct fixture *fixture, const struct prompt *prompt)
 {
-    enum { DRAWS = 20 };
+    enum { DRAWS = 10 };
     const struct mr_sampling sampling = {
         .temperature = 0.8f, .top_p = 1, .typical_p = 1, .repetition_penalty = 1, .logprobs = 3};
     struct mr_sample_row rows[DRAWS];
