@@ -433,12 +433,9 @@ enum mr_status mr_model_logits(struct mr_model *model, uint32_t row, float *out,
     return MR_OK;
 }
 
-enum mr_status mr_model_hidden(struct mr_model *model, uint32_t index, float *out,
-                               struct mr_error *err)
+void mr_model_hidden(const struct mr_model *model, uint32_t index, float *out)
 {
-    (void)err;
     mr_decoder_hidden(model->decoder, index, out);
-    return MR_OK;
 }
 
 /* ---- KV blocks ---- */

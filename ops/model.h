@@ -117,13 +117,12 @@ uint32_t mr_model_steps_ahead(const struct mr_model *model);
 /* Copies logit row `row` of the step collected last to host memory: out[vocab_size]. */
 enum mr_status mr_model_logits(struct mr_model *model, uint32_t row, float *out,
                                struct mr_error *err);
+/* What mr_decoder_hidden() (ops/decoder.h) gives. */
+void mr_model_hidden(const struct mr_model *model, uint32_t index, float *out);
 /* A step without draws, and draws from the last step's logits, both launched and collected. No step
  * may be in flight. */
 enum mr_status mr_model_forward(struct mr_model *model, const struct mr_batch *batch,
                                 struct mr_error *err);
-/* What mr_decoder_hidden() (ops/decoder.h) gives. */
-enum mr_status mr_model_hidden(struct mr_model *model, uint32_t index, float *out,
-                               struct mr_error *err);
 enum mr_status mr_model_sample(struct mr_model *model, const struct mr_sample_row *rows,
                                uint32_t count, struct mr_sample *samples, struct mr_error *err);
 /* ---- KV blocks ---- */

@@ -188,12 +188,11 @@ void mr_json_put_uint(struct mr_json_writer *writer, uint64_t value)
 void mr_json_put_double(struct mr_json_writer *writer, double value)
 {
     char text[40] = "null";
-    if (value == 0.0) snprintf(text, sizeof text, "%s", signbit(value) ? "-0.0" : "0");
-    for (int digits = 15; value != 0.0 && isfinite(value) && digits <= 17; digits++) {
+    for (int digits = 15; isfinite(value) && digits <= 17; digits++) {
         snprintf(text, sizeof text, "%.*g", digits, value);
         if (memcmp(&(double){strtod(text, NULL)}, &value, sizeof value) == 0) break;
     }
-    put_word(writer, text);
+    put_word(writer, value == 0.0 && signbit(value) ? "-0.0" : text);
 }
 
 void mr_json_put_float(struct mr_json_writer *writer, float value)

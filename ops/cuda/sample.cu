@@ -41,7 +41,7 @@ template <typename T> struct sample_row {
     struct rank last;        /* by logit: the last that remains; {0, 0}: all */
     float weight_min;        /* of those that remain */
     struct rank typical;     /* by distance from the entropy: the last that remains; {0, 0}: all */
-    double information_mean; /* mean of (top - logit) * factor, weighted */
+    double information_mean; /* mean of information_of, weighted */
 };
 
 __device__ inline bool is_until(struct rank rank, struct rank last)
@@ -62,13 +62,18 @@ __device__ inline float weight_of(const struct sample_row<T> &row, unsigned id)
     return expf((to_float(row.logits[id]) - row.top) * row.factor);
 }
 
+/* The information content of a token, less that of the one with the largest logit. */
+template <typename T>
+__device__ inline double information_of(const struct sample_row<T> &row, unsigned id)
+{
+    return static_cast<double>((row.top - to_float(row.logits[id])) * row.factor);
+}
+
 /* How far the information content of a token is from the entropy of those that remain. */
 template <typename T>
 __device__ inline float typical_distance(const struct sample_row<T> &row, unsigned id)
 {
-    const double information =
-        static_cast<double>((row.top - to_float(row.logits[id])) * row.factor);
-    return static_cast<float>(fabs(information - row.information_mean));
+    return static_cast<float>(fabs(information_of(row, id) - row.information_mean));
 }
 
 /* The key of a token by logit; 0: it does not remain. */
@@ -286,9 +291,7 @@ __device__ inline void cut_typical(struct sample_row<T> *row, float typical_p, d
     const auto weight = [&](unsigned id) { return remaining_weight(*row, id); };
     const auto information = [&](unsigned id) {
         const double remaining = weight(id);
-        const float logit = to_float(row->logits[id]);
-        return remaining > 0.0 ? remaining * static_cast<double>((row->top - logit) * row->factor)
-                               : 0.0;
+        return remaining > 0.0 ? remaining * information_of(*row, id) : 0.0;
     };
     const double total = sum_tiles(row->vocab_size, weight, tiles);
     row->information_mean = sum_tiles(row->vocab_size, information, tiles) / total;

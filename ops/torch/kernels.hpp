@@ -25,11 +25,11 @@ bool kernel_norm(struct mr_step *step, const struct mr_norm *norm, uint32_t rows
 bool kernel_gated(const struct device *device, const at::Tensor &y, enum mr_epilogue epilogue,
                   at::Tensor *out);
 
-/* Whether the device draws: then kernel_draw does not return false. */
+/* Whether the device draws. */
 bool kernel_draws(const struct device *device);
-/* Draws the tokens of all queries from their edited logits: *tokens (-1: none) and *probabilities,
+/* For a device that draws: the tokens of all queries from their edited logits: *tokens (-1: none) and *probabilities,
  * both [queries, 1]. Without `draw` the token is that of the largest logit. */
-bool kernel_draw(const struct mr_step *step, at::Tensor *tokens, at::Tensor *probabilities);
+void kernel_draw(const struct mr_step *step, at::Tensor *tokens, at::Tensor *probabilities);
 
 /* ---- torch_kernel_attention.cpp ---- */
 

@@ -103,10 +103,9 @@ bool kernel_draws(const struct device *device)
     return device->kernels != nullptr;
 }
 
-bool kernel_draw(const struct mr_step *step, at::Tensor *tokens, at::Tensor *probabilities)
+void kernel_draw(const struct mr_step *step, at::Tensor *tokens, at::Tensor *probabilities)
 {
     const struct device *device = step->device;
-    if (!kernel_draws(device)) return false;
     const at::Tensor rows = step->search.edited.contiguous();
     std::vector<struct mr_cuda_draw> draws;
     for (const struct mr_logit_query &query : step->search.queries)
@@ -128,7 +127,6 @@ bool kernel_draw(const struct mr_step *step, at::Tensor *tokens, at::Tensor *pro
     struct mr_error error = {};
     TORCH_CHECK(enqueued(device->kernels->sample(&call, stream_of(device), &error), error),
                 error.detail);
-    return true;
 }
 
 } // namespace mr_torch

@@ -131,9 +131,12 @@ static at::Tensor choose(struct mr_step *step, const at::Tensor &best, const at:
         masked.push_back(query.masked_token);
     }
     at::Tensor drawn;
-    search.draws = random && kernel_draw(step, &drawn, probabilities);
+    search.draws = random && kernel_draws(step->device);
     at::Tensor tokens = best;
-    if (search.draws) tokens = at::where(drawn >= 0, drawn.to(at::kLong), best);
+    if (search.draws) {
+        kernel_draw(step, &drawn, probabilities);
+        tokens = at::where(drawn >= 0, drawn.to(at::kLong), best);
+    }
     if (!kernel_draws(step->device) || search.edited.is_same(search.model)) return tokens;
     return at::where(largest == -INFINITY, upload(step->device, masked).unsqueeze(1), tokens);
 }

@@ -5,8 +5,9 @@
  *     golden_test_invariance torch
  * checks it on LibTorch's operators (ops/torch/torch_backend.h), whose products differ in the last
  * bits between batches: whenever the same history is sampled from, all logits must agree within a
- * tolerance. In fp32 the tokens must be the same too. There every variant runs with one and with
- * two steps in flight (batching/base/model_port.h), with draws on the device as on a GPU. */
+ * tolerance. In fp32 the tokens must be the same too. Draws are made on the device, as on a GPU. In
+ * fp32 every variant of the tiny models runs with one and with two steps in flight
+ * (batching/base/model_port.h); else the variants alternate. Speculation is not for torch. */
 #include "batching/engine.h"
 #include "kvcache/kv_window.h"
 #include "tests/fakes/draw_kernels.h"

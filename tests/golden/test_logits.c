@@ -45,8 +45,8 @@ static void continue_greedily(struct fixture *fixture, const struct prompt *prom
  * collected. */
 static void continue_ahead(struct fixture *fixture, const struct prompt *prompt)
 {
-    const uint32_t token = 0,
-                   fed_by = 0; /* sampling row 0 of the step before; the id is not read */
+    const uint32_t fed_by = 0; /* sampling row 0 of the step before */
+    const uint32_t token = 0;  /* is not read: the row is fed */
     const struct mr_sampling greedy = {.top_p = 1.0f, .repetition_penalty = 1.0f, .logprobs = -1};
     const struct mr_sample_row row = {.sampling = &greedy};
     struct mr_batch_sequence next = {

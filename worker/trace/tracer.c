@@ -10,7 +10,8 @@
 #define STEP_MAX_NS  ((uint64_t)120000000000)
 #define PAUSE_MIN_NS ((uint64_t)1000000000)
 #define PAUSE_MAX_NS ((uint64_t)30000000000)
-/* more than WAIT_MAX_MS of a POST, which then notices that its time is over */
+/* More than WAIT_MAX_MS of a POST, which then notices that its time is over; and time for a step on
+ * a busy machine. */
 #define STOP_MS        2000u
 #define MILLISECOND_NS UINT64_C(1000000)
 

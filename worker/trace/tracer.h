@@ -47,8 +47,9 @@ double mr_tracer_ratio(const struct mr_tracer *tracer);
 /* Takes ownership of the trace, which may be NULL; tracer NULL: only frees it. Never blocks. */
 void mr_tracer_send(struct mr_tracer *tracer, struct mr_request_trace *trace);
 struct mr_tracer_stats mr_tracer_stats(struct mr_tracer *tracer);
-/* Sends what is left, for at most timeout_ms, and ends the thread. False: it hangs in the look-up
- * of a name, and nothing is freed. tracer may be NULL. */
+/* Sends what is left, for at most timeout_ms, and ends the thread, for which it waits two seconds
+ * more at most. False: the thread hangs in the look-up of a name, and nothing is freed. tracer may
+ * be NULL. */
 bool mr_tracer_destroy(struct mr_tracer *tracer, uint32_t timeout_ms);
 
 #endif

@@ -1,7 +1,5 @@
 #include "ops/cpu/quant/quant.h"
 
-#include "codec/check.h"
-
 #include <math.h>
 #include <string.h>
 
