@@ -3,7 +3,7 @@ a time, in turns: round after round, each program measures every test once, so t
 the machine is slow is slow for all. Each peer runs in its own process with its own Python environment.
 
     run.py --gguf MODEL.gguf [MODEL.gguf ...] --millrace build/millrace [build/other] --work DIR
-           [--dtypes auto,bf16] [--llama-python PATH] [--vllm-python PATH --folder HF_FOLDER]
+           [--dtypes "auto,bf16,bf16 --backend torch"] [--llama-python PATH] [--vllm-python PATH --folder HF_FOLDER]
            [--threads 2] [--rounds 3] [--tests "prefill 512,decode 1"]
 
 Tests, as in `millrace bench --engine`: prefill of one prompt of 512 and 2,048 random tokens, decode
@@ -39,7 +39,7 @@ def run_peer(python, script, arguments, env=None):
 def run_millrace(program, path, dtype, options):
     """Reads the table line by line, so that the rest can be left out once the wanted tests are there."""
     process = subprocess.Popen(["stdbuf", "-oL", program, "bench", "--engine", "--model", path,
-                                "--dtype", dtype, "--threads", str(options.threads), "--repetitions", "1"],
+                                "--dtype", *dtype.split(), "--threads", str(options.threads), "--repetitions", "1"],
                                stdout=subprocess.PIPE, text=True)
     row = {}
     for line in process.stdout:
