@@ -163,7 +163,7 @@ static uint64_t next_random(void)
 
 static bool is_same_place(const struct thread *a, const struct thread *b)
 {
-    return a->line == b->line && strcmp(a->file, b->file) == 0;
+    return a->line == b->line && (a->file == b->file || strcmp(a->file, b->file) == 0);
 }
 
 /* Completes the operation in which the thread waits if every lane of its mask waits there too. */
