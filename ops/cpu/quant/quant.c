@@ -47,9 +47,18 @@ static float largest(const float *x, uint32_t count)
     float top = 0.0f;
     for (uint32_t i = 0; i < count; i++) {
         if (!isfinite(x[i])) return NAN;
-        top = fmaxf(top, fabsf(x[i]));
+        if (fabsf(x[i]) > top) top = fabsf(x[i]);
     }
     return top;
+}
+
+/* The nearest integer, half to even, within the bounds, which are small; of NaN the least. rintf,
+ * fminf and fmaxf would be calls of the C library on baseline x86-64. */
+static float rounded(float x, float least, float most)
+{
+    const float whole = x + 0x1.8p23f - 0x1.8p23f; /* exact for magnitudes below 2^22 */
+    if (!(whole > least)) return least;
+    return whole > most ? most : whole;
 }
 
 /* Quantizes a group of one output: writes its two halves, and byte i of its codes to codes[i / 4 *
@@ -60,8 +69,8 @@ static void quantize_group(const float *x, uint32_t count, uint16_t halves[2], u
     float least = x[0], most = x[0];
     const bool finite = !isnan(largest(x, count));
     for (uint32_t i = 1; i < count && finite; i++) {
-        least = fminf(least, x[i]);
-        most = fmaxf(most, x[i]);
+        if (x[i] < least) least = x[i];
+        if (x[i] > most) most = x[i];
     }
     const float step = finite ? most / 255.0f - least / 255.0f : NAN;
     halves[0] = mr_half_of(step);
@@ -70,9 +79,9 @@ static void quantize_group(const float *x, uint32_t count, uint16_t halves[2], u
     halves[1] = mr_half_of(finite ? least + 128.0f * scale : NAN);
     const float low = mr_float_of_half(halves[1]), inverse = scale > 0.0f ? 1.0f / scale : 0.0f;
     for (uint32_t i = 0; i < GROUP; i++) {
-        const float code = i < count && finite ? rintf((x[i] - low) * inverse) : 0.0f;
-        codes[i / 4 * MR_QUANT_LINE + i % 4] =
-            (unsigned char)(fminf(127.0f, fmaxf(-128.0f, code)) + 128.0f);
+        const float code =
+            i < count && finite ? rounded((x[i] - low) * inverse, -128.0f, 127.0f) : 0.0f;
+        codes[i / 4 * MR_QUANT_LINE + i % 4] = (unsigned char)(code + 128.0f);
     }
 }
 
@@ -99,10 +108,10 @@ static float try_scale(const float *x, uint32_t count, float d, unsigned char co
     const float inverse = d != 0.0f ? 1.0f / d : 0.0f;
     float error = 0.0f;
     for (uint32_t i = 0; i < count; i++) {
-        const float code = fminf(15.0f, fmaxf(0.0f, rintf(x[i] * inverse) + 8.0f));
-        const float off = x[i] - d * (code - 8.0f);
+        const float code = rounded(x[i] * inverse, -8.0f, 7.0f);
+        const float off = x[i] - d * code;
         error += off * off;
-        codes[i] = (unsigned char)code;
+        codes[i] = (unsigned char)(code + 8.0f);
     }
     return error;
 }
