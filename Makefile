@@ -4,7 +4,7 @@
 #   make demo     answer one prompt with the small model and an embedded broker; PROMPT=… sets the prompt
 #   make check    the quick tests, on the release build
 #   make test     all tests: release build, both sanitizers, tidy rules, Apache Kafka and Redis
-#   make stops    SIGTERM in twelve phases of a worker's life: a table, and JSON in build
+#   make stops    SIGTERM in thirteen phases of a worker's life: a table, and JSON in build
 #   make tour     the operator's tour of docker/README.md, command for command
 #   make soak     hours of load with faults: memory, descriptors, threads and times in build/soak.svg; HOURS=…
 #   make mutants  plant 60 bugs, one after the other, and see which tests catch them

@@ -25,7 +25,7 @@
 
 #include <cmocka.h>
 
-enum { PROMPTS = 3, BACKGROUND = 29, OUTPUT = 10, BACKGROUND_OUTPUT = 30, SEEN_MAX = 1 << 14 };
+enum { PROMPTS = 3, BACKGROUND = 13, OUTPUT = 10, BACKGROUND_OUTPUT = 30, SEEN_MAX = 1 << 14 };
 enum { SAMPLES_MAX = 32 * MR_CHOICES_MAX + 32 };
 
 struct subject {
@@ -441,10 +441,12 @@ static void run_variants(const struct subject *subject, const struct demand *dem
     destroy_fixture(fixture);
 }
 
+/* One row at a time it would take a third of a minute; it is so in bf16 and of the tiny models. */
 static void fp32_gives_the_same_tokens(void **state)
 {
     (void)state;
-    run_variants(&real_model, &(struct demand){.dtype = "fp32", .tokens = true});
+    run_variants(&real_model,
+                 &(struct demand){.dtype = "fp32", .tokens = true, .skips_single_rows = true});
 }
 
 static void bf16_gives_the_same_bits(void **state)

@@ -142,6 +142,16 @@ def unreachable(options, services):
     return phase
 
 
+def silent(options, services):
+    """The broker accepts connections and does not answer, and the start waits for it."""
+    phase = Phase(options, services, "silent", requests=0)
+    with frozen(services, "kafka"):
+        phase.start('"resources"')
+        time.sleep(0.5)
+        phase.stop(bound_s=2)
+    return phase
+
+
 def joining(options, services):
     """It serves, and the group has not given it its partitions."""
     phase = Phase(options, services, "joining")
@@ -240,8 +250,8 @@ def committing(options, services):
     return phase
 
 
-PHASES = {phase.__name__: phase for phase in (loading, unreachable, joining, recovering, running, parked, twice,
-                                              transaction, redis, hanging, away, committing)}
+PHASES = {phase.__name__: phase for phase in (loading, unreachable, silent, joining, recovering, running, parked,
+                                              twice, transaction, redis, hanging, away, committing)}
 
 
 def arguments():

@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 """Tests request topics with an Apache Kafka: turns by weight and priority, limits on wait and run, a cancel before its
-request, a log whose beginning was deleted, offsets set by hand. Then how requests and workers end: a dead-letter topic
-that refuses records without a key, reply topics, SIGTERM with the broker away. Of times only the bound of an end is
-checked."""
+request, a log whose beginning was deleted, offsets set by hand. Then a dead-letter topic that refuses records without a
+key, reply topics, and whether a worker says that it is ready."""
 
 import argparse
 import contextlib
@@ -166,11 +165,7 @@ def check_truncation(services):
     print("a log without its beginning is read from where it begins; an offset set by hand is obeyed", flush=True)
 
 
-# ---- how requests and workers end ----
-
-DRAIN_S = 3
-END_S = DRAIN_S + 5  # what is promised, whatever the worker is doing
-
+# ---- other topics, and pages over HTTP ----
 
 def wait_until(condition, what, seconds=60):
     until = time.monotonic() + seconds
@@ -215,24 +210,6 @@ def check_reply_topics(services):
     print("reply topics: one that exists is written to, one that does not is not created", flush=True)
 
 
-def end(worker, what, codes, bound_s=END_S, signals=1):
-    """Ends the worker by SIGTERM and checks exit code and time."""
-    began = time.monotonic()
-    for n in range(signals):
-        worker.process.send_signal(signal.SIGTERM)
-        if n + 1 < signals:
-            time.sleep(1)
-    worker.asked = worker.process.wait(120)
-    took = time.monotonic() - began
-    assert worker.asked in codes and took < bound_s, f"{what}: exit {worker.asked} after {took:.1f} s\n{worker.tail()}"
-    print(f"SIGTERM {what}: exit {worker.asked} after {took:.1f} s", flush=True)
-
-
-def start(worker, text):
-    worker.start()
-    worker.wait_for(text)
-
-
 def ready(port):
     """Status and page of /readyz; 0 while nothing listens."""
     try:
@@ -251,45 +228,16 @@ def says_no(port, name, text):
     return name in checks and not checks[name]["ok"] and checks[name]["text"].startswith(text)
 
 
-def check_ends(services, delivery, outages):
-    """SIGTERM in each phase of a worker's life, with Kafka stopped and with a Kafka that does not answer."""
-    options = argparse.Namespace(**{**vars(OPTIONS), "delivery": delivery})
+def check_readiness(services):
     port = services.call("free_ports 1")
-    fleet = rig.Fleet(options, services, "ends", "--drain-timeout", f"{DRAIN_S}s", "--http", f"127.0.0.1:{port}",
-                      model=SLOW_MODEL)
-    for topic in ("requests", "tokens", "results", "cancel", "dlq"):
-        services.call(f"kafka_topic {fleet.prefix}.{topic}")
-    worker = rig.Worker(fleet, f"ends-{delivery}-w1", "ends-w1")
-    requested = f"{fleet.prefix}.requests"
-    worker.start()
-    wait_until(lambda: ready(port)[0] == 503, "the page of a worker that starts")
-    end(worker, "while the model loads", (0,), 5)
-    start(worker, '"assigned":1')
-    wait_until(lambda: ready(port)[0] == 200, "ready")
-    send(services, requested, requests(fleet, "long", 3, max_tokens=900))
-    wait_until(lambda: keys(services, f"{fleet.prefix}.tokens"), "tokens")
-    end(worker, "twice, with requests running", (0,), 5, signals=2)
-    for how in outages:
-        start(worker, '"assigned":1')
-        before = len(keys(services, f"{fleet.prefix}.tokens"))
-        send(services, requested, requests(fleet, f"more-{how}", 2, max_tokens=2500))  # more than half a minute each
-        wait_until(lambda: len(keys(services, f"{fleet.prefix}.tokens")) > before + 20, "tokens")
-        services.call("kafka_stop" if how == "stopped" else 'kill -STOP "$(service_pid kafka)"')
+    with fleet_of(services, "readiness", "--http", f"127.0.0.1:{port}") as fleet:
+        fleet.add(1)
+        wait_until(lambda: ready(port)[0] == 200, "ready")
+        services.call("kafka_stop")
         wait_until(lambda: says_no(port, "broker", "heard "), "not ready without a broker")
-        end(worker, f"with requests running, Kafka {how}", (0, 1))
-        worker.start()
-        wait_until(lambda: ready(port)[0] == 503, "the page of a worker that starts")
-        end(worker, f"while it starts, Kafka {how}", (0,), 5)
-        services.call("kafka_restart" if how == "stopped" else 'kill -CONT "$(service_pid kafka)"')
-    fleet.close()
-
-
-def check_ends_at_least_once(services):
-    check_ends(services, "at-least-once", ("stopped", "hung"))
-
-
-def check_ends_exactly_once(services):
-    check_ends(services, "exactly-once", ("stopped",))
+        services.call("kafka_restart")
+        wait_until(lambda: ready(port)[0] == 200, "ready again")
+    print("a worker is ready with a broker, and not without", flush=True)
 
 
 def check_top(services):
@@ -312,8 +260,7 @@ def main():
     services = rig.Services()
     try:
         for check in (check_weights, check_priorities, check_limits, check_cancel_before, check_truncation,
-                      check_compacted_dead_letters, check_reply_topics, check_top, check_ends_at_least_once,
-                      check_ends_exactly_once):
+                      check_compacted_dead_letters, check_reply_topics, check_top, check_readiness):
             if len(sys.argv) == 1 or check.__name__ in sys.argv[1:]:
                 check(services)
     finally:

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs stops.py in three phases: a second SIGTERM, a Kafka that hangs with the producer's queue full, an open transaction.
-# `make stops` runs all twelve.
+# Runs stops.py in the phases in which Kafka is away or hangs, with a second SIGTERM, and with an open transaction.
+# `make stops` runs all thirteen.
 set -eu
-"$(dirname "$0")/stops.py" --small twice hanging transaction
+"$(dirname "$0")/stops.py" --small unreachable silent twice hanging away transaction
