@@ -1,0 +1,78 @@
+# The kernels of ops/cuda, compiled by the host compiler with the headers of tests/cuda/host in place of CUDA's: a
+# launch runs the threads of its blocks as coroutines, in x86-64 assembly. Always with AddressSanitizer, so that
+# the builds for sanitizers leave it out. A test runs 30 or 100 random cases, and 2,000 with make cuda-check.
+add_custom_target(cuda_programs)
+function(mr_cuda_tests)
+    file(GLOB kernels CONFIGURE_DEPENDS ops/cuda/*.cu tests/cuda/*.cu)
+    file(GLOB harness CONFIGURE_DEPENDS tests/cuda/*.c tests/cuda/host/*.c)
+    list(FILTER harness EXCLUDE REGEX "/test_[^/]*$")
+    set_source_files_properties(${kernels} PROPERTIES LANGUAGE CXX
+        COMPILE_OPTIONS "-xc++;-Wno-unknown-pragmas;-fno-strict-aliasing")
+    add_library(mr_cuda_on_host STATIC ${kernels} ${harness})
+    target_include_directories(mr_cuda_on_host PUBLIC ${CMAKE_SOURCE_DIR} tests/cuda)
+    target_include_directories(mr_cuda_on_host SYSTEM PRIVATE tests/cuda/host)
+    target_compile_options(mr_cuda_on_host PRIVATE ${warnings}
+        PUBLIC -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+    target_link_options(mr_cuda_on_host PUBLIC -fsanitize=address,undefined -Wl,--as-needed)
+    target_link_libraries(mr_cuda_on_host PUBLIC mr_ops)
+    if(fixed_addresses EQUAL 0)
+        set(runner setarch -R)
+    endif()
+    file(GLOB tests CONFIGURE_DEPENDS tests/cuda/test_*.c)
+    foreach(test ${tests})
+        get_filename_component(name ${test} NAME_WE)
+        set(shared)
+        if(name STREQUAL "test_decoder")
+            set(shared tests/golden/logits_fixture.c)
+        endif()
+        mr_test(cuda_${name} "unit;cuda" 300 mr_cuda_on_host ${test} ${shared})
+        add_dependencies(cuda_programs cuda_${name})
+        if(name STREQUAL "test_decoder")
+            target_link_libraries(cuda_${name} mr_kvcache)
+        endif()
+        if(NOT name MATCHES "grid|refusals")
+            mr_register(cuda_${name}_many "cuda;slow" 1800 ${runner} $<TARGET_FILE:cuda_${name}> 2000)
+        endif()
+    endforeach()
+endfunction()
+if(TARGET mr_ops AND NOT MR_SANITIZE AND NOT MR_COVERAGE AND NOT MR_FUZZ AND NOT MR_ARM64)
+    mr_cuda_tests()
+endif()
+
+# The same kernels compiled by nvcc, where docker/deps.sh has installed it: a library for the architectures of
+# mr_cuda_architectures, and the compiler's report of each kernel, which a test compares with ops/cuda/occupancy.md. The
+# library needs no card and no driver to build; nothing else in the build depends on it.
+set(mr_cuda_architectures 80 90a 100)
+function(mr_cuda_library nvcc)
+    set(flags -std=c++17 -O3 -Xptxas -v -Xcompiler -fPIC -I${CMAKE_SOURCE_DIR})
+    foreach(architecture ${mr_cuda_architectures})
+        list(APPEND flags -gencode arch=compute_${architecture},code=sm_${architecture})
+    endforeach()
+    file(GLOB kernels CONFIGURE_DEPENDS ops/cuda/*.cu)
+    file(GLOB headers CONFIGURE_DEPENDS ops/cuda/*.cuh ops/cuda/*.h)
+    foreach(kernel ${kernels})
+        get_filename_component(name ${kernel} NAME_WE)
+        set(object ${CMAKE_BINARY_DIR}/cuda/${name}.o)
+        set(report ${CMAKE_BINARY_DIR}/cuda/${name}.txt)
+        add_custom_command(OUTPUT ${object} ${report}
+            COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_BINARY_DIR}/cuda
+            COMMAND sh -c "\"$@\" 2>'${report}' || { cat '${report}' && exit 1; }" nvcc
+                ${nvcc} ${flags} -c ${kernel} -o ${object}
+            DEPENDS ${kernel} ${headers} VERBATIM)
+        list(APPEND objects ${object})
+        list(APPEND reports ${report})
+    endforeach()
+    set_source_files_properties(${objects} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
+    add_library(mr_cuda STATIC ${objects})
+    set_target_properties(mr_cuda PROPERTIES LINKER_LANGUAGE CXX)
+    add_dependencies(cuda_programs mr_cuda)
+    # The kernels alone, for tests/gpu/cuda_kernels.py.
+    add_library(mr_cuda_kernels SHARED EXCLUDE_FROM_ALL ${objects})
+    set_target_properties(mr_cuda_kernels PROPERTIES LINKER_LANGUAGE CXX)
+    add_dependencies(mr_cuda_kernels mr_cuda)
+    target_link_libraries(mr_cuda_kernels mr_codec ${MR_DEPS}/libtorch/nvidia/cu13/lib/libcudart.so.13)
+    mr_register(cuda_occupancy "unit;cuda" 60 tests/cuda/occupancy.py check ${reports})
+endfunction()
+if(EXISTS ${MR_DEPS}/cuda/nvidia/cu13/bin/nvcc AND NOT MR_SANITIZE AND NOT MR_COVERAGE AND NOT MR_FUZZ)
+    mr_cuda_library(${MR_DEPS}/cuda/nvidia/cu13/bin/nvcc)
+endif()
