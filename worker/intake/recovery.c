@@ -102,6 +102,11 @@ static uint32_t timeout_ms(const struct mr_recovery *recovery, uint64_t now_ns)
     return left_ms > 0 ? left_ms : 1;
 }
 
+static void set_deadline(struct mr_recovery *recovery, uint64_t now_ns)
+{
+    recovery->deadline_ns = now_ns + recovery->options.timeout_ms * MS_NS;
+}
+
 static void append(struct mr_recovery_scan **list, struct mr_recovery_scan *scans)
 {
     while (*list)
@@ -145,7 +150,7 @@ static void open_reader(struct mr_recovery *recovery, uint64_t now_ns)
     const struct mr_recovery_options *options = &recovery->options;
     const char *topics[] = {options->results_topic, options->dlq_topic};
     recovery->began_ns = now_ns;
-    recovery->deadline_ns = now_ns + options->timeout_ms * MS_NS;
+    set_deadline(recovery, now_ns);
     recovery->records = 0;
     struct mr_kafka_reader_options reader = {.kafka = options->kafka,
                                              .wake = &recovery->wake,
@@ -193,6 +198,7 @@ static bool read_some(struct mr_recovery *recovery, uint64_t now_ns)
         count++;
     }
     recovery->records += count;
+    if (count > 0 && recovery->options.committed_only) set_deadline(recovery, now_ns);
     if (!reader->is_behind(reader->self)) {
         end_reading(recovery, now_ns, NULL);
     } else if (now_ns >= recovery->deadline_ns) {

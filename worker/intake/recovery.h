@@ -8,8 +8,10 @@
  * "scan" of the partition). Until the scan is done no record of the partition is taken. A separate
  * thread reads, so that the Kafka consumer is polled meanwhile.
  *
- * Scans requested together share one reading, which ends after timeout_ms. A scan that is not
- * complete by then is logged: finished requests that the scan missed are run again.
+ * Scans requested together share one reading, which ends after timeout_ms; with exactly-once
+ * delivery only when nothing has been read for so long, since a request must not run twice to save
+ * time. A scan that is not complete by then is logged: finished requests that it missed run again.
+ * So do those further than MR_LEDGER_SPAN_MAX behind a committed offset that the broker has lost.
  *
  * Threads: the thread "recovery" runs _step; intake calls _request, _take and _destroy. A step
  *          blocks only while the reader opens or looks up an offset. Memory: a scan for each
@@ -30,7 +32,7 @@ struct mr_recovery_options {
     void *open_context;
     const char *results_topic, *dlq_topic, *group;
     bool committed_only; /* exactly-once delivery: skip records of aborted transactions */
-    uint32_t timeout_ms; /* most time for one reading of the results */
+    uint32_t timeout_ms; /* most time for one reading of the results, or without a result */
     /* wake of the owner thread, notified when scans are done; may be NULL */
     const struct mr_wake *wake;
     struct mr_log *log;

@@ -200,6 +200,87 @@ static void a_broker_that_is_away_ends_the_look_and_says_so(void **state)
     mr_recovery_destroy(NULL);
 }
 
+/* ---- over a slow reader ---- */
+
+enum { SLOW_RECORDS = 5 };
+
+static bool take_slowly(void *self, struct mr_kafka_record *record)
+{
+    static const char *const sources[SLOW_RECORDS] = {"r/0/3", "r/0/4", "r/0/5", "r/0/6", "r/0/7"};
+    static struct mr_kafka_header headers[2];
+    unsigned *taken = self; /* twice the records taken: every other call has none */
+    if ((*taken)++ % 2 == 1 || *taken > 2 * SLOW_RECORDS) return false;
+    const char *source = sources[*taken / 2];
+    headers[0] = (struct mr_kafka_header){MR_HEADER_SOURCE, source, strlen(source)};
+    headers[1] = (struct mr_kafka_header){MR_HEADER_GROUP, "g", 1};
+    *record =
+        (struct mr_kafka_record){.headers = headers, .header_count = 2, .timestamp_ms = NOW_MS};
+    return true;
+}
+
+static bool is_slowly_behind(void *self)
+{
+    const unsigned *taken = self;
+    return *taken < 2 * SLOW_RECORDS;
+}
+
+static void close_slowly(void *self)
+{
+    (void)self;
+}
+
+static enum mr_status open_slowly(void *context, const struct mr_kafka_reader_options *options,
+                                  struct mr_kafka_reader_port *out, struct mr_error *err)
+{
+    (void)options, (void)err;
+    *out = (struct mr_kafka_reader_port){
+        .self = context, .take = take_slowly, .is_behind = is_slowly_behind, .close = close_slowly};
+    return MR_OK;
+}
+
+/* A record for each step, a step for each 90 ms, and 100 ms for the reading. */
+static struct mr_recovery_scan *read_slowly(bool exactly_once)
+{
+    struct mr_time now = {.ns = 1, .unix_ms = NOW_MS};
+    unsigned taken = 0;
+    struct mr_log_options log_options = {.fd = 2, .format = MR_LOG_TEXT, .worker = "w"};
+    struct mr_log *log;
+    struct mr_recovery *recovery;
+    struct mr_recovery_scan *scan = NULL;
+    assert_int_equal(mr_log_create(&log, &log_options, NULL), MR_OK);
+    struct mr_recovery_options options = {.open_reader = open_slowly,
+                                          .open_context = &taken,
+                                          .results_topic = "results",
+                                          .dlq_topic = "dlq",
+                                          .group = "g",
+                                          .committed_only = exactly_once,
+                                          .timeout_ms = 100,
+                                          .log = log};
+    assert_int_equal(mr_recovery_create(&recovery, &options, NULL), MR_OK);
+    mr_recovery_request(recovery, scan_of(0, 3, 1));
+    for (unsigned step = 0; !(scan = mr_recovery_take(recovery)); step++) {
+        assert_true(step < 4 * SLOW_RECORDS);
+        mr_recovery_step(recovery, now);
+        now.ns += 90000000u;
+    }
+    mr_recovery_destroy(recovery);
+    mr_log_destroy(log);
+    return scan;
+}
+
+static void exactly_once_delivery_waits_while_results_come(void **state)
+{
+    (void)state;
+    struct mr_recovery_scan *scan = read_slowly(true);
+    assert_true(scan->complete);
+    assert_int_equal(scan->found, SLOW_RECORDS);
+    free(scan);
+    scan = read_slowly(false);
+    assert_false(scan->complete);
+    assert_in_range(scan->found, 1, SLOW_RECORDS - 1);
+    free(scan);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -208,6 +289,7 @@ int main(void)
         cmocka_unit_test(results_and_lone_dead_letters_are_found),
         cmocka_unit_test(a_partition_without_a_commit_begins_where_its_log_begins),
         cmocka_unit_test(a_broker_that_is_away_ends_the_look_and_says_so),
+        cmocka_unit_test(exactly_once_delivery_waits_while_results_come),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
