@@ -258,7 +258,7 @@ def main():
         pathlib.Path(options.json).write_text(json.dumps(row, indent=1) + "\n")
     if options.svg:
         pathlib.Path(options.svg).write_text(plot.svg(row))
-    chaos.show([row])
+    chaos.show([row | {"faults": len(row["faults"])}])
     print(f"{len(row['faults'])} faults, memory {row['memory_slope_mb_h']} MB/h, p50 {row['p50_s']:.2f} s, "
           f"p99 {row['p99_s']:.2f} s")
     for end in row["abnormal"]:
