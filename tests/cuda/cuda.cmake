@@ -13,7 +13,7 @@ function(mr_cuda_tests)
     target_include_directories(mr_cuda_on_host SYSTEM PRIVATE tests/cuda/host)
     target_compile_options(mr_cuda_on_host PRIVATE ${warnings}
         PUBLIC -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
-    target_link_options(mr_cuda_on_host PUBLIC -fsanitize=address,undefined -Wl,--as-needed)
+    target_link_options(mr_cuda_on_host PUBLIC -fsanitize=address,undefined)
     target_link_libraries(mr_cuda_on_host PUBLIC mr_ops)
     if(fixed_addresses EQUAL 0)
         set(runner setarch -R)

@@ -11,7 +11,8 @@
  * Scans requested together share one reading, which ends after timeout_ms; with exactly-once
  * delivery only when nothing has been read for so long, since a request must not run twice to save
  * time. A scan that is not complete by then is logged: finished requests that it missed run again.
- * So do those further than MR_LEDGER_SPAN_MAX behind a committed offset that the broker has lost.
+ * When the broker has lost later commits, so do those MR_LEDGER_SPAN_MAX offsets or more after the
+ * committed offset, whose results no scan can hold.
  *
  * Threads: the thread "recovery" runs _step; intake calls _request, _take and _destroy. A step
  *          blocks only while the reader opens or looks up an offset. Memory: a scan for each
@@ -32,7 +33,8 @@ struct mr_recovery_options {
     void *open_context;
     const char *results_topic, *dlq_topic, *group;
     bool committed_only; /* exactly-once delivery: skip records of aborted transactions */
-    uint32_t timeout_ms; /* most time for one reading of the results, or without a result */
+    /* most time for one reading of the results; with committed_only, from one result to the next */
+    uint32_t timeout_ms;
     /* wake of the owner thread, notified when scans are done; may be NULL */
     const struct mr_wake *wake;
     struct mr_log *log;
