@@ -1,10 +1,13 @@
-/* bench_perplexity MODEL TEXT [bf16|fp32|int8|int4|auto [bf16|fp32|int8|int4|auto]]: the perplexity
- * of a model on the first 20,000 tokens of a text, in 40 windows of 500 tokens: exp of the mean of
- * -ln p(token | the tokens before it in its window). Each step computes one token of every window.
- * With a second type the model is computed in both: the perplexity of the second and the share of
- * tokens for which both find the same next token most likely are printed too. perplexity.py
- * computes the perplexity with the reference implementation. */
+/* bench_perplexity MODEL TEXT [TYPE [TYPE]]: the perplexity of a model on the first 20,000 tokens of
+ * a text, in 40 windows of 500 tokens: exp of the mean of -ln p(token | the tokens before it in its
+ * window). TYPE: bf16, fp32, int8, int4 or auto on the CPU; with @cuda behind it on a GPU, with our
+ * kernels and graphs. Each step computes one token of every window. With a second type the model is
+ * computed in both: the perplexity of the second is printed too, the share of tokens for which both
+ * find the same next token most likely, and the same among those that the first finds more likely
+ * than any other by MARGIN. perplexity.py computes the perplexity with the reference implementation.
+ */
 #include "codec/tokenizer/tokenizer.h"
+#include "ops/backends.h"
 #include "ops/files/mapped_file.h"
 #include "ops/model.h"
 
@@ -18,6 +21,7 @@
 #define WINDOW_BLOCKS ((WINDOW_TOKENS + MR_BLOCK_TOKENS - 1) / MR_BLOCK_TOKENS)
 
 #define TYPES_MAX 2u
+#define MARGIN    0.05f /* of logits */
 
 /* The model in one type. */
 struct side {
@@ -31,15 +35,31 @@ struct bench {
     uint32_t side_count;
     uint32_t ids[WINDOWS * WINDOW_TOKENS];
     uint32_t blocks[WINDOWS][WINDOW_BLOCKS];
-    uint32_t vocab_size, agreed;
+    uint32_t vocab_size;
+    uint32_t agreed;                  /* tokens for which both sides find the same next token */
+    uint32_t decided, decided_agreed; /* of those whose first token leads by MARGIN on side 0 */
+    float difference;                 /* largest of two logits */
 };
 
-static enum mr_status open_model(struct bench *bench, struct side *side, const char *path,
-                                 enum mr_dtype dtype, struct mr_error *err)
+static enum mr_dtype dtype_of(const char *name)
 {
+    const size_t length = strcspn(name, "@");
+    return strncmp(name, "fp32", length) == 0   ? MR_DTYPE_F32
+           : strncmp(name, "int8", length) == 0 ? MR_DTYPE_INT8
+           : strncmp(name, "int4", length) == 0 ? MR_DTYPE_INT4
+           : strncmp(name, "auto", length) == 0 ? MR_DTYPE_AUTO
+                                                : MR_DTYPE_BF16;
+}
+
+static enum mr_status open_model(struct bench *bench, struct side *side, const char *path,
+                                 const char *type, struct mr_error *err)
+{
+    const char *device = strchr(type, '@');
     struct mr_model_options options = {.path = path,
-                                       .device = "cpu",
-                                       .dtype = dtype,
+                                       .device = device ? device + 1 : "cpu",
+                                       .dtype = dtype_of(type),
+                                       .cuda_kernels = device ? mr_backends_cuda_kernels() : NULL,
+                                       .graph_rows_max = device ? WINDOWS : 0,
                                        .kv_bytes = 1,
                                        .rows_max = WINDOWS,
                                        .sequences_max = WINDOWS};
@@ -94,6 +114,23 @@ static double log_probability(const struct bench *bench, const float *logits, ui
     return (double)(logits[token] - top) - log(sum);
 }
 
+/* Compares the logits of both sides after one token. */
+static void compare(struct bench *bench)
+{
+    const float *exact = bench->sides[0].logits, *other = bench->sides[1].logits;
+    const uint32_t best = most_likely(bench, exact);
+    const bool same = most_likely(bench, other) == best;
+    float second = -INFINITY;
+    for (uint32_t i = 0; i < bench->vocab_size; i++) {
+        if (i != best) second = fmaxf(second, exact[i]);
+        bench->difference = fmaxf(bench->difference, fabsf(exact[i] - other[i]));
+    }
+    const bool decided = exact[best] - second > MARGIN;
+    bench->agreed += same;
+    bench->decided += decided;
+    bench->decided_agreed += decided && same;
+}
+
 /* Reads what follows one token of window i on all sides. */
 static enum mr_status read_logits(struct bench *bench, uint32_t i, uint32_t position,
                                   struct mr_error *err)
@@ -105,9 +142,7 @@ static enum mr_status read_logits(struct bench *bench, uint32_t i, uint32_t posi
         side->sum +=
             log_probability(bench, side->logits, bench->ids[i * WINDOW_TOKENS + position + 1]);
     }
-    if (bench->side_count > 1)
-        bench->agreed += most_likely(bench, bench->sides[0].logits) ==
-                         most_likely(bench, bench->sides[1].logits);
+    if (bench->side_count > 1) compare(bench);
     return MR_OK;
 }
 
@@ -133,15 +168,6 @@ static enum mr_status step(struct bench *bench, uint32_t position, struct mr_err
     return status;
 }
 
-static enum mr_dtype dtype_of(const char *name)
-{
-    return strcmp(name, "fp32") == 0   ? MR_DTYPE_F32
-           : strcmp(name, "int8") == 0 ? MR_DTYPE_INT8
-           : strcmp(name, "int4") == 0 ? MR_DTYPE_INT4
-           : strcmp(name, "auto") == 0 ? MR_DTYPE_AUTO
-                                       : MR_DTYPE_BF16;
-}
-
 static void print(const struct bench *bench, const char *path, char *const *names)
 {
     const double count = WINDOWS * (WINDOW_TOKENS - 1);
@@ -149,10 +175,12 @@ static void print(const struct bench *bench, const char *path, char *const *name
            names[0], WINDOWS * WINDOW_TOKENS, exp(-bench->sides[0].sum / count));
     if (bench->side_count > 1)
         printf(", \"other\": \"%s\", \"other_perplexity\": %.4f, \"difference_percent\": %.3f, "
-               "\"same_top_percent\": %.2f",
+               "\"same_top_percent\": %.2f, \"decided\": %u, \"decided_same\": %u, "
+               "\"largest_difference\": %.4f",
                names[1], exp(-bench->sides[1].sum / count),
                100 * expm1((bench->sides[1].sum - bench->sides[0].sum) / count),
-               100 * (double)bench->agreed / count);
+               100 * (double)bench->agreed / count, bench->decided, bench->decided_agreed,
+               (double)bench->difference);
     printf("}\n");
 }
 
@@ -162,7 +190,7 @@ int main(int argument_count, char **arguments)
     static struct bench bench;
     static char *defaults[] = {"bf16"};
     if (argument_count < 3 || argument_count > 5) {
-        fprintf(stderr, "bench_perplexity MODEL TEXT [bf16|fp32|int8|int4|auto [the same]]\n");
+        fprintf(stderr, "bench_perplexity MODEL TEXT [TYPE [TYPE]]\n");
         return 2;
     }
     char *const *names = argument_count > 3 ? arguments + 3 : defaults;
@@ -171,7 +199,7 @@ int main(int argument_count, char **arguments)
     for (uint32_t i = 0; i < WINDOWS * WINDOW_BLOCKS; i++)
         bench.blocks[i / WINDOW_BLOCKS][i % WINDOW_BLOCKS] = i;
     for (uint32_t k = 0; k < bench.side_count && status == MR_OK; k++)
-        status = open_model(&bench, &bench.sides[k], arguments[1], dtype_of(names[k]), &err);
+        status = open_model(&bench, &bench.sides[k], arguments[1], names[k], &err);
     if (status == MR_OK) status = read_tokens(&bench, arguments[2], &err);
     for (uint32_t i = 0; i + 1 < WINDOW_TOKENS && status == MR_OK; i++)
         status = step(&bench, i, &err);

@@ -15,21 +15,22 @@ bytes_max=62914560 # 60 MiB
 
 cd "$tree"
 cmake -G Ninja -B "$build" -DMR_CUDA=ON >/dev/null
-cmake --build "$build" -j "$jobs" --target millrace golden_test_logits bench_device mr_cuda_kernels
+cmake --build "$build" -j "$jobs" --target millrace golden_test_logits bench_device bench_perplexity \
+    mr_cuda_kernels
 rm -rf "$bundle"
 mkdir -p "$bundle/bin" "$bundle/lib" "$bundle/tests/golden"
-for program in millrace golden_test_logits bench_device; do
+for program in millrace golden_test_logits bench_device bench_perplexity; do
     strip -o "$bundle/bin/$program" "$build/$program"
 done
 strip -o "$bundle/lib/libmr_cuda_kernels.so" "$build/libmr_cuda_kernels.so"
 for program in "$bundle"/bin/*; do ldd "$program"; done |
     awk '$2 == "=>" && $3 ~ /^\// { print $1, $3 }' | sort -u |
-    grep -vE '^(libc|libm|libdl|libpthread|librt|libgcc_s|libstdc\+\+|libgomp|libc10|libtorch.*|libcudart|libcupti)\.so' |
+    grep -vE '^(libc|libm|libdl|libpthread|librt|libutil|libgcc_s|libstdc\+\+|libgomp|libc10|libtorch.*|libcudart|libcupti)\.so' |
     while read -r name file; do cp -L "$file" "$bundle/lib/$name"; done
 cp -r tests/golden/models tests/golden/gguf "$bundle/tests/golden/"
 cp -r tests/gpu "$bundle/tests/"
 mkdir "$bundle/tests/bench"
-cp tests/bench/fleet.py "$bundle/tests/bench/"
+cp tests/bench/fleet.py tests/bench/perplexity.txt "$bundle/tests/bench/"
 cp LICENSE "$bundle/"
 cat >"$bundle/Makefile" <<'TEXT'
 # Run these on a machine with a card. The scripts exit with 3 where there is none; make then exits with 2.
