@@ -10,7 +10,7 @@
 uint32_t mr_decode_graphs_list(uint32_t rows_max, uint32_t context_tokens,
                                struct mr_decode_graph out[MR_DECODE_GRAPHS_MAX])
 {
-    static const uint32_t tokens[] = {1024, 4096, 16384};
+    static const uint32_t tokens[] = {1024, 2048, 4096, 16384};
     uint32_t count = 0, rows = 1;
     if (rows_max == 0) return 0;
     while (rows < rows_max && rows <= UINT32_MAX / 2)

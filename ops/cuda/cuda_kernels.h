@@ -6,8 +6,8 @@
  *           that a thread reads 8 elements at once. Strides are in elements of the array.
  * Types:    arithmetic is in float (sums of a draw in double) whatever the type of the arrays;
  *           results are rounded to nearest even once.
- * Order:    every sum has one fixed order which depends only on the row's own shape, never on the
- *           other rows: a row has the same bits in every batch.
+ * Order:    every sum has one fixed order, which depends only on the shape of the call: attention
+ *           splits rows otherwise in calls with more rows, all else does not depend on other rows.
  * Values:   device arrays are trusted. A length, slot, block id or position outside the arrays is
  *           undefined behaviour; the caller checks them where it makes them.
  * Stream:   a cudaStream_t, NULL for the default stream. No function waits, allocates or copies, so
@@ -38,10 +38,6 @@ struct mr_cuda_kv {
 };
 
 /* ---- attention of decode rows ---- */
-/* Tokens that one thread block of the split pass handles. Splits start at multiples of it, so a
- * row's sums depend only on its own length and window. */
-#define MR_CUDA_SPLIT_TOKENS 256u
-
 struct mr_cuda_decode {
     struct mr_cuda_kv kv;
     uint32_t row_count, head_count; /* head_count: a multiple of kv_head_count */
@@ -61,8 +57,9 @@ struct mr_cuda_decode {
 };
 size_t mr_cuda_decode_scratch_bytes(const struct mr_cuda_decode *decode);
 /* Paged attention of one query row per sequence: Dao et al., "Flash-Decoding for long-context
- * inference", 2023. A split pass computes softmax-weighted sums of MR_CUDA_SPLIT_TOKENS tokens for
- * all query heads of a kv head, a combine pass merges the splits of a row. */
+ * inference", 2023. A split pass computes softmax-weighted sums of 64 to 512 tokens, the fewer the
+ * fewer rows there are, for all query heads of a kv head; a combine pass merges the splits of a
+ * row. */
 enum mr_status mr_cuda_decode_attention(const struct mr_cuda_decode *decode, void *stream,
                                         struct mr_error *err);
 
@@ -146,5 +143,25 @@ struct mr_cuda_sampling {
  * of ids of the CPU sampler: the first id at which the sum of weights exceeds uniform * total. */
 enum mr_status mr_cuda_sample(const struct mr_cuda_sampling *sampling, void *stream,
                               struct mr_error *err);
+
+/* Of struct mr_logit_findings (ops/backend/logit_search.h): token, largest, model_largest,
+ * token_model_logit, total and model_total in two words each, probability. */
+#define MR_CUDA_FOUND_WORDS 9u
+struct mr_cuda_find {
+    uint32_t row_count, vocab_size;
+    const float *model, *edited; /* [row_count][vocab_size]; equal: nothing is edited */
+    const float *factors;        /* [row_count] of the totals of edited rows; NULL: 1 */
+    /* [row_count] what mr_cuda_sample has drawn; NULL, or a token of -1: the largest edited logit
+     * counts */
+    const int32_t *drawn;
+    const float *probabilities;   /* [row_count] of drawn tokens, or NULL */
+    const int32_t *masked_tokens; /* [row_count] for rows whose edited logits are all -infinity; or
+                                   * NULL */
+    int64_t *tokens;              /* [row_count] */
+    uint32_t *words;              /* [row_count][MR_CUDA_FOUND_WORDS] */
+};
+/* Finds in each row what the host reads, and its token for the step that takes it from there. */
+enum mr_status mr_cuda_find_tokens(const struct mr_cuda_find *find, void *stream,
+                                   struct mr_error *err);
 
 #endif

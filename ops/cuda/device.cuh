@@ -149,7 +149,7 @@ static inline enum mr_status check_kv(const struct mr_cuda_kv *kv, struct mr_err
     if (kv->head_dim == 0 || kv->head_dim % 16 != 0 || kv->head_dim > 256)
         return mr_fail(err, MR_UNSUPPORTED, "head_dim %u is not a multiple of 16 up to 256",
                        kv->head_dim);
-    if (kv->block_tokens < 16 || kv->block_tokens > MR_CUDA_SPLIT_TOKENS ||
+    if (kv->block_tokens < 16 || kv->block_tokens > 256 ||
         (kv->block_tokens & (kv->block_tokens - 1)) != 0)
         return mr_fail(err, MR_UNSUPPORTED, "block_tokens %u is not 16, 32, 64, 128 or 256",
                        kv->block_tokens);

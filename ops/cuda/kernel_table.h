@@ -21,6 +21,8 @@ struct mr_cuda_kernels {
                                 struct mr_error *err);
     enum mr_status (*sample)(const struct mr_cuda_sampling *sampling, void *stream,
                              struct mr_error *err);
+    enum mr_status (*find_tokens)(const struct mr_cuda_find *find, void *stream,
+                                  struct mr_error *err);
 };
 
 extern const struct mr_cuda_kernels mr_cuda_kernels;

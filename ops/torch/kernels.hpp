@@ -31,6 +31,13 @@ bool kernel_draws(const struct device *device);
  * both [queries, 1]. Without `draw` the token is that of the largest logit. */
 void kernel_draw(const struct mr_step *step, at::Tensor *tokens, at::Tensor *probabilities);
 
+/* What kernel_find reads of each query, [queries, 1]; undefined where mr_cuda_find takes NULL. */
+struct find_inputs {
+    at::Tensor factors, masked, drawn, probabilities;
+};
+/* The heads of the search's findings, [queries, MR_CUDA_FOUND_WORDS] words, and search.tokens. */
+bool kernel_find(struct mr_step *step, const struct find_inputs &inputs, at::Tensor *words);
+
 /* ---- torch_kernel_attention.cpp ---- */
 
 /* rope_write(); leaves the rotated q of the step in step->queries. MR_QKV: numbers. */

@@ -129,4 +129,40 @@ void kernel_draw(const struct mr_step *step, at::Tensor *tokens, at::Tensor *pro
                 error.detail);
 }
 
+template <typename T> static const T *numbers_of(const at::Tensor &tensor)
+{
+    return tensor.defined() ? tensor.const_data_ptr<T>() : nullptr;
+}
+
+bool kernel_find(struct mr_step *step, const struct find_inputs &inputs, at::Tensor *words)
+{
+    const struct device *device = step->device;
+    struct search_state &search = step->search;
+    if (!device->kernels) return false;
+    const at::Tensor model = search.model.contiguous();
+    const bool same = search.edited.is_same(search.model);
+    const at::Tensor edited = same ? model : search.edited.contiguous();
+    const at::Tensor masked = inputs.masked.defined() ? inputs.masked.to(at::kInt) : at::Tensor();
+    const at::Tensor tokens = at::empty({model.size(0)}, floats(device).dtype(at::kLong));
+    const at::Tensor found =
+        at::empty({model.size(0), MR_CUDA_FOUND_WORDS}, floats(device).dtype(at::kInt));
+    struct mr_cuda_find call = {};
+    call.row_count = static_cast<uint32_t>(model.size(0));
+    call.vocab_size = static_cast<uint32_t>(model.size(1));
+    call.model = model.const_data_ptr<float>();
+    call.edited = edited.const_data_ptr<float>();
+    call.factors = numbers_of<float>(inputs.factors);
+    call.drawn = numbers_of<int32_t>(inputs.drawn);
+    call.probabilities = numbers_of<float>(inputs.probabilities);
+    call.masked_tokens = numbers_of<int32_t>(masked);
+    call.tokens = tokens.mutable_data_ptr<int64_t>();
+    call.words = static_cast<uint32_t *>(found.mutable_data_ptr());
+    struct mr_error error = {};
+    if (!enqueued(device->kernels->find_tokens(&call, stream_of(device), &error), error))
+        return false;
+    search.tokens = tokens;
+    *words = found;
+    return true;
+}
+
 } // namespace mr_torch

@@ -118,54 +118,70 @@ static at::Tensor totals(const at::Tensor &x, const at::Tensor &top, const at::T
     return weights.exp_().sum(at::IntArrayRef{1}, true, at::kDouble);
 }
 
-/* The tokens of the queries, [queries, 1]: drawn if the device draws, else `best`, the ids of the
- * largest logits. *probabilities: of drawn ones. */
-static at::Tensor choose(struct mr_step *step, const at::Tensor &best, const at::Tensor &largest,
-                         at::Tensor *probabilities)
+/* Draws for the queries that ask for it, on a device that draws: *drawn and *probabilities,
+ * [queries, 1], undefined if none does. */
+static void draw(struct mr_step *step, at::Tensor *drawn, at::Tensor *probabilities)
 {
     struct search_state &search = step->search;
-    std::vector<int64_t> masked;
-    bool random = false;
-    for (const struct mr_logit_query &query : search.queries) {
-        random = random || query.draw;
-        masked.push_back(query.masked_token);
-    }
-    at::Tensor drawn;
-    search.draws = random && kernel_draws(step->device);
-    at::Tensor tokens = best;
-    if (search.draws) {
-        kernel_draw(step, &drawn, probabilities);
-        tokens = at::where(drawn >= 0, drawn.to(at::kLong), best);
-    }
-    if (!kernel_draws(step->device) || search.edited.is_same(search.model)) return tokens;
-    return at::where(largest == -INFINITY, upload(step->device, masked).unsqueeze(1), tokens);
+    for (const struct mr_logit_query &query : search.queries)
+        search.draws = search.draws || (query.draw && kernel_draws(step->device));
+    if (search.draws) kernel_draw(step, drawn, probabilities);
 }
 
-/* [queries, head_words]: what every query gets, in the order in which findings() reads it. */
-static at::Tensor heads(struct mr_step *step)
+/* Numbers of the host that a row's search needs, on the device; undefined where all rows have the
+ * usual ones. */
+struct row_numbers {
+    at::Tensor factors; /* [queries, 1] of the totals; undefined: 1 */
+    at::Tensor masked;  /* [queries, 1] int64 tokens of rows that are all masked; or undefined */
+};
+
+static struct row_numbers upload_numbers(struct mr_step *step)
 {
-    struct search_state &search = step->search;
+    const struct search_state &search = step->search;
+    struct row_numbers numbers;
     std::vector<float> factors;
+    std::vector<int64_t> masked;
     bool one = true;
     for (const struct mr_logit_query &query : search.queries) {
         one = one && query.factor == 1.0f;
         factors.push_back(query.factor);
+        masked.push_back(query.masked_token);
     }
+    if (!one) numbers.factors = upload_all(step->device, factors, at::kFloat).unsqueeze(1);
+    if (kernel_draws(step->device) && !search.edited.is_same(search.model))
+        numbers.masked = upload(step->device, masked).unsqueeze(1);
+    return numbers;
+}
+
+/* What every query gets, by operators: [queries, MR_CUDA_FOUND_WORDS] words. */
+static at::Tensor find_heads(struct mr_step *step, const struct row_numbers &numbers,
+                             const at::Tensor &drawn, const at::Tensor &probabilities)
+{
+    struct search_state &search = step->search;
     const bool same = search.edited.is_same(search.model);
     const auto [largest, best] = search.edited.max(1, true);
     const at::Tensor model_largest = same ? largest : std::get<0>(search.model.max(1, true));
     const at::Tensor model_total = totals(search.model, model_largest, at::Tensor());
-    at::Tensor total = model_total;
-    if (!same || !one)
-        total = totals(search.edited, largest,
-                       upload_all(step->device, factors, at::kFloat).unsqueeze(1));
-    at::Tensor probabilities = largest; /* not read unless there are draws */
-    const at::Tensor tokens = choose(step, best, largest, &probabilities);
+    at::Tensor total = model_total, tokens = best;
+    if (!same || numbers.factors.defined()) total = totals(search.edited, largest, numbers.factors);
+    if (drawn.defined()) tokens = at::where(drawn >= 0, drawn.to(at::kLong), best);
+    if (numbers.masked.defined()) tokens = at::where(largest == -INFINITY, numbers.masked, tokens);
     search.tokens = tokens.squeeze(1);
     return at::cat({words(tokens), words(largest), words(model_largest),
                     words(search.model.gather(1, tokens)), words(total), words(model_total),
-                    words(probabilities)},
+                    words(probabilities.defined() ? probabilities : largest)},
                    1);
+}
+
+/* The same, by our kernel where there is one; in the order in which findings() reads it. */
+static at::Tensor heads(struct mr_step *step)
+{
+    at::Tensor drawn, probabilities, found;
+    draw(step, &drawn, &probabilities);
+    const struct row_numbers numbers = upload_numbers(step);
+    if (kernel_find(step, {numbers.factors, numbers.masked, drawn, probabilities}, &found))
+        return found;
+    return find_heads(step, numbers, drawn, probabilities);
 }
 
 /* The `most` largest logits of each row: ids, logits, and `beside` at the same ids if defined. */
@@ -187,7 +203,7 @@ static int64_t place_lists(struct search_state *search, int64_t at, bool mr_logi
     return at;
 }
 
-constexpr int64_t head_words = 9;
+constexpr int64_t head_words = MR_CUDA_FOUND_WORDS;
 
 /* What the host reads of the queries, as one array of words on the device. */
 static at::Tensor find(struct mr_step *step)

@@ -4,8 +4,9 @@
  *
  * The speed of a model on a device, without the engine, as JSON: decode of batches of sequences
  * with --context tokens each, the prefill of prompts, and steps that decode 64 sequences beside
- * chunks of a prompt. Each step samples greedily. A figure is the median of as many steps as fit
- * into --seconds, after a warm-up. make gpu-bench runs it on a card. */
+ * chunks of a prompt. Each step samples greedily; on a GPU a step is launched before the one that
+ * samples its tokens is collected, as the engine does it. A figure is the median of as many steps
+ * as fit into --seconds, after a warm-up. make gpu-bench runs it on a card. */
 #include "ops/backends.h"
 #include "ops/model.h"
 #include "worker/base/clock.h"
@@ -31,7 +32,10 @@ struct bench {
     uint32_t sequences; /* that decode at most */
     uint32_t *blocks;   /* [sequences][blocks_per_sequence], and those of a prompt */
     uint32_t *tokens;   /* [rows_max] */
-    double step_ms[STEPS_MAX], sample_ms[STEPS_MAX];
+    uint32_t *fed_by;   /* [rows_max] */
+    struct mr_sample samples[2][SEQUENCES_MAX + 1]; /* of steps in flight, in turn */
+    uint32_t ahead, in_flight, parity;              /* ahead: steps in flight at most */
+    double ended, step_ms[STEPS_MAX];
     uint32_t step_count;
 };
 
@@ -80,23 +84,46 @@ static struct mr_batch_sequence sequence_of(const struct bench *bench, uint32_t 
                                       .logit_rows = 1};
 }
 
-/* Computes and samples one step; adds its times. */
-static void step(struct bench *bench, const struct mr_batch *batch)
+/* Launches a step that samples one token of each sequence. is_fed: each sequence with one row takes
+ * the token that the step before has sampled for it. */
+static void launch(struct bench *bench, const struct mr_batch *batch, bool is_fed)
 {
     static const struct mr_sampling greedy = {
         .temperature = 0.0f, .top_p = 1.0f, .repetition_penalty = 1.0f, .logprobs = -1};
     static struct mr_sample_row rows[SEQUENCES_MAX + 1];
-    static struct mr_sample samples[SEQUENCES_MAX + 1];
     struct mr_error err = {.status = MR_OK};
-    const double begin = now_ms();
-    check(mr_model_forward(bench->model, batch, &err), &err);
-    const double computed = now_ms();
     for (uint32_t i = 0; i < batch->sequence_count; i++)
         rows[i] = (struct mr_sample_row){.logit_row = i, .sampling = &greedy};
-    check(mr_model_sample(bench->model, rows, batch->sequence_count, samples, &err), &err);
-    if (bench->step_count >= STEPS_MAX) return;
-    bench->sample_ms[bench->step_count] = now_ms() - computed;
-    bench->step_ms[bench->step_count++] = now_ms() - begin;
+    for (uint32_t i = 0; i < batch->row_count; i++)
+        bench->fed_by[i] =
+            i < batch->sequence_count && batch->sequences[i].row_count == 1 ? i : MR_ROW_KNOWN;
+    const struct mr_model_step step = {.batch = batch,
+                                       .fed_by = is_fed ? bench->fed_by : NULL,
+                                       .rows = rows,
+                                       .sample_count = batch->sequence_count,
+                                       .samples = bench->samples[bench->parity]};
+    check(mr_model_launch(bench->model, &step, &err), &err);
+    bench->parity ^= 1;
+    bench->in_flight++;
+}
+
+/* Collects steps until `left` are in flight; a step's time is that since the one before ended. */
+static void collect(struct bench *bench, uint32_t left)
+{
+    struct mr_error err = {.status = MR_OK};
+    for (; bench->in_flight > left; bench->in_flight--) {
+        check(mr_model_collect(bench->model, &err), &err);
+        const double now = now_ms();
+        if (bench->step_count < STEPS_MAX) bench->step_ms[bench->step_count++] = now - bench->ended;
+        bench->ended = now;
+    }
+}
+
+/* Starts to measure steps. */
+static void begin_steps(struct bench *bench)
+{
+    bench->step_count = 0;
+    bench->ended = now_ms();
 }
 
 /* Computes `tokens` tokens of a prompt in chunks. */
@@ -105,8 +132,10 @@ static void prefill(struct bench *bench, uint32_t sequence, uint32_t tokens)
     for (uint32_t begin = 0; begin < tokens; begin += bench->chunk) {
         const uint32_t rows = tokens - begin < bench->chunk ? tokens - begin : bench->chunk;
         const struct mr_batch_sequence chunk = sequence_of(bench, sequence, 0, rows, begin);
-        step(bench, &(struct mr_batch){bench->tokens, rows, &chunk, 1});
+        launch(bench, &(struct mr_batch){bench->tokens, rows, &chunk, 1}, false);
+        collect(bench, bench->ahead - 1);
     }
+    collect(bench, 0);
 }
 
 /* Gives every sequence the KV of sequence 0. */
@@ -128,28 +157,31 @@ static void run_decodes(struct bench *bench, uint32_t count, uint32_t rows)
     const uint32_t prompt = bench->context < rows ? rows : bench->context;
     for (uint32_t warm = 0; warm < 2; warm++) {
         const double until = now_ms() + bench->seconds * (warm == 0 ? 100.0 : 1000.0);
-        bench->step_count = 0;
-        for (uint32_t i = 0; i < 3 || (now_ms() < until && bench->step_count < STEPS_MAX); i++) {
+        begin_steps(bench);
+        for (uint32_t i = 0; i < 5 || (now_ms() < until && bench->step_count < STEPS_MAX); i++) {
             for (uint32_t s = 0; s < count; s++)
                 sequences[s] = sequence_of(bench, s, s, 1, bench->context + i % spare);
             const uint32_t begin = rows > 0 ? i * rows % prompt / rows * rows : 0;
             if (rows > 0)
                 sequences[count] = sequence_of(bench, bench->sequences, count, rows, begin);
-            step(bench, &(struct mr_batch){bench->tokens, count + rows, sequences,
-                                           count + (rows > 0 ? 1 : 0)});
+            launch(bench,
+                   &(struct mr_batch){bench->tokens, count + rows, sequences,
+                                      count + (rows > 0 ? 1 : 0)},
+                   i > 0 && bench->ahead > 1);
+            collect(bench, bench->ahead - 1);
         }
+        collect(bench, 0);
     }
 }
 
 static void report_steps(struct bench *bench, const char *separator, uint32_t count, uint32_t rows)
 {
-    const double sample = quantile(bench->sample_ms, bench->step_count, 0.5);
     const double p99 = quantile(bench->step_ms, bench->step_count, 0.99);
     const double median = quantile(bench->step_ms, bench->step_count, 0.5);
     printf("%s\n  {\"sequences\": %u, \"prompt_rows\": %u, \"context\": %u, \"steps\": %u, "
-           "\"step_ms\": %.3f, \"step_ms_p99\": %.3f, \"sample_ms\": %.3f, "
+           "\"step_ms\": %.3f, \"step_ms_p99\": %.3f, "
            "\"decode_tokens_per_s\": %.1f, \"prefill_tokens_per_s\": %.1f}",
-           separator, count, rows, bench->context, bench->step_count, median, p99, sample,
+           separator, count, rows, bench->context, bench->step_count, median, p99,
            1000.0 * count / median, 1000.0 * rows / median);
     fflush(stdout);
 }
@@ -235,6 +267,8 @@ static void open_model(struct bench *bench, int argc, char **argv)
     struct mr_error err = {.status = MR_OK};
     const double begin = now_ms();
     check(mr_model_open(&bench->model, &options, &err), &err);
+    const uint32_t ahead = mr_model_steps_ahead(bench->model);
+    bench->ahead = ahead > 0 ? ahead : 1;
     const struct mr_decode_graphs *made = &mr_model_info(bench->model)->graphs;
     fprintf(stderr, "bench_device: model opened in %.1f s, %u graphs %s\n",
             (now_ms() - begin) / 1000.0, made->count,
@@ -256,7 +290,8 @@ static void assign_blocks(struct bench *bench)
     if (info->context_tokens < longest) fail("the prompts are longer than the model's context");
     bench->blocks = calloc(count, sizeof *bench->blocks);
     bench->tokens = calloc(bench->chunk + SEQUENCES_MAX, sizeof *bench->tokens);
-    if (!bench->blocks || !bench->tokens) fail("no memory");
+    bench->fed_by = calloc(bench->chunk + SEQUENCES_MAX, sizeof *bench->fed_by);
+    if (!bench->blocks || !bench->tokens || !bench->fed_by) fail("no memory");
     for (uint32_t i = 0; i < count; i++)
         bench->blocks[i] = i;
     for (uint32_t i = 0; i < bench->chunk + SEQUENCES_MAX; i++)
@@ -288,5 +323,6 @@ int main(int argc, char **argv)
     mr_model_close(bench.model);
     free(bench.blocks);
     free(bench.tokens);
+    free(bench.fed_by);
     return 0;
 }

@@ -1,10 +1,11 @@
-/* bench_perplexity MODEL TEXT [TYPE [TYPE]]: the perplexity of a model on the first 20,000 tokens of
- * a text, in 40 windows of 500 tokens: exp of the mean of -ln p(token | the tokens before it in its
- * window). TYPE: bf16, fp32, int8, int4 or auto on the CPU; with @cuda behind it on a GPU, with our
- * kernels and graphs. Each step computes one token of every window. With a second type the model is
- * computed in both: the perplexity of the second is printed too, the share of tokens for which both
- * find the same next token most likely, and the same among those that the first finds more likely
- * than any other by MARGIN. perplexity.py computes the perplexity with the reference implementation.
+/* bench_perplexity MODEL TEXT [TYPE [TYPE]]: the perplexity of a model on the first 20,000 tokens
+ * of a text, in 40 windows of 500 tokens: exp of the mean of -ln p(token | the tokens before it in
+ * its window). TYPE: bf16, fp32, int8, int4 or auto on the CPU; with @cuda behind it on a GPU, with
+ * our kernels and graphs. Each step computes one token of every window. With a second type the
+ * model is computed in both: the perplexity of the second is printed too, the share of tokens for
+ * which both find the same next token most likely, and the same among those that the first finds
+ * more likely than any other by MARGIN. perplexity.py computes the perplexity with the reference
+ * implementation.
  */
 #include "codec/tokenizer/tokenizer.h"
 #include "ops/backends.h"

@@ -57,12 +57,35 @@ static __global__ void missing_barrier(unsigned *out)
     if (shared[THREADS - 1 - threadIdx.x] != 1) atomicAdd(out, 1u);
 }
 
+static __global__ void copies_not_waited_for(unsigned *out)
+{
+    unsigned *shared = reinterpret_cast<unsigned *>(mr_cuda_shared);
+    grid_copy_later(&shared[threadIdx.x], out, sizeof *out, sizeof *out);
+    grid_end_batch();
+}
+
+static __global__ void copies_read_early(unsigned *out)
+{
+    static const unsigned ones[2] = {1, 1};
+    unsigned *shared = reinterpret_cast<unsigned *>(mr_cuda_shared) + threadIdx.x;
+    for (unsigned i = 0; i < 2; i++) {
+        grid_copy_later(shared, &ones[i], sizeof *ones, sizeof *ones);
+        grid_end_batch();
+    }
+    if (*shared != 1) atomicAdd(out, 1u);
+    grid_copy_batches(1);
+    if (*shared != 1) atomicAdd(out, 1u << 16); /* waited for the first copy */
+    grid_copy_batches(0);
+}
+
 /* Runs the kernel of this number. Returns NULL or what the launch says. */
 extern "C" const char *faulty_run(unsigned number, unsigned *out)
 {
     static void (*const kernels[])(unsigned *) = {
-        add_up,       different_barriers, barrier_of_some, shuffle_of_some,
-        lane_outside, different_masks,    too_much_shared, missing_barrier};
+        add_up,           different_barriers, barrier_of_some,
+        shuffle_of_some,  lane_outside,       different_masks,
+        too_much_shared,  missing_barrier,    copies_not_waited_for,
+        copies_read_early};
     cudaLaunchConfig_t config = {};
     config.gridDim = dim3(3, 2);
     config.blockDim = dim3(THREADS);

@@ -14,20 +14,24 @@ import sys
 TABLE = pathlib.Path(__file__).resolve().parents[2] / "ops/cuda/occupancy.md"
 
 # Threads and bytes of dynamic shared memory of a thread block, as the launchers choose them: for heads of 128 numbers,
-# rows of 4,096, a vocabulary of 128,256. split(h): h query heads at once.
-SPLIT_TOKENS, SPLIT_THREADS, PACK = 256, 128, 8
+# rows of 4,096, a vocabulary of 128,256.
+SPLIT_TOKENS, SPLIT_THREADS, HEADS, PACK = 512, 128, 8, 8
 
 
-def split(heads):
-    return 4 * (heads * 256 + heads * SPLIT_TOKENS + SPLIT_THREADS * PACK + 2 * heads + 16)
+def tiles(dim):
+    """Of decode_tiles<dim>: K and V of two stages of 16 tokens for each warp."""
+    warps = 256 // dim
+    return 32 * warps, warps * 2 * 2 * 16 * (dim * 2 + 16)
 
 
 SHAPES = {
-    "decode_split<1>": (SPLIT_THREADS, split(1)),
-    "decode_split<2>": (SPLIT_THREADS, split(2)),
-    "decode_split<4>": (SPLIT_THREADS, split(4)),
-    "decode_split<8>": (SPLIT_THREADS, split(8)),
+    "decode_split": (SPLIT_THREADS, 4 * (HEADS * 256 + HEADS * SPLIT_TOKENS + SPLIT_THREADS * PACK + 2 * HEADS +
+                                         SPLIT_TOKENS // 16)),
+    "decode_tiles<64>": tiles(64),
+    "decode_tiles<128>": tiles(128),
+    "decode_tiles<256>": tiles(256),
     "decode_combine": (128, 0),
+    "find_tokens": (1024, 32 * (3 * 4 + 2 * 8)),
     "add_rms_norm": (256, 32 * 4),
     "gated_mul": (256, 0),
     "rope_write": (128, 4 * 256 * 4),
@@ -63,12 +67,12 @@ def names_of(symbols):
 
 
 def short_name(text):
-    """'void decode_split<__half, 4u>(mr_cuda_decode)' is 'decode_split<4> fp16'."""
-    found = re.match(r"(?:void )?(\w+)<(\w+)(?:, (\d+)u)?>", text)
+    """'void decode_tiles<__half, 64u>(mr_cuda_decode)' is 'decode_tiles<64> fp16'; a kernel without a type is fp32."""
+    found = re.match(r"(?:void )?(\w+)(?:<(\w+)(?:, (\d+)u)?>)?\(", text)
     if not found:
         sys.exit(f"occupancy: a kernel has an unexpected name: {text}")
-    heads = f"<{found[3]}>" if found[3] else ""
-    return f"{found[1]}{heads} {TYPES[found[2]]}"
+    size = f"<{found[3]}>" if found[3] else ""
+    return f"{found[1]}{size} {TYPES[found[2] or 'float']}"
 
 
 def read(path):

@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-static size_t calls[5]; /* of the counting kernels below */
+static size_t calls[6]; /* of the counting kernels below */
 static size_t fail_at;  /* the call of attention that fails, as all after it do; 0: none */
 static size_t replays;  /* calls of attention whose longest length is that of a graph */
 /* Rows that the step has; a graph's other rows must have no tokens. 0: not known. */
@@ -28,7 +28,8 @@ static enum mr_status decode_attention(const struct mr_cuda_decode *decode, void
     calls[0]++;
     if (fail_at > 0 && calls[0] >= fail_at)
         return mr_fail(err, MR_BACKEND, "CUDA kernel decode_split: unspecified launch failure");
-    replays += decode->length_max == 1024 || decode->length_max == 4096;
+    replays +=
+        decode->length_max == 1024 || decode->length_max == 2048 || decode->length_max == 4096;
     for (uint32_t row = live_rows; live_rows > 0 && row < decode->row_count; row++)
         assert_int_equal(decode->lengths[row], 0);
     return mr_cuda_decode_attention(decode, stream, err);
@@ -62,6 +63,13 @@ static enum mr_status sample(const struct mr_cuda_sampling *sampling, void *stre
     return mr_cuda_sample(sampling, stream, err);
 }
 
+static enum mr_status find_tokens(const struct mr_cuda_find *find, void *stream,
+                                  struct mr_error *err)
+{
+    calls[5]++;
+    return mr_cuda_find_tokens(find, stream, err);
+}
+
 static const struct mr_cuda_kernels counting = {
     .decode_scratch_bytes = mr_cuda_decode_scratch_bytes,
     .decode_attention = decode_attention,
@@ -69,6 +77,7 @@ static const struct mr_cuda_kernels counting = {
     .rope_kv_write = rope_kv_write,
     .gated_mul = gated_mul,
     .sample = sample,
+    .find_tokens = find_tokens,
 };
 
 /* {rows of a step, rows of a sequence}: decoding sequences alone, chunks of prompts, both in a step
@@ -158,8 +167,9 @@ static void steps_of_graphs_equal_the_reference(void **state)
         open_golden(&fixture, golden_named(names[name]), MR_DTYPE_F32, KV_NUMBERS);
         const struct mr_model_info *info = mr_model_info(fixture.model);
         assert_int_equal(info->graphs.refusal.status, MR_OK);
-        /* 1, 2, 4 and 8 rows of 1,024 tokens, and of 4,096 where the model has so many */
-        assert_int_equal(info->graphs.count, info->context_tokens > 1024 ? 8 : 4);
+        /* 1, 2, 4 and 8 rows of 1,024 tokens, and of 2,048 and 4,096 where the model has so many */
+        const uint32_t tokens = info->context_tokens;
+        assert_int_equal(info->graphs.count, tokens > 2048 ? 12 : tokens > 1024 ? 8 : 4);
         replays = 0;
         for (uint32_t i = 0; i < fixture.prompt_count; i++) {
             const struct prompt prompt = read_prompt(&fixture);

@@ -46,7 +46,7 @@ static void decode_refuses_shapes(void)
     refuse_decode(decode, "head_count");
     decode = sound, decode.kv.kv_head_count = 0;
     refuse_decode(decode, "kv_head_count");
-    decode = sound, decode.length_max = 65536 * MR_CUDA_SPLIT_TOKENS;
+    decode = sound, decode.length_max = 65536 * 512;
     refuse_decode(decode, "length_max");
     decode = sound, decode.kv.token_stride = 68;
     refuse_decode(decode, "stride");
@@ -89,6 +89,8 @@ static void rows_refuse_shapes(void)
     expect(mr_cuda_sample(&sampling, NULL, &err), &err, "vocab_size");
     sampling.vocab_size = (4u << 20) + 1;
     expect(mr_cuda_sample(&sampling, NULL, &err), &err, "vocab_size");
+    const struct mr_cuda_find find = {.row_count = 1};
+    expect(mr_cuda_find_tokens(&find, NULL, &err), &err, "vocab_size");
 }
 
 int main(void)

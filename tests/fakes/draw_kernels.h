@@ -74,6 +74,13 @@ static inline enum mr_status draw_kernels_gated(const struct mr_cuda_gated *gate
     return mr_fail(err, MR_UNSUPPORTED, "draws only");
 }
 
+static inline enum mr_status draw_kernels_find(const struct mr_cuda_find *find, void *stream,
+                                               struct mr_error *err)
+{
+    (void)find, (void)stream;
+    return mr_fail(err, MR_UNSUPPORTED, "draws only");
+}
+
 static const struct mr_cuda_kernels draw_kernels = {
     .decode_scratch_bytes = draw_kernels_scratch,
     .decode_attention = draw_kernels_attention,
@@ -81,6 +88,7 @@ static const struct mr_cuda_kernels draw_kernels = {
     .rope_kv_write = draw_kernels_rope,
     .gated_mul = draw_kernels_gated,
     .sample = draw_kernels_sample,
+    .find_tokens = draw_kernels_find,
 };
 
 #endif

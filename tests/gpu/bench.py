@@ -6,7 +6,8 @@
 Parts: bandwidth of decode attention against a copy; the geometry of Llama-3-8B with random bf16 weights (written to
 --folder, 16 GB, unless a model is there): decode of 1, 64 and 256 sequences, prefill of 2,048 and 8,192 tokens, decode
 beside prompts, with our kernels and graphs, with kernels alone, and with neither; the engine (millrace bench --engine), and
-1,024 requests of it on 64 sequences, directly and through a broker; transformers' generate_batch."""
+1,024 requests of it on 64 sequences, directly and through a broker; streams beside long prompts, through a broker;
+transformers' generate_batch."""
 
 import argparse
 import json
@@ -16,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 
 import card
 
@@ -34,6 +36,9 @@ BARS = [
     ("prefill beside 64 streams at P99 <= 25 ms / alone", lambda r: max(
         [m["prefill_tokens_per_s"] for m in r["kernels"]["mixed"] if m["step_ms_p99"] <= 25], default=0) /
      r["kernels"]["prefill"][1]["tokens_per_s"], 0.6),
+    ("served, prompts beside 64 streams / alone", lambda r: r["beside"]["prompt_tokens_per_s"] /
+     r["beside"]["prompt_tokens_per_s_alone"], 0.6),
+    ("served, P99 between tokens of the 64 streams, ms", lambda r: r["beside"]["streams"]["p99_itl_ms"], -25),
     ("time outside the model / step, 64 sequences", lambda r: r["mix"]["tests"][0]["outside_share"], -0.05),
     ("GPU busy", lambda r: r["kernels"]["gpu_busy"], 0.95),
     ("served / engine, 64 sequences", lambda r: r["mix"]["tests"][0]["best"] / r["served"]["duration"], 0.95),
@@ -72,7 +77,7 @@ def last_json(part):
 
 def device(bundle, folder, *flags):
     """bench_device; the card's work is watched from when the model is open."""
-    command = [str(bundle / "bin/bench_device"), str(folder), "--device", "cuda", "--kv-mib", "52000", "--seconds", "4", *flags]
+    command = [str(bundle / "bin/bench_device"), str(folder), "--device", "cuda", "--kv-mib", "52000", "--seconds", "2", *flags]
     with subprocess.Popen(command, env=card.environment(bundle), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           text=True) as process:
         opened = process.stderr.readline()
@@ -91,20 +96,48 @@ def engine(bundle, folder, *flags):
         return json.loads(output.read_text()) if code == 0 else {"exit_code": code, "output": (out + err)[-2000:]}
 
 
-def served(bundle, folder):
-    """The requests of the mix through the embedded broker; the second run counts, the first one warms up."""
+def fleet_of(bundle, folder):
+    """The module that starts a broker and a worker, and its options."""
     sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "bench"))
     import fleet
     os.environ.update(card.environment(bundle))
-    options = argparse.Namespace(millrace=bundle / "bin/millrace", model=folder, dtype="bf16", threads="0", kafka=False)
-    try:
-        with fleet.Broker(options) as broker, fleet.Worker(options, broker, "--device", "cuda") as worker:
-            for _ in range(2):
-                figures = fleet.Bench(options, "--brokers", broker.address, *MIX, "--concurrency", "128").wait()
-            figures["worker_log"] = worker.ready_lines[-20:]
-            return figures
-    except (RuntimeError, OSError) as error:
-        return {"output": str(error)[-2000:]}
+    return fleet, argparse.Namespace(millrace=bundle / "bin/millrace", model=folder, dtype="bf16", threads="0", kafka=False)
+
+
+def served(bundle, folder):
+    """The requests of the mix through the embedded broker; the second run counts, the first one warms up."""
+    fleet, options = fleet_of(bundle, folder)
+    with fleet.Broker(options) as broker, fleet.Worker(options, broker, "--device", "cuda") as worker:
+        for _ in range(2):
+            figures = fleet.Bench(options, "--brokers", broker.address, *MIX, "--concurrency", "128").wait()
+        figures["worker_log"] = worker.ready_lines[-20:]
+        return figures
+
+
+def beside(bundle, folder):
+    """Prompts of 8,192 tokens that arrive without end while 64 streams of 1,024 tokens decode, through the broker, with
+    steps of 20 ms: the streams' time between tokens, and the speed of the prompts beside them and alone."""
+    fleet, options = fleet_of(bundle, folder)
+    prompts = ("--prompt-tokens", "8192", "--output-tokens", "1", "--concurrency", "8", "--no-stream")
+    with fleet.Broker(options) as broker, fleet.Worker(options, broker, "--device", "cuda", "--step-target-ms", "20",
+                                                       "--max-sequences", "72") as worker:
+        brokers = ("--brokers", broker.address)
+        alone = fleet.Bench(options, *brokers, *prompts, "--requests", "24").wait()
+        streams = fleet.Bench(options, *brokers, "--prompt-tokens", "256", "--output-tokens", "1024", "--requests", "64",
+                              "--concurrency", "64", "--warmup", "0", "--seed", "2")
+        while worker.metrics()["millrace_requests_running"] < 64 and streams.process.poll() is None:
+            time.sleep(0.02)
+        arriving = fleet.Bench(options, *brokers, *prompts, "--requests", "500", "--warmup", "0", "--seed", "3")
+        time.sleep(2)
+        before, begin = worker.metrics()["millrace_prompt_tokens_total"], time.monotonic()
+        figures = streams.wait()
+        took, after = time.monotonic() - begin, worker.metrics()["millrace_prompt_tokens_total"]
+        arriving.process.kill()
+        arriving.process.communicate()
+    speed = alone["total_input_tokens"] / alone["duration"]
+    return {"streams": {key: value for key, value in figures.items() if "itl" in key or "tpot" in key},
+            "prompt_tokens_per_s": round((after - before) / took, 1), "prompt_tokens_per_s_alone": round(speed, 1),
+            "seconds": round(took, 1)}
 
 
 def judge(report):
@@ -139,6 +172,7 @@ def main():
         "kernels without graphs": lambda: device(bundle, folder, "--cuda-graphs", "off"),
         "mix": lambda: engine(bundle, folder, *MIX),
         "served": lambda: served(bundle, folder),
+        "beside": lambda: beside(bundle, folder),
         "engine": lambda: engine(bundle, folder),
         "operators": lambda: device(bundle, folder, "--cuda-kernels", "off"),
         "generate_batch": lambda: last_json(card.run_python(bundle, "generate_batch.py", folder)),
@@ -147,8 +181,8 @@ def main():
     for name in chosen:
         try:
             report[name] = parts[name]()
-        except subprocess.TimeoutExpired as late:
-            report[name] = {"output": str(late)}
+        except (subprocess.TimeoutExpired, RuntimeError, OSError) as error:
+            report[name] = {"output": str(error)[-2000:]}
         report["bars"] = judge(report)
         target.write_text(json.dumps(report, indent=1) + "\n")
         print(f"{'FAILED' if 'output' in report[name] else 'ran'}  {name}", flush=True)

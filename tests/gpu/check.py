@@ -55,11 +55,12 @@ def sanitizer(bundle):
     model = f"tests/golden/models/{SANITIZED}"
     results = {"passed": True}
     # Faults of kernels only: libraries try calls of CUDA that may fail, and the program reports those that may not.
-    for check, names in (("memcheck", "auto"), ("racecheck", "auto"), ("memcheck", "graphs")):
-        code, out, err = card.run(bundle, ["golden_test_logits", "torch", "cuda", "fp32", names, model,
+    for check, dtype, names in (("memcheck", "bf16", "auto"), ("racecheck", "bf16", "auto"), ("memcheck", "fp32", "auto"),
+                                ("racecheck", "fp32", "auto"), ("memcheck", "bf16", "graphs")):
+        code, out, err = card.run(bundle, ["golden_test_logits", "torch", "cuda", dtype, names, model,
                                            f"{model}/expected.bin"],
                                   prefix=[tool, "--tool", check, "--report-api-errors", "no", "--error-exitcode", "9"])
-        results[f"{check} {names}"] = (out + err)[-500:]
+        results[f"{check} {dtype} {names}"] = (out + err)[-500:]
         results["passed"] = results["passed"] and code == 0
     return results
 

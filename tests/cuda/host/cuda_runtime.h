@@ -14,6 +14,7 @@ extern "C" {
 #include <tuple>
 
 #define __global__
+#define __host__
 #define __device__
 #define __shared__       /* only for extern arrays: a kernel's dynamic shared memory */
 #define __align__(bytes) __attribute__((aligned(bytes)))

@@ -8,8 +8,16 @@
 #include <sys/mman.h>
 
 #define STACK_BYTES ((size_t)128 << 10)
+#define COPIES_MAX  256u /* of a thread, at one time */
 
 enum thread_state { THREAD_READY, THREAD_AT_BARRIER, THREAD_IN_WARP, THREAD_ENDED };
+
+struct copy {
+    void *to;
+    const void *from;
+    size_t bytes, size;
+    unsigned batch;
+};
 
 struct thread {
     void *stack_pointer; /* while the thread does not run */
@@ -20,6 +28,8 @@ struct thread {
     uint32_t mask;
     uint64_t value;               /* that it gives to the other lanes */
     uint64_t received[GRID_WARP]; /* values of all lanes */
+    struct copy copies[COPIES_MAX];
+    unsigned copy_count, batch; /* batch: that of the next copy */
 };
 
 /* The one launch that runs. The harness, like the device that it stands for, exists once. */
@@ -105,7 +115,8 @@ static void thread_start(unsigned thread)
     void (*entry)(void) = thread_main;
     /* A function is entered with a stack pointer 8 below a multiple of 16. */
     unsigned char *top = stack_of(thread) + STACK_BYTES - 16;
-    grid.threads[thread] = (struct thread){.state = THREAD_READY};
+    memset(&grid.threads[thread], 0, offsetof(struct thread, copies));
+    grid.threads[thread].copy_count = grid.threads[thread].batch = 0;
     memset(top - 6 * sizeof entry, 0, 8 * sizeof entry);
     memcpy(top, &entry, sizeof entry); /* grid_switch returns to it */
     grid.threads[thread].stack_pointer = top - 6 * sizeof entry;
@@ -149,6 +160,34 @@ const uint64_t *grid_exchange(uint32_t mask, uint64_t value, const char *file, i
     self->value = value;
     wait_at(THREAD_IN_WARP, file, line);
     return self->received;
+}
+
+void grid_copy_later(void *to, const void *from, size_t bytes, size_t size)
+{
+    struct thread *self = &grid.threads[grid.current];
+    if (self->copy_count == COPIES_MAX) abort();
+    self->copies[self->copy_count++] = (struct copy){to, from, bytes, size, self->batch};
+}
+
+void grid_end_batch(void)
+{
+    grid.threads[grid.current].batch++;
+}
+
+void grid_copy_batches(unsigned left)
+{
+    struct thread *self = &grid.threads[grid.current];
+    unsigned kept = 0;
+    for (unsigned i = 0; i < self->copy_count; i++) {
+        const struct copy copy = self->copies[i];
+        if (copy.batch + left >= self->batch) {
+            self->copies[kept++] = copy;
+            continue;
+        }
+        memset(copy.to, 0, copy.size);
+        if (copy.bytes > 0) memcpy(copy.to, copy.from, copy.bytes);
+    }
+    self->copy_count = kept;
 }
 
 /* ---- the scheduler ---- */
@@ -199,6 +238,8 @@ static bool release_block(void)
     for (unsigned i = 0; i < grid.thread_count; i++) {
         const struct thread *thread = &grid.threads[i];
         ended += thread->state == THREAD_ENDED;
+        if (thread->state == THREAD_ENDED && thread->copy_count > 0)
+            fail("a thread ends with copies that it has not waited for", __FILE__, __LINE__);
         if (first->state == THREAD_ENDED) first = thread;
         if (thread->state == THREAD_IN_WARP)
             fail("a lane waits for lanes that never come", thread->file, thread->line);

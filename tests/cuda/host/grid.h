@@ -8,12 +8,12 @@
  *          that lacks a barrier computes a wrong result in one of these orders.
  * Errors:  a launch fails, with a sentence on stderr, when threads of a block wait at different
  *          barriers, lanes of a warp in different operations or with different masks, when a lane
- *          reads another lane that takes no part, and when a thread ends while others wait for it.
- *          AddressSanitizer reports accesses outside arrays, and outside the dynamic shared memory
- *          that the launch asked for. Shared memory is filled with NaN before each block.
- * Limits:  dynamic shared memory only, at most GRID_SHARED_BYTES (what a kernel gets without asking
- *          the driver for more). x86-64. One launch at a time.
- * Owner:   one OS thread. Memory: stacks, mapped at the first launch, until the process ends. */
+ *          reads another lane that takes no part, when a thread ends while others wait for it, and
+ * when one ends with copies that it has not waited for. AddressSanitizer reports accesses outside
+ * arrays, and outside the dynamic shared memory that the launch asked for. Shared memory is filled
+ * with NaN before each block. Limits:  dynamic shared memory only, at most GRID_SHARED_BYTES (what
+ * a kernel gets without asking the driver for more). x86-64. One launch at a time. Owner:   one OS
+ * thread. Memory: stacks, mapped at the first launch, until the process ends. */
 #ifndef MR_TESTS_CUDA_GRID_H
 #define MR_TESTS_CUDA_GRID_H
 
@@ -54,6 +54,12 @@ void grid_barrier(const char *file, int line);
 /* Waits until every lane of the mask has called it from the same place with the same mask. Returns
  * the values of all lanes; those outside the mask are undefined. Valid until the next call. */
 const uint64_t *grid_exchange(uint32_t mask, uint64_t value, const char *file, int line);
+/* Adds a copy of `bytes` bytes, and zeros up to `size` bytes, to the thread's batch. It happens
+ * when the thread waits for it. */
+void grid_copy_later(void *to, const void *from, size_t bytes, size_t size);
+void grid_end_batch(void);
+/* Does the copies of all ended batches but the last `left`. */
+void grid_copy_batches(unsigned left);
 /* Fails the launch unless `lane` is in the mask. */
 void grid_check_lane(uint32_t mask, unsigned lane, const char *file, int line);
 
