@@ -5,9 +5,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A commit that the broker has acknowledged. */
+struct acked_commit {
+    int64_t offset, since_ms;
+    char metadata[MR_LEDGER_METADATA_TEXT_MAX];
+};
+
 /* The partitions of one topic by number; NULL where this worker knows none. */
 struct by_number {
     struct mr_partition **items;
+    struct acked_commit **released; /* last commits of partitions that were released; else NULL */
     size_t count;
 };
 
@@ -44,8 +51,13 @@ void mr_partitions_destroy(struct mr_partitions *partitions)
     if (!partitions) return;
     for (size_t i = 0; i < partitions->count; i++)
         destroy(partitions->items[i]);
-    for (size_t i = 0; i < MR_LIST_MAX; i++)
-        free(partitions->topics[i].items);
+    for (size_t i = 0; i < MR_LIST_MAX; i++) {
+        struct by_number *topic = &partitions->topics[i];
+        for (size_t number = 0; number < topic->count; number++)
+            free(topic->released[number]);
+        free(topic->released);
+        free(topic->items);
+    }
     free(partitions->items);
     free(partitions);
 }
@@ -84,13 +96,30 @@ static bool grow(struct mr_partition ***items, size_t *capacity, size_t count)
     return true;
 }
 
+/* Makes the topic's arrays hold `count` partitions. */
+static bool grow_topic(struct by_number *topic, size_t count)
+{
+    size_t capacity = topic->count;
+    if (count <= capacity) return true;
+    struct acked_commit **released = realloc(topic->released, 2 * count * sizeof *released);
+    if (!released) return false;
+    topic->released = released;
+    struct mr_partition **items = realloc(topic->items, 2 * count * sizeof *items);
+    if (!items) return false;
+    topic->items = items;
+    memset(items + capacity, 0, (2 * count - capacity) * sizeof *items);
+    memset(released + capacity, 0, (2 * count - capacity) * sizeof *released);
+    topic->count = 2 * count;
+    return true;
+}
+
 static enum mr_status add(struct mr_partitions *partitions, const struct mr_kafka_claim *claim,
                           struct mr_partition **out, struct mr_error *err)
 {
     MR_ASSERT(claim->topic_index < MR_LIST_MAX && claim->partition >= 0);
     struct by_number *topic = &partitions->topics[claim->topic_index];
     if (!grow(&partitions->items, &partitions->capacity, partitions->count + 1) ||
-        !grow(&topic->items, &topic->count, (size_t)claim->partition + 1))
+        !grow_topic(topic, (size_t)claim->partition + 1))
         return mr_fail(err, MR_NOMEM, "no memory for the partitions");
     struct mr_partition *partition = calloc(1, sizeof *partition);
     if (!partition) return mr_fail(err, MR_NOMEM, "no memory for a partition");
@@ -111,6 +140,18 @@ static enum mr_status add(struct mr_partitions *partitions, const struct mr_kafk
     return MR_OK;
 }
 
+/* Keeps the partition's last commit for when it comes back; without memory it is forgotten. */
+static void keep_commit(struct by_number *topic, const struct mr_partition *partition)
+{
+    struct acked_commit **kept = &topic->released[partition->number];
+    if (partition->acked_offset < 0 || partition->acked_metadata[0] == '\0') return;
+    if (!*kept) *kept = malloc(sizeof **kept);
+    if (!*kept) return;
+    (*kept)->offset = partition->acked_offset;
+    (*kept)->since_ms = partition->acked_since_ms;
+    memcpy((*kept)->metadata, partition->acked_metadata, sizeof(*kept)->metadata);
+}
+
 void mr_partitions_release(struct mr_partitions *partitions)
 {
     for (size_t i = partitions->count; i-- > 0;) {
@@ -120,7 +161,9 @@ void mr_partitions_release(struct mr_partitions *partitions)
             continue;
         if (partition->epoch >= partitions->first_epoch)
             partitions->first_epoch = partition->epoch + 1;
-        partitions->topics[partition->topic_index].items[partition->number] = NULL;
+        struct by_number *topic = &partitions->topics[partition->topic_index];
+        keep_commit(topic, partition);
+        topic->items[partition->number] = NULL;
         partitions->items[i] = partitions->items[--partitions->count];
         destroy(partition);
     }
@@ -152,7 +195,7 @@ static void remember_committed(struct mr_partition *partition, const struct mr_k
     size_t length = claim->metadata.length;
     /* too long to be this program's metadata */
     if (length >= sizeof partition->acked_metadata) length = 0;
-    if (length > 0) memcpy(partition->acked_metadata, claim->metadata.bytes, length);
+    if (length > 0) memmove(partition->acked_metadata, claim->metadata.bytes, length);
     partition->acked_metadata[length] = '\0';
     partition->acked_offset = claim->committed;
     partition->acked_since_ms = since_ms;
@@ -173,6 +216,44 @@ static bool was_released(void *context, int64_t offset, uint8_t attempt)
     struct mr_handover_place place = {writer->claim->topic, writer->claim->partition, offset,
                                       attempt};
     return writer->handover && mr_handover_has(writer->handover, writer->instance, &place);
+}
+
+/* The last commit of this worker, or found by it, that the broker has acknowledged; offset -1: none
+ * is known. The metadata is borrowed from `partition` or from the topic. */
+static struct mr_kafka_claim last_commit(const struct mr_partitions *partitions,
+                                         const struct mr_partition *partition, int64_t *since_ms)
+{
+    const struct by_number *topic = &partitions->topics[partition->topic_index];
+    const struct acked_commit *kept = topic->released[partition->number];
+    const char *metadata = partition->acked_metadata;
+    struct mr_kafka_claim last = {.committed = partition->acked_offset};
+    *since_ms = partition->acked_since_ms;
+    if (kept && kept->offset > last.committed) {
+        metadata = kept->metadata;
+        last.committed = kept->offset;
+        *since_ms = kept->since_ms;
+    }
+    last.metadata = (struct mr_text){metadata, strlen(metadata)};
+    return last;
+}
+
+/* Restores the ledger from what the claim says is committed. A broker whose group coordinator has
+ * just moved or started can tell a commit that is older than the last one it has acknowledged
+ * (Kafka 4.3.1): the claim is then set to that one. Offsets that a person has set have no metadata,
+ * and in a log that was replaced the lower offset has the later time; both count. */
+static enum mr_status restore(const struct mr_partitions *partitions,
+                              struct mr_partition *partition, struct mr_kafka_claim *claim,
+                              struct mr_ledger_head *head, struct mr_error *err)
+{
+    int64_t since_ms;
+    const struct mr_kafka_claim last = last_commit(partitions, partition, &since_ms);
+    enum mr_status status =
+        mr_ledger_metadata_restore(partition->ledger, claim->committed, claim->metadata, head, err);
+    if (status != MR_OK || claim->metadata.length == 0 || last.metadata.length == 0) return status;
+    if (claim->committed >= last.committed || head->since_ms > since_ms) return MR_OK;
+    claim->committed = claim->start = last.committed;
+    claim->metadata = last.metadata;
+    return mr_ledger_metadata_restore(partition->ledger, last.committed, last.metadata, head, err);
 }
 
 enum mr_status mr_partitions_take(struct mr_partitions *partitions, struct mr_kafka_claim *claim,
@@ -204,8 +285,7 @@ enum mr_status mr_partitions_take(struct mr_partitions *partitions, struct mr_ka
     partition->recovering = partition->sent = false;
     set_gate(partition, true);
     if (claim->committed >= 0)
-        status = mr_ledger_metadata_restore(partition->ledger, claim->committed, claim->metadata,
-                                            &head, err);
+        status = restore(partitions, partition, claim, &head, err);
     else
         mr_offset_ledger_reset(partition->ledger, -1);
     struct writer writer = {partitions->handover, claim, head.instance};

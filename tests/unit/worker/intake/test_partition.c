@@ -164,6 +164,100 @@ static void a_commit_by_somebody_else_ends_the_old_life(void **state)
     mr_partitions_destroy(partitions);
 }
 
+/* Finishes records up to offset `end` and commits at `since_ms`. */
+static void work_until(struct mr_partition *partition, int64_t end, int64_t since_ms,
+                       struct mr_kafka_commit *commit)
+{
+    for (int64_t offset = mr_offset_ledger_base(partition->ledger); offset < end; offset++) {
+        receive(partition, offset);
+        mr_offset_ledger_finish(partition->ledger, offset);
+    }
+    assert_true(mr_partition_commit(partition, since_ms, commit));
+    assert_int_equal(commit->offset, end);
+    mr_partition_committed(partition, true);
+}
+
+/* Owns partition 1 up to a commit of offset 10, with record 11 finished, made at 2000 ms. older:
+ * the metadata of the commit before, of offset 8, made at 1000 ms. */
+static struct mr_partitions *forgotten_at_10(bool released, char *older)
+{
+    struct mr_partitions *partitions = partitions_of();
+    struct mr_kafka_claim claim = claim_of(1, 5, "");
+    struct mr_kafka_commit commit;
+    bool resumed;
+    struct mr_partition *partition = take(partitions, &claim, &resumed);
+    work_until(partition, 8, 1000, &commit);
+    strcpy(older, commit.metadata);
+    for (int64_t offset = 8; offset < 12; offset++) {
+        receive(partition, offset);
+        if (offset != 10) mr_offset_ledger_finish(partition->ledger, offset);
+    }
+    assert_true(mr_partition_commit(partition, 2000, &commit));
+    assert_int_equal(commit.offset, 10);
+    mr_partition_committed(partition, true);
+    mr_partition_forget(partition);
+    if (released) mr_partitions_release(partitions);
+    assert_int_equal(mr_partitions_count(partitions), released ? 0 : 1);
+    return partitions;
+}
+
+static void a_commit_older_than_the_last_one_is_not_believed(void **state)
+{
+    (void)state;
+    for (int released = 0; released < 2; released++) {
+        char older[MR_LEDGER_METADATA_TEXT_MAX];
+        struct mr_partitions *partitions = forgotten_at_10(released, older);
+        struct mr_kafka_claim claim = claim_of(1, 8, older);
+        struct mr_ledger_history history;
+        bool resumed;
+        struct mr_partition *partition = take(partitions, &claim, &resumed);
+        assert_false(resumed);
+        assert_int_equal(claim.committed, 10);
+        assert_int_equal(claim.start, 10);
+        assert_int_equal(partition->acked_offset, 10);
+        assert_int_equal(partition->acked_since_ms, 2000);
+        receive(partition, 10);
+        assert_int_equal(mr_offset_ledger_receive(partition->ledger, 11, &history),
+                         MR_LEDGER_FINISHED);
+        mr_partitions_destroy(partitions);
+    }
+}
+
+static void an_offset_set_by_hand_or_of_a_replaced_log_counts(void **state)
+{
+    (void)state;
+    for (int replaced = 0; replaced < 2; replaced++) {
+        char older[MR_LEDGER_METADATA_TEXT_MAX];
+        struct mr_partitions *partitions = forgotten_at_10(replaced, older),
+                             *other = partitions_of();
+        struct mr_kafka_claim claim = claim_of(1, 0, "");
+        struct mr_kafka_commit commit;
+        bool resumed;
+        work_until(take(other, &claim, &resumed), 3, 3000, &commit);
+        claim = claim_of(1, 3, replaced ? commit.metadata : "");
+        assert_int_equal(take(partitions, &claim, &resumed)->acked_offset, 3);
+        assert_int_equal(claim.committed, 3);
+        assert_int_equal(claim.start, 3);
+        mr_partitions_destroy(partitions);
+        mr_partitions_destroy(other);
+    }
+}
+
+static void a_later_commit_of_another_worker_counts(void **state)
+{
+    char older[MR_LEDGER_METADATA_TEXT_MAX];
+    struct mr_partitions *partitions = forgotten_at_10(true, older), *other = partitions_of();
+    struct mr_kafka_claim claim = claim_of(1, 0, "");
+    struct mr_kafka_commit commit;
+    bool resumed;
+    (void)state;
+    work_until(take(other, &claim, &resumed), 12, 1500, &commit);
+    claim = claim_of(1, 12, commit.metadata);
+    assert_int_equal(take(partitions, &claim, &resumed)->acked_offset, 12);
+    mr_partitions_destroy(partitions);
+    mr_partitions_destroy(other);
+}
+
 static void metadata_of_another_application_is_said_and_the_partition_is_taken(void **state)
 {
     (void)state;
@@ -355,6 +449,9 @@ int main(void)
         cmocka_unit_test(a_partition_that_comes_straight_back_is_resumed),
         cmocka_unit_test(a_partition_that_another_worker_may_have_had_is_not_resumed),
         cmocka_unit_test(a_commit_by_somebody_else_ends_the_old_life),
+        cmocka_unit_test(a_commit_older_than_the_last_one_is_not_believed),
+        cmocka_unit_test(an_offset_set_by_hand_or_of_a_replaced_log_counts),
+        cmocka_unit_test(a_later_commit_of_another_worker_counts),
         cmocka_unit_test(metadata_of_another_application_is_said_and_the_partition_is_taken),
         cmocka_unit_test(a_commit_is_made_again_before_its_time_grows_old),
         cmocka_unit_test(nothing_is_committed_while_results_are_looked_for),
