@@ -72,8 +72,10 @@ static uint32_t chunk_of(struct mr_schedule *schedule, const struct mr_sequence 
     if (round->target_ms > 0)
         room = min_of(room, timed_room(schedule, sequence->num_computed, need));
     if (need <= room || room == 0) return min_of(need, room);
+    /* A chunk ends with a block where that leaves no more than a quarter of the room unused, else
+     * with a half of one, and so on. */
     uint32_t quantum = MR_BLOCK_TOKENS;
-    while (quantum > room)
+    while (quantum > MR_CHUNK_TOKENS_MIN ? quantum > room / 4 : quantum > room)
         quantum /= 2;
     uint32_t end = sequence->num_computed + room;
     return end - end % quantum - sequence->num_computed;

@@ -11,20 +11,32 @@
 
 #define BLOCK MR_BLOCK_TOKENS
 
-static void chunks_end_on_blocks_but_at_the_end(void **state)
+/* Large chunks end on blocks, smaller ones on parts of them, so that at most a quarter of the
+ * tokens that a step may have is not used. */
+static void chunks_end_on_blocks_or_parts_of_them(void **state)
 {
+    static const struct {
+        uint32_t most, part;
+    } cases[] = {
+        {4 * BLOCK + 5, BLOCK}, {2 * BLOCK + BLOCK / 2, BLOCK / 2}, {BLOCK - 1, BLOCK / 8}};
     (void)state;
-    struct scheduler_rig rig;
-    scheduler_rig_init(&rig);
-    rig.options.chunk_tokens = (int32_t)(2 * BLOCK + BLOCK / 2);
-    scheduler_rig_start(&rig);
-    struct mr_sequence *sequence = scheduler_rig_add(&rig, 1, 5 * BLOCK + 3, 20, 0);
-    assert_int_equal(scheduler_rig_planned(scheduler_rig_step(&rig), sequence), 2 * BLOCK);
-    assert_int_equal(scheduler_rig_planned(scheduler_rig_step(&rig), sequence), 2 * BLOCK);
-    const struct mr_plan *plan = scheduler_rig_step(&rig);
-    assert_int_equal(scheduler_rig_planned(plan, sequence), BLOCK + 3);
-    assert_true(plan->rows[0].samples);
-    scheduler_rig_end(&rig);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct scheduler_rig rig;
+        scheduler_rig_init(&rig);
+        rig.options.chunk_tokens = (int32_t)cases[i].most;
+        scheduler_rig_start(&rig);
+        struct mr_sequence *sequence = scheduler_rig_add(&rig, 1, 9 * BLOCK + 3, 20, 0);
+        uint32_t left = 9 * BLOCK + 3;
+        for (; left > cases[i].most; left = 9 * BLOCK + 3 - sequence->num_computed) {
+            const uint32_t count = scheduler_rig_planned(scheduler_rig_step(&rig), sequence);
+            assert_in_range(count, cases[i].most * 3 / 4, cases[i].most);
+            assert_int_equal(sequence->num_computed % cases[i].part, 0);
+        }
+        const struct mr_plan *plan = scheduler_rig_step(&rig);
+        assert_int_equal(scheduler_rig_planned(plan, sequence), left);
+        assert_true(plan->rows[0].samples);
+        scheduler_rig_end(&rig);
+    }
 }
 
 static void chunks_below_a_block_end_on_a_power_of_two(void **state)
@@ -69,7 +81,7 @@ static void chunks_shrink_to_the_time_left_beside_decodes(void **state)
     struct mr_sequence *sequence = scheduler_rig_add(&rig, 50, 2000, 20, 0);
     for (uint32_t i = 0; i < 10; i++) {
         const struct mr_plan *plan = scheduler_rig_step(&rig);
-        assert_in_range(scheduler_rig_planned(plan, sequence), 16, 58);
+        assert_in_range(scheduler_rig_planned(plan, sequence), 40, 58);
         assert_true(plan->predicted_ms <= 40.0);
     }
     scheduler_rig_end(&rig);
@@ -117,7 +129,7 @@ static void a_prompt_alone_is_not_held_back_by_the_target(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(chunks_end_on_blocks_but_at_the_end),
+        cmocka_unit_test(chunks_end_on_blocks_or_parts_of_them),
         cmocka_unit_test(chunks_below_a_block_end_on_a_power_of_two),
         cmocka_unit_test(without_chunking_a_prompt_runs_whole),
         cmocka_unit_test(chunks_shrink_to_the_time_left_beside_decodes),
