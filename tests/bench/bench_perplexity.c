@@ -55,12 +55,13 @@ static enum mr_dtype dtype_of(const char *name)
 static enum mr_status open_model(struct bench *bench, struct side *side, const char *path,
                                  const char *type, struct mr_error *err)
 {
-    const char *device = strchr(type, '@');
+    const bool on_card = strstr(type, "@cuda") != NULL;
     struct mr_model_options options = {.path = path,
-                                       .device = device ? device + 1 : "cpu",
+                                       .device = on_card ? "cuda" : "cpu",
+                                       .backend = strchr(type, '@') ? "torch" : "cpu",
                                        .dtype = dtype_of(type),
-                                       .cuda_kernels = device ? mr_backends_cuda_kernels() : NULL,
-                                       .graph_rows_max = device ? WINDOWS : 0,
+                                       .cuda_kernels = on_card ? mr_backends_cuda_kernels() : NULL,
+                                       .graph_rows_max = on_card ? WINDOWS : 0,
                                        .kv_bytes = 1,
                                        .rows_max = WINDOWS,
                                        .sequences_max = WINDOWS};
