@@ -1,7 +1,11 @@
-/* What the host reads of rows of logits: see cuda_kernels.h. One thread block for each row: the
+/* What the host reads of rows of logits: see sampling_kernels.h. One thread block for each row: the
  * largest logit, then its id and the sums, of the edited row and, where that is another one, of the
  * model's. */
 #include "ops/cuda/device.cuh"
+
+extern "C" {
+#include "ops/cuda/sampling_kernels.h"
+}
 
 #define FIND_THREADS 1024u
 #define FIND_WARPS   (FIND_THREADS / WARP)

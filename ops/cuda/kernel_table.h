@@ -1,13 +1,13 @@
-/* kernel_table - the launchers of cuda_kernels.h as one table. Code that uses them gets the table
- * from its caller, so that it links without CUDA: mr_backends_cuda_kernels (ops/backends.h) returns
- * the table of a build with MR_CUDA, and tests pass the one of kernels that were compiled for the
- * host (tests/cuda/README.md).
+/* kernel_table - the launchers of cuda_kernels.h and sampling_kernels.h as one table. Code that
+ * uses them gets the table from its caller, so that it links without CUDA: mr_backends_cuda_kernels
+ * (ops/backends.h) returns the table of a build with MR_CUDA, and tests pass the one of kernels
+ * that were compiled for the host (tests/cuda/README.md).
  *
  * Memory: constant. Threads, errors: as in cuda_kernels.h. */
 #ifndef MR_OPS_CUDA_KERNEL_TABLE_H
 #define MR_OPS_CUDA_KERNEL_TABLE_H
 
-#include "ops/cuda/cuda_kernels.h"
+#include "ops/cuda/sampling_kernels.h"
 
 struct mr_cuda_kernels {
     size_t (*decode_scratch_bytes)(const struct mr_cuda_decode *decode);

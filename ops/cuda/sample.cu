@@ -1,4 +1,4 @@
-/* The draw of a token: see cuda_kernels.h. One thread block for each row:
+/* The draw of a token: see sampling_kernels.h. One thread block for each row:
  *   1. the largest logit, and whether the logits can be sampled from;
  *   2. the last token that each cut keeps, see find_last;
  *   3. for every TILE ids the sum of the weights exp((logit - largest) / temperature) of the tokens
@@ -7,6 +7,10 @@
  */
 #include "ops/cuda/device.cuh"
 #include "ops/cuda/philox.cuh"
+
+extern "C" {
+#include "ops/cuda/sampling_kernels.h"
+}
 
 #define SAMPLE_THREADS 512u
 #define SAMPLE_WARPS   (SAMPLE_THREADS / WARP)

@@ -75,7 +75,7 @@ MULTIPLY_ADD(__nv_bfloat16, "bf16")
 #undef MULTIPLY_ADD
 
 #else
-#include "tensor_core.h"
+#include <tensor_core.h>
 #endif
 
 /* Two neighbouring numbers of a fragment. */

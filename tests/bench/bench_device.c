@@ -1,4 +1,5 @@
-/* bench_device MODEL [--device D] [--dtype fp32|bf16|fp16] [--cuda-kernels auto|off]
+/* bench_device MODEL [--device D] [--backend auto|cpu|torch] [--dtype fp32|bf16|fp16]
+ *              [--cuda-kernels auto|off]
  *              [--cuda-graphs auto|off] [--kv-mib N] [--context N] [--batches N,N] [--prompts N,N]
  *              [--chunk N] [--seconds S]
  *
@@ -257,6 +258,7 @@ static void open_model(struct bench *bench, int argc, char **argv)
     const struct mr_model_options options = {
         .path = argv[1],
         .device = option(argc, argv, "--device", "cpu"),
+        .backend = option(argc, argv, "--backend", "auto"),
         .dtype = parse_dtype(option(argc, argv, "--dtype", "bf16")),
         .cuda_kernels = kernels ? mr_backends_cuda_kernels() : NULL,
         .kv_bytes = strtoull(option(argc, argv, "--kv-mib", "2048"), NULL, 10) << 20,

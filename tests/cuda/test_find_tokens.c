@@ -1,6 +1,8 @@
 /* What the host reads of rows of logits, against double; and the token for the next step. */
 #include "cases.h"
 
+#include "ops/cuda/sampling_kernels.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,6 +2,8 @@
  * NULL, so a kernel that ran would crash. */
 #include "cases.h"
 
+#include "ops/cuda/sampling_kernels.h"
+
 #include <stdio.h>
 #include <string.h>
 

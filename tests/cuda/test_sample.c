@@ -3,6 +3,8 @@
  * or a cut within rounding of the border of a token, either is right. */
 #include "cases.h"
 
+#include "ops/cuda/sampling_kernels.h"
+
 #include "ops/cpu/parallel.h"
 #include "ops/sampling/sampler.h"
 

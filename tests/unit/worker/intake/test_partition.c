@@ -187,7 +187,7 @@ static struct mr_partitions *forgotten_at_10(bool released, char *older)
     bool resumed;
     struct mr_partition *partition = take(partitions, &claim, &resumed);
     work_until(partition, 8, 1000, &commit);
-    strcpy(older, commit.metadata);
+    memcpy(older, commit.metadata, strlen(commit.metadata) + 1);
     for (int64_t offset = 8; offset < 12; offset++) {
         receive(partition, offset);
         if (offset != 10) mr_offset_ledger_finish(partition->ledger, offset);
