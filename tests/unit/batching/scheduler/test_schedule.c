@@ -17,8 +17,7 @@ static void chunks_end_on_blocks_or_parts_of_them(void **state)
 {
     static const struct {
         uint32_t most, part;
-    } cases[] = {
-        {4 * BLOCK + 5, BLOCK}, {2 * BLOCK + BLOCK / 2, BLOCK / 2}, {BLOCK - 1, BLOCK / 8}};
+    } cases[] = {{4 * BLOCK + 5, BLOCK}, {2 * BLOCK + BLOCK / 2, BLOCK / 2}, {63, 16}};
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct scheduler_rig rig;
