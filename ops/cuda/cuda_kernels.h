@@ -6,8 +6,8 @@
  *           that a thread reads 8 elements at once. Strides are in elements of the array.
  * Types:    arithmetic is in float (sums of a draw in double) whatever the type of the arrays;
  *           results are rounded to nearest even once.
- * Order:    every sum has one fixed order, which depends only on the shape of the call: attention
- *           splits rows otherwise in calls with more rows, all else does not depend on other rows.
+ * Order:    every sum has one fixed order. That of attention depends on the number of rows too,
+ *           which decides how a row is split; no other sum depends on other rows.
  * Values:   device arrays are trusted. A length, slot, block id or position outside the arrays is
  *           undefined behaviour; the caller checks them where it makes them.
  * Stream:   a cudaStream_t, NULL for the default stream. No function waits, allocates or copies, so

@@ -1,6 +1,6 @@
 /* Paged attention of decode rows: see cuda_kernels.h. Split pass, one thread block for each (row,
  * up to HEADS_MAX query heads of one kv head, split): decode_tiles.cuh in 16 bits, decode_split.cuh
- * in floats. Combine pass: one thread block for each (row, query head). */
+ * in floats. Combine pass: one warp for each (row, query head). */
 #include "ops/cuda/decode_split.cuh"
 #include "ops/cuda/decode_tiles.cuh"
 

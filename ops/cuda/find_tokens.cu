@@ -36,6 +36,13 @@ __device__ inline void for_logits(const float *logits, unsigned vocab_size, cons
         use(logits[id], id);
 }
 
+__device__ inline unsigned warp_min(unsigned x)
+{
+    for (int lanes = 16; lanes > 0; lanes /= 2)
+        x = min(x, __shfl_xor_sync(ALL_LANES, x, lanes));
+    return x;
+}
+
 /* What is found of a row, known to every thread. */
 struct found_row {
     float largest;        /* NaN if a logit is */
@@ -83,17 +90,14 @@ __device__ inline struct found_row find_row(const float *logits, unsigned vocab_
     found.plain = warp_sum(found.plain + static_cast<double>(plain));
     found.scaled = warp_sum(found.scaled + static_cast<double>(scaled));
     const unsigned lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-    for (int lanes = 16; lanes > 0; lanes /= 2)
-        found.id = min(found.id, __shfl_xor_sync(ALL_LANES, found.id, lanes));
+    found.id = warp_min(found.id);
     if (lane == 0) {
         memory->ids[warp] = found.id;
         memory->plain[warp] = found.plain;
         memory->scaled[warp] = found.scaled;
     }
     __syncthreads();
-    found.id = memory->ids[lane];
-    for (int lanes = 16; lanes > 0; lanes /= 2)
-        found.id = min(found.id, __shfl_xor_sync(ALL_LANES, found.id, lanes));
+    found.id = warp_min(memory->ids[lane]);
     found.plain = warp_sum(memory->plain[lane]);
     found.scaled = factor == 1.0f ? found.plain : warp_sum(memory->scaled[lane]);
     __syncthreads(); /* the next row uses the memory */

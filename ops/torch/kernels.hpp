@@ -31,7 +31,7 @@ bool kernel_draws(const struct device *device);
  * both [queries, 1]. Without `draw` the token is that of the largest logit. */
 void kernel_draw(const struct mr_step *step, at::Tensor *tokens, at::Tensor *probabilities);
 
-/* What kernel_find reads of each query, [queries, 1]; undefined where mr_cuda_find takes NULL. */
+/* What the search reads of each query, [queries, 1]; undefined where mr_cuda_find takes NULL. */
 struct find_inputs {
     at::Tensor factors, masked, drawn, probabilities;
 };

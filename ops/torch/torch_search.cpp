@@ -118,44 +118,30 @@ static at::Tensor totals(const at::Tensor &x, const at::Tensor &top, const at::T
     return weights.exp_().sum(at::IntArrayRef{1}, true, at::kDouble);
 }
 
-/* Draws for the queries that ask for it, on a device that draws: *drawn and *probabilities,
- * [queries, 1], undefined if none does. */
-static void draw(struct mr_step *step, at::Tensor *drawn, at::Tensor *probabilities)
+/* Uploads what the rows' search needs of the host, and draws for the queries that ask for it, on a
+ * device that draws. */
+static struct find_inputs inputs_of(struct mr_step *step)
 {
     struct search_state &search = step->search;
-    for (const struct mr_logit_query &query : search.queries)
-        search.draws = search.draws || (query.draw && kernel_draws(step->device));
-    if (search.draws) kernel_draw(step, drawn, probabilities);
-}
-
-/* Numbers of the host that a row's search needs, on the device; undefined where all rows have the
- * usual ones. */
-struct row_numbers {
-    at::Tensor factors; /* [queries, 1] of the totals; undefined: 1 */
-    at::Tensor masked;  /* [queries, 1] int64 tokens of rows that are all masked; or undefined */
-};
-
-static struct row_numbers upload_numbers(struct mr_step *step)
-{
-    const struct search_state &search = step->search;
-    struct row_numbers numbers;
+    struct find_inputs inputs;
     std::vector<float> factors;
     std::vector<int64_t> masked;
     bool one = true;
     for (const struct mr_logit_query &query : search.queries) {
+        search.draws = search.draws || (query.draw && kernel_draws(step->device));
         one = one && query.factor == 1.0f;
         factors.push_back(query.factor);
         masked.push_back(query.masked_token);
     }
-    if (!one) numbers.factors = upload_all(step->device, factors, at::kFloat).unsqueeze(1);
+    if (search.draws) kernel_draw(step, &inputs.drawn, &inputs.probabilities);
+    if (!one) inputs.factors = upload_all(step->device, factors, at::kFloat).unsqueeze(1);
     if (kernel_draws(step->device) && !search.edited.is_same(search.model))
-        numbers.masked = upload(step->device, masked).unsqueeze(1);
-    return numbers;
+        inputs.masked = upload(step->device, masked).unsqueeze(1);
+    return inputs;
 }
 
 /* What every query gets, by operators: [queries, MR_CUDA_FOUND_WORDS] words. */
-static at::Tensor find_heads(struct mr_step *step, const struct row_numbers &numbers,
-                             const at::Tensor &drawn, const at::Tensor &probabilities)
+static at::Tensor find_heads(struct mr_step *step, const struct find_inputs &inputs)
 {
     struct search_state &search = step->search;
     const bool same = search.edited.is_same(search.model);
@@ -163,25 +149,25 @@ static at::Tensor find_heads(struct mr_step *step, const struct row_numbers &num
     const at::Tensor model_largest = same ? largest : std::get<0>(search.model.max(1, true));
     const at::Tensor model_total = totals(search.model, model_largest, at::Tensor());
     at::Tensor total = model_total, tokens = best;
-    if (!same || numbers.factors.defined()) total = totals(search.edited, largest, numbers.factors);
-    if (drawn.defined()) tokens = at::where(drawn >= 0, drawn.to(at::kLong), best);
-    if (numbers.masked.defined()) tokens = at::where(largest == -INFINITY, numbers.masked, tokens);
+    if (!same || inputs.factors.defined()) total = totals(search.edited, largest, inputs.factors);
+    if (inputs.drawn.defined())
+        tokens = at::where(inputs.drawn >= 0, inputs.drawn.to(at::kLong), best);
+    if (inputs.masked.defined()) tokens = at::where(largest == -INFINITY, inputs.masked, tokens);
     search.tokens = tokens.squeeze(1);
+    const at::Tensor &probabilities =
+        inputs.probabilities.defined() ? inputs.probabilities : largest; /* else not read */
     return at::cat({words(tokens), words(largest), words(model_largest),
                     words(search.model.gather(1, tokens)), words(total), words(model_total),
-                    words(probabilities.defined() ? probabilities : largest)},
+                    words(probabilities)},
                    1);
 }
 
 /* The same, by our kernel where there is one; in the order in which findings() reads it. */
 static at::Tensor heads(struct mr_step *step)
 {
-    at::Tensor drawn, probabilities, found;
-    draw(step, &drawn, &probabilities);
-    const struct row_numbers numbers = upload_numbers(step);
-    if (kernel_find(step, {numbers.factors, numbers.masked, drawn, probabilities}, &found))
-        return found;
-    return find_heads(step, numbers, drawn, probabilities);
+    at::Tensor found;
+    const struct find_inputs inputs = inputs_of(step);
+    return kernel_find(step, inputs, &found) ? found : find_heads(step, inputs);
 }
 
 /* The `most` largest logits of each row: ids, logits, and `beside` at the same ids if defined. */

@@ -109,7 +109,7 @@ static void take_claim(struct mr_ownership *ownership, struct mr_kafka_claim *cl
     struct mr_error err = {0};
     struct mr_partition *partition =
         mr_partitions_find(ownership->partitions, claim->topic_index, claim->partition);
-    const int64_t told = claim->committed;
+    const int64_t reported = claim->committed;
     bool resumed = false;
     uint64_t old_epoch = partition ? partition->epoch : 0;
     enum mr_status status =
@@ -119,11 +119,12 @@ static void take_claim(struct mr_ownership *ownership, struct mr_kafka_claim *cl
     else if (status != MR_OK)
         mr_fault_raise(ownership->fault, &err);
     if (!partition) return;
-    if (claim->committed != told)
+    if (claim->committed != reported)
         mr_log_warn(ownership->log,
-                    "%s/%d: the broker tells the committed offset %lld, which is older than the "
-                    "last one it has acknowledged, %lld; reading on from there",
-                    claim->topic, claim->partition, (long long)told, (long long)claim->committed);
+                    "%s/%d: the broker reports committed offset %lld, but it has acknowledged the "
+                    "later offset %lld to this worker; reading on from %lld",
+                    claim->topic, claim->partition, (long long)reported,
+                    (long long)claim->committed, (long long)claim->committed);
     if (resumed) {
         mr_admission_each_running(ownership->admission, partition, mr_starts_resume);
         return;

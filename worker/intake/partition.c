@@ -14,7 +14,7 @@ struct acked_commit {
 /* The partitions of one topic by number; NULL where this worker knows none. */
 struct by_number {
     struct mr_partition **items;
-    struct acked_commit **released; /* last commits of partitions that were released; else NULL */
+    struct acked_commit **released; /* last commits of partitions that were released, or NULL */
     size_t count;
 };
 
@@ -113,6 +113,29 @@ static bool grow_topic(struct by_number *topic, size_t count)
     return true;
 }
 
+/* Keeps the partition's last commit for when it comes back; without memory it is forgotten. */
+static void keep_commit(struct by_number *topic, const struct mr_partition *partition)
+{
+    if (partition->acked_offset < 0 || partition->acked_metadata[0] == '\0') return;
+    struct acked_commit *kept = malloc(sizeof *kept);
+    if (!kept) return;
+    kept->offset = partition->acked_offset;
+    kept->since_ms = partition->acked_since_ms;
+    memcpy(kept->metadata, partition->acked_metadata, sizeof kept->metadata);
+    topic->released[partition->number] = kept;
+}
+
+static void take_kept_commit(struct by_number *topic, struct mr_partition *partition)
+{
+    struct acked_commit *kept = topic->released[partition->number];
+    if (!kept) return;
+    partition->acked_offset = kept->offset;
+    partition->acked_since_ms = kept->since_ms;
+    memcpy(partition->acked_metadata, kept->metadata, sizeof kept->metadata);
+    topic->released[partition->number] = NULL;
+    free(kept);
+}
+
 static enum mr_status add(struct mr_partitions *partitions, const struct mr_kafka_claim *claim,
                           struct mr_partition **out, struct mr_error *err)
 {
@@ -132,24 +155,13 @@ static enum mr_status add(struct mr_partitions *partitions, const struct mr_kafk
     partition->topic_index = claim->topic_index;
     partition->number = claim->partition;
     partition->acked_offset = partition->sent_offset = -1;
+    take_kept_commit(topic, partition);
     partition->blocked_base = -2;
     partition->epoch = partitions->first_epoch;
     partitions->items[partitions->count++] = partition;
     topic->items[partition->number] = partition;
     *out = partition;
     return MR_OK;
-}
-
-/* Keeps the partition's last commit for when it comes back; without memory it is forgotten. */
-static void keep_commit(struct by_number *topic, const struct mr_partition *partition)
-{
-    struct acked_commit **kept = &topic->released[partition->number];
-    if (partition->acked_offset < 0 || partition->acked_metadata[0] == '\0') return;
-    if (!*kept) *kept = malloc(sizeof **kept);
-    if (!*kept) return;
-    (*kept)->offset = partition->acked_offset;
-    (*kept)->since_ms = partition->acked_since_ms;
-    memcpy((*kept)->metadata, partition->acked_metadata, sizeof(*kept)->metadata);
 }
 
 void mr_partitions_release(struct mr_partitions *partitions)
@@ -218,42 +230,22 @@ static bool was_released(void *context, int64_t offset, uint8_t attempt)
     return writer->handover && mr_handover_has(writer->handover, writer->instance, &place);
 }
 
-/* The last commit of this worker, or found by it, that the broker has acknowledged; offset -1: none
- * is known. The metadata is borrowed from `partition` or from the topic. */
-static struct mr_kafka_claim last_commit(const struct mr_partitions *partitions,
-                                         const struct mr_partition *partition, int64_t *since_ms)
-{
-    const struct by_number *topic = &partitions->topics[partition->topic_index];
-    const struct acked_commit *kept = topic->released[partition->number];
-    const char *metadata = partition->acked_metadata;
-    struct mr_kafka_claim last = {.committed = partition->acked_offset};
-    *since_ms = partition->acked_since_ms;
-    if (kept && kept->offset > last.committed) {
-        metadata = kept->metadata;
-        last.committed = kept->offset;
-        *since_ms = kept->since_ms;
-    }
-    last.metadata = (struct mr_text){metadata, strlen(metadata)};
-    return last;
-}
-
 /* Restores the ledger from what the claim says is committed. A broker whose group coordinator has
- * just moved or started can tell a commit that is older than the last one it has acknowledged
+ * just moved or started can report a commit that is older than the last one it has acknowledged
  * (Kafka 4.3.1): the claim is then set to that one. Offsets that a person has set have no metadata,
  * and in a log that was replaced the lower offset has the later time; both count. */
-static enum mr_status restore(const struct mr_partitions *partitions,
-                              struct mr_partition *partition, struct mr_kafka_claim *claim,
+static enum mr_status restore(struct mr_partition *partition, struct mr_kafka_claim *claim,
                               struct mr_ledger_head *head, struct mr_error *err)
 {
-    int64_t since_ms;
-    const struct mr_kafka_claim last = last_commit(partitions, partition, &since_ms);
     enum mr_status status =
         mr_ledger_metadata_restore(partition->ledger, claim->committed, claim->metadata, head, err);
-    if (status != MR_OK || claim->metadata.length == 0 || last.metadata.length == 0) return status;
-    if (claim->committed >= last.committed || head->since_ms > since_ms) return MR_OK;
-    claim->committed = claim->start = last.committed;
-    claim->metadata = last.metadata;
-    return mr_ledger_metadata_restore(partition->ledger, last.committed, last.metadata, head, err);
+    const struct mr_text acked = {partition->acked_metadata, strlen(partition->acked_metadata)};
+    if (status != MR_OK || claim->metadata.length == 0 || acked.length == 0) return status;
+    if (claim->committed >= partition->acked_offset || head->since_ms > partition->acked_since_ms)
+        return MR_OK;
+    claim->committed = claim->start = partition->acked_offset;
+    claim->metadata = acked;
+    return mr_ledger_metadata_restore(partition->ledger, claim->committed, acked, head, err);
 }
 
 enum mr_status mr_partitions_take(struct mr_partitions *partitions, struct mr_kafka_claim *claim,
@@ -285,7 +277,7 @@ enum mr_status mr_partitions_take(struct mr_partitions *partitions, struct mr_ka
     partition->recovering = partition->sent = false;
     set_gate(partition, true);
     if (claim->committed >= 0)
-        status = restore(partitions, partition, claim, &head, err);
+        status = restore(partition, claim, &head, err);
     else
         mr_offset_ledger_reset(partition->ledger, -1);
     struct writer writer = {partitions->handover, claim, head.instance};

@@ -76,11 +76,11 @@ struct mr_partition *mr_partitions_at(struct mr_partitions *partitions, size_t i
 void mr_partitions_release(struct mr_partitions *partitions);
 
 /* Call when the partition is assigned to this worker. claim->start is set to the offset to read
- * from. claim->committed is raised, with the metadata, where the broker tells a commit of a worker
- * that is older than the last one it has acknowledged to this one. *resumed: the partition was
- * SUSPENDED, no other worker can have had it since, and nothing has changed. MR_MALFORMED: the
- * partition is OWNED, but the committed metadata is another application's, so finished requests may
- * be run again. */
+ * from. claim->committed is raised, with the metadata, where the broker reports a commit of this
+ * program that is older than the last one it has acknowledged to this worker. *resumed: the
+ * partition was SUSPENDED, no other worker can have had it since, and nothing has changed.
+ * MR_MALFORMED: the partition is OWNED, but the committed metadata is another application's, so
+ * finished requests may be run again. */
 enum mr_status mr_partitions_take(struct mr_partitions *partitions, struct mr_kafka_claim *claim,
                                   struct mr_partition **partition, bool *resumed,
                                   struct mr_error *err);
