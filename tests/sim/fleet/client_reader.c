@@ -8,20 +8,37 @@ static bool is_gone(const struct sim_reader *reader)
     return reader->closed || reader->wire->machine->dead;
 }
 
+/* Rings after the next fetch. A record that is written while a fetch is on its way comes with the
+ * one after it, which rings too. */
+static void ring_later(struct broker *broker, struct sim_ring *ring,
+                       void (*event)(struct broker *broker, void *context, uint64_t value),
+                       void *context)
+{
+    ring->again = ring->pending;
+    if (ring->pending) return;
+    ring->pending = true;
+    broker_schedule(broker, 2 * broker->options.latency_ns + broker_latency(broker), false, event,
+                    context, 0);
+}
+
 static void on_arrival(struct broker *broker, void *context, uint64_t value)
 {
     struct sim_reader *reader = context;
-    (void)broker, (void)value;
-    reader->ring_pending = false;
-    if (!is_gone(reader) && reader->wake) mr_wake_ring(reader->wake);
+    (void)value;
+    reader->ring.pending = false;
+    if (is_gone(reader)) return;
+    if (reader->wake) mr_wake_ring(reader->wake);
+    if (reader->ring.again) ring_later(broker, &reader->ring, on_arrival, reader);
 }
 
 static void on_fetched(struct broker *broker, void *context, uint64_t value)
 {
     struct sim_consumer *consumer = context;
-    (void)broker, (void)value;
-    consumer->ring_pending = false;
-    if (!consumer->closed && !consumer->wire->machine->dead) mr_wake_ring(consumer->options.wake);
+    (void)value;
+    consumer->ring.pending = false;
+    if (consumer->closed || consumer->wire->machine->dead) return;
+    mr_wake_ring(consumer->options.wake);
+    if (consumer->ring.again) ring_later(broker, &consumer->ring, on_fetched, consumer);
 }
 
 void sim_clients_notify(struct broker *broker, uint32_t topic, int32_t partition)
@@ -29,18 +46,12 @@ void sim_clients_notify(struct broker *broker, uint32_t topic, int32_t partition
     int index = broker_group_index(broker, topic, partition);
     for (struct sim_consumer *consumer = broker->consumers; consumer && index >= 0;
          consumer = consumer->next) {
-        if (consumer->closed || consumer->wire->machine->dead || consumer->ring_pending) continue;
-        if (!(consumer->owned >> index & 1)) continue;
-        consumer->ring_pending = true;
-        broker_schedule(broker, 2 * broker->options.latency_ns + broker_latency(broker), false,
-                        on_fetched, consumer, 0);
+        if (consumer->closed || consumer->wire->machine->dead) continue;
+        if (consumer->owned >> index & 1) ring_later(broker, &consumer->ring, on_fetched, consumer);
     }
-    for (struct sim_reader *reader = broker->readers; reader; reader = reader->next) {
-        if (is_gone(reader) || reader->ring_pending || !reader->wanted[topic]) continue;
-        reader->ring_pending = true;
-        broker_schedule(broker, 2 * broker->options.latency_ns + broker_latency(broker), false,
-                        on_arrival, reader, 0);
-    }
+    for (struct sim_reader *reader = broker->readers; reader; reader = reader->next)
+        if (!is_gone(reader) && reader->wanted[topic])
+            ring_later(broker, &reader->ring, on_arrival, reader);
 }
 
 /* ---- the port ---- */
@@ -140,7 +151,7 @@ enum mr_status sim_open_reader(void *context, const struct mr_kafka_reader_optio
             reader->ends[t][p] = start < log->end ? log->end : -1;
         }
     }
-    reader->ring_pending = true;
+    reader->ring.pending = true;
     broker_schedule(broker, reader->ready_ns - platform_ns(), true, on_arrival, reader, 0);
     *out = (struct mr_kafka_reader_port){reader, port_take, port_is_behind, port_first, port_close};
     return MR_OK;

@@ -49,6 +49,11 @@ struct sim_rebalance {
     uint32_t mask;
 };
 
+/* The fetch after which a client's wake is rung. */
+struct sim_ring {
+    bool pending, again; /* again: a record was written since pending was set */
+};
+
 struct sim_consumer {
     struct sim_consumer *next;
     struct sim_wire *wire;
@@ -60,7 +65,8 @@ struct sim_consumer {
     uint64_t ready_ns[BROKER_GROUPED_MAX]; /* when the first fetch is answered */
     struct sim_rebalance rebalances[CONSUMER_EVENTS_MAX];
     uint32_t rebalance_count;
-    bool in_progress, joining, wants_join, lost, closed, ring_pending;
+    bool in_progress, joining, wants_join, lost, closed;
+    struct sim_ring ring;
     uint32_t added; /* to be assigned when the revocation is completed */
     struct {
         uint64_t number;
@@ -96,7 +102,8 @@ struct sim_reader {
     bool wanted[BROKER_TOPICS_MAX];
     int64_t positions[BROKER_TOPICS_MAX][BROKER_PARTITIONS_MAX];
     int64_t ends[BROKER_TOPICS_MAX][BROKER_PARTITIONS_MAX]; /* -1: read to its end */
-    bool until_end, committed_only, closed, ring_pending;
+    bool until_end, committed_only, closed;
+    struct sim_ring ring;
     uint64_t ready_ns;
 };
 

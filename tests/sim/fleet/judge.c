@@ -42,6 +42,26 @@ static bool has_kind(const struct fleet *fleet, enum plan_kind kind)
     return false;
 }
 
+/* Whether a consumer of this run sees the record. */
+static bool is_visible(const struct broker_record *record)
+{
+    if (record->marker) return false;
+    return !record->transaction || record->transaction->state == BROKER_COMMITTED;
+}
+
+static bool is_dead_letter(const struct fleet *fleet, const struct plan *plan)
+{
+    size_t t = broker_find_topic(fleet->broker, fleet->config.dlq_topic);
+    const struct broker_log *log = &fleet->broker->topics[t].logs[0];
+    for (int64_t i = 0; i < log->end; i++) {
+        struct mr_text value = log->records[i]->record.value;
+        if (is_visible(log->records[i]) && value.length == plan->value.length &&
+            memcmp(value.bytes, plan->value.bytes, value.length) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* Whether the request may run twice with the same attempt and end in two ways. With at-least-once
  * delivery that takes a cancel or a deadline, which may meet only one of the two, and either a
  * second record, or a worker that lost its commit and a successor that did not find the result:
@@ -54,6 +74,14 @@ static bool may_differ(const struct fleet *fleet, const char *id)
     if (has_other(fleet, id, PLAN_AGAIN) || has_other(fleet, id, PLAN_REUSED)) return true;
     if (fleet->clock_jumps > 0 && fleet->crashes > 0) return true; /* numbers of attempts again */
     return timed && fleet->crashes + fleet->scenario->fault_count > 0;
+}
+
+/* Whether the request was given up as poison while a worker that the group had given up may have
+ * run it: tokens of that attempt, whose start no commit names, bear the number of the refusal. */
+static bool refused_beside_zombie(const struct fleet *fleet, const char *id)
+{
+    const struct plan *plan = find_plan(fleet, id);
+    return fleet->long_pauses > 0 && plan && is_dead_letter(fleet, plan);
 }
 
 /* Violations that a fault of this run permits. */
@@ -72,9 +100,11 @@ static bool is_permitted(const struct fleet *fleet, enum verdict_kind kind, cons
         return fleet->long_pauses > 0 && has_kind(fleet, PLAN_REUSED);
     case VERDICT_UNEQUAL_RESULTS:
         return may_differ(fleet, id);
+    case VERDICT_UNEQUAL_TOKENS:
+        if (refused_beside_zombie(fleet, id)) return true;
+        /* fallthrough */
     case VERDICT_GAP:
     case VERDICT_UNEQUAL_TEXT:
-    case VERDICT_UNEQUAL_TOKENS:
         return sim_lost_tokens(fleet->broker, id) || may_differ(fleet, id);
     default:
         return false;
@@ -85,13 +115,6 @@ static void report(void *context, enum verdict_kind kind, const char *what)
 {
     struct fleet *fleet = context;
     if (!is_permitted(fleet, kind, what)) fleet_accuse(fleet, "%s: %s", verdict_text(kind), what);
-}
-
-/* Whether a consumer of this run sees the record. */
-static bool is_visible(const struct broker_record *record)
-{
-    if (record->marker) return false;
-    return !record->transaction || record->transaction->state == BROKER_COMMITTED;
 }
 
 static void add_records(struct fleet *fleet, struct verdict *verdict)
@@ -197,9 +220,10 @@ static bool lost_starts(const struct fleet *fleet)
 }
 
 /* Whether nothing delayed or repeated a request in this run: no fault happened but, if crashes is
- * set, ends of workers. */
+ * set, ends of workers, which poison may cause too. */
 static bool is_calm(const struct fleet *fleet, bool crashes)
 {
+    if (!crashes && fleet->poison_crashes > 0) return false;
     for (uint32_t i = 0; i < fleet->scenario->fault_count; i++) {
         const struct fault *fault = &fleet->scenario->faults[i];
         bool ends = fault->kind <= FAULT_CRASH_INSIDE || fault->kind == FAULT_SIGTERM;
@@ -225,15 +249,16 @@ static void judge_cancel(struct fleet *fleet, const struct plan *plan)
 }
 
 /* Nor may it have missed its deadline for long. A result of exactly-once delivery waits for the
- * commit that is due, and for the one before it. source: its record, which may be a repeated one.
- */
+ * commit that is due, and for the one before it, each of which is five calls there and back.
+ * source: its record, which may be a repeated one. */
 static void judge_deadline(struct fleet *fleet, const struct plan *plan, const struct plan *source,
                            const struct broker_record *record)
 {
     uint64_t due_ns = PLATFORM_START_NS + source->at_ns + plan->deadline_ms * MS;
     bool prompt = fleet->scenario->producer_room == SCENARIO_ROOM && is_calm(fleet, false);
     uint64_t room_ns = 3 * SETTLED_NS;
-    if (fleet->scenario->exactly_once) room_ns += 2 * fleet->scenario->commit_interval_ns;
+    if (fleet->scenario->exactly_once)
+        room_ns += 2 * (fleet->scenario->commit_interval_ns + 10 * fleet->scenario->latency_ns);
     if (plan->deadline_ms > 0 && prompt && record->appended_ns > due_ns + room_ns)
         fleet_accuse(fleet, "deadline: %s has ended by itself %.3f s after its deadline", plan->id,
                      (double)(record->appended_ns - due_ns) / 1e9);
@@ -269,14 +294,15 @@ static void judge_cache(struct fleet *fleet, const struct plan *plan,
 
 /* What must be known of an earlier owner's results when a partition is assigned. The result of a
  * worker that the group has given up may be missed: it can come between the time when the owner of
- * then has read the results and that owner's next commit, which says that it knows them all. */
+ * then has read the results and that owner's next commit, which says that it knows them all. Such a
+ * worker itself may hear late of an assignment that no longer holds. */
 static void judge_repeated(struct fleet *fleet, const struct plan *plan,
                            const struct broker_record *record)
 {
     const struct broker_record **first = &fleet->answers[plan - fleet->scenario->plans];
     if (!*first) *first = record;
     if (fleet->scenario->exactly_once || fleet->clock_jumps > 0) return;
-    if ((*first)->removed || (*first)->of_zombie) return;
+    if ((*first)->removed || (*first)->of_zombie || record->of_zombie) return;
     if ((*first)->appended_ns < record->owned_since_ns)
         fleet_accuse(fleet, "repeated: %s was answered before its partition was assigned",
                      plan->id);
@@ -323,19 +349,6 @@ static void judge_results(struct fleet *fleet)
             mr_arena_destroy(arena);
         }
     }
-}
-
-static bool is_dead_letter(const struct fleet *fleet, const struct plan *plan)
-{
-    size_t t = broker_find_topic(fleet->broker, fleet->config.dlq_topic);
-    const struct broker_log *log = &fleet->broker->topics[t].logs[0];
-    for (int64_t i = 0; i < log->end; i++) {
-        struct mr_text value = log->records[i]->record.value;
-        if (is_visible(log->records[i]) && value.length == plan->value.length &&
-            memcmp(value.bytes, plan->value.bytes, value.length) == 0)
-            return true;
-    }
-    return false;
 }
 
 /* A poisonous request must be given up after attempts_max crashes and those that show which of the
