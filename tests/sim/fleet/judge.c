@@ -76,12 +76,25 @@ static bool may_differ(const struct fleet *fleet, const char *id)
     return timed && fleet->crashes + fleet->scenario->fault_count > 0;
 }
 
-/* Whether the request was given up as poison while a worker that the group had given up may have
- * run it: tokens of that attempt, whose start no commit names, bear the number of the refusal. */
+/* Whether a worker that the group had given up has written tokens of the request. */
+static bool has_tokens_of_zombie(const struct fleet *fleet, const char *id)
+{
+    size_t t = broker_find_topic(fleet->broker, fleet->config.tokens_topic);
+    const struct broker_topic *topic = &fleet->broker->topics[t];
+    for (uint32_t p = 0; p < topic->partition_count; p++)
+        for (int64_t i = 0; i < topic->logs[p].end; i++) {
+            const struct broker_record *record = topic->logs[p].records[i];
+            if (record->of_zombie && mr_text_is(record->record.key, id)) return true;
+        }
+    return false;
+}
+
+/* Whether the request was refused as poison after a worker that the group had given up ran it: no
+ * commit names the start of that attempt, so the refusal has the same number. */
 static bool refused_beside_zombie(const struct fleet *fleet, const char *id)
 {
     const struct plan *plan = find_plan(fleet, id);
-    return fleet->long_pauses > 0 && plan && is_dead_letter(fleet, plan);
+    return plan && is_dead_letter(fleet, plan) && has_tokens_of_zombie(fleet, id);
 }
 
 /* Violations that a fault of this run permits. */
@@ -219,8 +232,8 @@ static bool lost_starts(const struct fleet *fleet)
     return false;
 }
 
-/* Whether nothing delayed or repeated a request in this run: no fault happened but, if crashes is
- * set, ends of workers, which poison may cause too. */
+/* Whether nothing delayed or repeated a request in this run: no fault happened and no poison ended
+ * a worker. With crashes set, workers may have ended. */
 static bool is_calm(const struct fleet *fleet, bool crashes)
 {
     if (!crashes && fleet->poison_crashes > 0) return false;
