@@ -45,20 +45,11 @@ static double product(const double *left, const double *right)
     return sum;
 }
 
-/* A coefficient as predictions use it: a negative value counts as zero. The fit keeps negative
- * values, because cutting them in the fit would bias it. */
-static double usable(const struct mr_cost_model *model, uint32_t term)
-{
-    return fmax(0.0, model->theta[term]);
-}
-
 double mr_cost_model_predict(const struct mr_cost_model *model, const struct mr_step_work *work)
 {
-    double terms[MR_COST_TERMS], ms = 0;
+    double terms[MR_COST_TERMS];
     terms_of(work, terms);
-    for (uint32_t i = 0; i < MR_COST_TERMS; i++)
-        ms += usable(model, i) * terms[i];
-    return ms;
+    return product(model->theta, terms);
 }
 
 /* Limits a residual that is larger than the recent residuals and than the fit's own uncertainty
@@ -66,7 +57,7 @@ double mr_cost_model_predict(const struct mr_cost_model *model, const struct mr_
 static double clipped(struct mr_cost_model *model, double residual, double predicted,
                       double variance)
 {
-    double size = fmax(fabs(predicted), NOISE_MS);
+    double size = fmax(predicted, NOISE_MS);
     double limit = fmax(4.0 * fmax(model->spread, NOISE_SHARE) * size, 3.0 * sqrt(variance));
     model->spread += SPREAD_RATE * (fmin(fabs(residual) / size, 4.0) - model->spread);
     return fmax(-limit, fmin(limit, residual));
@@ -91,6 +82,31 @@ static void shrink_covariance(struct mr_cost_model *model, const double *gain,
             model->covariance[i][j] /= FORGETTING;
 }
 
+static uint32_t smallest_of(const double *values)
+{
+    uint32_t smallest = 0;
+    for (uint32_t i = 1; i < MR_COST_TERMS; i++)
+        if (values[i] < values[smallest]) smallest = i;
+    return smallest;
+}
+
+/* Moves the coefficients to the nearest ones, in the metric of the covariance, of which none is
+ * negative. Predicting with negative ones as zeros instead would leave out what the others make up
+ * for: with the fit right, predictions were 40 % too long. */
+static void keep_positive(struct mr_cost_model *model)
+{
+    for (uint32_t round = 0; round < MR_COST_TERMS; round++) {
+        const uint32_t term = smallest_of(model->theta);
+        if (model->theta[term] >= 0.0) return;
+        const double share = model->theta[term] / model->covariance[term][term];
+        for (uint32_t i = 0; i < MR_COST_TERMS; i++)
+            model->theta[i] -= model->covariance[i][term] * share;
+        model->theta[term] = 0.0;
+    }
+    for (uint32_t i = 0; i < MR_COST_TERMS; i++)
+        model->theta[i] = fmax(model->theta[i], 0.0);
+}
+
 void mr_cost_model_observe(struct mr_cost_model *model, const struct mr_step_work *work, double ms)
 {
     if (!isfinite(ms) || ms <= 0.0) return;
@@ -100,7 +116,7 @@ void mr_cost_model_observe(struct mr_cost_model *model, const struct mr_step_wor
     model->observations++;
     for (uint32_t i = 0; i < MR_COST_TERMS; i++)
         direction[i] = product(model->covariance[i], terms);
-    double noise = NOISE_SHARE * fmax(predicted, 0.0) + NOISE_MS;
+    double noise = NOISE_SHARE * predicted + NOISE_MS;
     double weight = FORGETTING * noise * noise + product(terms, direction);
     double residual = clipped(model, ms - predicted, predicted, weight);
     for (uint32_t i = 0; i < MR_COST_TERMS; i++)
@@ -108,6 +124,7 @@ void mr_cost_model_observe(struct mr_cost_model *model, const struct mr_step_wor
     for (uint32_t i = 0; i < MR_COST_TERMS; i++)
         model->theta[i] += gain[i] * residual;
     shrink_covariance(model, gain, direction);
+    keep_positive(model);
 }
 
 uint32_t mr_cost_model_chunk(const struct mr_cost_model *model, const struct mr_step_work *work,
@@ -115,8 +132,8 @@ uint32_t mr_cost_model_chunk(const struct mr_cost_model *model, const struct mr_
 {
     double room = ms - mr_cost_model_predict(model, work);
     if (room <= 0.0) return 0;
-    double linear = usable(model, 2) * scale[2] + usable(model, 3) * scale[3] * context_tokens;
-    double square = 0.5 * usable(model, 3) * scale[3];
+    double linear = model->theta[2] * scale[2] + model->theta[3] * scale[3] * context_tokens;
+    double square = 0.5 * model->theta[3] * scale[3];
     double below = linear + sqrt(linear * linear + 4.0 * square * room);
     if (below <= 0.0) return UINT32_MAX;
     double tokens = 2.0 * room / below;
@@ -126,5 +143,5 @@ uint32_t mr_cost_model_chunk(const struct mr_cost_model *model, const struct mr_
 void mr_cost_model_coefficients(const struct mr_cost_model *model, double out[MR_COST_TERMS])
 {
     for (uint32_t i = 0; i < MR_COST_TERMS; i++)
-        out[i] = usable(model, i) * scale[i];
+        out[i] = model->theta[i] * scale[i];
 }

@@ -9,9 +9,10 @@
  * 1983, section 2.6), so the model adapts to the machine it runs on.
  *
  * Guards: a step's noise is assumed proportional to its length. A residual far beyond the recent
- * residuals counts only partly. Predictions count a negative coefficient as zero. Forgetting stops
- * while the covariance is at its initial size, so what was learnt from a rare kind of step is not
- * lost.
+ * residuals counts only partly. No coefficient becomes negative: one that would is set to zero, and
+ * the others move to the best fit that has it at zero (constrained least squares; Simon, "Optimal
+ * State Estimation", 2006, section 7.5). Forgetting stops while the covariance is at its initial
+ * size, so what was learnt from a rare kind of step is not lost.
  *
  * Owner: engine thread. Memory: the struct itself. Clock: none. Errors: none. Units: ms. */
 #ifndef MR_BATCHING_BASE_COST_MODEL_H

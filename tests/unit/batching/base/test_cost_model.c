@@ -107,6 +107,55 @@ static void it_follows_a_machine_that_becomes_slower(void **state)
     assert_predicts(&model, &slower, 0.08);
 }
 
+/* A GPU as one was measured, in ms: what a step with a chunk costs more, and the history of decode
+ * rows, which costs 20 times that of a chunk, are not terms of the model. */
+static double gpu_step(uint32_t decodes, uint32_t decode_context, uint32_t chunk,
+                       uint32_t chunk_context)
+{
+    double chunk_history = (double)chunk * (chunk_context + chunk / 2.0);
+    double ms = 3.7 + 3.8e-5 * decodes * decode_context;
+    return ms + (chunk > 0 ? 1.7 + 0.0148 * chunk + 2e-6 * chunk_history : 0.0);
+}
+
+static struct mr_step_work gpu_work(uint32_t decodes, uint32_t decode_context)
+{
+    struct mr_step_work work = {0};
+    for (uint32_t i = 0; i < decodes; i++)
+        mr_step_work_add(&work, 1, decode_context, true);
+    return work;
+}
+
+/* Prompts of 8,192 tokens alone, then 64 sequences alone, then both, with chunks for steps of 20
+ * ms. */
+static void predictions_hold_where_the_terms_do_not_fit(void **state)
+{
+    (void)state;
+    struct mr_cost_model model;
+    uint32_t begin = 0, wrong = 0;
+    mr_cost_model_init(&model);
+    for (uint32_t i = 0; i < 96; i++) {
+        struct mr_step_work work = {0};
+        mr_step_work_add(&work, 2048, i % 4 * 2048, false);
+        mr_cost_model_observe(&model, &work, gpu_step(0, 0, 2048, i % 4 * 2048));
+    }
+    for (uint32_t i = 0; i < 300; i++) {
+        struct mr_step_work work = gpu_work(64, 256 + i);
+        mr_cost_model_observe(&model, &work, gpu_step(64, 256 + i, 0, 0));
+    }
+    for (uint32_t i = 0; i < 400; i++) {
+        struct mr_step_work work = gpu_work(64, 556 + i);
+        uint32_t chunk = mr_cost_model_chunk(&model, &work, begin, 20.0);
+        chunk = chunk < 8192 - begin ? chunk : 8192 - begin;
+        mr_step_work_add(&work, chunk, begin, false);
+        double ms = gpu_step(64, 556 + i, chunk, begin);
+        double error = mr_cost_model_predict(&model, &work) - ms;
+        wrong += i >= 200 && fabs(error) > 0.1 * ms;
+        mr_cost_model_observe(&model, &work, ms);
+        begin = (begin + chunk) % 8192;
+    }
+    assert_true(wrong <= 10);
+}
+
 static void one_stalled_step_moves_it_little(void **state)
 {
     (void)state;
@@ -201,6 +250,7 @@ int main(void)
         cmocka_unit_test(it_learns_a_slow_and_a_fast_machine),
         cmocka_unit_test(coefficients_are_those_of_one_unit),
         cmocka_unit_test(it_follows_a_machine_that_becomes_slower),
+        cmocka_unit_test(predictions_hold_where_the_terms_do_not_fit),
         cmocka_unit_test(one_stalled_step_moves_it_little),
         cmocka_unit_test(what_is_not_a_time_is_ignored),
         cmocka_unit_test(equal_steps_keep_the_fit_finite),
