@@ -330,6 +330,19 @@ static enum mr_status record_graphs(struct mr_model *model, const struct mr_mode
     return mr_decode_graphs_record(&model->info.graphs, model->decoder, &spec, err);
 }
 
+static enum mr_status warm_up(struct mr_model *model, const struct mr_model_options *options,
+                              struct mr_error *err)
+{
+    if (!options->warm_up) return MR_OK;
+    uint32_t blocks = model->kv.block_count;
+    if (model->kv.sliding && model->kv.slot_count < blocks) blocks = model->kv.slot_count;
+    const uint64_t pool_tokens = (uint64_t)blocks * MR_BLOCK_TOKENS;
+    const uint32_t positions = model->ropes[0].position_count;
+    const struct mr_warm_up_spec spec = {
+        options->rows_max, pool_tokens < positions ? (uint32_t)pool_tokens : positions};
+    return mr_warm_up(model->queue, &spec, err);
+}
+
 static enum mr_status open_parts(struct mr_model *model, const struct mr_model_options *options,
                                  struct mr_error *err)
 {
@@ -341,6 +354,7 @@ static enum mr_status open_parts(struct mr_model *model, const struct mr_model_o
     if (status == MR_OK) status = create_decoder(model, options, err);
     if (status == MR_OK) status = create_queue(model, options, err);
     if (status == MR_OK) status = record_graphs(model, options, err);
+    if (status == MR_OK) status = warm_up(model, options, err);
     return status;
 }
 

@@ -16,9 +16,9 @@
 #include "codec/tokenizer/tokenizer.h"
 #include "ops/backend/device.h"
 #include "ops/batch.h"
-#include "ops/decode_graphs.h"
 #include "ops/families/model_config.h"
 #include "ops/files/sampling_defaults.h"
+#include "ops/gpu_start.h"
 #include "ops/sampling/sample.h"
 
 struct mr_model;
@@ -52,6 +52,7 @@ struct mr_model_options {
     bool kv_int8;     /* keep K and V in int8 (struct mr_kv_spec): a backend with int8_kv only */
     bool export_int8; /* export KV blocks as int8; with kv_int8 they are that anyway */
     uint32_t graph_rows_max; /* most rows of a decode step that a graph runs; 0: no graphs */
+    bool warm_up;            /* run steps of many sizes (ops/gpu_start.h): for a GPU */
     /* Called after each loaded tensor, with the bytes loaded so far and in total. May be NULL. */
     void (*progress)(void *context, uint64_t done_bytes, uint64_t total_bytes);
     void (*graph_progress)(void *context, uint32_t done, uint32_t total); /* before each graph */

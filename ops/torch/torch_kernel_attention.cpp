@@ -107,6 +107,24 @@ static struct index_run prompt_run(packer *packer, const struct mr_step *step,
     return run;
 }
 
+/* A chunk of a prompt with so much before it is a run of its own: LibTorch's flash attention
+ * divides the keys among the multiprocessors for one sequence only. With 64 rows behind 4,096
+ * tokens that took a third of the time on an H200. */
+#define LONG_CONTEXT 1024u
+
+static bool is_alone(const struct sequence &sequence)
+{
+    return sequence.range.row_count > 1 && sequence.range.context_tokens >= LONG_CONTEXT;
+}
+
+/* Whether `next`, whose rows follow those of `last`, belongs to the same run. */
+static bool continues(const struct sequence &last, const struct sequence &next)
+{
+    const bool same_kind = (last.range.row_count == 1) == (next.range.row_count == 1);
+    return same_kind && last.range.row_begin + last.range.row_count == next.range.row_begin &&
+           !is_alone(last) && !is_alone(next);
+}
+
 /* Cuts the sequences into runs of neighbouring ones of the same kind. */
 static void add_runs(struct index_arrays *arrays, packer *packer, const struct mr_step *step,
                      const struct mr_attention *attention)
@@ -114,11 +132,9 @@ static void add_runs(struct index_arrays *arrays, packer *packer, const struct m
     const std::vector<struct sequence> &all = step->sequences;
     for (size_t begin = 0, end; begin < all.size(); begin = end) {
         const bool single = all[begin].range.row_count == 1;
-        uint32_t next_row = all[begin].range.row_begin;
-        for (end = begin; end < all.size() && (all[end].range.row_count == 1) == single &&
-                          all[end].range.row_begin == next_row;
-             end++)
-            next_row += all[end].range.row_count;
+        end = begin + 1;
+        while (end < all.size() && continues(all[end - 1], all[end]))
+            end++;
         arrays->runs.push_back(single ? decode_run(packer, step, attention->group, begin, end)
                                       : prompt_run(packer, step, attention, begin, end));
     }
@@ -270,25 +286,41 @@ static at::Tensor gather(const struct mr_attention *attention, int64_t half,
     return gathered.reshape({-1, gathered.size(2), gathered.size(3)});
 }
 
-static void attend_prompts(struct mr_step *step, const struct mr_attention *attention,
-                           const struct index_arrays *arrays, const struct index_run &run)
+/* Returns what the rows of the run get: [rows, heads * dim]. */
+static at::Tensor flash(struct mr_step *step, const struct mr_attention *attention,
+                        const struct index_arrays *arrays, const struct index_run &run)
 {
     const int64_t dim = attention->kv->spec.head_dim;
     const at::Tensor blocks = tensor_at(arrays, run.blocks, at::kLong);
     const at::Tensor q = step->queries.narrow(0, run.first_row, run.rows).view({run.rows, -1, dim});
+    at::Tensor k = gather(attention, 0, blocks), v = gather(attention, 1, blocks);
+    std::optional<at::Tensor> queries, keys, lengths;
     std::optional<int64_t> left, right;
     if (attention->window > 0) {
         left = int64_t{attention->window} - 1;
         right = 0;
     }
+    const bool one_sequence = run.rows == run.rows_max;
+    if (one_sequence) {
+        k = k.narrow(0, 0, run.length_max).unsqueeze(0);
+        v = v.narrow(0, 0, run.length_max).unsqueeze(0);
+    } else {
+        queries = tensor_at(arrays, run.queries, at::kInt);
+        keys = tensor_at(arrays, run.keys, at::kInt);
+        lengths = tensor_at(arrays, run.lengths, at::kInt);
+    }
     const auto results = at::_flash_attention_forward(
-        q, gather(attention, 0, blocks), gather(attention, 1, blocks),
-        tensor_at(arrays, run.queries, at::kInt), tensor_at(arrays, run.keys, at::kInt),
-        run.rows_max, run.length_max, 0.0, true, false, double{attention->scale}, left, right,
-        tensor_at(arrays, run.lengths, at::kInt));
+        one_sequence ? q.unsqueeze(0) : q, k, v, queries, keys, run.rows_max, run.length_max, 0.0,
+        true, false, double{attention->scale}, left, right, lengths);
+    return std::get<0>(results).reshape({run.rows, -1});
+}
+
+static void attend_prompts(struct mr_step *step, const struct mr_attention *attention,
+                           const struct index_arrays *arrays, const struct index_run &run)
+{
     step->buffers[MR_ATTENDED]
         .narrow(0, run.first_row, run.rows)
-        .copy_(std::get<0>(results).reshape({run.rows, -1}));
+        .copy_(flash(step, attention, arrays, run));
 }
 
 struct attended kernel_attend(struct mr_step *step, const struct mr_attention *attention)

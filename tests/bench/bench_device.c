@@ -5,9 +5,9 @@
  *
  * The speed of a model on a device, without the engine, as JSON: decode of batches of sequences
  * with --context tokens each, the prefill of prompts, and steps that decode 64 sequences beside
- * chunks of a prompt. Each step samples greedily; on a GPU a step is launched before the one that
- * samples its tokens is collected, as the engine does it. A figure is the median of as many steps
- * as fit into --seconds, after a warm-up. make gpu-bench runs it on a card. */
+ * chunks of the longest prompt. Each step samples greedily; on a GPU a step is launched before the
+ * one that samples its tokens is collected, as the engine does it. A figure is the median of as
+ * many steps as fit into --seconds, after a warm-up. make gpu-bench runs it on a card. */
 #include "ops/backends.h"
 #include "ops/model.h"
 #include "worker/base/clock.h"
@@ -155,7 +155,9 @@ static void run_decodes(struct bench *bench, uint32_t count, uint32_t rows)
 {
     static struct mr_batch_sequence sequences[SEQUENCES_MAX + 1];
     const uint32_t spare = bench->blocks_per_sequence * MR_BLOCK_TOKENS - bench->context - 1;
-    const uint32_t prompt = bench->context < rows ? rows : bench->context;
+    uint32_t prompt = bench->context < rows ? rows : bench->context;
+    for (uint32_t i = 0; i < bench->prompts.count; i++)
+        if (bench->prompts.values[i] > prompt) prompt = bench->prompts.values[i];
     for (uint32_t warm = 0; warm < 2; warm++) {
         const double until = now_ms() + bench->seconds * (warm == 0 ? 100.0 : 1000.0);
         begin_steps(bench);
@@ -265,6 +267,7 @@ static void open_model(struct bench *bench, int argc, char **argv)
         .rows_max = bench->chunk + SEQUENCES_MAX,
         .sequences_max = SEQUENCES_MAX + 1,
         .graph_rows_max = graphs ? SEQUENCES_MAX : 0,
+        .warm_up = strcmp(option(argc, argv, "--device", "cpu"), "cpu") != 0,
     };
     struct mr_error err = {.status = MR_OK};
     const double begin = now_ms();

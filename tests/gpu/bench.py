@@ -33,9 +33,6 @@ BARS = [
     ("prefill 2,048, tokens/s", lambda r: r["kernels"]["prefill"][0]["tokens_per_s"], 30000),
     ("prefill 8,192, tokens/s", lambda r: r["kernels"]["prefill"][1]["tokens_per_s"], 27000),
     ("decode attention 64 x 4,096 / copy", lambda r: r["bandwidth"]["bandwidth"]["decode 64 x 4096"]["of_copy"], 0.75),
-    ("prefill beside 64 streams at P99 <= 25 ms / alone", lambda r: max(
-        [m["prefill_tokens_per_s"] for m in r["kernels"]["mixed"] if m["step_ms_p99"] <= 25], default=0) /
-     r["kernels"]["prefill"][1]["tokens_per_s"], 0.6),
     ("served, prompts beside 64 streams / alone", lambda r: r["beside"]["prompt_tokens_per_s"] /
      r["beside"]["prompt_tokens_per_s_alone"], 0.6),
     ("served, P99 between tokens of the 64 streams, ms", lambda r: r["beside"]["streams"]["p99_itl_ms"], -25),
@@ -123,8 +120,10 @@ def beside(bundle, folder):
                                                        "--max-sequences", "72") as worker:
         brokers = ("--brokers", broker.address)
         alone = fleet.Bench(options, *brokers, *prompts, "--requests", "24").wait()
+        # The embedded broker looks for new records when a fetch that found none has waited its whole time, by default
+        # 10 ms: the times between tokens would be multiples of that.
         streams = fleet.Bench(options, *brokers, "--prompt-tokens", "256", "--output-tokens", "1024", "--requests", "64",
-                              "--concurrency", "64", "--warmup", "0", "--seed", "2")
+                              "--concurrency", "64", "--warmup", "0", "--seed", "2", "--kafka", "fetch.wait.max.ms=1")
         while worker.metrics()["millrace_requests_running"] < 64 and streams.process.poll() is None:
             time.sleep(0.02)
         arriving = fleet.Bench(options, *brokers, *prompts, "--requests", "500", "--warmup", "0", "--seed", "3")

@@ -99,6 +99,7 @@ static enum mr_status fill_options(const struct mr_config *config, const struct 
         .backend = config->backend,
         .cuda_kernels = kernels_of(config),
         .graph_rows_max = graph_rows_max(config),
+        .warm_up = strncmp(config->device, "cuda", 4) == 0,
         .thread_count = config->threads > 0 ? config->threads : mr_machine_thread_count(machine),
         .kv_bytes = config->kv_memory_bytes,
         .memory_bytes = config->kv_memory_given ? 0 : mr_machine_usable_bytes(machine),
