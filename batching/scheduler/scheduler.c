@@ -339,6 +339,14 @@ static void plan_prefills(struct mr_schedule *schedule, uint32_t count)
             plan_prefill(schedule, schedule->running[i], share);
 }
 
+/* Whether there are prompts of which this step could compute tokens. */
+static bool prompts_wait(const struct mr_schedule *schedule)
+{
+    bool others = schedule->parked_count > 0 || !mr_request_queue_is_empty(schedule->options.queue);
+    return count_prefills(schedule) > 0 ||
+           (others && schedule->running_count < schedule->options.sequences_max);
+}
+
 /* Most tokens that short prefills get in this step beside a long one: a block, but no more than
  * half of what all prefills may have; a least quantum when decodes leave no time and prefill is
  * owed some. */
@@ -417,8 +425,8 @@ const struct mr_plan *mr_scheduler_plan(struct mr_scheduler *scheduler, uint64_t
     count_long_prefills(schedule);
     mr_rebalance(schedule);
     plan_decodes(schedule);
-    mr_speculate(schedule);
     schedule->round.target_ms = target_ms(schedule);
+    mr_speculate(schedule, prompts_wait(schedule));
     uint32_t running = schedule->running_count;
     plan_shorts(schedule);
     plan_prefills(schedule, running);

@@ -3,13 +3,20 @@
 #include "batching/sequence/next_token.h"
 #include "codec/check.h"
 
+#include <math.h>
+
 /* A draft's part of the expected tokens must be larger than its part of the predicted time by this
  * factor, for what the cost model and the learnt chances miss. */
 #define MARGIN 1.2
 
-/* The tokens that the step is expected to yield, and the time that it is predicted to take. */
+/* While prompts are to be computed, drafts get this part of the time that the decode rows leave of
+ * the step's target. */
+#define SHARE_BESIDE_PROMPTS 0.25
+
+/* The tokens that the step is expected to yield, the time that it is predicted to take, and how
+ * long it may take with drafts. */
 struct outlook {
-    double tokens, ms;
+    double tokens, ms, ms_max;
 };
 
 static uint32_t min_of(uint32_t left, uint32_t right)
@@ -43,6 +50,7 @@ static uint32_t count_worthy(struct mr_schedule *schedule, const struct mr_seque
         double more_ms = mr_cost_model_predict(cost, &with) - outlook->ms;
         chance *= (double)guesses[i].chance;
         if (chance * outlook->ms <= MARGIN * outlook->tokens * more_ms) return i;
+        if (outlook->ms + more_ms > outlook->ms_max) return i;
         *work = with;
         outlook->ms += more_ms;
         outlook->tokens += chance;
@@ -83,14 +91,25 @@ static void add_drafts(struct mr_plan_row *row, const struct mr_guess *guesses, 
     row->token_count += count;
 }
 
-void mr_speculate(struct mr_schedule *schedule)
+static struct outlook first_outlook(const struct mr_schedule *schedule, bool prompts_wait)
+{
+    const struct mr_plan *plan = &schedule->plan;
+    const double target_ms = schedule->round.target_ms;
+    struct outlook outlook = {.tokens = plan->decode_count,
+                              .ms = mr_cost_model_predict(schedule->options.cost, &plan->work),
+                              .ms_max = (double)INFINITY};
+    if (prompts_wait && target_ms > 0)
+        outlook.ms_max = outlook.ms + SHARE_BESIDE_PROMPTS * fmax(0.0, target_ms - outlook.ms);
+    return outlook;
+}
+
+void mr_speculate(struct mr_schedule *schedule, bool prompts_wait)
 {
     struct mr_plan *plan = &schedule->plan;
     uint32_t rows_left = schedule->options.draft_rows_max;
     uint64_t *bits = schedule->draft_masks;
     const struct mr_token_mask *masks = schedule->options.masks;
-    struct outlook outlook = {.tokens = plan->decode_count,
-                              .ms = mr_cost_model_predict(schedule->options.cost, &plan->work)};
+    struct outlook outlook = first_outlook(schedule, prompts_wait);
     MR_ASSERT(plan->row_count == plan->decode_count);
     for (uint32_t i = 0; i < plan->row_count; i++) {
         struct mr_plan_row *row = &plan->rows[i];

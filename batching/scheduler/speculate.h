@@ -15,6 +15,10 @@
  * as they yield, gets only drafts that are nearly certain, and a sequence whose guesses are wrong
  * gets none.
  *
+ * While prompts are to be computed, drafts also take no more than a quarter of the time that the
+ * decode rows leave of the step's target: on a CPU, where a draft costs as much as a token of a
+ * prompt, the drafts of 16 sequences else took most of it.
+ *
  * Drafts take no KV block: those that would need another one wait for it. They take no place in
  * rows_max either. A sequence with a step in flight gets none, and it waits for a step that checks
  * drafts. A draft never goes behind an end token.
@@ -25,7 +29,8 @@
 
 #include "batching/scheduler/schedule.h"
 
-/* Call when all decode rows are in the plan and no other row is. */
-void mr_speculate(struct mr_schedule *schedule);
+/* Call when all decode rows are in the plan and no other row is, and the round has its target.
+ * prompts_wait: there are prompts that this step could compute. */
+void mr_speculate(struct mr_schedule *schedule, bool prompts_wait);
 
 #endif

@@ -13,14 +13,22 @@
 #define ANSWER    7u /* the rig's only token, so that answers repeat themselves */
 #define SEQUENCES 4u
 
-/* A scheduler that speculates, on a machine where a step takes 10 ms and row_ms for each row. */
-static void start(struct scheduler_rig *rig, uint32_t draft_rows_max, double row_ms)
+/* A scheduler that speculates, with steps of target_ms, on a machine where a step takes 10 ms and
+ * row_ms for each row. */
+static void start_for(struct scheduler_rig *rig, uint32_t draft_rows_max, double row_ms,
+                      double target_ms)
 {
     scheduler_rig_init(rig);
     rig->options.draft_rows_max = draft_rows_max;
+    rig->options.step_target_ms = target_ms;
     scheduler_rig_teach(rig, 10, row_ms, 0.1);
     scheduler_rig_start(rig);
     rig->rules.speculates = true;
+}
+
+static void start(struct scheduler_rig *rig, uint32_t draft_rows_max, double row_ms)
+{
+    start_for(rig, draft_rows_max, row_ms, 0);
 }
 
 static uint32_t drafts_of(const struct mr_plan *plan)
@@ -29,6 +37,11 @@ static uint32_t drafts_of(const struct mr_plan *plan)
     for (uint32_t i = 0; i < plan->row_count; i++)
         drafts += plan->rows[i].draft_count;
     return drafts;
+}
+
+static uint32_t max_of(uint32_t left, uint32_t right)
+{
+    return left > right ? left : right;
 }
 
 /* Tokens that the sequence's blocks have room for. */
@@ -77,6 +90,26 @@ static void rows_that_cost_as_much_as_they_yield_get_no_drafts(void **state)
     start(&rig, 8, 100);
     scheduler_rig_add(&rig, 20, 30, 100, 0);
     assert_int_equal(drafts_in_steps(&rig, 40), 0);
+    scheduler_rig_end(&rig);
+}
+
+/* Rows of 1 ms: a target of 50 ms leaves 39 ms beside the decode row, and a quarter of that to
+ * drafts. */
+static void prompts_leave_drafts_a_quarter_of_the_time(void **state)
+{
+    (void)state;
+    struct scheduler_rig rig;
+    start_for(&rig, 32, 1, 50);
+    scheduler_rig_add(&rig, 20, 30, 150, 0);
+    uint32_t alone = 0, beside = 0, steps = 0;
+    for (uint32_t i = 0; i < 20; i++)
+        alone = max_of(alone, drafts_of(scheduler_rig_step(&rig)));
+    const struct mr_sequence *prompt = scheduler_rig_add(&rig, 400, 2000, 10, 0);
+    for (; steps < 100 && prompt->num_computed < 1900; steps++)
+        beside = max_of(beside, drafts_of(scheduler_rig_step(&rig)));
+    assert_true(steps < 100);
+    assert_in_range(beside, 1, 9);
+    assert_true(alone > 12);
     scheduler_rig_end(&rig);
 }
 
@@ -146,6 +179,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_answer_that_repeats_itself_gets_drafts),
         cmocka_unit_test(rows_that_cost_as_much_as_they_yield_get_no_drafts),
+        cmocka_unit_test(prompts_leave_drafts_a_quarter_of_the_time),
         cmocka_unit_test(without_draft_rows_there_are_no_drafts),
         cmocka_unit_test(the_sequences_of_a_step_share_its_draft_rows),
         cmocka_unit_test(drafts_stay_in_the_blocks_of_the_sequence),
