@@ -228,11 +228,11 @@ static bool is_behind(void *self)
     return false;
 }
 
-static enum mr_status first(void *self, const char *topic, int32_t partition, uint32_t timeout_ms,
-                            int64_t *offset, struct mr_error *err)
+static enum mr_status ends_of(void *self, const char *topic, int32_t partition, uint32_t timeout_ms,
+                              struct mr_kafka_ends *ends, struct mr_error *err)
 {
     (void)self, (void)topic, (void)partition, (void)timeout_ms, (void)err;
-    *offset = 0;
+    *ends = (struct mr_kafka_ends){0, 0};
     return MR_OK;
 }
 
@@ -246,6 +246,6 @@ enum mr_status memory_kafka_open_reader(void *context,
                                         struct mr_kafka_reader_port *out, struct mr_error *err)
 {
     (void)options, (void)err;
-    *out = (struct mr_kafka_reader_port){context, read_nothing, is_behind, first, close_reader};
+    *out = (struct mr_kafka_reader_port){context, read_nothing, is_behind, ends_of, close_reader};
     return MR_OK;
 }

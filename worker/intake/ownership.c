@@ -43,8 +43,9 @@ static void plan_scan(struct mr_ownership *ownership, struct mr_partition *parti
     scan->topic_index = partition->topic_index;
     scan->partition = partition->number;
     scan->epoch = partition->epoch;
-    scan->base = claim->committed;
+    scan->base = scan->committed = claim->committed;
     scan->since_ms = since_ms;
+    scan->proofs_ms = partition->acked_since_ms;
     partition->recovering = true;
     scan->next = ownership->scans;
     ownership->scans = scan;
@@ -55,8 +56,16 @@ static void apply_scan(struct mr_ownership *ownership, struct mr_partition *part
 {
     if (mr_offset_ledger_base(partition->ledger) < 0 && scan->base >= 0)
         mr_offset_ledger_reset(partition->ledger, scan->base);
-    for (uint32_t i = 0; i < MR_LEDGER_SPAN_MAX && scan->found > 0; i++)
-        if (scan->finished[i / 8] >> (i % 8) & 1)
+    if (scan->committed >= 0 && scan->base > scan->committed) {
+        mr_partition_pass(partition, scan->base);
+        mr_log_warn(ownership->log,
+                    "%s/%d: the broker reports committed offset %lld, but results show that all "
+                    "requests below %lld are finished; they are passed over",
+                    scan->topic, scan->partition, (long long)scan->committed,
+                    (long long)scan->base);
+    }
+    for (int64_t i = 0; i < MR_LEDGER_SPAN_MAX && scan->found > 0; i++)
+        if (mr_recovery_is_finished(scan, scan->base + i))
             mr_offset_ledger_found(partition->ledger, scan->base + i);
     if (scan->found > 0)
         mr_log_event(

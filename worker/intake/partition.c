@@ -273,7 +273,7 @@ enum mr_status mr_partitions_take(struct mr_partitions *partitions, struct mr_ka
     partition->epoch++;
     partition->state = MR_PARTITION_OWNED;
     partition->blocked_base = -2;
-    partition->skipped_to = 0;
+    partition->skipped_to = partition->passed_from = partition->passed_to = 0;
     partition->recovering = partition->sent = false;
     set_gate(partition, true);
     if (claim->committed >= 0)
@@ -312,12 +312,26 @@ void mr_partition_forget(struct mr_partition *partition)
     set_gate(partition, false);
 }
 
+void mr_partition_pass(struct mr_partition *partition, int64_t offset)
+{
+    const int64_t base = mr_offset_ledger_base(partition->ledger);
+    MR_ASSERT(base >= 0 && base == mr_offset_ledger_next(partition->ledger) && base < offset);
+    partition->passed_from = base;
+    partition->passed_to = offset;
+    mr_offset_ledger_reset(partition->ledger, offset);
+}
+
 enum mr_ledger_verdict mr_partition_receive(struct mr_partition *partition, int64_t offset,
                                             bool skip, struct mr_ledger_history *history,
                                             int64_t *behind)
 {
-    enum mr_ledger_verdict verdict = mr_offset_ledger_receive(partition->ledger, offset, history);
     *behind = 0;
+    if (offset >= partition->passed_from && offset < partition->passed_to) {
+        *history = (struct mr_ledger_history){0};
+        return MR_LEDGER_FINISHED;
+    }
+    enum mr_ledger_verdict verdict = mr_offset_ledger_receive(partition->ledger, offset, history);
+    partition->passed_from = partition->passed_to = 0;
     if (verdict != MR_LEDGER_BACKWARD) return verdict;
     bool begins = !skip || partition->skipped_to == 0 || offset < partition->skipped_to;
     if (begins) *behind = mr_offset_ledger_base(partition->ledger) - offset;

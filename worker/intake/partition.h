@@ -53,6 +53,8 @@ struct mr_partition {
     /* the ledger's base when the ledger became full: no record is taken until base moves; -2: not
      * full */
     int64_t blocked_base;
+    /* records in [passed_from, passed_to) are finished, by what recovery found; both 0: none */
+    int64_t passed_from, passed_to;
     int64_t skipped_to; /* one past the last record that a replaced log made skip; 0: none */
     char sent_metadata[MR_LEDGER_METADATA_TEXT_MAX];
     char acked_metadata[MR_LEDGER_METADATA_TEXT_MAX];
@@ -93,6 +95,9 @@ void mr_partition_forget(struct mr_partition *partition);
  * none of those that have begun. The state stays OWNED. */
 void mr_partition_hold(struct mr_partition *partition);
 void mr_partition_shut(struct mr_partition *partition);
+/* Recovery has found that all requests from the ledger's base to below `offset` are finished: their
+ * records will count so, and the ledger begins at `offset`. No record has been received yet. */
+void mr_partition_pass(struct mr_partition *partition, int64_t offset);
 /* Enters a record in the ledger (mr_offset_ledger_receive). A record below the committed offset
  * says that the partition's log was replaced. skip: such a record counts as finished; else the
  * ledger and a new epoch begin at this record. *behind: when such records begin, how many offsets

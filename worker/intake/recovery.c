@@ -75,21 +75,58 @@ static bool concerns(const struct mr_recovery_scan *scan, const struct source *s
 {
     return scan->partition == source->partition && timestamp_ms >= scan->since_ms &&
            scan->base >= 0 && source->offset >= scan->base &&
-           source->offset - scan->base < (int64_t)MR_LEDGER_SPAN_MAX &&
            mr_text_is(source->topic, scan->topic);
+}
+
+static unsigned char *byte_of(struct mr_recovery_scan *scan, int64_t offset, unsigned char *mask)
+{
+    const uint32_t bit = (uint32_t)(offset % MR_LEDGER_SPAN_MAX);
+    *mask = (unsigned char)(1u << (bit % 8));
+    return &scan->finished[bit / 8];
+}
+
+bool mr_recovery_is_finished(const struct mr_recovery_scan *scan, int64_t offset)
+{
+    const uint32_t bit = (uint32_t)(offset % MR_LEDGER_SPAN_MAX);
+    return offset - scan->base < (int64_t)MR_LEDGER_SPAN_MAX &&
+           scan->finished[bit / 8] >> (bit % 8) & 1;
+}
+
+/* Moves base up to `base`, and forgets what was found below. */
+static void move_base(struct mr_recovery_scan *scan, int64_t base)
+{
+    unsigned char mask;
+    for (; scan->base < base && scan->found > 0; scan->base++) {
+        unsigned char *byte = byte_of(scan, scan->base, &mask);
+        if (*byte & mask) scan->found--;
+        *byte &= (unsigned char)~mask;
+    }
+    scan->base = base;
+}
+
+/* False: the offset lies beyond what the scan can hold, and the record proves nothing. */
+static bool reach(struct mr_recovery_scan *scan, int64_t offset, int64_t timestamp_ms)
+{
+    if (offset - scan->base < (int64_t)MR_LEDGER_SPAN_MAX) return true;
+    if (scan->committed < 0 || timestamp_ms < scan->proofs_ms) return false;
+    move_base(scan, offset - (int64_t)MR_LEDGER_SPAN_MAX + 1);
+    scan->last = offset;
+    return true;
 }
 
 void mr_recovery_note(struct mr_recovery_scan *scans, const struct mr_kafka_record *record,
                       const char *group)
 {
     struct source source;
+    unsigned char mask;
     if (!is_group(record, group) || !read_source(record, &source)) return;
     for (struct mr_recovery_scan *scan = scans; scan; scan = scan->next) {
-        if (!concerns(scan, &source, record->timestamp_ms)) continue;
-        uint32_t bit = (uint32_t)(source.offset - scan->base);
-        unsigned char mask = (unsigned char)(1u << (bit % 8));
-        if (!(scan->finished[bit / 8] & mask)) scan->found++;
-        scan->finished[bit / 8] |= mask;
+        if (!concerns(scan, &source, record->timestamp_ms) ||
+            !reach(scan, source.offset, record->timestamp_ms))
+            continue;
+        unsigned char *byte = byte_of(scan, source.offset, &mask);
+        if (!(*byte & mask)) scan->found++;
+        *byte |= mask;
     }
 }
 
@@ -123,11 +160,43 @@ static struct mr_recovery_scan *take(struct mr_recovery *recovery, struct mr_rec
     return scans;
 }
 
+/* Forgets all that the scan has found. */
+static void forget(struct mr_recovery_scan *scan)
+{
+    move_base(scan, INT64_MAX);
+    scan->base = scan->committed;
+    scan->complete = false;
+}
+
+/* Asks for the ends of the partitions of which results have moved the base; there is one only after
+ * the broker has lost commits. When one cannot be had, the others are not asked for. */
+static void check_proofs(struct mr_recovery *recovery, uint64_t now_ns)
+{
+    struct mr_error err = {0};
+    enum mr_status status = MR_OK;
+    set_deadline(recovery, now_ns);
+    for (struct mr_recovery_scan *scan = recovery->scans; scan; scan = scan->next) {
+        struct mr_kafka_ends ends = {0, 0};
+        if (scan->base <= scan->committed || scan->committed < 0) continue;
+        if (status == MR_OK)
+            status = recovery->reader.ends(recovery->reader.self, scan->topic, scan->partition,
+                                           timeout_ms(recovery, now_ns), &ends, &err);
+        if (status == MR_OK && scan->last < ends.end) continue;
+        mr_log_warn(recovery->options.log,
+                    "%s/%d: results up to offset %lld are not used, since %s; finished requests "
+                    "may be run again",
+                    scan->topic, scan->partition, (long long)scan->last,
+                    status != MR_OK ? err.detail : "the partition has no such offset");
+        forget(scan);
+    }
+}
+
 /* Ends the reading of results. error: why not all results were read; NULL: all were read. */
 static void end_reading(struct mr_recovery *recovery, uint64_t now_ns, const struct mr_error *error)
 {
     for (struct mr_recovery_scan *scan = recovery->scans; scan; scan = scan->next)
         scan->complete = !error;
+    if (recovery->reader.self) check_proofs(recovery, now_ns);
     if (error)
         mr_log_warn(recovery->options.log, "recovery: %s; finished requests may be run again",
                     error->detail);
@@ -177,13 +246,16 @@ static void find_base(struct mr_recovery *recovery, uint64_t now_ns)
 {
     struct mr_error err = {0};
     struct mr_recovery_scan *scan = recovery->scans;
+    struct mr_kafka_ends ends;
     while (scan && scan->base >= 0)
         scan = scan->next;
     if (!scan)
         recovery->phase = READING;
-    else if (recovery->reader.first(recovery->reader.self, scan->topic, scan->partition,
-                                    timeout_ms(recovery, now_ns), &scan->base, &err) != MR_OK)
+    else if (recovery->reader.ends(recovery->reader.self, scan->topic, scan->partition,
+                                   timeout_ms(recovery, now_ns), &ends, &err) != MR_OK)
         end_reading(recovery, now_ns, &err);
+    else
+        scan->base = ends.begin;
 }
 
 /* Reads some result records; true when there may be more to read now. */

@@ -11,8 +11,12 @@
  * Scans requested together share one reading, which ends after timeout_ms; with exactly-once
  * delivery only when nothing has been read for so long, since a request must not run twice to save
  * time. A scan that is not complete by then is logged: finished requests that it missed run again.
- * When the broker has lost later commits, so do those MR_LEDGER_SPAN_MAX offsets or more after the
- * committed offset, whose results no scan can hold.
+ *
+ * The broker can have lost commits, and report one from long ago (seen with Kafka 4.3.1). A scan
+ * holds MR_LEDGER_SPAN_MAX offsets, but moves up: a worker takes no record so many offsets above
+ * its lowest unfinished one, so a result proves that all requests so far below it are finished.
+ * Such a proof has to be younger than the commit, and its offset to be one that the partition has:
+ * else it may be of a log that was replaced.
  *
  * Threads: the thread "recovery" runs _step; intake calls _request, _take and _destroy. A step
  *          blocks only while the reader opens or looks up an offset. Memory: a scan for each
@@ -45,14 +49,18 @@ struct mr_recovery_scan {
     const char *topic; /* borrowed, outlives the scan */
     size_t topic_index;
     int32_t partition;
-    uint64_t epoch; /* not used here: the owner's epoch of the partition */
-    /* the committed offset; -1: none, recovery then sets this to the partition's first offset */
+    uint64_t epoch;    /* not used here: the owner's epoch of the partition */
+    int64_t committed; /* offset; -1: none */
+    /* All requests below are finished: the committed offset or a later one that results prove. At
+     * first `committed`; without one recovery sets this to the partition's first offset. */
     int64_t base;
-    int64_t since_ms; /* unix ms; results older than this are ignored */
-    bool complete;    /* all results since since_ms were read */
-    uint32_t found;   /* number of bits set in `finished` */
+    int64_t since_ms;  /* unix ms; results older than this are ignored */
+    int64_t proofs_ms; /* unix ms; results older than this move no base */
+    int64_t last;      /* the highest offset of a result that has moved base */
+    bool complete;     /* all results since since_ms were read */
+    uint32_t found;    /* number of bits set in `finished` */
     struct mr_recovery_scan *next;
-    /* bit i: the request at offset base + i is finished */
+    /* bit o % MR_LEDGER_SPAN_MAX: the request at offset o is finished; for o from base on */
     unsigned char finished[(MR_LEDGER_SPAN_MAX + 7) / 8];
 };
 
@@ -72,9 +80,11 @@ void mr_recovery_destroy(struct mr_recovery *recovery);
 /* Reads the result records available now for the requested scans; the body of the thread
  * (worker/base/thread.h). */
 uint64_t mr_recovery_step(struct mr_recovery *recovery, struct mr_time now);
-/* Sets the bit of the request that a result or dead letter ends, in the scan of its partition. Pure
- * function. */
+/* Sets the bit of the request that a result or dead letter ends, in the scan of its partition, and
+ * moves the scan's base where this proves something. Pure function. */
 void mr_recovery_note(struct mr_recovery_scan *scans, const struct mr_kafka_record *record,
                       const char *group);
+/* Whether the scan has found the request at this offset, which is not below base, finished. */
+bool mr_recovery_is_finished(const struct mr_recovery_scan *scan, int64_t offset);
 
 #endif

@@ -34,11 +34,6 @@ enum mr_status mr_kafka_client_partitions(struct rd_kafka_s *rk, const char *top
 enum mr_status mr_kafka_client_ask(struct rd_kafka_s *rk, const char *topic, uint32_t timeout_ms,
                                    uint32_t *count, struct mr_error *err);
 
-/* The offset of the first record that a partition still has, and the offset after the last one. */
-struct mr_kafka_ends {
-    int64_t begin, end;
-};
-
 /* Requests the first and the end offset of a partition from the partition's leader. For a newly
  * assigned partition this is faster than RD_KAFKA_OFFSET_BEGINNING and RD_KAFKA_OFFSET_END, which
  * librdkafka resolves half a second later if it does not know the leader yet. While the partition

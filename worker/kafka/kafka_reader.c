@@ -238,17 +238,6 @@ bool mr_kafka_reader_take(struct mr_kafka_reader *reader, uint32_t timeout_ms,
     return true;
 }
 
-enum mr_status mr_kafka_reader_first(struct mr_kafka_reader *reader, const char *topic,
-                                     int32_t partition, uint32_t timeout_ms, int64_t *offset,
-                                     struct mr_error *err)
-{
-    struct mr_kafka_ends ends;
-    enum mr_status status =
-        mr_kafka_client_ends(reader->rk, topic, partition, timeout_ms, &ends, err);
-    if (status == MR_OK) *offset = ends.begin;
-    return status;
-}
-
 /* ---- the port ---- */
 
 static bool port_take(void *self, struct mr_kafka_record *record)
@@ -261,10 +250,12 @@ static bool port_is_behind(void *self)
     return mr_kafka_reader_is_behind(self);
 }
 
-static enum mr_status port_first(void *self, const char *topic, int32_t partition,
-                                 uint32_t timeout_ms, int64_t *offset, struct mr_error *err)
+static enum mr_status port_ends(void *self, const char *topic, int32_t partition,
+                                uint32_t timeout_ms, struct mr_kafka_ends *ends,
+                                struct mr_error *err)
 {
-    return mr_kafka_reader_first(self, topic, partition, timeout_ms, offset, err);
+    const struct mr_kafka_reader *reader = self;
+    return mr_kafka_client_ends(reader->rk, topic, partition, timeout_ms, ends, err);
 }
 
 static void port_close(void *self)
@@ -277,7 +268,7 @@ enum mr_status mr_kafka_reader_open_port(void *context,
                                          struct mr_kafka_reader_port *out, struct mr_error *err)
 {
     (void)context;
-    *out = (struct mr_kafka_reader_port){NULL, port_take, port_is_behind, port_first, port_close};
+    *out = (struct mr_kafka_reader_port){NULL, port_take, port_is_behind, port_ends, port_close};
     struct mr_kafka_reader *reader = NULL;
     enum mr_status status = mr_kafka_reader_create(&reader, options, err);
     out->self = reader;

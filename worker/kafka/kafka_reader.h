@@ -23,11 +23,6 @@ bool mr_kafka_reader_is_behind(const struct mr_kafka_reader *reader);
 bool mr_kafka_reader_take(struct mr_kafka_reader *reader, uint32_t timeout_ms,
                           struct mr_kafka_record *record);
 
-/* *offset: the lowest offset that the partition still has. */
-enum mr_status mr_kafka_reader_first(struct mr_kafka_reader *reader, const char *topic,
-                                     int32_t partition, uint32_t timeout_ms, int64_t *offset,
-                                     struct mr_error *err);
-
 /* Creates a reader and fills the port (the type of this function is mr_kafka_reader_open). context
  * is not used. */
 enum mr_status mr_kafka_reader_open_port(void *context,

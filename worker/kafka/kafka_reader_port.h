@@ -40,9 +40,8 @@ struct mr_kafka_reader_port {
     bool (*take)(void *self, struct mr_kafka_record *record);
     /* True: some record that existed when the reader was opened has not been taken yet. */
     bool (*is_behind)(void *self);
-    /* Returns the lowest offset that a partition still has. */
-    enum mr_status (*first)(void *self, const char *topic, int32_t partition, uint32_t timeout_ms,
-                            int64_t *offset, struct mr_error *err);
+    enum mr_status (*ends)(void *self, const char *topic, int32_t partition, uint32_t timeout_ms,
+                           struct mr_kafka_ends *ends, struct mr_error *err);
     void (*close)(void *self);
 };
 

@@ -1,6 +1,6 @@
-/* kafka_record - a Kafka record, and an offset commit, as plain structs without librdkafka. A
- * record borrows its memory; the function that returns the record says from whom and for how
- * long. */
+/* kafka_record - a Kafka record, an offset commit and the ends of a partition, as plain structs
+ * without librdkafka. A record borrows its memory; the function that returns the record says from
+ * whom and for how long. */
 #ifndef MR_WORKER_KAFKA_KAFKA_RECORD_H
 #define MR_WORKER_KAFKA_KAFKA_RECORD_H
 
@@ -23,6 +23,11 @@ struct mr_kafka_commit {
     int32_t partition;
     int64_t offset;
     const char *metadata; /* stored with the offset; NUL-terminated */
+};
+
+/* The offset of the first record that a partition still has, and the offset after the last one. */
+struct mr_kafka_ends {
+    int64_t begin, end;
 };
 
 /* most headers of one record; further headers are ignored */

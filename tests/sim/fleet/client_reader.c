@@ -90,15 +90,18 @@ static bool port_is_behind(void *self)
     return false;
 }
 
-static enum mr_status port_first(void *self, const char *topic, int32_t partition,
-                                 uint32_t timeout_ms, int64_t *offset, struct mr_error *err)
+static enum mr_status port_ends(void *self, const char *topic, int32_t partition,
+                                uint32_t timeout_ms, struct mr_kafka_ends *ends,
+                                struct mr_error *err)
 {
     const struct sim_reader *reader = self;
     const struct broker *broker = reader->wire->broker;
     (void)timeout_ms;
     if (is_gone(reader) || broker_is_down(broker))
         return mr_fail(err, MR_UNREACHABLE, "the broker is down");
-    *offset = broker->topics[broker_find_topic(broker, topic)].logs[partition].begin;
+    const struct broker_log *log =
+        &broker->topics[broker_find_topic(broker, topic)].logs[partition];
+    *ends = (struct mr_kafka_ends){log->begin, log->end};
     return MR_OK;
 }
 
@@ -153,6 +156,6 @@ enum mr_status sim_open_reader(void *context, const struct mr_kafka_reader_optio
     }
     reader->ring.pending = true;
     broker_schedule(broker, reader->ready_ns - platform_ns(), true, on_arrival, reader, 0);
-    *out = (struct mr_kafka_reader_port){reader, port_take, port_is_behind, port_first, port_close};
+    *out = (struct mr_kafka_reader_port){reader, port_take, port_is_behind, port_ends, port_close};
     return MR_OK;
 }

@@ -2,6 +2,7 @@
 
 #include "tests/unit/worker/broker.h"
 #include "tests/unit/worker/intake_rig.h"
+#include "worker/kafka/header_names.h"
 #include "worker/kafka/kafka_reader.h"
 
 static const struct mr_kafka_claim mine = {.topic = "r"};
@@ -198,6 +199,95 @@ static void a_partition_waits_for_what_its_last_owner_answered(void **state)
     close_broker(&broker);
 }
 
+/* ---- a commit that the broker has lost ---- */
+
+/* A reader with the result of one request, at offset 20,000. */
+static bool take_far(void *self, struct mr_kafka_record *record)
+{
+    static struct mr_kafka_header headers[] = {{MR_HEADER_SOURCE, "r/0/20000", 9},
+                                               {MR_HEADER_GROUP, "g", 1}};
+    bool *taken = self;
+    if (*taken) return false;
+    *taken = true;
+    *record = (struct mr_kafka_record){
+        .headers = headers, .header_count = 2, .timestamp_ms = RIG_START_MS};
+    return true;
+}
+
+static bool is_behind_far(void *self)
+{
+    const bool *taken = self;
+    return !*taken;
+}
+
+static enum mr_status ends_far(void *self, const char *topic, int32_t partition,
+                               uint32_t timeout_ms, struct mr_kafka_ends *ends,
+                               struct mr_error *err)
+{
+    (void)self, (void)topic, (void)partition, (void)timeout_ms, (void)err;
+    *ends = (struct mr_kafka_ends){0, 30000};
+    return MR_OK;
+}
+
+static void close_far(void *self)
+{
+    (void)self;
+}
+
+static enum mr_status open_far(void *context, const struct mr_kafka_reader_options *options,
+                               struct mr_kafka_reader_port *out, struct mr_error *err)
+{
+    (void)options, (void)err;
+    *out = (struct mr_kafka_reader_port){context, take_far, is_behind_far, ends_far, close_far};
+    return MR_OK;
+}
+
+/* The metadata of a commit of offset 5, made a second before the rig starts. */
+static void make_metadata(char text[MR_LEDGER_METADATA_TEXT_MAX])
+{
+    struct mr_offset_ledger *ledger = NULL;
+    assert_int_equal(mr_offset_ledger_create(&ledger, MR_LEDGER_SPAN_MAX, NULL), MR_OK);
+    mr_offset_ledger_reset(ledger, 5);
+    mr_ledger_metadata_encode(ledger, (struct mr_ledger_head){RIG_START_MS - 1000, 1}, text);
+    mr_offset_ledger_destroy(ledger);
+}
+
+static void requests_that_results_prove_finished_do_not_run_again(void **state)
+{
+    (void)state;
+    struct intake_rig rig;
+    char metadata[MR_LEDGER_METADATA_TEXT_MAX];
+    bool taken = false;
+    open_intake_rig(&rig);
+    struct mr_recovery_options options = {.open_reader = open_far,
+                                          .open_context = &taken,
+                                          .results_topic = "results",
+                                          .dlq_topic = "dlq",
+                                          .group = "g",
+                                          .timeout_ms = 1000,
+                                          .log = rig.log};
+    struct mr_recovery *recovery = NULL;
+    assert_int_equal(mr_recovery_create(&recovery, &options, NULL), MR_OK);
+    rig.intake->ownership.recovery = recovery;
+    make_metadata(metadata);
+    struct mr_partition *partition = assign_partition(&rig, 5, metadata);
+    for (uint32_t step = 0; partition->recovering; step++) {
+        assert_true(step < 10);
+        (void)mr_recovery_step(recovery, rig.now);
+        mr_ownership_recover(&rig.intake->ownership, rig.now.ns);
+    }
+    const int64_t base = 20000 - (int64_t)MR_LEDGER_SPAN_MAX + 1;
+    assert_int_equal(mr_offset_ledger_base(partition->ledger), base);
+    arrive(&rig, 5, "{\"id\":\"a\",\"prompt\":\"x\"}");
+    arrive(&rig, base - 1, "{\"id\":\"b\",\"prompt\":\"x\"}");
+    arrive(&rig, base, "{\"id\":\"c\",\"prompt\":\"x\"}");
+    assert_int_equal(rig.intake->admission.stats.finished_before, 2);
+    assert_int_equal(rig.intake->admission.stats.records, 1);
+    assert_non_null(ticket_named(&rig, "c"));
+    mr_recovery_destroy(recovery);
+    close_intake_rig(&rig);
+}
+
 static void drain_waits_for_what_runs_and_for_nothing_else(void **state)
 {
     (void)state;
@@ -284,6 +374,7 @@ int main(void)
         cmocka_unit_test(another_application_s_commit_may_be_ignored),
         cmocka_unit_test(what_runs_is_handed_back_without_a_crash),
         cmocka_unit_test(a_partition_waits_for_what_its_last_owner_answered),
+        cmocka_unit_test(requests_that_results_prove_finished_do_not_run_again),
         cmocka_unit_test(drain_waits_for_what_runs_and_for_nothing_else),
         cmocka_unit_test(drain_does_not_wait_for_ever),
         cmocka_unit_test(a_revocation_waits_for_begun_results_and_then_lets_no_more_be_written),

@@ -441,6 +441,52 @@ static void a_replaced_log_is_run_or_skipped_up_to_what_is_committed(void **stat
     mr_partitions_destroy(partitions);
 }
 
+static void what_recovery_has_found_finished_is_passed_over(void **state)
+{
+    (void)state;
+    struct mr_partitions *partitions = partitions_of();
+    struct mr_ledger_history history;
+    struct mr_kafka_claim claim = claim_of(0, 10, "");
+    struct mr_kafka_commit commit;
+    int64_t behind;
+    bool resumed;
+    struct mr_partition *partition = take(partitions, &claim, &resumed);
+    mr_partition_pass(partition, 20000);
+    for (int64_t offset = 10; offset < 20000; offset += 19989 / 3)
+        assert_int_equal(mr_partition_receive(partition, offset, false, &history, &behind),
+                         MR_LEDGER_FINISHED);
+    assert_int_equal(behind, 0);
+    assert_true(mr_partition_commit(partition, 1, &commit));
+    assert_int_equal(commit.offset, 20000);
+    assert_int_equal(mr_partition_receive(partition, 20000, false, &history, &behind),
+                     MR_LEDGER_NEW);
+    uint64_t epoch = partition->epoch;
+    assert_int_equal(mr_partition_receive(partition, 19999, false, &history, &behind),
+                     MR_LEDGER_NEW); /* the log begins again */
+    assert_int_equal(behind, 1);
+    assert_true(partition->epoch > epoch);
+    mr_partitions_check(partitions);
+    mr_partitions_destroy(partitions);
+}
+
+/* Records below the committed offset come first: the log was replaced, and nothing is known of it.
+ */
+static void a_replaced_log_is_not_passed_over(void **state)
+{
+    (void)state;
+    struct mr_partitions *partitions = partitions_of();
+    struct mr_ledger_history history;
+    struct mr_kafka_claim claim = claim_of(0, 10, "");
+    int64_t behind;
+    bool resumed;
+    struct mr_partition *partition = take(partitions, &claim, &resumed);
+    mr_partition_pass(partition, 20000);
+    assert_int_equal(mr_partition_receive(partition, 9, false, &history, &behind), MR_LEDGER_NEW);
+    assert_int_equal(behind, 19991);
+    assert_int_equal(mr_partition_receive(partition, 10, false, &history, &behind), MR_LEDGER_NEW);
+    mr_partitions_destroy(partitions);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -459,6 +505,8 @@ int main(void)
         cmocka_unit_test(partitions_are_found_by_topic_and_number),
         cmocka_unit_test(a_partition_is_released_when_nothing_refers_to_it),
         cmocka_unit_test(a_replaced_log_is_run_or_skipped_up_to_what_is_committed),
+        cmocka_unit_test(what_recovery_has_found_finished_is_passed_over),
+        cmocka_unit_test(a_replaced_log_is_not_passed_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

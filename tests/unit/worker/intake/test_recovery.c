@@ -16,8 +16,8 @@ static struct mr_recovery_scan *scan_of(int32_t partition, int64_t base, int64_t
     scan->topic = "r";
     scan->partition = partition;
     scan->epoch = 9;
-    scan->base = base;
-    scan->since_ms = since_ms;
+    scan->base = scan->committed = base;
+    scan->since_ms = scan->proofs_ms = since_ms;
     return scan;
 }
 
@@ -31,6 +31,21 @@ static void note(struct mr_recovery_scan *scans, const char *source, const char 
     mr_recovery_note(scans, &record, "g");
 }
 
+/* The offsets that the scan has found finished are these, and no others. */
+static void assert_found(const struct mr_recovery_scan *scan, const int64_t *offsets,
+                         uint32_t count)
+{
+    uint32_t found = 0;
+    for (int64_t i = 0; i < MR_LEDGER_SPAN_MAX; i++)
+        found += mr_recovery_is_finished(scan, scan->base + i);
+    assert_int_equal(found, count);
+    assert_int_equal(scan->found, count);
+    for (uint32_t i = 0; i < count; i++)
+        assert_true(mr_recovery_is_finished(scan, offsets[i]));
+}
+#define ASSERT_FOUND(scan, ...)                                                                    \
+    assert_found(scan, (int64_t[]){__VA_ARGS__}, sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
+
 static void a_result_is_noted_once_in_its_partition(void **state)
 {
     (void)state;
@@ -40,11 +55,8 @@ static void a_result_is_noted_once_in_its_partition(void **state)
     note(first, "r/0/109", "g", NOW_MS + 5);
     note(first, "r/0/109", "g", NOW_MS + 6);
     note(first, "r/1/6", "g", NOW_MS);
-    assert_int_equal(first->found, 2);
-    assert_int_equal(first->finished[0], 1);
-    assert_int_equal(first->finished[1], 2);
-    assert_int_equal(second->found, 1);
-    assert_int_equal(second->finished[0], 2);
+    ASSERT_FOUND(first, 100, 109);
+    ASSERT_FOUND(second, 6);
     free(first);
     free(second);
 }
@@ -53,10 +65,9 @@ static void what_is_not_about_this_partition_is_left_alone(void **state)
 {
     (void)state;
     static const char *const sources[] = {
-        "r/0/99",   "q/0/100",  "r/2/100",  "r0/100",   "r/0/",
-        "r//100",   "r/0/1e3",  "r/0/-1",   "/0/100",   "r/0",
-        "",         "r/0/100 ", "r/0/100/", "rr/0/100", "r/0/99999999999999999999",
-        "r/0/12388"};
+        "r/0/99", "q/0/100",  "r/2/100",  "r0/100",   "r/0/",
+        "r//100", "r/0/1e3",  "r/0/-1",   "/0/100",   "r/0",
+        "",       "r/0/100 ", "r/0/100/", "rr/0/100", "r/0/99999999999999999999"};
     struct mr_recovery_scan *scan = scan_of(0, 100, NOW_MS);
     struct mr_kafka_record bare = {.timestamp_ms = NOW_MS};
     for (size_t i = 0; i < sizeof sources / sizeof *sources; i++)
@@ -69,7 +80,44 @@ static void what_is_not_about_this_partition_is_left_alone(void **state)
     mr_recovery_note(scan, &bare, "g");
     assert_int_equal(scan->found, 0);
     note(scan, "r/0/12387", "g", NOW_MS); /* the last that a ledger holds */
-    assert_int_equal(scan->found, 1);
+    ASSERT_FOUND(scan, 12387);
+    assert_int_equal(scan->base, 100);
+    free(scan);
+}
+
+static void a_result_beyond_the_span_proves_what_is_below(void **state)
+{
+    (void)state;
+    struct mr_recovery_scan *scan = scan_of(0, 100, NOW_MS);
+    note(scan, "r/0/100", "g", NOW_MS);
+    note(scan, "r/0/101", "g", NOW_MS);
+    note(scan, "r/0/12388", "g", NOW_MS);
+    assert_int_equal(scan->base, 101);
+    assert_int_equal(scan->last, 12388);
+    ASSERT_FOUND(scan, 101, 12388);
+    note(scan, "r/0/100", "g", NOW_MS);
+    ASSERT_FOUND(scan, 101, 12388);
+    note(scan, "r/0/1000000", "g", NOW_MS);
+    assert_int_equal(scan->base, 1000000 - 12287);
+    ASSERT_FOUND(scan, 1000000);
+    note(scan, "r/0/990000", "g", NOW_MS);
+    ASSERT_FOUND(scan, 990000, 1000000);
+    assert_int_equal(scan->last, 1000000);
+    free(scan);
+}
+
+static void an_old_result_or_one_without_a_commit_proves_nothing(void **state)
+{
+    (void)state;
+    struct mr_recovery_scan *scan = scan_of(0, 100, NOW_MS);
+    scan->proofs_ms = NOW_MS + 5;
+    note(scan, "r/0/12388", "g", NOW_MS + 4);
+    assert_int_equal(scan->base, 100);
+    assert_int_equal(scan->found, 0);
+    scan->committed = -1;
+    note(scan, "r/0/12388", "g", NOW_MS + 5);
+    assert_int_equal(scan->base, 100);
+    assert_int_equal(scan->found, 0);
     free(scan);
 }
 
@@ -151,8 +199,7 @@ static void results_and_lone_dead_letters_are_found(void **state)
     assert_null(scan->next);
     assert_true(scan->complete);
     assert_int_equal(scan->epoch, 9);
-    assert_int_equal(scan->found, 3);
-    assert_int_equal(scan->finished[0], 1 | 2 | 16);
+    ASSERT_FOUND(scan, 3, 4, 7);
     free(scan);
     close_rig(&rig);
 }
@@ -167,7 +214,7 @@ static void a_partition_without_a_commit_begins_where_its_log_begins(void **stat
     struct mr_recovery_scan *scan = wait_answer(&rig);
     assert_true(scan->complete);
     assert_int_equal(scan->base, 0);
-    assert_int_equal(scan->finished[0], 4);
+    ASSERT_FOUND(scan, 2);
     free(scan);
     close_rig(&rig);
 }
@@ -204,13 +251,18 @@ static void a_broker_that_is_away_ends_the_look_and_says_so(void **state)
 
 enum { SLOW_RECORDS = 5 };
 
+struct slow_reader {
+    const char *const *sources; /* [SLOW_RECORDS] */
+    unsigned taken;             /* twice the records taken: every other call has none */
+    int64_t end;                /* of the partition; -1: the broker does not say */
+};
+
 static bool take_slowly(void *self, struct mr_kafka_record *record)
 {
-    static const char *const sources[SLOW_RECORDS] = {"r/0/3", "r/0/4", "r/0/5", "r/0/6", "r/0/7"};
     static struct mr_kafka_header headers[2];
-    unsigned *taken = self; /* twice the records taken: every other call has none */
-    if ((*taken)++ % 2 == 1 || *taken > 2 * SLOW_RECORDS) return false;
-    const char *source = sources[*taken / 2];
+    struct slow_reader *reader = self;
+    if (reader->taken++ % 2 == 1 || reader->taken > 2 * SLOW_RECORDS) return false;
+    const char *source = reader->sources[reader->taken / 2];
     headers[0] = (struct mr_kafka_header){MR_HEADER_SOURCE, source, strlen(source)};
     headers[1] = (struct mr_kafka_header){MR_HEADER_GROUP, "g", 1};
     *record =
@@ -220,8 +272,21 @@ static bool take_slowly(void *self, struct mr_kafka_record *record)
 
 static bool is_slowly_behind(void *self)
 {
-    const unsigned *taken = self;
-    return *taken < 2 * SLOW_RECORDS;
+    const struct slow_reader *reader = self;
+    return reader->taken < 2 * SLOW_RECORDS;
+}
+
+static enum mr_status ends_slowly(void *self, const char *topic, int32_t partition,
+                                  uint32_t timeout_ms, struct mr_kafka_ends *ends,
+                                  struct mr_error *err)
+{
+    const struct slow_reader *reader = self;
+    assert_string_equal(topic, "r");
+    assert_int_equal(partition, 0);
+    assert_true(timeout_ms > 0);
+    if (reader->end < 0) return mr_fail(err, MR_UNREACHABLE, "no answer");
+    *ends = (struct mr_kafka_ends){0, reader->end};
+    return MR_OK;
 }
 
 static void close_slowly(void *self)
@@ -233,23 +298,24 @@ static enum mr_status open_slowly(void *context, const struct mr_kafka_reader_op
                                   struct mr_kafka_reader_port *out, struct mr_error *err)
 {
     (void)options, (void)err;
-    *out = (struct mr_kafka_reader_port){
-        .self = context, .take = take_slowly, .is_behind = is_slowly_behind, .close = close_slowly};
+    *out = (struct mr_kafka_reader_port){context, take_slowly, is_slowly_behind, ends_slowly,
+                                         close_slowly};
     return MR_OK;
 }
 
 /* A record for each step, a step for each 90 ms, and 100 ms for the reading. */
-static struct mr_recovery_scan *read_slowly(bool exactly_once)
+static struct mr_recovery_scan *read_slowly(bool exactly_once, const char *const *sources,
+                                            int64_t end)
 {
     struct mr_time now = {.ns = 1, .unix_ms = NOW_MS};
-    unsigned taken = 0;
+    struct slow_reader reader = {.sources = sources, .end = end};
     struct mr_log_options log_options = {.fd = 2, .format = MR_LOG_TEXT, .worker = "w"};
     struct mr_log *log;
     struct mr_recovery *recovery;
     struct mr_recovery_scan *scan = NULL;
     assert_int_equal(mr_log_create(&log, &log_options, NULL), MR_OK);
     struct mr_recovery_options options = {.open_reader = open_slowly,
-                                          .open_context = &taken,
+                                          .open_context = &reader,
                                           .results_topic = "results",
                                           .dlq_topic = "dlq",
                                           .group = "g",
@@ -268,17 +334,40 @@ static struct mr_recovery_scan *read_slowly(bool exactly_once)
     return scan;
 }
 
+static const char *const near[SLOW_RECORDS] = {"r/0/3", "r/0/4", "r/0/5", "r/0/6", "r/0/7"};
+
 static void exactly_once_delivery_waits_while_results_come(void **state)
 {
     (void)state;
-    struct mr_recovery_scan *scan = read_slowly(true);
+    struct mr_recovery_scan *scan = read_slowly(true, near, -1);
     assert_true(scan->complete);
     assert_int_equal(scan->found, SLOW_RECORDS);
     free(scan);
-    scan = read_slowly(false);
+    scan = read_slowly(false, near, -1);
     assert_false(scan->complete);
     assert_in_range(scan->found, 1, SLOW_RECORDS - 1);
     free(scan);
+}
+
+/* A commit that was lost: results reach far beyond it. They count where the partition reaches as
+ * far. */
+static void proofs_are_of_offsets_that_the_partition_has(void **state)
+{
+    (void)state;
+    static const char *const far[SLOW_RECORDS] = {"r/0/3", "r/0/40000", "r/0/40001", "r/0/39999",
+                                                  "r/0/40001"};
+    struct mr_recovery_scan *scan = read_slowly(true, far, 40002);
+    assert_true(scan->complete);
+    assert_int_equal(scan->base, 40001 - 12287);
+    ASSERT_FOUND(scan, 39999, 40000, 40001);
+    free(scan);
+    for (int64_t end = -1; end <= 40001; end += 40002) { /* no answer; a log that was replaced */
+        scan = read_slowly(true, far, end);
+        assert_false(scan->complete);
+        assert_int_equal(scan->base, 3);
+        assert_int_equal(scan->found, 0);
+        free(scan);
+    }
 }
 
 int main(void)
@@ -286,10 +375,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_result_is_noted_once_in_its_partition),
         cmocka_unit_test(what_is_not_about_this_partition_is_left_alone),
+        cmocka_unit_test(a_result_beyond_the_span_proves_what_is_below),
+        cmocka_unit_test(an_old_result_or_one_without_a_commit_proves_nothing),
         cmocka_unit_test(results_and_lone_dead_letters_are_found),
         cmocka_unit_test(a_partition_without_a_commit_begins_where_its_log_begins),
         cmocka_unit_test(a_broker_that_is_away_ends_the_look_and_says_so),
         cmocka_unit_test(exactly_once_delivery_waits_while_results_come),
+        cmocka_unit_test(proofs_are_of_offsets_that_the_partition_has),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
