@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#define VERSION_2_2_0  0x020200ff
 #define VERSION_2_10_0 0x020a00ff
 #define VERSION_2_10_1 0x020a01ff
 #define FETCH_WAIT_MS  500u
@@ -119,7 +120,11 @@ static const struct property reader[] = {
 
 static const struct property scanner[] = {
     {"enable.partition.eof", "true"},
-    {"queued.max.messages.kbytes", "2048"},
+    /* When a partition's queue has reached either limit, librdkafka fetches nothing for a second,
+     * or for fetch.queue.backoff.ms: limits that a fetch can reach make reading many times slower.
+     */
+    {"queued.min.messages", "100000"},
+    {"queued.max.messages.kbytes", "8192"},
     /* the broker answers an empty fetch after this time, and only then the end of a partition is
      * reported */
     {"fetch.wait.max.ms", "10"},
@@ -179,6 +184,8 @@ static enum mr_status set_reader(rd_kafka_conf_t *conf, enum mr_kafka_role role,
                                  struct mr_error *err)
 {
     enum mr_status status = set_all(conf, reader, COUNT(reader), err);
+    if (status == MR_OK && rd_kafka_version() >= VERSION_2_2_0)
+        status = set(conf, "fetch.queue.backoff.ms", "10", err);
     if (status != MR_OK || role == MR_KAFKA_READER) return status;
     status = set_all(conf, scanner, COUNT(scanner), err);
     if (status != MR_OK || role == MR_KAFKA_SCANNER) return status;
