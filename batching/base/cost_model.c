@@ -97,8 +97,10 @@ static void keep_positive(struct mr_cost_model *model)
 {
     for (uint32_t round = 0; round < MR_COST_TERMS; round++) {
         const uint32_t term = smallest_of(model->theta);
+        const double variance = model->covariance[term][term];
         if (model->theta[term] >= 0.0) return;
-        const double share = model->theta[term] / model->covariance[term][term];
+        if (!(variance > 0.0)) break; /* by rounding */
+        const double share = model->theta[term] / variance;
         for (uint32_t i = 0; i < MR_COST_TERMS; i++)
             model->theta[i] -= model->covariance[i][term] * share;
         model->theta[term] = 0.0;

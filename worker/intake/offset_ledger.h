@@ -30,7 +30,8 @@
 #include <stdint.h>
 
 /* Most offsets that a ledger spans. One bit for each makes 1.5 KiB: half of the 3 KiB that base64
- * leaves of the 4096 bytes of commit metadata (offset.metadata.max.bytes of the broker). */
+ * leaves of the 4096 bytes of commit metadata (offset.metadata.max.bytes of the broker). Recovery
+ * (worker/intake/recovery.h) relies on it being the same for all workers of a group. */
 #define MR_LEDGER_SPAN_MAX 12288u
 
 struct mr_offset_ledger;
