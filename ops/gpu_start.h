@@ -11,7 +11,8 @@
  * 30 ms longer. A step computes the last n tokens of a sequence in the first blocks of the KV pool,
  * which hold nothing yet, and draws a token that nobody reads.
  *
- * Memory: none, but for a call. Errors: those of mr_decoder_record; MR_NOMEM, MR_BACKEND. */
+ * Memory: of _warm_up ids of blocks and tokens, for the call. Errors: those of mr_decoder_record;
+ * MR_NOMEM, MR_BACKEND. */
 #ifndef MR_OPS_GPU_START_H
 #define MR_OPS_GPU_START_H
 

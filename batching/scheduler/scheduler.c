@@ -285,6 +285,11 @@ static bool is_left_to_plan(const struct mr_schedule *schedule, const struct mr_
     return is_prefill(sequence) && (schedule->round.long_count == 0 || !is_short(sequence));
 }
 
+static bool has_candidates(const struct mr_schedule *schedule)
+{
+    return schedule->parked_count > 0 || !mr_request_queue_is_empty(schedule->options.queue);
+}
+
 /* Chunk tokens that each of the first `count` running sequences may use if it is left to plan: an
  * equal part for each, and one more part for a waiting request while they are fewer than
  * prefills_max. */
@@ -293,8 +298,7 @@ static uint32_t chunk_share(const struct mr_schedule *schedule, uint32_t count)
     uint32_t parts = 0;
     for (uint32_t i = 0; i < count; i++)
         parts += is_left_to_plan(schedule, schedule->running[i]);
-    bool others = schedule->parked_count > 0 || !mr_request_queue_is_empty(schedule->options.queue);
-    if (others && parts < schedule->options.prefills_max) parts++;
+    if (has_candidates(schedule) && parts < schedule->options.prefills_max) parts++;
     uint32_t share = schedule->round.chunk_left / (parts > 0 ? parts : 1);
     return share > 0 ? share : 1;
 }
@@ -342,9 +346,8 @@ static void plan_prefills(struct mr_schedule *schedule, uint32_t count)
 /* Whether there are prompts of which this step could compute tokens. */
 static bool prompts_wait(const struct mr_schedule *schedule)
 {
-    bool others = schedule->parked_count > 0 || !mr_request_queue_is_empty(schedule->options.queue);
     return count_prefills(schedule) > 0 ||
-           (others && schedule->running_count < schedule->options.sequences_max);
+           (has_candidates(schedule) && schedule->running_count < schedule->options.sequences_max);
 }
 
 /* Most tokens that short prefills get in this step beside a long one: a block, but no more than

@@ -150,14 +150,20 @@ static void copy_context(struct bench *bench)
         }
 }
 
+/* Tokens of the longest prompt, at least `tokens`. */
+static uint32_t longest_prompt(const struct bench *bench, uint32_t tokens)
+{
+    for (uint32_t i = 0; i < bench->prompts.count; i++)
+        if (bench->prompts.values[i] > tokens) tokens = bench->prompts.values[i];
+    return tokens;
+}
+
 /* Steps of `count` decoding sequences and `rows` rows of a prompt; 0: without prompt. */
 static void run_decodes(struct bench *bench, uint32_t count, uint32_t rows)
 {
     static struct mr_batch_sequence sequences[SEQUENCES_MAX + 1];
     const uint32_t spare = bench->blocks_per_sequence * MR_BLOCK_TOKENS - bench->context - 1;
-    uint32_t prompt = bench->context < rows ? rows : bench->context;
-    for (uint32_t i = 0; i < bench->prompts.count; i++)
-        if (bench->prompts.values[i] > prompt) prompt = bench->prompts.values[i];
+    const uint32_t prompt = longest_prompt(bench, bench->context < rows ? rows : bench->context);
     for (uint32_t warm = 0; warm < 2; warm++) {
         const double until = now_ms() + bench->seconds * (warm == 0 ? 100.0 : 1000.0);
         begin_steps(bench);
@@ -284,9 +290,7 @@ static void open_model(struct bench *bench, int argc, char **argv)
 static void assign_blocks(struct bench *bench)
 {
     const struct mr_model_info *info = mr_model_info(bench->model);
-    uint32_t longest = bench->context + MR_BLOCK_TOKENS;
-    for (uint32_t i = 0; i < bench->prompts.count; i++)
-        if (bench->prompts.values[i] > longest) longest = bench->prompts.values[i];
+    const uint32_t longest = longest_prompt(bench, bench->context + MR_BLOCK_TOKENS);
     bench->blocks_per_sequence = bench->context / MR_BLOCK_TOKENS + 2;
     const uint32_t prompt_blocks = longest / MR_BLOCK_TOKENS + 1;
     const uint32_t count = bench->sequences * bench->blocks_per_sequence + prompt_blocks;

@@ -27,6 +27,7 @@ def send_prompt(broker, tokens):
         {"id": "long", "prompt_token_ids": ids, "max_tokens": 4, "ignore_eos": True}) + "\n")
     while True:
         time.sleep(0.5)
+        # not splitlines(): an answer may contain other line separators of Unicode
         for line in kcat(broker, "-C", "-t", "millrace.results", "-e").split("\n"):
             if line.startswith("{") and json.loads(line)["id"] == "long":
                 return json.loads(line)

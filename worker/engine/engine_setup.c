@@ -67,10 +67,15 @@ static void cache_folder(char path[CACHE_PATH_BYTES])
     if (length <= 0 || (size_t)length >= CACHE_PATH_BYTES) path[0] = '\0';
 }
 
+static bool is_gpu(const struct mr_config *config)
+{
+    return strncmp(config->device, "cuda", 4) == 0;
+}
+
 /* Our kernels for a GPU; NULL: none in this build, not wanted, or the device is the CPU. */
 static const struct mr_cuda_kernels *kernels_of(const struct mr_config *config)
 {
-    if (strncmp(config->device, "cuda", 4) != 0) return NULL;
+    if (!is_gpu(config)) return NULL;
     return strcmp(config->cuda_kernels, "off") != 0 ? mr_backends_cuda_kernels() : NULL;
 }
 
@@ -99,7 +104,7 @@ static enum mr_status fill_options(const struct mr_config *config, const struct 
         .backend = config->backend,
         .cuda_kernels = kernels_of(config),
         .graph_rows_max = graph_rows_max(config),
-        .warm_up = strncmp(config->device, "cuda", 4) == 0,
+        .warm_up = is_gpu(config),
         .thread_count = config->threads > 0 ? config->threads : mr_machine_thread_count(machine),
         .kv_bytes = config->kv_memory_bytes,
         .memory_bytes = config->kv_memory_given ? 0 : mr_machine_usable_bytes(machine),

@@ -56,7 +56,7 @@ static void apply_scan(struct mr_ownership *ownership, struct mr_partition *part
 {
     if (mr_offset_ledger_base(partition->ledger) < 0 && scan->base >= 0)
         mr_offset_ledger_reset(partition->ledger, scan->base);
-    if (scan->committed >= 0 && scan->base > scan->committed) {
+    if (mr_recovery_has_moved(scan)) {
         mr_partition_pass(partition, scan->base);
         mr_log_warn(ownership->log,
                     "%s/%d: the broker reports committed offset %lld, but results show that all "

@@ -78,13 +78,6 @@ static bool concerns(const struct mr_recovery_scan *scan, const struct source *s
            mr_text_is(source->topic, scan->topic);
 }
 
-static unsigned char *byte_of(struct mr_recovery_scan *scan, int64_t offset, unsigned char *mask)
-{
-    const uint32_t bit = (uint32_t)(offset % MR_LEDGER_SPAN_MAX);
-    *mask = (unsigned char)(1u << (bit % 8));
-    return &scan->finished[bit / 8];
-}
-
 bool mr_recovery_is_finished(const struct mr_recovery_scan *scan, int64_t offset)
 {
     const uint32_t bit = (uint32_t)(offset % MR_LEDGER_SPAN_MAX);
@@ -92,25 +85,35 @@ bool mr_recovery_is_finished(const struct mr_recovery_scan *scan, int64_t offset
            scan->finished[bit / 8] >> (bit % 8) & 1;
 }
 
+/* The offset lies in [base, base + MR_LEDGER_SPAN_MAX). */
+static void set_finished(struct mr_recovery_scan *scan, int64_t offset, bool finished)
+{
+    const uint32_t bit = (uint32_t)(offset % MR_LEDGER_SPAN_MAX);
+    if (mr_recovery_is_finished(scan, offset) == finished) return;
+    scan->finished[bit / 8] ^= (unsigned char)(1u << (bit % 8));
+    scan->found = finished ? scan->found + 1 : scan->found - 1;
+}
+
+bool mr_recovery_has_moved(const struct mr_recovery_scan *scan)
+{
+    return scan->committed >= 0 && scan->base > scan->committed;
+}
+
 /* Moves base up to `base`, and forgets what was found below. */
 static void move_base(struct mr_recovery_scan *scan, int64_t base)
 {
-    unsigned char mask;
-    for (; scan->base < base && scan->found > 0; scan->base++) {
-        unsigned char *byte = byte_of(scan, scan->base, &mask);
-        if (*byte & mask) scan->found--;
-        *byte &= (unsigned char)~mask;
-    }
+    for (; scan->base < base && scan->found > 0; scan->base++)
+        set_finished(scan, scan->base, false);
     scan->base = base;
 }
 
-/* False: the offset lies beyond what the scan can hold, and the record proves nothing. */
+/* Moves base up where the record is proof. False: the offset lies beyond what the scan can hold,
+ * and the record proves nothing. */
 static bool reach(struct mr_recovery_scan *scan, int64_t offset, int64_t timestamp_ms)
 {
     if (offset - scan->base < (int64_t)MR_LEDGER_SPAN_MAX) return true;
     if (scan->committed < 0 || timestamp_ms < scan->proofs_ms) return false;
     move_base(scan, offset - (int64_t)MR_LEDGER_SPAN_MAX + 1);
-    scan->last = offset;
     return true;
 }
 
@@ -118,16 +121,11 @@ void mr_recovery_note(struct mr_recovery_scan *scans, const struct mr_kafka_reco
                       const char *group)
 {
     struct source source;
-    unsigned char mask;
     if (!is_group(record, group) || !read_source(record, &source)) return;
-    for (struct mr_recovery_scan *scan = scans; scan; scan = scan->next) {
-        if (!concerns(scan, &source, record->timestamp_ms) ||
-            !reach(scan, source.offset, record->timestamp_ms))
-            continue;
-        unsigned char *byte = byte_of(scan, source.offset, &mask);
-        if (!(*byte & mask)) scan->found++;
-        *byte |= mask;
-    }
+    for (struct mr_recovery_scan *scan = scans; scan; scan = scan->next)
+        if (concerns(scan, &source, record->timestamp_ms) &&
+            reach(scan, source.offset, record->timestamp_ms))
+            set_finished(scan, source.offset, true);
 }
 
 /* ---- one reading ---- */
@@ -177,15 +175,17 @@ static void check_proofs(struct mr_recovery *recovery, uint64_t now_ns)
     set_deadline(recovery, now_ns);
     for (struct mr_recovery_scan *scan = recovery->scans; scan; scan = scan->next) {
         struct mr_kafka_ends ends = {0, 0};
-        if (scan->base <= scan->committed || scan->committed < 0) continue;
+        /* the offset of the result that moved base last */
+        const int64_t proof = scan->base + (int64_t)MR_LEDGER_SPAN_MAX - 1;
+        if (!mr_recovery_has_moved(scan)) continue;
         if (status == MR_OK)
             status = recovery->reader.ends(recovery->reader.self, scan->topic, scan->partition,
                                            timeout_ms(recovery, now_ns), &ends, &err);
-        if (status == MR_OK && scan->last < ends.end) continue;
+        if (status == MR_OK && proof < ends.end) continue;
         mr_log_warn(recovery->options.log,
-                    "%s/%d: results up to offset %lld are not used, since %s; finished requests "
+                    "%s/%d: results up to offset %lld are ignored: %s; finished requests "
                     "may be run again",
-                    scan->topic, scan->partition, (long long)scan->last,
+                    scan->topic, scan->partition, (long long)proof,
                     status != MR_OK ? err.detail : "the partition has no such offset");
         forget(scan);
     }

@@ -55,8 +55,7 @@ struct mr_recovery_scan {
      * first `committed`; without one recovery sets this to the partition's first offset. */
     int64_t base;
     int64_t since_ms;  /* unix ms; results older than this are ignored */
-    int64_t proofs_ms; /* unix ms; results older than this move no base */
-    int64_t last;      /* the highest offset of a result that has moved base */
+    int64_t proofs_ms; /* unix ms; results older than this do not move base */
     bool complete;     /* all results since since_ms were read */
     uint32_t found;    /* number of bits set in `finished` */
     struct mr_recovery_scan *next;
@@ -84,6 +83,8 @@ uint64_t mr_recovery_step(struct mr_recovery *recovery, struct mr_time now);
  * moves the scan's base where this proves something. Pure function. */
 void mr_recovery_note(struct mr_recovery_scan *scans, const struct mr_kafka_record *record,
                       const char *group);
+/* Whether results have moved the base above the committed offset. */
+bool mr_recovery_has_moved(const struct mr_recovery_scan *scan);
 /* Whether the scan has found the request at this offset, which is not below base, finished. */
 bool mr_recovery_is_finished(const struct mr_recovery_scan *scan, int64_t offset);
 
