@@ -1,7 +1,10 @@
 #include "ops/files/gguf_config.h"
 
+#include "ops/files/end_tokens.h"
+
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define KEY_BYTES 128
@@ -188,16 +191,20 @@ static enum mr_status read_scaling(struct mr_model_config *config, struct reader
 {
     char key[KEY_BYTES];
     struct mr_text type = {"none", 4};
-    mr_gguf_text(reader->gguf, full_key(reader, "rope.scaling.type", key), &type);
     double original =
         number(reader, "rope.scaling.original_context_length", (double)config->context_tokens);
+    /* rope.scale_linear is the older name */
+    double factor = number(reader, "rope.scaling.factor", number(reader, "rope.scale_linear", 0.0));
+    bool typed = mr_gguf_text(reader->gguf, full_key(reader, "rope.scaling.type", key), &type);
+    if (!typed && factor != 0.0 && factor != 1.0)
+        type = (struct mr_text){"linear", 6}; /* as llama.cpp reads such a file */
     rope->attention_factor = number(reader, "rope.scaling.attn_factor", 0.0);
     if (mr_text_is(type, "linear")) {
         rope->kind = MR_ROPE_LINEAR;
-        rope->factor = number(reader, "rope.scaling.factor", 0.0);
+        rope->factor = factor;
     } else if (mr_text_is(type, "yarn")) {
         rope->kind = MR_ROPE_YARN;
-        rope->factor = number(reader, "rope.scaling.factor", 0.0);
+        rope->factor = factor;
         rope->original_context = original;
         rope->beta_fast = number(reader, "rope.scaling.yarn_beta_fast", 32.0);
         rope->beta_slow = number(reader, "rope.scaling.yarn_beta_slow", 1.0);
@@ -305,15 +312,6 @@ static enum mr_status reject(struct reader *reader, const struct mr_model_config
 
 /* ---- the whole ---- */
 
-static void read_end_tokens(struct mr_model_config *config, const struct mr_gguf *gguf)
-{
-    const char *const keys[] = {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id",
-                                "tokenizer.ggml.eom_token_id"};
-    uint32_t id;
-    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
-        if (mr_gguf_u32(gguf, keys[i], &id)) mr_model_config_add_eos(config, id);
-}
-
 static enum mr_status read_vocabulary(struct mr_model_config *config,
                                       const struct mr_tensor_table *tensors, struct mr_error *err)
 {
@@ -322,6 +320,36 @@ static enum mr_status read_vocabulary(struct mr_model_config *config,
         return mr_fail(err, MR_BAD_FILE, "tensor \"token_embd.weight\" is missing");
     config->vocab_size = (uint32_t)embedding->dims[0];
     config->tied_head = mr_tensor_table_find(tensors, "output.weight") == NULL;
+    return MR_OK;
+}
+
+static const struct mr_gguf_value *array_of(const struct mr_gguf *gguf, const char *key)
+{
+    const struct mr_gguf_value *value = mr_gguf_find(gguf, key);
+    return value && value->is_array ? value : NULL;
+}
+
+/* The end tokens that keys name, then those known by their text. */
+static enum mr_status read_end_tokens(struct mr_model_config *config, const struct mr_gguf *gguf,
+                                      struct mr_error *err)
+{
+    const char *const keys[] = {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id",
+                                "tokenizer.ggml.eom_token_id"};
+    uint32_t id, ids[MR_END_TOKENS_MAX];
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+        if (mr_gguf_u32(gguf, keys[i], &id)) mr_model_config_add_eos(config, id);
+    const struct mr_gguf_value *listed = array_of(gguf, "tokenizer.ggml.eos_token_ids");
+    bool integers = listed && (listed->type == MR_GGUF_I32 || listed->type == MR_GGUF_U32);
+    for (uint64_t i = 0; integers && i < listed->count && i < MR_EOS_IDS_MAX; i++)
+        mr_model_config_add_eos(config, (uint32_t)mr_gguf_element_int(listed, i));
+    const struct mr_gguf_value *tokens = array_of(gguf, "tokenizer.ggml.tokens");
+    if (!tokens || tokens->type != MR_GGUF_TEXT) return MR_OK;
+    struct mr_text *texts = mr_gguf_texts(tokens);
+    if (!texts) return mr_fail(err, MR_NOMEM, "no memory for the texts of the tokens");
+    uint32_t count = mr_end_tokens_find(texts, (uint32_t)tokens->count, ids);
+    for (uint32_t i = 0; i < count; i++)
+        if (ids[i] < config->vocab_size) mr_model_config_add_eos(config, ids[i]);
+    free(texts);
     return MR_OK;
 }
 
@@ -340,8 +368,8 @@ enum mr_status mr_model_config_from_gguf(struct mr_model_config *out, const stru
     read_scales(out, &reader);
     read_windows(out, &reader);
     read_experts(out, &reader);
-    read_end_tokens(out, gguf);
     status = read_vocabulary(out, tensors, err);
+    if (status == MR_OK) status = read_end_tokens(out, gguf, err);
     if (status == MR_OK) status = read_rope(out, &reader, err);
     if (status != MR_OK) return status;
     read_window_rope(out, &reader);

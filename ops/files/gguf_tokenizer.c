@@ -1,6 +1,7 @@
 #include "ops/files/gguf_tokenizer.h"
 
 #include "codec/tokenizer_files/tokenizer_spec.h"
+#include "ops/files/end_tokens.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -54,6 +55,17 @@ static enum mr_status read_kinds(const struct mr_gguf *gguf, uint32_t token_coun
         (*out)[i] = kinds[kind];
     }
     return MR_OK;
+}
+
+/* End tokens are control tokens, also in files that have them as words: text of a user then cannot
+ * contain one, and an answer does not show it. */
+static void correct_kinds(struct parts *parts, uint32_t token_count)
+{
+    uint32_t ids[MR_END_TOKENS_MAX];
+    if (!parts->kinds) return;
+    uint32_t count = mr_end_tokens_find(parts->tokens, token_count, ids);
+    for (uint32_t i = 0; i < count; i++)
+        parts->kinds[ids[i]] = MR_TOKEN_CONTROL;
 }
 
 static enum mr_status read_scores(const struct mr_gguf *gguf, uint32_t token_count, float **out,
@@ -128,6 +140,7 @@ static enum mr_status read_spec(const struct mr_gguf *gguf, struct parts *parts,
     enum mr_status status =
         read_texts(gguf, "tokenizer.ggml.tokens", &parts->tokens, &spec->token_count, err);
     if (status == MR_OK) status = read_kinds(gguf, spec->token_count, &parts->kinds, err);
+    if (status == MR_OK) correct_kinds(parts, spec->token_count);
     if (status == MR_OK) status = read_scores(gguf, spec->token_count, &parts->scores, err);
     if (status == MR_OK && mr_gguf_find(gguf, "tokenizer.ggml.merges"))
         status = read_texts(gguf, "tokenizer.ggml.merges", &parts->merges, &spec->merge_count, err);

@@ -248,11 +248,20 @@ static enum mr_status read_weights(struct mr_model_source *out, const char *fold
     return status;
 }
 
+/* The tokenizer's end token ends an answer too, as in vLLM: a model trained further for chat often
+ * has its new end token in the tokenizer's files only. */
+static void add_tokenizer_eos(struct mr_model_source *out)
+{
+    uint32_t id = mr_tokenizer_eos_id(out->tokenizer);
+    if (id < out->config.vocab_size) mr_model_config_add_eos(&out->config, id);
+}
+
 enum mr_status mr_model_folder_read(struct mr_model_source *out, const char *folder,
                                     struct mr_error *err)
 {
     struct mr_quantization quantization = {0};
     enum mr_status status = read_configs(out, folder, &quantization, err);
     if (status == MR_OK) status = read_tokenizer(out, folder, err);
+    if (status == MR_OK) add_tokenizer_eos(out);
     return status == MR_OK ? read_weights(out, folder, &quantization, err) : status;
 }

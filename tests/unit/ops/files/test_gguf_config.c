@@ -123,6 +123,21 @@ static void gguf_metadata_that_is_wrong_is_rejected(void **state)
     }
 }
 
+static void a_rope_factor_without_a_type_is_linear(void **state)
+{
+    (void)state;
+    static const struct entry cases[] = {{"llama.rope.scaling.factor", 4, NULL},
+                                         {"llama.rope.scale_linear", 4, NULL},
+                                         {"llama.rope.scaling.factor", 1, NULL}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct mr_model_config c;
+        struct mr_error err = {0};
+        if (from_gguf(&cases[i], &c, &err) != MR_OK) fail_msg("%s", err.detail);
+        assert_int_equal(c.ropes[0].kind, i < 2 ? MR_ROPE_LINEAR : MR_ROPE_PLAIN);
+        if (i < 2) assert_true(c.ropes[0].factor == 4.0);
+    }
+}
+
 static void keys_of_features_that_are_not_computed_are_rejected(void **state)
 {
     (void)state;
@@ -145,6 +160,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gguf_metadata_is_a_configuration),
         cmocka_unit_test(gguf_metadata_that_is_wrong_is_rejected),
+        cmocka_unit_test(a_rope_factor_without_a_type_is_linear),
         cmocka_unit_test(keys_of_features_that_are_not_computed_are_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
