@@ -10,6 +10,7 @@
 #include "worker/serve/local.h"
 #include "worker/serve/parts_state.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -263,6 +264,17 @@ static enum mr_status start_intake(struct mr_worker *worker, struct mr_error *er
     return status;
 }
 
+static void check_context(struct mr_worker *worker)
+{
+    const uint32_t asked = worker->options.config->context_tokens;
+    const uint32_t most = mr_engine_thread_model(worker->engine)->context_tokens;
+    if (asked > most)
+        mr_log_warn(worker->options.log,
+                    "--context-tokens %" PRIu32 " is more than the model's %" PRIu32
+                    ", which stays the limit",
+                    asked, most);
+}
+
 static void print_banner(struct mr_worker *worker)
 {
     struct mr_banner banner = {.config = worker->options.config,
@@ -412,6 +424,7 @@ enum mr_status mr_worker_create(struct mr_worker **out, const struct mr_worker_o
     }
     atomic_store(&worker->built, true);
     atomic_store(&worker->ready, true);
+    check_context(worker);
     print_banner(worker);
     *out = worker;
     return MR_OK;

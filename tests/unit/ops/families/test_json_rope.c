@@ -54,6 +54,21 @@ static void yarn_has_defaults_and_mscales(void **state)
     assert_true(c.ropes[0].theta == 150000.0);
 }
 
+static void yarn_extends_the_context(void **state)
+{
+    (void)state;
+    /* Qwen's recipe; the context of read_as is 4096 tokens */
+    struct mr_model_config c =
+        read_valid("qwen2", "{\"rope_scaling\":{\"type\":\"yarn\",\"factor\":4.0,"
+                            "\"original_max_position_embeddings\":4096}}");
+    assert_int_equal(c.context_tokens, 16384);
+    c = read_valid("qwen2", "{\"rope_scaling\":{\"type\":\"yarn\",\"factor\":4.0}}");
+    assert_int_equal(c.context_tokens, 4096);
+    c = read_valid("qwen2", "{\"rope_scaling\":{\"type\":\"yarn\",\"factor\":1e9,"
+                            "\"original_max_position_embeddings\":4096}}");
+    assert_int_equal(c.context_tokens, 4096);
+}
+
 static void dynamic_scaling_is_plain_within_the_context(void **state)
 {
     (void)state;
@@ -109,6 +124,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(yarn_has_defaults_and_mscales),
+        cmocka_unit_test(yarn_extends_the_context),
         cmocka_unit_test(dynamic_scaling_is_plain_within_the_context),
         cmocka_unit_test(longrope_has_two_lists_and_a_factor),
         cmocka_unit_test(windows_may_have_a_rope_of_their_own),
