@@ -26,6 +26,9 @@
 
 enum mr_cuda_type { MR_CUDA_F32, MR_CUDA_F16, MR_CUDA_BF16 };
 
+/* Were the kernels compiled for the current device? MR_UNSUPPORTED says that they were not. */
+enum mr_status mr_cuda_check_device(struct mr_error *err);
+
 /* The KV of one layer. K and V of token t of a block, head h, are head_dim numbers, one after the
  * other, at keys or values + block * block_stride + h * head_stride + t * token_stride. As a
  * contiguous tensor [block][kv head][token][head_dim] the tokens of a head are one run of memory,

@@ -10,6 +10,7 @@
 #include "ops/cuda/sampling_kernels.h"
 
 struct mr_cuda_kernels {
+    enum mr_status (*check_device)(struct mr_error *err);
     size_t (*decode_scratch_bytes)(const struct mr_cuda_decode *decode);
     enum mr_status (*decode_attention)(const struct mr_cuda_decode *decode, void *stream,
                                        struct mr_error *err);

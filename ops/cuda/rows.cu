@@ -44,6 +44,16 @@ static enum mr_status check_width(unsigned width, struct mr_error *err)
     return MR_OK;
 }
 
+enum mr_status mr_cuda_check_device(struct mr_error *err)
+{
+    cudaFuncAttributes attributes;
+    const cudaError_t code = cudaFuncGetAttributes(&attributes, add_rms_norm<float>);
+    if (code == cudaSuccess) return MR_OK;
+    (void)cudaGetLastError(); /* or LibTorch takes the error for one of its own */
+    return mr_fail(err, MR_UNSUPPORTED, "the CUDA kernels were not compiled for this card: %s",
+                   cudaGetErrorString(code));
+}
+
 enum mr_status mr_cuda_add_rms_norm(const struct mr_cuda_add_norm *norm, void *stream,
                                     struct mr_error *err)
 {

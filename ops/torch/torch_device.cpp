@@ -66,18 +66,28 @@ static void name_numerics(struct device *device)
                   device->kernels ? "-kernels" : "");
 }
 
+/* Loads CUDA, makes the card the calling thread's, and checks that our kernels run on it. */
+static enum mr_status open_card(const struct mr_device &place, struct mr_error *err)
+{
+    struct mr_error refused = {};
+    enum mr_status status = load_cuda(place.index, err);
+    if (status == MR_OK) status = guarded(err, [=] { select_card(place.index); });
+    if (status != MR_OK || !place.kernels || place.kernels->check_device(&refused) == MR_OK)
+        return status;
+    return mr_fail(err, MR_BAD_CONFIG,
+                   "--device cuda: %.150s; --cuda-kernels off computes without them",
+                   refused.detail);
+}
+
 static enum mr_status device_open(struct mr_compute **out, struct mr_device place,
                                   enum mr_number number, struct mr_error *err)
 {
     static const at::ScalarType types[] = {at::kFloat, at::kBFloat16, at::kHalf};
     *out = nullptr;
-    if (place.kind == MR_DEVICE_CUDA) {
-        enum mr_status status = load_cuda(place.index, err);
-        if (status != MR_OK) return status;
-    }
+    const enum mr_status status = place.kind == MR_DEVICE_CUDA ? open_card(place, err) : MR_OK;
+    if (status != MR_OK) return status;
     return guarded(err, [=] {
         begin_thread();
-        if (place.kind == MR_DEVICE_CUDA) select_card(place.index);
         at::set_num_threads(static_cast<int>(mr_parallel_thread_count()));
         at::Device where = place.kind == MR_DEVICE_CPU
                                ? at::Device(at::kCPU)

@@ -48,6 +48,8 @@ function(mr_cuda_library nvcc)
     foreach(architecture ${mr_cuda_architectures})
         list(APPEND flags -gencode arch=compute_${architecture},code=sm_${architecture})
     endforeach()
+    # Intermediate code, which the driver compiles for later architectures at the first start.
+    list(APPEND flags -gencode arch=compute_100,code=compute_100)
     file(GLOB kernels CONFIGURE_DEPENDS ops/cuda/*.cu)
     file(GLOB headers CONFIGURE_DEPENDS ops/cuda/*.cuh ops/cuda/*.h)
     foreach(kernel ${kernels})
