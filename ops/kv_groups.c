@@ -61,6 +61,13 @@ uint64_t mr_kv_groups_pool_bytes(uint64_t wanted, uint64_t memory_bytes, uint64_
     return memory_bytes > 0 && most < wanted ? most : wanted;
 }
 
+uint64_t mr_kv_groups_device_pool_bytes(uint64_t free_bytes)
+{
+    const uint64_t tenth = free_bytes / 10, gibibyte = (uint64_t)1 << 30;
+    const uint64_t reserve = tenth > gibibyte ? tenth : gibibyte;
+    return free_bytes > reserve ? free_bytes - reserve : 0;
+}
+
 static struct mr_kv_spec pool_of(const struct mr_compute *compute,
                                  const struct mr_kv_groups_spec *spec)
 {

@@ -48,6 +48,9 @@ struct mr_kv_groups {
  * the memory of the process; the other half is for requests, buffers and files. memory_bytes 0:
  * `wanted`. */
 uint64_t mr_kv_groups_pool_bytes(uint64_t wanted, uint64_t memory_bytes, uint64_t weight_bytes);
+/* The same for a device with its own memory, of which the weights leave free_bytes: all of it but a
+ * tenth, and at least 1 GiB, for the intermediate results of steps. */
+uint64_t mr_kv_groups_device_pool_bytes(uint64_t free_bytes);
 /* The pool has at least one block, and the slots that one sequence needs. */
 enum mr_status mr_kv_groups_create(struct mr_kv_groups *out, struct mr_compute *compute,
                                    const struct mr_kv_groups_spec *spec, struct mr_error *err);

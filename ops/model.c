@@ -89,10 +89,7 @@ static enum mr_status set_up(struct mr_model *model, const struct mr_model_optio
 {
     struct mr_compute compute;
     struct mr_device device;
-    model->numbers = options->dtype == MR_DTYPE_AUTO   ? MR_WEIGHTS_STORED
-                     : options->dtype == MR_DTYPE_INT8 ? MR_WEIGHTS_INT8
-                     : options->dtype == MR_DTYPE_INT4 ? MR_WEIGHTS_INT4
-                                                       : MR_WEIGHTS_FLOAT;
+    model->numbers = mr_weight_numbers_of(options->dtype);
     uint32_t threads = options->thread_count > 0 ? options->thread_count : mr_parallel_core_count();
     enum mr_status status = mr_model_check_options(options, err);
     if (status == MR_OK) status = mr_model_compute(options, &compute, err);
@@ -296,15 +293,11 @@ static void fill_info(struct mr_model *model)
     info->special = source->special;
 }
 
-/* The size of the KV pool when the user has not given one: on a device with its own memory, what is
- * free there, but for a tenth, and at least 1 GiB, for the intermediate results of steps. */
 static uint64_t pool_bytes(const struct mr_model *model, const struct mr_model_options *options)
 {
     const uint64_t free_bytes = model->compute->backend->free_bytes(model->compute);
-    const uint64_t tenth = free_bytes / 10, gibibyte = (uint64_t)1 << 30;
-    const uint64_t reserve = tenth > gibibyte ? tenth : gibibyte;
     if (free_bytes > 0 && options->memory_bytes > 0)
-        return free_bytes > reserve ? free_bytes - reserve : 0;
+        return mr_kv_groups_device_pool_bytes(free_bytes);
     return mr_kv_groups_pool_bytes(options->kv_bytes, options->memory_bytes,
                                    model->weights.packed_bytes);
 }

@@ -1,8 +1,9 @@
 /* model_plan - what a model needs of a machine, computed from the headers of its files: no weight
- * is read and no memory is reserved. For `millrace check`.
+ * is read and no memory is reserved. Weights of AWQ and GPTQ folders count as computed in their own
+ * numbers, which a scale that is no half prevents. For `millrace check`.
  *
- * Threads: pure functions. Memory: none kept. Errors: MR_BAD_FILE and MR_NOMEM as
- * mr_model_check_files. */
+ * Threads: pure functions; a GPU is opened and closed again. Memory: none kept. Errors: MR_BAD_FILE
+ * and MR_NOMEM as mr_model_check_files; MR_BAD_CONFIG as mr_model_check_options. */
 #ifndef MR_OPS_MODEL_PLAN_H
 #define MR_OPS_MODEL_PLAN_H
 
@@ -11,13 +12,15 @@
 struct mr_model_plan {
     uint64_t parameter_count;
     uint64_t stored_bytes;       /* of all tensors in the files */
-    uint64_t weight_bytes;       /* of the weights in memory, without the padding of panels */
+    uint64_t weight_bytes;       /* of the weights in memory (struct mr_weights_size) */
     const char *dtype;           /* that the weights are computed in, such as "bf16"; static */
     uint64_t kv_bytes_per_token; /* of one token's KV in all layers */
     const char *kv_dtype;        /* of the KV; static */
     uint64_t kv_pool_bytes;      /* of all KV blocks and slots */
     uint64_t pool_tokens;        /* that the blocks of the pool hold */
-    uint32_t context_tokens; /* longest sequence: the model's context, or the pool if it is less */
+    uint64_t device_bytes;       /* free on a GPU before the model is there; 0: on the CPU */
+    uint32_t context_asked;      /* --context-tokens; 0: none */
+    uint32_t context_tokens; /* longest sequence: least of the model's context, asked and pool */
 };
 
 /* source: files that are open, with their tensors; options: as for mr_model_open, without

@@ -1,6 +1,7 @@
 #include "ops/weight_loader.h"
 
 #include "codec/check.h"
+#include "ops/cpu/quant/format.h"
 #include "ops/weight_repack.h"
 
 #include <stdio.h>
@@ -199,6 +200,7 @@ static enum mr_status read_vector(struct mr_weight_loader *loader,
                                   float offset, float **out)
 {
     loader->parameter_count += count;
+    loader->packed_bytes += count * sizeof(float);
     if (loader->checks_only) return MR_OK;
     float *vector = calloc(count, sizeof(float));
     if (!vector)
@@ -208,7 +210,6 @@ static enum mr_status read_vector(struct mr_weight_loader *loader,
         mr_stored_tensor_row(tensor, row, vector + row * width);
     for (uint32_t i = 0; i < count; i++)
         vector[i] += offset;
-    loader->packed_bytes += count * sizeof(float);
     report(loader, tensor->size_bytes);
     *out = vector;
     return MR_OK;
@@ -347,6 +348,14 @@ static enum mr_status read_transposed(struct mr_weight_loader *loader,
     return MR_OK;
 }
 
+enum mr_weight_numbers mr_weight_numbers_of(enum mr_dtype dtype)
+{
+    return dtype == MR_DTYPE_AUTO   ? MR_WEIGHTS_STORED
+           : dtype == MR_DTYPE_INT8 ? MR_WEIGHTS_INT8
+           : dtype == MR_DTYPE_INT4 ? MR_WEIGHTS_INT4
+                                    : MR_WEIGHTS_FLOAT;
+}
+
 /* What the weights of a layer become. Experts in tensors of their own, which may be of several
  * storages, are not computed as stored. */
 static enum mr_weight_numbers numbers_of(const struct mr_weight_loader *loader,
@@ -405,6 +414,28 @@ static enum mr_status pack(struct mr_weight_loader *loader, const struct mr_line
     return status;
 }
 
+/* Bytes of a layer's weights, from the shapes of its tensors. */
+static uint64_t planned_bytes(struct mr_weight_loader *loader, const struct mr_linear_plan *plan,
+                              struct mr_weight_rows *rows)
+{
+    struct mr_linear_spec spec = {.out_size = mr_weight_rows_count(rows), .in_size = rows->width};
+    const uint32_t groups = (spec.in_size + MR_QUANT_GROUP - 1) / MR_QUANT_GROUP;
+    uint64_t bytes = 0;
+    choose_bands(loader, plan, rows, &spec);
+    if (spec.band_count == 0 && numbers_of(loader, plan) == MR_WEIGHTS_STORED &&
+        mr_weight_repack_fits(rows)) {
+        spec.bands[spec.band_count++] = (struct mr_quant_band){spec.out_size, MR_QUANT_Q4_1};
+        loader->quantized = true;
+    }
+    if (spec.band_count == 0)
+        return (uint64_t)spec.out_size * spec.in_size *
+               mr_number_bytes(loader->spec->compute->number);
+    for (uint32_t i = 0; i < spec.band_count; i++)
+        bytes += (uint64_t)((spec.bands[i].rows + MR_QUANT_COLUMNS - 1) / MR_QUANT_COLUMNS) *
+                 mr_quant_parts_of(&mr_quant_shapes[spec.bands[i].format], groups).end;
+    return bytes;
+}
+
 enum mr_status mr_weight_loader_linear(struct mr_weight_loader *loader,
                                        const struct mr_linear_plan *plan, struct mr_linear **out)
 {
@@ -412,7 +443,11 @@ enum mr_status mr_weight_loader_linear(struct mr_weight_loader *loader,
     uint64_t bytes = 0;
     float *matrix = NULL;
     enum mr_status status = gather(loader, plan, &rows, &bytes);
-    if (status != MR_OK || loader->checks_only) return status;
+    if (status != MR_OK) return status;
+    if (loader->checks_only) {
+        if (loader->spec->compute) loader->packed_bytes += planned_bytes(loader, plan, &rows);
+        return MR_OK;
+    }
     if (plan->transposed) status = read_transposed(loader, plan, &rows, &matrix);
     if (status == MR_OK) status = pack(loader, plan, &rows, out);
     free(matrix);

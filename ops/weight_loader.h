@@ -23,11 +23,13 @@ enum mr_weight_numbers {
     MR_WEIGHTS_INT4    /* 4 bits in groups of 32; embedding and output layer as INT8 */
 };
 
+enum mr_weight_numbers mr_weight_numbers_of(enum mr_dtype dtype);
+
 struct mr_weights_spec {
     const struct mr_model_config *config;
     const struct mr_tensor_table *tensors;
     bool gguf_names;            /* true: tensors have GGUF's names; false: Hugging Face's */
-    struct mr_compute *compute; /* gets the weights; NULL when only checking */
+    struct mr_compute *compute; /* gets the weights; when only checking, not open, or NULL */
     enum mr_weight_numbers numbers;
     struct mr_weights_digest *digest; /* gets each tensor that is read; NULL: none */
     /* Called after each loaded tensor; may be NULL. */

@@ -32,7 +32,7 @@ static uint32_t stored_rows(const struct mr_weight_share *share)
                                 : share->row_count;
 }
 
-static bool fits(const struct mr_weight_rows *rows)
+bool mr_weight_repack_fits(const struct mr_weight_rows *rows)
 {
     if (rows->columns.size > 0) return false;
     for (uint32_t i = 0; i < rows->share_count; i++) {
@@ -81,7 +81,7 @@ enum mr_status mr_weight_repack_begin(struct mr_weight_repack *repack, struct mr
 {
     enum mr_status status = MR_OK;
     *repack = (struct mr_weight_repack){0};
-    bool done = fits(rows);
+    bool done = mr_weight_repack_fits(rows);
     for (uint32_t i = 0; done && status == MR_OK && i < rows->share_count; i++)
         status = repack_share(repack, i, rows, &done, err);
     for (uint32_t i = 0; done && status == MR_OK && i < rows->share_count; i++) {

@@ -14,6 +14,9 @@ struct mr_weight_repack {
     unsigned char *blocks[MR_WEIGHT_SHARES_MAX];
 };
 
+/* True when the tensors of all shares can be written as blocks of Q4_1, as far as their shapes say.
+ */
+bool mr_weight_repack_fits(const struct mr_weight_rows *rows);
 /* Replaces the tensors of all shares by blocks of Q4_1, which `repack` keeps; leaves `rows` as it
  * is if the tensor of a share does not fit or has a scale that is not a half
  * (ops/numbers/quantized.h), or columns are padded. Read the biases of `rows` before: afterwards

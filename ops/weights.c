@@ -246,12 +246,14 @@ enum mr_status mr_weights_load(struct mr_weights *out, const struct mr_weights_s
     return load(out, spec, false, err);
 }
 
-enum mr_status mr_weights_check(const struct mr_weights_spec *spec, uint64_t *parameter_count,
+enum mr_status mr_weights_check(const struct mr_weights_spec *spec, struct mr_weights_size *size,
                                 struct mr_error *err)
 {
     struct mr_weights weights;
     enum mr_status status = load(&weights, spec, true, err);
-    if (parameter_count) *parameter_count = weights.parameter_count;
+    if (size)
+        *size = (struct mr_weights_size){weights.parameter_count, weights.packed_bytes,
+                                         weights.quantized};
     mr_weights_destroy(&weights);
     return status;
 }

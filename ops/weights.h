@@ -44,9 +44,16 @@ struct mr_weights {
 
 enum mr_status mr_weights_load(struct mr_weights *out, const struct mr_weights_spec *spec,
                                struct mr_error *err);
-/* Checks the tensors as _load does, without packing them: spec->compute, digest and progress are
- * not used. Sets *parameter_count, unless it is NULL. */
-enum mr_status mr_weights_check(const struct mr_weights_spec *spec, uint64_t *parameter_count,
+/* What the weights of a model will need. */
+struct mr_weights_size {
+    uint64_t parameter_count;
+    uint64_t bytes; /* without biases, and without the padding of layers in floats */
+    bool quantized; /* some layers will have integer weights */
+};
+
+/* Checks the tensors as _load does, without packing them; digest and progress are not used. Sets
+ * *size, unless it is NULL; bytes need spec->compute, which need not be open. */
+enum mr_status mr_weights_check(const struct mr_weights_spec *spec, struct mr_weights_size *size,
                                 struct mr_error *err);
 /* Destroying zeroed weights does nothing. */
 void mr_weights_destroy(struct mr_weights *weights);

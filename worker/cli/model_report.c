@@ -93,7 +93,12 @@ static void describe_context(struct line *line, const struct mr_model_config *c,
                              const struct mr_model_plan *plan)
 {
     add(line, "%" PRIu32 " tokens", c->context_tokens);
-    if (plan->context_tokens < c->context_tokens)
+    if (plan->context_asked > c->context_tokens)
+        add(line, ", the most that the model can have: --context-tokens %" PRIu32 " adds nothing",
+            plan->context_asked);
+    else if (plan->context_asked > 0)
+        add(line, "; --context-tokens allows %" PRIu32, plan->context_asked);
+    if (plan->context_tokens == plan->pool_tokens && plan->pool_tokens < c->context_tokens)
         add(line,
             "; the longest sequence that fits into the memory for KV has %" PRIu32 " (--kv-memory)",
             plan->context_tokens);

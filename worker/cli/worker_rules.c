@@ -87,8 +87,24 @@ void mr_worker_rules_check(const struct mr_config *config, bool worker_id_given,
 
 uint64_t mr_worker_rules_memory(const struct mr_config *config, const struct mr_model_plan *plan)
 {
-    return plan->weight_bytes + plan->kv_pool_bytes + config->queue_bytes + config->prefetch_bytes +
-           PRODUCER_BYTES + (config->redis[0] ? REDIS_BYTES : 0) + OTHER_BYTES;
+    const uint64_t model = plan->device_bytes > 0 ? 0 : plan->weight_bytes + plan->kv_pool_bytes;
+    return model + config->queue_bytes + config->prefetch_bytes + PRODUCER_BYTES +
+           (config->redis[0] ? REDIS_BYTES : 0) + OTHER_BYTES;
+}
+
+/* The same for a GPU: the model is in its memory, the rest in that of the process. */
+static bool fits_gpu(const struct mr_model_plan *plan, double process_mib, char *text,
+                     size_t text_bytes, int *length)
+{
+    const uint64_t needed = plan->weight_bytes + plan->kv_pool_bytes;
+    *length =
+        snprintf(text, text_bytes,
+                 "%.0f MiB at most for queues; on the GPU weights of %.0f MiB and a KV pool "
+                 "of %.0f MiB, where %.0f MiB are free%s",
+                 process_mib, (double)plan->weight_bytes / MEBIBYTE,
+                 (double)plan->kv_pool_bytes / MEBIBYTE, (double)plan->device_bytes / MEBIBYTE,
+                 needed <= plan->device_bytes ? "" : ": the model is too large for it");
+    return needed <= plan->device_bytes;
 }
 
 bool mr_worker_rules_fits(const struct mr_config *config, const struct mr_model_plan *plan,
@@ -96,8 +112,12 @@ bool mr_worker_rules_fits(const struct mr_config *config, const struct mr_model_
 {
     uint64_t needed = mr_worker_rules_memory(config, plan);
     uint64_t usable = mr_machine_usable_bytes(machine);
-    bool fits = usable == 0 || needed <= usable;
-    int length = snprintf(text, text_bytes,
+    bool fits = usable == 0 || needed <= usable, fits_device = true;
+    int length = 0;
+    if (plan->device_bytes > 0)
+        fits_device = fits_gpu(plan, (double)needed / MEBIBYTE, text, text_bytes, &length);
+    else
+        length = snprintf(text, text_bytes,
                           "%.0f MiB at most (weights %.0f, KV pool %.0f, the rest is queues)",
                           (double)needed / MEBIBYTE, (double)plan->weight_bytes / MEBIBYTE,
                           (double)plan->kv_pool_bytes / MEBIBYTE);
@@ -107,7 +127,7 @@ bool mr_worker_rules_fits(const struct mr_config *config, const struct mr_model_
                                                  : "the machine's memory",
                  (double)usable / MEBIBYTE,
                  fits ? "" : ": lower --kv-memory or --queue-bytes, or raise the limit");
-    return fits;
+    return fits && fits_device;
 }
 
 /* ---- rights ---- */

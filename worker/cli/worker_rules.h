@@ -19,11 +19,11 @@ typedef void mr_worker_rules_report(void *context, const char *text);
 void mr_worker_rules_check(const struct mr_config *config, bool worker_id_given,
                            mr_worker_rules_report *report, void *context);
 
-/* The memory that a worker takes at most, in bytes: weights, KV pool, queue, fetched records,
- * producer, Redis, and a share for the rest. */
+/* The memory of the machine that a worker takes at most, in bytes: weights and KV pool unless they
+ * are on a GPU, queue, fetched records, producer, Redis, and a share for the rest. */
 uint64_t mr_worker_rules_memory(const struct mr_config *config, const struct mr_model_plan *plan);
-/* One sentence that compares it with the memory that the process may use. False: it is not enough.
- */
+/* One sentence that compares it with the memory that the process may use, and what is on a GPU with
+ * what is free there. False: it is not enough. */
 bool mr_worker_rules_fits(const struct mr_config *config, const struct mr_model_plan *plan,
                           const struct mr_machine *machine, char *text, size_t text_bytes);
 

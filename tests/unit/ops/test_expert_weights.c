@@ -89,11 +89,55 @@ static void a_missing_expert_is_named(void **state)
     tiny_close(&tiny);
 }
 
+/* Makes a tensor one of Q4_0, as far as its description goes. */
+static void store_as_q4_0(struct tiny *tiny, const char *name)
+{
+    for (uint32_t i = 0; i < tiny->tensors.count; i++)
+        if (mr_text_is(tiny->tensors.entries[i].name, name))
+            tiny->tensors.entries[i].storage = MR_STORAGE_Q4_0;
+}
+
+static uint64_t planned_bytes(struct tiny *tiny, bool *quantized)
+{
+    struct mr_expert_weights experts = {0};
+    struct mr_error err = {0};
+    const struct mr_weights_spec spec = {.config = &tiny->config,
+                                         .tensors = &tiny->tensors,
+                                         .compute = tiny->compute,
+                                         .numbers = MR_WEIGHTS_STORED};
+    struct mr_weight_loader loader = {.spec = &spec, .err = &err, .checks_only = true};
+    assert_int_equal(mr_weight_loader_begin(&loader), MR_OK);
+    if (mr_expert_weights_load(&loader, 0, &experts) != MR_OK) fail_msg("%s", err.detail);
+    mr_weight_loader_end(&loader);
+    mr_expert_weights_destroy(&experts, EXPERTS, &mr_cpu_backend);
+    *quantized = loader.quantized;
+    return loader.packed_bytes;
+}
+
+static void experts_in_tensors_of_their_own_are_planned_as_floats(void **state)
+{
+    (void)state;
+    struct tiny tiny;
+    bool quantized;
+    tiny_open(&tiny);
+    add_experts(&tiny);
+    assert_int_equal(mr_tensor_table_sort(&tiny.tensors, NULL), MR_OK);
+    const uint64_t floats = planned_bytes(&tiny, &quantized);
+    assert_int_equal(floats, (EXPERTS * 3 * TINY_FFN + EXPERTS) * TINY_HIDDEN * sizeof(float));
+    assert_false(quantized);
+    store_as_q4_0(&tiny, "model.layers.0.mlp.experts.1.gate_proj.weight");
+    store_as_q4_0(&tiny, "model.layers.0.mlp.experts.1.up_proj.weight");
+    assert_int_equal(planned_bytes(&tiny, &quantized), floats);
+    assert_false(quantized);
+    tiny_close(&tiny);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_expert_has_layers_of_its_own),
         cmocka_unit_test(a_missing_expert_is_named),
+        cmocka_unit_test(experts_in_tensors_of_their_own_are_planned_as_floats),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

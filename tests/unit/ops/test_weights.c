@@ -184,9 +184,39 @@ static void a_bias_of_the_wrong_size_is_rejected(void **state)
     tiny_close(&tiny);
 }
 
+static void the_bytes_of_weights_are_known_before_they_are_read(void **state)
+{
+    (void)state;
+    struct tiny tiny;
+    struct mr_weights weights;
+    struct mr_weights_size size;
+    tiny_open(&tiny);
+    struct mr_weights_spec spec = spec_of(&tiny);
+    spec.numbers = MR_WEIGHTS_INT8;
+    assert_int_equal(mr_weights_check(&spec, &size, NULL), MR_OK);
+    assert_true(size.quantized);
+    spec.numbers = MR_WEIGHTS_STORED;
+    assert_int_equal(mr_weights_check(&spec, &size, NULL), MR_OK);
+    assert_int_equal(mr_weights_load(&weights, &spec, NULL), MR_OK);
+    assert_int_equal(size.parameter_count, weights.parameter_count);
+    assert_int_equal(size.bytes, size.parameter_count * sizeof(float));
+    assert_true(weights.packed_bytes >= size.bytes && !size.quantized);
+    mr_weights_destroy(&weights);
+    const uint64_t floats = size.bytes;
+    struct mr_stored_tensor *stored =
+        (struct mr_stored_tensor *)tiny_find(&tiny, "model.layers.1.self_attn.o_proj.weight");
+    stored->storage = MR_STORAGE_Q4_0;
+    assert_int_equal(mr_weights_check(&spec, &size, NULL), MR_OK);
+    const uint64_t count = (uint64_t)TINY_HIDDEN * TINY_HIDDEN;
+    assert_int_equal(size.bytes, floats - count * sizeof(float) + count * 18 / 32);
+    assert_true(size.quantized);
+    tiny_close(&tiny);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_bytes_of_weights_are_known_before_they_are_read),
         cmocka_unit_test(packed_rows_have_the_order_of_the_decoder),
         cmocka_unit_test(an_untied_head_has_its_own_weights),
         cmocka_unit_test(progress_ends_at_the_total),

@@ -105,6 +105,15 @@ static void memory_is_the_sum_of_what_a_worker_holds(void **state)
     assert_non_null(strstr(text, "the machine's memory is 8000 MiB"));
     machine.memory_bytes = 0; /* not known */
     assert_true(mr_worker_rules_fits(config, &plan, &machine, text, sizeof text));
+    machine.memory_bytes = 300 * MIB;
+    plan.device_bytes = 1600 * MIB; /* on a GPU: queues are all that is in the machine's memory */
+    assert_false(mr_worker_rules_fits(config, &plan, &machine, text, sizeof text));
+    machine.memory_bytes = 400 * MIB;
+    assert_true(mr_worker_rules_fits(config, &plan, &machine, text, sizeof text));
+    assert_non_null(strstr(text, "314 MiB at most for queues; on the GPU weights of 1000 MiB"));
+    plan.device_bytes = 1400 * MIB;
+    assert_false(mr_worker_rules_fits(config, &plan, &machine, text, sizeof text));
+    assert_non_null(strstr(text, "1400 MiB are free: the model is too large"));
     mr_config_destroy(config);
 }
 
