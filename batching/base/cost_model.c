@@ -6,11 +6,15 @@
  * covariance matrix well conditioned. */
 static const double scale[MR_COST_TERMS] = {1.0, 1.0 / 16.0, 1.0 / 256.0, 1.0 / (256.0 * 1024.0)};
 
-#define FORGETTING   0.99
-#define VARIANCE_MAX 2500.0 /* initial variance of a coefficient: (50 ms) squared */
-#define NOISE_SHARE  0.05   /* assumed noise of a measured step time, as a part of that time */
-#define NOISE_MS     0.05
-#define SPREAD_RATE  0.05
+/* Scaled coefficients of a small model on two cores, and their variance: on another machine, one
+ * may be many times larger beside the others. */
+static const double first_theta[MR_COST_TERMS] = {6.0, 24.0, 425.0, 20.0};
+#define FIRST_VARIANCE 40000.0
+
+#define FORGETTING  0.92
+#define NOISE_SHARE 0.05 /* assumed noise of a measured step time, as a part of that time */
+#define NOISE_MS    0.05
+#define SPREAD_RATE 0.05
 
 void mr_step_work_add(struct mr_step_work *work, uint32_t row_count, uint32_t context_tokens,
                       bool decode)
@@ -24,9 +28,11 @@ void mr_step_work_add(struct mr_step_work *work, uint32_t row_count, uint32_t co
 
 void mr_cost_model_init(struct mr_cost_model *model)
 {
-    *model = (struct mr_cost_model){.theta = {10.0, 10.0, 130.0, 20.0}, .spread = 0.1};
-    for (uint32_t i = 0; i < MR_COST_TERMS; i++)
-        model->covariance[i][i] = VARIANCE_MAX;
+    *model = (struct mr_cost_model){.spread = 0.1};
+    for (uint32_t i = 0; i < MR_COST_TERMS; i++) {
+        model->theta[i] = first_theta[i];
+        model->covariance[i][i] = FIRST_VARIANCE;
+    }
 }
 
 static void terms_of(const struct mr_step_work *work, double terms[MR_COST_TERMS])
@@ -52,34 +58,35 @@ double mr_cost_model_predict(const struct mr_cost_model *model, const struct mr_
     return product(model->theta, terms);
 }
 
-/* Limits a residual that is larger than the recent residuals and than the fit's own uncertainty
- * explain. */
-static double clipped(struct mr_cost_model *model, double residual, double predicted,
-                      double variance)
+/* Makes the initial coefficients those of a machine that takes `factor` times as long. */
+static void set_speed(struct mr_cost_model *model, double factor)
 {
-    double size = fmax(predicted, NOISE_MS);
-    double limit = fmax(4.0 * fmax(model->spread, NOISE_SHARE) * size, 3.0 * sqrt(variance));
-    model->spread += SPREAD_RATE * (fmin(fabs(residual) / size, 4.0) - model->spread);
-    return fmax(-limit, fmin(limit, residual));
+    for (uint32_t i = 0; i < MR_COST_TERMS; i++) {
+        model->theta[i] *= factor;
+        model->covariance[i][i] *= factor * factor;
+    }
 }
 
-/* covariance = (covariance - gain * transposed direction) / forgetting, kept symmetric. */
-static void shrink_covariance(struct mr_cost_model *model, const double *gain,
-                              const double *direction)
+/* By what factor the residual is larger than the recent residuals and the fit's own uncertainty
+ * explain; at least 1. uncertainty: standard deviation of the residual. */
+static double excess(struct mr_cost_model *model, double residual, double predicted,
+                     double uncertainty)
 {
-    double largest = 0;
-    for (uint32_t i = 0; i < MR_COST_TERMS; i++) {
-        for (uint32_t j = 0; j <= i; j++) {
-            double value = model->covariance[i][j] - gain[i] * direction[j];
-            model->covariance[i][j] = value;
-            model->covariance[j][i] = value;
-        }
-        largest = fmax(largest, model->covariance[i][i]);
-    }
-    if (largest > FORGETTING * VARIANCE_MAX) return;
+    double size = fmax(predicted, NOISE_MS);
+    double limit = fmax(4.0 * fmax(model->spread, NOISE_SHARE) * size, 3.0 * uncertainty);
+    model->spread += SPREAD_RATE * (fmin(fabs(residual) / size, 4.0) - model->spread);
+    return fmax(1.0, fabs(residual) / limit);
+}
+
+/* Makes the variance of the step's prediction `factor` times what it is. direction: the covariance
+ * times the step's terms. The variance of a step about which this one says nothing stays. */
+static void scale_variance(struct mr_cost_model *model, const double *direction, double variance,
+                           double factor)
+{
+    const double part = (1.0 - factor) / variance;
     for (uint32_t i = 0; i < MR_COST_TERMS; i++)
         for (uint32_t j = 0; j < MR_COST_TERMS; j++)
-            model->covariance[i][j] /= FORGETTING;
+            model->covariance[i][j] -= part * (direction[i] * direction[j]);
 }
 
 static uint32_t smallest_of(const double *values)
@@ -112,20 +119,26 @@ static void keep_positive(struct mr_cost_model *model)
 void mr_cost_model_observe(struct mr_cost_model *model, const struct mr_step_work *work, double ms)
 {
     if (!isfinite(ms) || ms <= 0.0) return;
-    double terms[MR_COST_TERMS], direction[MR_COST_TERMS], gain[MR_COST_TERMS];
+    double terms[MR_COST_TERMS], direction[MR_COST_TERMS];
     terms_of(work, terms);
-    double predicted = product(model->theta, terms);
-    model->observations++;
+    const double predicted = product(model->theta, terms), residual = ms - predicted;
+    if (model->observations++ == 0) {
+        set_speed(model, ms / predicted);
+        return;
+    }
     for (uint32_t i = 0; i < MR_COST_TERMS; i++)
         direction[i] = product(model->covariance[i], terms);
-    double noise = NOISE_SHARE * predicted + NOISE_MS;
-    double weight = FORGETTING * noise * noise + product(terms, direction);
-    double residual = clipped(model, ms - predicted, predicted, weight);
+    const double variance = product(terms, direction);
+    if (!(variance > 0.0)) return; /* by rounding */
+    /* of the longer one: a step that was predicted far too short is not a precise one */
+    const double noise = NOISE_SHARE * fmax(predicted, ms) + NOISE_MS;
+    /* a step that is too far off counts as a noisy one: it moves the fit little and teaches little
+     */
+    double total = variance + noise * noise;
+    total *= excess(model, residual, predicted, sqrt(total));
     for (uint32_t i = 0; i < MR_COST_TERMS; i++)
-        gain[i] = direction[i] / weight;
-    for (uint32_t i = 0; i < MR_COST_TERMS; i++)
-        model->theta[i] += gain[i] * residual;
-    shrink_covariance(model, gain, direction);
+        model->theta[i] += direction[i] / total * residual;
+    scale_variance(model, direction, variance, (1.0 - variance / total) / FORGETTING);
     keep_positive(model);
 }
 

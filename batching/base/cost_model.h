@@ -5,14 +5,18 @@
  * rows: decode rows; chunk: prefill tokens; history: the sum over all rows of the step, decode and
  * prefill alike, of the tokens that the row attends to (for a chunk of x tokens behind L earlier
  * tokens: x * (L + x / 2)). The four coefficients are fitted by recursive least squares with
- * exponential forgetting (Ljung and Soderstrom, "Theory and Practice of Recursive Identification",
- * 1983, section 2.6), so the model adapts to the machine it runs on.
+ * directional forgetting (Kulhavy, "Restricted exponential forgetting in real-time identification",
+ * Automatica 1987), so the model adapts to the machine it runs on: a step makes the fit forget what
+ * earlier steps like it said, by 8 %, and nothing else. So what was learnt from a rare kind of step
+ * is kept, and the fit follows a change of speed within some dozens of steps of a kind, however
+ * long the engine has run and whatever its steps have in common.
  *
- * Guards: a step's noise is assumed proportional to its length. A residual far beyond the recent
- * residuals counts only partly. No coefficient becomes negative: one that would is set to zero, and
- * the others move to the best fit that has it at zero (constrained least squares; Simon, "Optimal
- * State Estimation", 2006, section 7.5). Forgetting stops while the covariance is at its initial
- * size, so what was learnt from a rare kind of step is not lost.
+ * The first step sets the speed only: the initial coefficients, and how far they may be off, are
+ * scaled to it. So it misleads little where it took longer than such a step does, as a first step
+ * may. Guards: a step's noise is assumed proportional to its length. A step far beyond the recent
+ * residuals counts as a noisy one. No coefficient becomes negative: one that would is set to zero,
+ * and the others move to the best fit that has it at zero (constrained least squares; Simon,
+ * "Optimal State Estimation", 2006, section 7.5).
  *
  * Owner: engine thread. Memory: the struct itself. Clock: none. Errors: none. Units: ms. */
 #ifndef MR_BATCHING_BASE_COST_MODEL_H
@@ -47,8 +51,8 @@ struct mr_step_work {
 void mr_step_work_add(struct mr_step_work *work, uint32_t row_count, uint32_t context_tokens,
                       bool decode);
 
-/* Sets the coefficients to those of a small model on two cores. Their weight in the fit is so low
- * that the first observed steps replace them. */
+/* Sets the coefficients to those of a small model on two cores. The first observed step scales
+ * them; their weight in the fit is so low that the next ones replace them. */
 void mr_cost_model_init(struct mr_cost_model *model);
 /* Predicted ms of a step with this work, never negative. */
 double mr_cost_model_predict(const struct mr_cost_model *model, const struct mr_step_work *work);

@@ -107,6 +107,93 @@ static void it_follows_a_machine_that_becomes_slower(void **state)
     assert_predicts(&model, &slower, 0.08);
 }
 
+/* Whatever its first step was, a machine of any speed keeps to a target of 4 times its decodes, or
+ * of the time of 24 tokens: after 60 decodes of the first answer, prompts beside 4 answers. */
+static double longest_of_target(const struct truth *truth, uint32_t cached, uint32_t prompt,
+                                double slower)
+{
+    struct mr_cost_model model;
+    struct mr_step_work first = {0};
+    double longest = 0;
+    mr_cost_model_init(&model);
+    mr_step_work_add(&first, prompt, cached, false);
+    mr_cost_model_observe(&model, &first, slower * cost(truth, &first));
+    for (uint32_t i = 0; i < 60; i++) {
+        struct mr_step_work work = {.rows = 1, .history = cached + prompt + i};
+        mr_cost_model_observe(&model, &work, cost(truth, &work));
+    }
+    for (uint32_t i = 0, done = 0; i < 150; i++) {
+        struct mr_step_work work = {.rows = 4, .history = 800 + 4 * i}, with = work;
+        mr_step_work_add(&with, 24, 0, false);
+        double target = fmax(4 * cost(truth, &work), cost(truth, &with));
+        double believed =
+            fmax(4 * mr_cost_model_predict(&model, &work), mr_cost_model_predict(&model, &with));
+        uint32_t chunk = mr_cost_model_chunk(&model, &work, done, believed);
+        chunk = chunk > 512 ? 512 : chunk;
+        mr_step_work_add(&work, chunk, done, false);
+        longest = fmax(longest, cost(truth, &work) / target);
+        mr_cost_model_observe(&model, &work, cost(truth, &work));
+        done = done + chunk < 1024 ? done + chunk : 0;
+    }
+    return longest;
+}
+
+static void the_first_steps_tell_the_speed_of_any_machine(void **state)
+{
+    (void)state;
+    static const struct truth machines[] = {{3.24, 0.27, 1.0, 1e-6},    {39.0, 3.2, 12.0, 1.2e-5},
+                                            {120.0, 10.0, 37.0, 4e-5},  {250.0, 10.0, 10.0, 4e-5},
+                                            {650.0, 54.0, 200.0, 2e-4}, {5.0, 0.02, 0.025, 2e-7}};
+    for (size_t i = 0; i < sizeof machines / sizeof *machines; i++) {
+        const struct truth *machine = &machines[i];
+        assert_true(longest_of_target(machine, 0, 300, 1) < 1.25);
+        assert_true(longest_of_target(machine, 0, 3, 1) < 1.25);
+        assert_true(longest_of_target(machine, 2000, 1, 1) < 1.25);
+        /* a first step that took longer than such a step does */
+        assert_true(longest_of_target(machine, 0, 300, 3) < 1.5);
+        assert_true(longest_of_target(machine, 0, 300, 20) < 2.0);
+    }
+}
+
+/* Eight answers all the time, and a chunk in one step of 25: equal steps, which leave the four
+ * coefficients unknown. However long this went on, the fit follows a change of speed. */
+static void it_follows_when_all_steps_are_equal(void **state)
+{
+    (void)state;
+    struct mr_cost_model model;
+    const struct mr_step_work decodes = {.rows = 8, .history = 4800};
+    const struct mr_step_work both = {.rows = 8, .chunk = 256, .history = 4800 + 256 * 128};
+    mr_cost_model_init(&model);
+    for (uint32_t i = 0; i < 50000; i++) {
+        const struct mr_step_work *work = i % 25 == 0 ? &both : &decodes;
+        mr_cost_model_observe(&model, work, cost(&cpu, work));
+    }
+    for (uint32_t i = 0; i < 40; i++)
+        mr_cost_model_observe(&model, &decodes, 2 * cost(&cpu, &decodes));
+    double predicted = mr_cost_model_predict(&model, &decodes);
+    assert_true(fabs(predicted - 2 * cost(&cpu, &decodes)) < 0.1 * predicted);
+    for (uint32_t i = 0; i < 60; i++)
+        mr_cost_model_observe(&model, &both, 2 * cost(&cpu, &both));
+    predicted = mr_cost_model_predict(&model, &both);
+    assert_true(fabs(predicted - 2 * cost(&cpu, &both)) < 0.2 * predicted);
+}
+
+static void what_a_rare_step_taught_is_kept(void **state)
+{
+    (void)state;
+    struct mr_cost_model model;
+    mr_cost_model_init(&model);
+    learn(&model, &cpu, 300, 0.02);
+    for (uint32_t i = 0; i < 20000; i++) {
+        struct mr_step_work work = {.rows = 8, .history = 8 * (500 + i % 500)};
+        double noise = 1.0 + 0.05 * ((double)random_below(2001) / 1000.0 - 1.0);
+        mr_cost_model_observe(&model, &work, cost(&cpu, &work) * noise);
+    }
+    struct mr_step_work work = {.rows = 8, .chunk = 512, .history = 4000 + 512 * 256};
+    assert_true(fabs(mr_cost_model_predict(&model, &work) - cost(&cpu, &work)) <
+                0.1 * cost(&cpu, &work));
+}
+
 /* A GPU as one was measured, in ms: what a step with a chunk costs more, and the history of decode
  * rows, which costs 20 times that of a chunk, are not terms of the model. */
 static double gpu_step(uint32_t decodes, uint32_t decode_context, uint32_t chunk,
@@ -250,6 +337,9 @@ int main(void)
         cmocka_unit_test(it_learns_a_slow_and_a_fast_machine),
         cmocka_unit_test(coefficients_are_those_of_one_unit),
         cmocka_unit_test(it_follows_a_machine_that_becomes_slower),
+        cmocka_unit_test(the_first_steps_tell_the_speed_of_any_machine),
+        cmocka_unit_test(it_follows_when_all_steps_are_equal),
+        cmocka_unit_test(what_a_rare_step_taught_is_kept),
         cmocka_unit_test(predictions_hold_where_the_terms_do_not_fit),
         cmocka_unit_test(one_stalled_step_moves_it_little),
         cmocka_unit_test(what_is_not_a_time_is_ignored),

@@ -80,7 +80,7 @@ static void a_tier_slower_than_computing_is_left_alone(void **state)
     (void)state;
     struct fleet fleet;
     struct fake_tier_options slow = fleet_fast;
-    slow.bytes_per_second = 2.0 * BLOCK * sizeof(uint32_t) / 1.0; /* a second a block */
+    slow.bytes_per_second = 2.0 * BLOCK * sizeof(uint32_t) / 4.0; /* four seconds a block */
     fleet_start(&fleet, &fleet_fast, &slow);
     struct fleet_spec spec = {.shared = 4 * BLOCK, .count = 4 * BLOCK + 20, .ending = 1};
     fleet_run(&fleet, 0, spec);
