@@ -11,9 +11,11 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define AUTO_TARGET_MS     100.0 /* streams of ten tokens a second read smoothly */
-#define AUTO_TARGET_STEPS  4.0   /* decodes get at most a quarter of a step beside prefill */
-#define OUTPUT_SHARE_FIRST 0.7   /* first guess of output / max_tokens: SGLang's estimate */
+#define AUTO_TARGET_MS    100.0 /* streams of ten tokens a second read smoothly */
+#define AUTO_TARGET_STEPS 4.0   /* decodes get at most a quarter of a step beside prefill */
+/* A least chunk always fits, also where its tokens cost half as much again for a long history. */
+#define AUTO_TARGET_TOKENS (MR_CHUNK_TOKENS_MIN * 3 / 2)
+#define OUTPUT_SHARE_FIRST 0.7 /* first guess of output / max_tokens: SGLang's estimate */
 #define OUTPUT_SHARE_MIN   0.1
 #define OUTPUT_SHARE_RATE  0.0625 /* weight of one ended sequence in the learnt output share */
 #define OUTPUT_SHARE_STEP  0.1    /* added to the output share when a sequence is preempted */
@@ -394,8 +396,11 @@ static double target_ms(const struct mr_schedule *schedule)
     const struct mr_scheduler_options *options = &schedule->options;
     if (schedule->plan.decode_count == 0) return 0;
     if (options->step_target_ms >= 0) return options->step_target_ms;
-    double decodes_ms = mr_cost_model_predict(options->cost, &schedule->plan.work);
-    return fmax(AUTO_TARGET_MS, AUTO_TARGET_STEPS * decodes_ms);
+    struct mr_step_work with = schedule->plan.work;
+    double decodes_ms = mr_cost_model_predict(options->cost, &with);
+    mr_step_work_add(&with, AUTO_TARGET_TOKENS, 0, false);
+    return fmax(fmax(AUTO_TARGET_MS, AUTO_TARGET_STEPS * decodes_ms),
+                mr_cost_model_predict(options->cost, &with));
 }
 
 static void begin_round(struct mr_scheduler *scheduler, uint64_t now_ns)

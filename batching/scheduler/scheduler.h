@@ -23,8 +23,9 @@
  * none of these; what they do not use is the long prefill's in the same step.
  *
  * The automatic target is 100 ms, or 4 times the predicted time of the step's decodes if that is
- * longer, so prefill has at least three quarters of a step. The first prompt and the first decodes
- * run apart and fit the cost model before the target matters.
+ * longer, so prefill has at least three quarters of a step; and never less than a chunk of
+ * MR_CHUNK_TOKENS_MIN tokens takes beside the decodes. The first prompt and the first decodes run
+ * apart and fit the cost model before the target matters.
  *
  * Bounds. Decodes: a step's prefill is predicted to end within step_target_ms. Prefill: while
  * decodes alone use the whole target, prefill still gets some tokens (those of half a target, at

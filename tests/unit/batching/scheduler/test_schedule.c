@@ -110,6 +110,24 @@ static void the_automatic_target_follows_the_machine(void **state)
     }
 }
 
+/* On a machine where a token of a prompt takes a quarter of a step with one answer, 4 times such a
+ * step leave fewer tokens than a least chunk. */
+static void the_automatic_target_holds_a_least_chunk(void **state)
+{
+    (void)state;
+    struct scheduler_rig rig;
+    scheduler_rig_init(&rig);
+    rig.options.step_target_ms = MR_STEP_TARGET_AUTO;
+    scheduler_rig_teach(&rig, 120, 10, 37);
+    scheduler_rig_start(&rig);
+    scheduler_rig_add(&rig, 1, 10, 200, 0);
+    scheduler_rig_step(&rig);
+    struct mr_sequence *sequence = scheduler_rig_add(&rig, 50, 2000, 20, 0);
+    for (uint32_t i = 0; i < 100; i++)
+        assert_int_equal(scheduler_rig_planned(scheduler_rig_step(&rig), sequence), 16);
+    scheduler_rig_end(&rig);
+}
+
 static void a_prompt_alone_is_not_held_back_by_the_target(void **state)
 {
     (void)state;
@@ -133,6 +151,7 @@ int main(void)
         cmocka_unit_test(without_chunking_a_prompt_runs_whole),
         cmocka_unit_test(chunks_shrink_to_the_time_left_beside_decodes),
         cmocka_unit_test(the_automatic_target_follows_the_machine),
+        cmocka_unit_test(the_automatic_target_holds_a_least_chunk),
         cmocka_unit_test(a_prompt_alone_is_not_held_back_by_the_target),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
