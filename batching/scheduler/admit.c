@@ -271,12 +271,16 @@ static enum verdict reserve(struct mr_schedule *schedule, struct mr_sequence *se
     return ADMITTED;
 }
 
-static void start(struct mr_schedule *schedule, struct mr_sequence *sequence)
+/* Starts the candidate of the row. Its tokens end the starvation of prefill, unless a running
+ * prefill got none in this round. */
+static void start(struct mr_schedule *schedule, const struct mr_plan_row *row)
 {
+    struct mr_round *round = &schedule->round;
+    struct mr_sequence *sequence = row->sequence;
     struct mr_job *job = sequence->job;
     if (!job->started) {
         job->started = true;
-        job->started_ns = schedule->round.now_ns;
+        job->started_ns = round->now_ns;
         job->cached_tokens = sequence->num_computed < sequence->prompt_tokens
                                  ? sequence->num_computed
                                  : sequence->prompt_tokens;
@@ -286,7 +290,7 @@ static void start(struct mr_schedule *schedule, struct mr_sequence *sequence)
     }
     mr_sequence_move(sequence, MR_SEQUENCE_RUNNING);
     schedule->running[schedule->running_count++] = sequence;
-    schedule->round.prefill_given = true;
+    round->prefill_given |= row->token_count > 0 && !round->prefill_missed;
 }
 
 /* True when the request would end after its deadline, as predicted by the cost model for steps that
@@ -392,7 +396,7 @@ static enum verdict consider(struct mr_schedule *schedule, struct mr_sequence *s
     if (verdict == ADMITTED && !mr_schedule_may_start(schedule, sequence->job))
         verdict = PASSED_OVER;
     if (verdict == ADMITTED) {
-        start(schedule, sequence);
+        start(schedule, &row);
         if (schedule->options.shared != NULL)
             mr_shared_load_begin(schedule->options.shared, sequence, schedule->round.now_ns);
         mr_schedule_add_row(schedule, row);

@@ -40,7 +40,8 @@ struct mr_round {
     /* the next prefill gets some tokens even if the step then misses its target time */
     bool prefill_owed;
     bool prefill_wanted, prefill_given;
-    bool blocks_short; /* KV blocks ran out: no sequence is admitted in this round */
+    bool prefill_missed; /* a running prefill wanted tokens and got none */
+    bool blocks_short;   /* KV blocks ran out: no sequence is admitted in this round */
     /* the next running place goes to this tenant; MR_TENANT_NONE: to any */
     uint32_t reserved_tenant;
     bool place_kept; /* short prefills must leave that place free */

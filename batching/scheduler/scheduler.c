@@ -331,6 +331,7 @@ static void plan_prefill(struct mr_schedule *schedule, struct mr_sequence *seque
     bool partial = count < mr_sequence_pending(sequence);
     round->partial_count += partial;
     round->short_partial |= round->shorts_only && partial;
+    round->prefill_missed |= count == 0;
     if (count == 0) return;
     round->prefill_given = true;
     mr_schedule_add_row(schedule, (struct mr_plan_row){.sequence = sequence, .token_count = count});

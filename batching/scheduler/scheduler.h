@@ -29,7 +29,8 @@
  *
  * Bounds. Decodes: a step's prefill is predicted to end within step_target_ms. Prefill: while
  * decodes alone use the whole target, prefill still gets some tokens (those of half a target, at
- * least MR_CHUNK_TOKENS_MIN) in one of every MR_STARVED_STEPS_MAX steps. A request for which the
+ * least MR_CHUNK_TOKENS_MIN) in one of every MR_STARVED_STEPS_MAX steps; requests that start
+ * meanwhile and need little do not count. A request for which the
  * pool has too few blocks is passed over at most MR_SKIPS_MAX times, then nothing behind it is
  * admitted.
  *

@@ -2,6 +2,7 @@
 
 #include "tests/fakes/scheduler_rig.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -170,6 +171,64 @@ static void decodes_over_the_target_cannot_starve_a_prompt(void **state)
     scheduler_rig_end(&rig);
 }
 
+/* A machine that takes 37 ms for a token of a prompt, of which the cost model learns only what its
+ * steps take: an answer, then prompts beside four answers. */
+static void a_slow_machine_keeps_to_its_target_from_the_start_on(void **state)
+{
+    (void)state;
+    struct scheduler_rig rig;
+    double longest_ms = 0;
+    scheduler_rig_init(&rig);
+    rig.options.step_target_ms = MR_STEP_TARGET_AUTO;
+    scheduler_rig_start(&rig);
+    scheduler_rig_add(&rig, 1, 300, 1000, 0);
+    for (uint32_t i = 0; i < 500; i++) {
+        if (i >= 60 && i < 64) scheduler_rig_add(&rig, 10 * i, 100, 1000, 0);
+        if (i >= 150 && i % 100 == 50) scheduler_rig_add(&rig, 7 * i, 600, 1000, 0);
+        const struct mr_plan *plan = scheduler_rig_step(&rig);
+        double decodes_ms = 120 + 10.0 * plan->work.rows;
+        double ms = decodes_ms + 37.0 * plan->work.chunk + 4e-5 * (double)plan->work.history;
+        if (i >= 150)
+            longest_ms = fmax(longest_ms, ms / fmax(4 * decodes_ms, decodes_ms + 24 * 37.0));
+        mr_cost_model_observe(&rig.cost, &plan->work, ms);
+    }
+    assert_true(longest_ms < 1.25);
+    scheduler_rig_end(&rig);
+}
+
+/* Decodes take 11 ms of 15, which leaves 8 tokens: too few for the prompt, enough for a request
+ * whose prompt is cached but for a token. Whenever one of these has ended, the next one comes. */
+static void short_requests_that_start_cannot_starve_a_prompt(void **state)
+{
+    (void)state;
+    struct scheduler_rig rig;
+    scheduler_rig_init(&rig);
+    rig.options.step_target_ms = 15;
+    scheduler_rig_teach(&rig, 10, 1, 0.5);
+    scheduler_rig_start(&rig);
+    struct mr_sequence *cached = scheduler_rig_add(&rig, 300, 64, 1, 0);
+    scheduler_rig_step(&rig);
+    mr_scheduler_remove(rig.scheduler, cached, rig.now_ns);
+    scheduler_rig_add(&rig, 1, 10, 2000, 0);
+    scheduler_rig_step(&rig);
+    struct mr_sequence *sequence = scheduler_rig_add(&rig, 50, 120, 20, 0);
+    uint32_t without = 0, starts = 0;
+    for (uint32_t steps = 0; mr_sequence_needs_prefill(sequence); steps++) {
+        if (steps == 0 || cached->state == MR_SEQUENCE_FINISHED)
+            cached = scheduler_rig_add(&rig, 300, 64, 1, 0);
+        uint32_t count = scheduler_rig_planned(scheduler_rig_step(&rig), sequence);
+        if (cached->state == MR_SEQUENCE_RUNNING) {
+            mr_scheduler_remove(rig.scheduler, cached, rig.now_ns);
+            starts++;
+        }
+        without = count == 0 ? without + 1 : 0;
+        assert_true(without < MR_STARVED_STEPS_MAX);
+        assert_true(steps < 4 * 10);
+    }
+    assert_true(starts > 10);
+    scheduler_rig_end(&rig);
+}
+
 static void invalid_options_are_refused(void **state)
 {
     (void)state;
@@ -194,6 +253,8 @@ int main(void)
         cmocka_unit_test(a_decode_without_a_block_preempts_the_least_of_the_lowest),
         cmocka_unit_test(a_sequence_alone_with_a_full_pool_is_exhausted),
         cmocka_unit_test(decodes_over_the_target_cannot_starve_a_prompt),
+        cmocka_unit_test(short_requests_that_start_cannot_starve_a_prompt),
+        cmocka_unit_test(a_slow_machine_keeps_to_its_target_from_the_start_on),
         cmocka_unit_test(invalid_options_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
