@@ -109,6 +109,7 @@ static enum mr_status create_shared(struct mr_engine *engine, struct mr_error *e
                                              .cache = engine->cache,
                                              .prompts = engine->prompts,
                                              .cost = &engine->cost,
+                                             .queue = engine->queue,
                                              .context_tokens = options->context_tokens,
                                              .chunk_tokens = chunk,
                                              .staging_bytes = options->tier_staging_bytes};

@@ -34,6 +34,7 @@ struct mr_shared_cache_options {
     struct mr_kv_cache *cache;
     struct mr_prompt_cache *prompts;
     const struct mr_cost_model *cost;
+    struct mr_request_queue *queue; /* refunds the cost of prompt tokens that were loaded */
     uint32_t context_tokens;
     uint32_t chunk_tokens; /* largest prefill chunk; 0: no chunking */
     /* bytes of all staging buffers, at least two buffers; 0: MR_STAGING_BYTES */

@@ -2,6 +2,7 @@
 
 #include "batching/cache/shared_items.h"
 #include "batching/cache/shared_tables.h"
+#include "batching/queue/request_queue.h"
 #include "codec/check.h"
 
 #include <string.h>
@@ -228,7 +229,8 @@ void mr_shared_load_begin(struct mr_shared_cache *shared, struct mr_sequence *se
 
 /* ---- joining ---- */
 
-/* Counts tokens [num_computed, end) of the sequence as computed, because their KV was loaded. */
+/* Counts tokens [num_computed, end) of the sequence as computed, because their KV was loaded. They
+ * were charged to the tenant when the request started. */
 static void advance_to(struct mr_shared_cache *shared, struct mr_sequence *sequence, uint32_t end)
 {
     struct mr_job *job = sequence->job;
@@ -236,6 +238,8 @@ static void advance_to(struct mr_shared_cache *shared, struct mr_sequence *seque
     if (sequence->preemptions == 0) {
         job->cached_tokens += gained;
         job->cached_tokens_redis += gained;
+        mr_request_queue_refund(shared->options.queue, job->tenant_index,
+                                (uint64_t)gained * MR_PROMPT_TOKEN_COST);
     }
     shared->stats.loaded_tokens += gained;
     mr_sequence_jump(sequence, end);

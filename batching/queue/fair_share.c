@@ -51,6 +51,14 @@ void mr_fair_share_charge(struct mr_fair_share *share, uint32_t tenant, uint64_t
     share->virtual_time[tenant] += cost * MR_FAIR_SHARE_SCALE / share->weights[tenant];
 }
 
+void mr_fair_share_refund(struct mr_fair_share *share, uint32_t tenant, uint64_t cost)
+{
+    MR_ASSERT(tenant < share->tenant_count);
+    const uint64_t part = cost * MR_FAIR_SHARE_SCALE / share->weights[tenant];
+    MR_ASSERT(part <= share->virtual_time[tenant]);
+    share->virtual_time[tenant] -= part;
+}
+
 uint32_t mr_fair_share_next(const struct mr_fair_share *share)
 {
     uint32_t best = MR_TENANT_NONE;

@@ -7,7 +7,8 @@
  * time of the waiting tenants, so idling earns no credit. (The virtual token counter of Sheng et
  * al., "Fairness in Serving Large Language Models", OSDI 2024: prompt tokens are charged when a
  * request is admitted, output tokens as they are generated, and an output token costs twice a
- * prompt token. A cached prompt token costs nothing here.)
+ * prompt token. A cached prompt token costs nothing here; the cost of one that is loaded from Redis
+ * after its request was admitted is refunded.)
  *
  * The virtual times of two tenants that always have requests waiting never differ by more than a
  * few requests' worth of tokens, whatever either tenant sends.
@@ -47,6 +48,8 @@ void mr_fair_share_return(struct mr_fair_share *share, uint32_t tenant);
 void mr_fair_share_leave(struct mr_fair_share *share, uint32_t tenant);
 /* Adds the cost of tokens computed for the tenant to the tenant's virtual time. */
 void mr_fair_share_charge(struct mr_fair_share *share, uint32_t tenant, uint64_t cost);
+/* Takes back a part of what was charged to the tenant: that of tokens that were not computed. */
+void mr_fair_share_refund(struct mr_fair_share *share, uint32_t tenant, uint64_t cost);
 /* The tenant with waiting requests that has the lowest virtual time; MR_TENANT_NONE when no request
  * waits. */
 uint32_t mr_fair_share_next(const struct mr_fair_share *share);

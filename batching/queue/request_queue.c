@@ -399,6 +399,14 @@ void mr_request_queue_charge(struct mr_request_queue *queue, uint32_t tenant, ui
     unlock(queue);
 }
 
+void mr_request_queue_refund(struct mr_request_queue *queue, uint32_t tenant, uint64_t cost)
+{
+    if (queue->share.tenant_count == 1) return;
+    lock(queue);
+    mr_fair_share_refund(&queue->share, tenant, cost);
+    unlock(queue);
+}
+
 uint64_t mr_request_queue_waiting(struct mr_request_queue *queue)
 {
     uint64_t waiting = 0;

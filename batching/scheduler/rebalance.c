@@ -22,14 +22,17 @@ static uint32_t find_least_served(struct mr_request_queue *queue, const uint32_t
     return least;
 }
 
-/* Cost charged to the tenant for the prompts of its running sequences. It was charged at admission,
+/* Cost charged to the tenant for the prompts of its running requests. It was charged at admission,
  * before the prompts were computed. */
 static uint64_t charged_prompts(const struct mr_schedule *schedule, uint32_t tenant)
 {
     uint64_t cost = 0;
-    for (uint32_t i = 0; i < schedule->running_count; i++)
-        if (schedule->running[i]->job->tenant_index == tenant)
-            cost += (uint64_t)schedule->running[i]->prompt_tokens * MR_PROMPT_TOKEN_COST;
+    for (uint32_t i = 0; i < schedule->running_count; i++) {
+        const struct mr_sequence *sequence = schedule->running[i];
+        const struct mr_job *job = sequence->job;
+        if (job->tenant_index != tenant || sequence->choice > 0) continue;
+        cost += (uint64_t)(sequence->prompt_tokens - job->cached_tokens) * MR_PROMPT_TOKEN_COST;
+    }
     return cost;
 }
 

@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <cmocka.h>
 
@@ -213,6 +214,65 @@ static void a_request_cancelled_while_it_loads_ends_well(void **state)
     fleet_end(&fleet);
 }
 
+static void start_fair(struct engine_rig *rig, struct fake_tier *tier)
+{
+    rig_init(rig);
+    rig->options.tenant_count = 2;
+    rig->options.sequences_max = 2;
+    rig->fake_options.token_ms = 2;
+    rig->tier = tier;
+    rig_start(rig);
+}
+
+static void submit_fair(struct engine_rig *rig, uint64_t ticket, uint32_t tenant, uint32_t count)
+{
+    char id[8];
+    uint32_t tokens[6 * BLOCK];
+    rig_tokens(rig, ticket, tokens, count);
+    snprintf(id, sizeof id, "%u", (unsigned)ticket);
+    struct mr_request *request = mr_fake_request(id, tokens, count);
+    request->max_tokens = 16;
+    request->ignore_eos = true;
+    assert_int_equal(rig_submit_as(rig, (struct mr_submission){.request = request,
+                                                               .ticket = ticket,
+                                                               .tenant = tenant > 0 ? "b" : "a",
+                                                               .tenant_index = tenant}),
+                     MR_OK);
+}
+
+/* Tenant 0 sends long prompts that are in Redis, tenant 1 as many short ones that are not: an
+ * answer of either costs about the same. */
+static void loaded_tokens_cost_a_tenant_nothing(void **state)
+{
+    (void)state;
+    enum { COUNT = 12 };
+    struct fake_tier *first = fake_tier_create(&fleet_fast, NULL);
+    struct fake_tier *second = fake_tier_create(&fleet_fast, first);
+    struct engine_rig rigs[2], *rig = &rigs[1];
+    start_fair(&rigs[0], first);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        submit_fair(&rigs[0], i, 0, 5 * BLOCK + FLEET_PART(20));
+        rig_run(&rigs[0]);
+    }
+    start_fair(rig, second);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        submit_fair(rig, i, 0, 5 * BLOCK + FLEET_PART(20));
+        submit_fair(rig, COUNT + i, 1, FLEET_PART(20));
+    }
+    while (rig->result_count < COUNT)
+        rig_step(rig);
+    uint32_t answered = 0;
+    for (uint32_t i = 0; i < COUNT; i++)
+        answered += rig->seen[i].results;
+    assert_in_range(answered, COUNT / 2 - 2, COUNT / 2 + 2);
+    rig_run(rig);
+    assert_true(rig->seen[COUNT - 1].result.cached_tokens_redis >= 5 * BLOCK);
+    rig_end(&rigs[0]);
+    rig_end(rig);
+    fake_tier_destroy(second);
+    fake_tier_destroy(first);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -224,6 +284,7 @@ int main(void)
         cmocka_unit_test(a_load_that_stalls_is_not_waited_for),
         cmocka_unit_test(the_first_blocks_are_computed_while_the_last_are_loaded),
         cmocka_unit_test(a_request_cancelled_while_it_loads_ends_well),
+        cmocka_unit_test(loaded_tokens_cost_a_tenant_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -65,6 +65,20 @@ static void idling_earns_no_credit(void **state)
     assert_int_equal(mr_fair_share_next(&share), 1);
 }
 
+static void a_refund_takes_back_a_part_of_the_cost(void **state)
+{
+    (void)state;
+    struct mr_fair_share share;
+    const uint32_t weights[] = {3, 1};
+    mr_fair_share_init(&share, 2, weights);
+    mr_fair_share_charge(&share, 0, 1000);
+    for (uint32_t i = 0; i < 10; i++)
+        mr_fair_share_refund(&share, 0, 70);
+    assert_in_range(share.virtual_time[0], 100 * MR_FAIR_SHARE_SCALE,
+                    100 * MR_FAIR_SHARE_SCALE + 10);
+    expect_assert_failure(mr_fair_share_refund(&share, 0, 301));
+}
+
 static void idling_does_not_reset_the_cost(void **state)
 {
     (void)state;
@@ -140,6 +154,7 @@ int main(void)
         cmocka_unit_test(the_tenant_furthest_behind_goes_next),
         cmocka_unit_test(shares_follow_the_weights_whatever_a_request_costs),
         cmocka_unit_test(idling_earns_no_credit),
+        cmocka_unit_test(a_refund_takes_back_a_part_of_the_cost),
         cmocka_unit_test(idling_does_not_reset_the_cost),
         cmocka_unit_test(into_an_empty_queue_a_tenant_is_raised_to_the_last_one),
         cmocka_unit_test(a_returned_request_keeps_its_tenants_credit),

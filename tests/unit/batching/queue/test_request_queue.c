@@ -311,7 +311,11 @@ static void the_tenant_served_less_goes_first_and_keeps_its_own_order(void **sta
     assert_ptr_equal(mr_request_queue_dequeue(queue), &y);
     mr_request_queue_return(queue, &y); /* returned: the order is as before */
     assert_ptr_equal(mr_request_queue_dequeue(queue), &y);
-    mr_request_queue_charge(queue, 1, 150);
+    mr_request_queue_charge(queue, 1, 250);
+    assert_true(mr_request_queue_is_behind(queue, 0, 1, 0));
+    mr_request_queue_refund(queue, 1, 200);
+    assert_true(mr_request_queue_is_behind(queue, 1, 0, 0));
+    mr_request_queue_charge(queue, 1, 100);
     assert_ptr_equal(mr_request_queue_dequeue(queue), &b);
     assert_ptr_equal(mr_request_queue_dequeue(queue), &x);
     check_and_destroy(queue);
