@@ -23,9 +23,8 @@
 
 #include "batching/scheduler/schedule.h"
 
-#define MR_SKIPS_MAX         32u
-#define MR_COMMON_TOKENS_MIN 32u /* least shared tokens to wait one round for (SGLang's bound) */
-#define MR_WATERMARK_PART    50u /* 1/50 of the blocks stays free: a value from vLLM's PR 44594 */
+#define MR_SKIPS_MAX      32u
+#define MR_WATERMARK_PART 50u /* 1/50 of the blocks stays free: a value from vLLM's PR 44594 */
 
 void mr_admit(struct mr_schedule *schedule);
 

@@ -61,12 +61,15 @@ static bool could_start(const struct mr_schedule *schedule, uint32_t tenant)
            mr_schedule_may_start_beside(schedule, &mr_job_of_waiting(next)->sequences[0]);
 }
 
-/* Whether the sink lets the tenant's next request start: nothing is preempted for a request that
- * could not take the place. */
+/* Whether the tenant's next request waits for no cache and the sink lets it start: nothing is
+ * preempted for a request that could not take the place. */
 static bool may_start(struct mr_schedule *schedule, uint32_t tenant)
 {
     struct mr_queue_entry *next = mr_request_queue_first_of(schedule->options.queue, tenant);
-    return next != NULL && mr_schedule_may_start(schedule, mr_job_of_waiting(next));
+    if (next == NULL) return false;
+    struct mr_job *job = mr_job_of_waiting(next);
+    return !mr_schedule_waits_for_cache(schedule, &job->sequences[0]) &&
+           mr_schedule_may_start(schedule, job);
 }
 
 void mr_rebalance(struct mr_schedule *schedule)

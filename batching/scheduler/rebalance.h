@@ -4,7 +4,8 @@
  * tenant that has more places than its weight gives it: the last in rank of that tenant's sequences
  * is preempted. So a flood of long answers does not keep other tenants out until these answers end.
  * While prefills_max long prefills run, a tenant gets a place only for a request that may start
- * beside them.
+ * beside them. It gets none while its next request waits for the answer to its lookup in the Redis
+ * cache, which this starts, or for a prefix that is being computed.
  *
  * Owner: engine thread. Memory: none. Errors: none. */
 #ifndef MR_BATCHING_SCHEDULER_REBALANCE_H

@@ -1,12 +1,15 @@
 #include "batching/scheduler/schedule.h"
 
 #include "batching/cache/shared_load.h"
+#include "batching/cache/shared_lookup.h"
 #include "batching/cache/shared_store.h"
 #include "batching/cache/shared_tables.h"
 #include "batching/sequence/embedding.h"
 #include "batching/sequence/next_token.h"
 #include "batching/sequence/scores.h"
 #include "codec/check.h"
+
+#include <string.h>
 
 static uint32_t min_of(uint32_t left, uint32_t right)
 {
@@ -167,6 +170,62 @@ bool mr_schedule_exhaust_oversize(struct mr_schedule *schedule, struct mr_sequen
     if (mr_blocks_for(sequence->num_tokens) <= schedule->options.block_count) return false;
     mr_schedule_exhaust(schedule, sequence);
     return true;
+}
+
+/* ---- waiting for caches ---- */
+
+/* Common tokens at the start, at most `most` of `left`. */
+static uint32_t common_tokens(const struct mr_sequence *left, const struct mr_sequence *right,
+                              uint32_t most)
+{
+    if (right->num_tokens < most) most = right->num_tokens;
+    uint32_t count = 0;
+    while (count < most && left->tokens[count] == right->tokens[count])
+        count++;
+    return count;
+}
+
+/* True when a running sequence is computing a prefix of this sequence that the cache does not have
+ * yet, so that waiting for it saves computing. */
+static bool waits_for_prefix(const struct mr_schedule *schedule, const struct mr_sequence *sequence)
+{
+    const struct mr_job *job = sequence->job;
+    if (!job->reads_cache) return false;
+    const uint32_t reusable = mr_sequence_reusable(sequence);
+    uint32_t shared = 0;
+    for (uint32_t i = 0; i < schedule->running_count; i++) {
+        const struct mr_sequence *leader = schedule->running[i];
+        if (leader->num_tokens - leader->num_settled <= 1 + leader->unknown ||
+            !leader->job->writes_cache ||
+            memcmp(leader->job->root, job->root, sizeof job->root) != 0)
+            continue;
+        uint32_t common = common_tokens(sequence, leader, reusable);
+        shared = common > shared ? common : shared;
+    }
+    if (shared >= reusable) shared = reusable - 1;
+    if (shared < MR_COMMON_TOKENS_MIN) return false;
+    uint32_t cached =
+        mr_kv_cache_probe(schedule->options.cache, job->root, sequence->tokens, reusable);
+    return shared >= cached + MR_COMMON_TOKENS_MIN;
+}
+
+/* Starts the request's lookup in the Redis cache when the request is a candidate for the first
+ * time. True while the answer is pending and worth waiting for. */
+static bool waits_for_tier(struct mr_schedule *schedule, struct mr_sequence *sequence)
+{
+    struct mr_shared_cache *shared = schedule->options.shared;
+    uint64_t now_ns = schedule->round.now_ns;
+    if (shared == NULL || sequence->scores != NULL || sequence->embedding != NULL) return false;
+    if (sequence->job->fetch.state == MR_FETCH_NEW)
+        (void)mr_shared_lookup_start(shared, sequence->job, now_ns);
+    bool waits = mr_shared_lookup_is_awaited(shared, sequence, now_ns);
+    schedule->round.tier_waits += waits;
+    return waits;
+}
+
+bool mr_schedule_waits_for_cache(struct mr_schedule *schedule, struct mr_sequence *candidate)
+{
+    return waits_for_tier(schedule, candidate) || waits_for_prefix(schedule, candidate);
 }
 
 /* ---- running and parked ---- */

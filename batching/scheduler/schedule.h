@@ -14,8 +14,9 @@
 #include "batching/base/admission.h"
 #include "batching/scheduler/plan.h"
 
-#define MR_TRIES_MAX        6u /* most candidates of one round tried and not admitted */
-#define MR_CHUNK_TOKENS_MIN 16u
+#define MR_TRIES_MAX         6u /* most candidates of one round tried and not admitted */
+#define MR_CHUNK_TOKENS_MIN  16u
+#define MR_COMMON_TOKENS_MIN 32u /* least shared tokens to wait one round for (SGLang's bound) */
 
 /* What one planning round may still hand out, and what it has decided. */
 struct mr_round {
@@ -111,6 +112,9 @@ void mr_schedule_preempt(struct mr_schedule *schedule, struct mr_sequence *victi
  * run and will not find the prompt in the prefix cache, it takes the sequence's place and blocks.
  */
 void mr_schedule_hand_over(struct mr_schedule *schedule, struct mr_sequence *sequence);
+/* True when the candidate is to wait: for the answer to its lookup in the Redis cache, which the
+ * first call starts, or for a prefix that a running sequence is computing. */
+bool mr_schedule_waits_for_cache(struct mr_schedule *schedule, struct mr_sequence *candidate);
 /* Whether the sink lets the job start. False: the job is counted in the plan's start_waits. */
 bool mr_schedule_may_start(struct mr_schedule *schedule, struct mr_job *job);
 /* Removes the sequence from the running ones or from those waiting to run, if it is in either list.

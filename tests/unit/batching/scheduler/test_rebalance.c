@@ -9,8 +9,9 @@
 
 #include <cmocka.h>
 
-#define PROMPT 24u
-#define OUTPUT 60u
+#define PROMPT      24u
+#define LONG_PROMPT 600u
+#define OUTPUT      60u
 
 static void start(struct engine_rig *rig, const uint32_t *weights)
 {
@@ -21,13 +22,14 @@ static void start(struct engine_rig *rig, const uint32_t *weights)
     rig_start(rig);
 }
 
-static void submit(struct engine_rig *rig, uint64_t ticket, uint32_t tenant)
+static void submit_prompt(struct engine_rig *rig, uint64_t ticket, uint32_t tenant, uint64_t salt,
+                          uint32_t count)
 {
     char id[16];
-    uint32_t tokens[PROMPT];
-    rig_tokens(rig, ticket, tokens, PROMPT);
+    uint32_t tokens[LONG_PROMPT];
+    rig_tokens(rig, salt, tokens, count);
     snprintf(id, sizeof id, "%u", (unsigned)ticket);
-    struct mr_request *request = mr_fake_request(id, tokens, PROMPT);
+    struct mr_request *request = mr_fake_request(id, tokens, count);
     request->ignore_eos = true;
     request->max_tokens = OUTPUT;
     assert_int_equal(rig_submit_as(rig, (struct mr_submission){.request = request,
@@ -35,6 +37,11 @@ static void submit(struct engine_rig *rig, uint64_t ticket, uint32_t tenant)
                                                                .tenant = "",
                                                                .tenant_index = tenant}),
                      MR_OK);
+}
+
+static void submit(struct engine_rig *rig, uint64_t ticket, uint32_t tenant)
+{
+    submit_prompt(rig, ticket, tenant, ticket, PROMPT);
 }
 
 /* Tickets 0 to 3 of tenant 0 run; then tenant 1 submits count requests. */
@@ -161,6 +168,62 @@ static void a_place_is_freed_only_for_a_request_that_may_start(void **state)
     rig_end(&rig);
 }
 
+/* No sequence is preempted for a request that must wait for Redis first: its answer takes some
+ * steps, in which the preempted sequence would take the place back. */
+static void a_place_is_freed_only_after_the_lookup(void **state)
+{
+    (void)state;
+    struct engine_rig rig;
+    const struct fake_tier_options options = {.latency_ns = 20000000, .bytes_per_second = 1e9};
+    rig_init(&rig);
+    rig.options.sequences_max = 4;
+    rig.options.tenant_count = 2;
+    struct fake_tier *tier = rig.tier = fake_tier_create(&options, NULL);
+    rig_start(&rig);
+    fill(&rig, 0);
+    const uint64_t lookups = tier->lookups;
+    submit_prompt(&rig, 10, 1, 10, LONG_PROMPT);
+    for (uint32_t i = 0; i < 3; i++)
+        rig_step(&rig);
+    assert_int_equal(tier->lookups, lookups + 1);
+    assert_int_equal(mr_engine_stats(rig.engine).preemptions, 0);
+    while (rig.seen[10].started == 0)
+        rig_step(&rig);
+    assert_int_equal(mr_engine_stats(rig.engine).preemptions, 1);
+    rig_run(&rig);
+    for (uint64_t ticket = 0; ticket < 4; ticket++)
+        assert_right(&rig, ticket);
+    rig_end(&rig);
+    fake_tier_destroy(tier);
+}
+
+/* Nor for one whose prompt another sequence is computing. */
+static void a_place_is_freed_only_after_the_common_prefix(void **state)
+{
+    (void)state;
+    struct engine_rig rig;
+    rig_init(&rig);
+    rig.options.sequences_max = 4;
+    rig.options.tenant_count = 2;
+    rig.options.chunk_tokens = 32;
+    rig_start(&rig);
+    for (uint64_t i = 0; i < 3; i++)
+        submit(&rig, i, 0);
+    submit_prompt(&rig, 3, 0, 3, LONG_PROMPT);
+    for (uint32_t i = 0; i < 3; i++)
+        rig_step(&rig);
+    submit_prompt(&rig, 10, 1, 3, LONG_PROMPT);
+    uint32_t steps = 0;
+    for (; rig.seen[10].started == 0; steps++) {
+        assert_int_equal(mr_engine_stats(rig.engine).preemptions, 0);
+        rig_step(&rig);
+    }
+    assert_true(steps > 5);
+    rig_run(&rig);
+    assert_int_equal(mr_engine_stats(rig.engine).preemptions, 1);
+    rig_end(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -169,6 +232,8 @@ int main(void)
         cmocka_unit_test(a_tenant_is_not_preempted_for_itself),
         cmocka_unit_test(a_tenant_served_more_waits_for_a_free_place),
         cmocka_unit_test(a_place_is_freed_only_for_a_request_that_may_start),
+        cmocka_unit_test(a_place_is_freed_only_after_the_lookup),
+        cmocka_unit_test(a_place_is_freed_only_after_the_common_prefix),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
