@@ -446,6 +446,7 @@ static struct mr_sequence *walk_candidates(struct mr_schedule *schedule, struct 
         if (sequence == NULL) break;
         enum verdict verdict = consider(schedule, sequence);
         if (verdict == ADMITTED) mr_pass_over_taken(walk);
+        if (verdict == ADMITTED || verdict == MISFIT) schedule->pool_short = verdict == MISFIT;
         if (verdict == ADMITTED || verdict == EXHAUSTED) continue;
         if (verdict == LATE) {
             schedule->plan.late[schedule->plan.late_count++] = sequence;

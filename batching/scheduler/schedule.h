@@ -61,8 +61,9 @@ struct mr_schedule {
     struct mr_sequence **parked;
     uint32_t parked_count, parked_max;
     uint32_t job_count, jobs_max; /* requests started and not ended, and their maximum */
-    uint64_t costly_turns;        /* costly sequences planned so far */
-    double output_share; /* expected output tokens / max_tokens, learnt from ended sequences */
+    bool pool_short;       /* the last candidate that needed only KV blocks did not get them */
+    uint64_t costly_turns; /* costly sequences planned so far */
+    double output_share;   /* expected output tokens / max_tokens, learnt from ended sequences */
     struct mr_round round;
     struct mr_plan plan;
     /* Scratch arrays to predict the peak of KV blocks. order: [sequences_max + 1] running sequences

@@ -350,7 +350,8 @@ static void plan_prefills(struct mr_schedule *schedule, uint32_t count)
 static bool prompts_wait(const struct mr_schedule *schedule)
 {
     return count_prefills(schedule) > 0 ||
-           (has_candidates(schedule) && schedule->running_count < schedule->options.sequences_max);
+           (has_candidates(schedule) && !schedule->pool_short &&
+            schedule->running_count < schedule->options.sequences_max);
 }
 
 /* Most tokens that short prefills get in this step beside a long one: a block, but no more than

@@ -12,13 +12,15 @@
 #define BLOCK     MR_BLOCK_TOKENS
 #define ANSWER    7u /* the rig's only token, so that answers repeat themselves */
 #define SEQUENCES 4u
+#define BLOCKS    (16384u / BLOCK)
 
 /* A scheduler that speculates, with steps of target_ms, on a machine where a step takes 10 ms and
  * row_ms for each row. */
 static void start_for(struct scheduler_rig *rig, uint32_t draft_rows_max, double row_ms,
-                      double target_ms)
+                      double target_ms, uint32_t block_count)
 {
     scheduler_rig_init(rig);
+    rig->options.block_count = block_count;
     rig->options.draft_rows_max = draft_rows_max;
     rig->options.step_target_ms = target_ms;
     scheduler_rig_teach(rig, 10, row_ms, 0.1);
@@ -28,7 +30,7 @@ static void start_for(struct scheduler_rig *rig, uint32_t draft_rows_max, double
 
 static void start(struct scheduler_rig *rig, uint32_t draft_rows_max, double row_ms)
 {
-    start_for(rig, draft_rows_max, row_ms, 0);
+    start_for(rig, draft_rows_max, row_ms, 0, BLOCKS);
 }
 
 static uint32_t drafts_of(const struct mr_plan *plan)
@@ -99,7 +101,7 @@ static void prompts_leave_drafts_a_quarter_of_the_time(void **state)
 {
     (void)state;
     struct scheduler_rig rig;
-    start_for(&rig, 32, 1, 50);
+    start_for(&rig, 32, 1, 50, BLOCKS);
     scheduler_rig_add(&rig, 20, 30, 150, 0);
     uint32_t alone = 0, beside = 0, steps = 0;
     for (uint32_t i = 0; i < 20; i++)
@@ -110,6 +112,24 @@ static void prompts_leave_drafts_a_quarter_of_the_time(void **state)
     assert_true(steps < 100);
     assert_in_range(beside, 1, 9);
     assert_true(alone > 12);
+    scheduler_rig_end(&rig);
+}
+
+/* The pool has no blocks for the prompt that waits, so no step could compute tokens of it. */
+static void a_prompt_that_finds_no_blocks_takes_no_time_from_drafts(void **state)
+{
+    (void)state;
+    struct scheduler_rig rig;
+    const uint32_t blocks = mr_blocks_for(30 + 150);
+    start_for(&rig, 32, 1, 50, blocks);
+    scheduler_rig_add(&rig, 20, 30, 150, 0);
+    uint32_t most = 0;
+    (void)drafts_in_steps(&rig, 10);
+    const struct mr_sequence *prompt = scheduler_rig_add(&rig, 400, blocks * BLOCK, 10, 0);
+    for (uint32_t i = 0; i < 20; i++)
+        most = max_of(most, drafts_of(scheduler_rig_step(&rig)));
+    assert_int_equal(prompt->state, MR_SEQUENCE_WAITING);
+    assert_true(most > 12);
     scheduler_rig_end(&rig);
 }
 
@@ -180,6 +200,7 @@ int main(void)
         cmocka_unit_test(an_answer_that_repeats_itself_gets_drafts),
         cmocka_unit_test(rows_that_cost_as_much_as_they_yield_get_no_drafts),
         cmocka_unit_test(prompts_leave_drafts_a_quarter_of_the_time),
+        cmocka_unit_test(a_prompt_that_finds_no_blocks_takes_no_time_from_drafts),
         cmocka_unit_test(without_draft_rows_there_are_no_drafts),
         cmocka_unit_test(the_sequences_of_a_step_share_its_draft_rows),
         cmocka_unit_test(drafts_stay_in_the_blocks_of_the_sequence),
