@@ -55,8 +55,8 @@ void mr_fair_share_refund(struct mr_fair_share *share, uint32_t tenant, uint64_t
 {
     MR_ASSERT(tenant < share->tenant_count);
     const uint64_t part = cost * MR_FAIR_SHARE_SCALE / share->weights[tenant];
-    MR_ASSERT(part <= share->virtual_time[tenant]);
-    share->virtual_time[tenant] -= part;
+    const uint64_t all = share->virtual_time[tenant];
+    share->virtual_time[tenant] -= part < all ? part : all;
 }
 
 uint32_t mr_fair_share_next(const struct mr_fair_share *share)

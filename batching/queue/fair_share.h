@@ -48,7 +48,8 @@ void mr_fair_share_return(struct mr_fair_share *share, uint32_t tenant);
 void mr_fair_share_leave(struct mr_fair_share *share, uint32_t tenant);
 /* Adds the cost of tokens computed for the tenant to the tenant's virtual time. */
 void mr_fair_share_charge(struct mr_fair_share *share, uint32_t tenant, uint64_t cost);
-/* Takes back a part of what was charged to the tenant: that of tokens that were not computed. */
+/* Takes back a part of what was charged to the tenant: that of tokens that were not computed. At
+ * most all of its virtual time. */
 void mr_fair_share_refund(struct mr_fair_share *share, uint32_t tenant, uint64_t cost);
 /* The tenant with waiting requests that has the lowest virtual time; MR_TENANT_NONE when no request
  * waits. */
