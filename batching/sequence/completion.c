@@ -162,19 +162,22 @@ static void cut(struct mr_completion *completion, size_t length, struct effect *
     effect->is_cut = true;
 }
 
-/* Searches text[from, text_length) for a stop string. Cuts the text before the first one found, or
- * behind it when include_stop is set. */
+/* Searches text[from, text_length) for the end of a stop string; one that ends in the first
+ * min_tokens tokens does not count. Cuts the text before the first one found, or behind it when
+ * include_stop is set. */
 static void match_stop(struct mr_completion *completion, size_t from, struct effect *effect)
 {
-    if (completion->matcher == NULL || completion->pushed <= completion->request->min_tokens)
-        return;
+    if (completion->matcher == NULL) return;
     struct mr_stop_hit hit;
-    if (!mr_stop_match_feed(completion->matcher, &completion->stop_position,
-                            completion->text + from, completion->text_length - from, &hit))
-        return;
+    size_t end = from;
+    do {
+        if (!mr_stop_match_feed(completion->matcher, &completion->stop_position,
+                                completion->text + end, completion->text_length - end, &hit))
+            return;
+        end += hit.end;
+    } while (completion->pushed <= completion->request->min_tokens);
     effect->is_stopped = true;
     effect->stop_text = completion->request->stops[hit.stop_index];
-    size_t end = from + hit.end;
     cut(completion, completion->request->include_stop ? end : end - hit.length, effect);
 }
 

@@ -20,8 +20,9 @@
  * A request with echo: the text begins with request->echoed, which belongs to no token, is emitted
  * with the first delta, and is neither counted (max_chars) nor searched (stop strings).
  *
- * min_tokens: the first min_tokens tokens are not checked for end ids, stop tokens, stop strings
- * and confidence; the sampler must not draw the ids of mr_completion_suppressed() meanwhile.
+ * min_tokens: the first min_tokens tokens are not checked for end ids, stop tokens, ends of stop
+ * strings and confidence; the sampler must not draw the ids of mr_completion_suppressed()
+ * meanwhile. A stop string that begins in these tokens and ends behind them is cut too.
  * A constrained answer that is complete ends before min_tokens.
  * ignore_eos: end-of-sequence ids are ordinary tokens. max_chars counts code points and is exact.
  * Confidence is mr_sample.probability; the token that falls below min_confidence is kept.

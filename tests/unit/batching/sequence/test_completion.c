@@ -429,6 +429,18 @@ static void below_min_tokens_nothing_but_limits_ends(void **state)
     assert_choice(bench, "xSTOPyxSTOPy", IDS(STOPPER, STOPPER));
 }
 
+static void a_stop_string_may_begin_within_min_tokens(void **state)
+{
+    struct bench *bench = *state;
+    bench->request.min_tokens = 1;
+    stop_at(bench, "lloworld");
+    begin(bench);
+    assert_int_equal(push(bench, HELLO), MR_FINISH_NONE);
+    assert_delta(bench, "He", 1);
+    assert_int_equal(push(bench, WORLD), MR_FINISH_STOP_STRING);
+    assert_choice(bench, "He", IDS(HELLO));
+}
+
 static void finishing_from_outside_flushes_what_was_held(void **state)
 {
     struct bench *bench = *state;
@@ -560,6 +572,7 @@ int main(void)
         CASE(low_confidence_ends_and_keeps_the_token),
         CASE(a_full_context_is_the_last_reason),
         CASE(below_min_tokens_nothing_but_limits_ends),
+        CASE(a_stop_string_may_begin_within_min_tokens),
         CASE(finishing_from_outside_flushes_what_was_held),
         CASE(logprobs_go_with_their_tokens),
         CASE(a_replay_stops_before_the_token_that_ends),

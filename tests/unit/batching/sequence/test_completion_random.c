@@ -80,14 +80,15 @@ static size_t bytes_of_chars(const char *text, size_t length, size_t chars)
     return at;
 }
 
-/* Finds the stop string that ends first in text[from, length), and where it begins and ends. */
+/* Finds the stop string that ends first behind `from` in text[0, length), and where it begins and
+ * ends. */
 static bool first_stop(const struct world *world, const char *text, size_t from, size_t length,
                        size_t *begin, size_t *end)
 {
     for (size_t at = from + 1; at <= length; at++)
         for (size_t i = 0; i < world->request.stop_count; i++) {
             struct mr_text stop = world->stops[i];
-            if (stop.length > at - from) continue;
+            if (stop.length > at) continue;
             if (memcmp(text + at - stop.length, stop.bytes, stop.length) != 0) continue;
             *begin = at - stop.length;
             *end = at;
@@ -96,8 +97,7 @@ static bool first_stop(const struct world *world, const char *text, size_t from,
     return false;
 }
 
-/* Length of the text after `count` tokens; stop strings are searched behind the first min_tokens.
- */
+/* Length of the text after `count` tokens; stop strings end behind the first min_tokens. */
 static bool ends_here(const struct world *world, struct whole *seen, uint32_t count)
 {
     const struct mr_request *request = &world->request;
