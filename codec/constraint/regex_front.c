@@ -239,23 +239,6 @@ static const struct mr_expr *parse_dot(struct parser *parser)
     return mr_expr_class(parser->builder, ranges, 4, parser->options->spelling);
 }
 
-static const struct mr_expr *parse_atom(struct parser *parser)
-{
-    int byte = peek(parser);
-    if (byte == '*' || byte == '+' || byte == '?')
-        return fail(parser, MR_INVALID_REQUEST, "there is nothing to repeat");
-    if (byte == '^' || byte == '$')
-        return fail(parser, MR_UNSUPPORTED,
-                    "^ and $ are supported only at the start and end of an outer alternative");
-    if (take(parser, '(')) return parse_group(parser);
-    if (take(parser, '[')) return parse_class(parser);
-    if (take(parser, '.')) return parse_dot(parser);
-    if (take(parser, '\\')) return parse_escape(parser);
-    uint32_t code_point = take_char(parser);
-    struct mr_char_range range = {code_point, code_point};
-    return mr_expr_class(parser->builder, &range, 1, parser->options->spelling);
-}
-
 static bool take_number(struct parser *parser, uint32_t *out)
 {
     uint64_t value = 0;
@@ -268,17 +251,40 @@ static bool take_number(struct parser *parser, uint32_t *out)
     return parser->at > begin;
 }
 
-/* Reads {m}, {m,} or {m,n}. False, and nothing is read, when a brace is no quantifier. */
+/* Reads {m}, {m,} or {m,n}. False, and nothing is read, when a brace is no quantifier. {,n} is one
+ * in Python and text in ECMAScript, so it is refused. */
 static bool take_counts(struct parser *parser, uint32_t *min, uint32_t *max)
 {
     size_t begin = parser->at;
-    if (take(parser, '{') && take_number(parser, min)) {
+    if (take(parser, '{')) {
+        bool has_min = take_number(parser, min), has_max = take(parser, ',');
         *max = *min;
-        if (take(parser, ',') && !take_number(parser, max)) *max = MR_EXPR_UNBOUNDED;
-        if (take(parser, '}')) return true;
+        if (has_max && !take_number(parser, max)) *max = MR_EXPR_UNBOUNDED;
+        if ((has_min || has_max) && take(parser, '}')) {
+            if (!has_min) fail(parser, MR_UNSUPPORTED, "write {0,n} in place of {,n}");
+            return true;
+        }
     }
     parser->at = begin;
     return false;
+}
+
+static const struct mr_expr *parse_atom(struct parser *parser)
+{
+    int byte = peek(parser);
+    uint32_t min, max;
+    if (byte == '*' || byte == '+' || byte == '?' || take_counts(parser, &min, &max))
+        return fail(parser, MR_INVALID_REQUEST, "there is nothing to repeat");
+    if (byte == '^' || byte == '$')
+        return fail(parser, MR_UNSUPPORTED,
+                    "^ and $ are supported only at the start and end of an outer alternative");
+    if (take(parser, '(')) return parse_group(parser);
+    if (take(parser, '[')) return parse_class(parser);
+    if (take(parser, '.')) return parse_dot(parser);
+    if (take(parser, '\\')) return parse_escape(parser);
+    uint32_t code_point = take_char(parser);
+    struct mr_char_range range = {code_point, code_point};
+    return mr_expr_class(parser->builder, &range, 1, parser->options->spelling);
 }
 
 static const struct mr_expr *parse_repeated(struct parser *parser)

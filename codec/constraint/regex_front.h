@@ -3,7 +3,8 @@
  * Syntax: the common part of ECMAScript's and Python's: literals, `.`, classes, \d \w \s and their
  * opposites, escapes, groups, alternatives, quantifiers (lazy ones mean the same). Where the two
  * languages disagree about a character (Unicode digits, line ends), the expression matches only
- * what both match. Refused: back references, look-around, word boundaries, flags, anchors inside.
+ * what both match. Refused: back references, look-around, word boundaries, flags, anchors inside,
+ * {,n}.
  *
  * Threads: any. Memory: the builder's. Errors: MR_INVALID_REQUEST and MR_UNSUPPORTED with the byte
  *          offset in the pattern, as the builder's sticky status. */

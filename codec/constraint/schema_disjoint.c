@@ -1,7 +1,9 @@
-/* Whether two schemas exclude each other, for oneOf: a sufficient condition. */
+/* Whether two schemas exclude each other, for oneOf: a sufficient condition. A value must satisfy a
+ * schema and the one that its $ref leads to, so it is enough that any two of these do. */
 #include "codec/constraint/schema_state.h"
 
-#define DEPTH_MAX 4u
+#define DEPTH_MAX      4u
+#define REFERENCES_MAX 8u /* schemas of a chain of $ref that are looked at */
 
 static bool equal_members(const struct mr_json_value *one, const struct mr_json_value *other)
 {
@@ -65,8 +67,9 @@ static const struct mr_json_value *constant_at(const struct mr_json_value *node,
 /* The types that values of a schema may have. */
 static unsigned types_of(const struct mr_json_value *node)
 {
-    bool integer;
+    bool integer, allowed;
     unsigned types = MR_TYPE_ALL, constants = 0;
+    if (mr_json_bool(node, &allowed) && !allowed) return 0;
     const struct mr_json_value *type = mr_json_get(node, "type");
     if (type) types = mr_schema_types(type, &integer);
     for (size_t i = 0; i < constant_count(node); i++)
@@ -137,17 +140,30 @@ static bool properties_differ(struct mr_schema *schema, const struct mr_json_val
     return false;
 }
 
+/* The types that values of a schema and of those that its $ref leads to may have. */
+static unsigned types_along(struct mr_schema *schema, const struct mr_json_value *node)
+{
+    unsigned types = MR_TYPE_ALL;
+    for (unsigned i = 0; node && i < REFERENCES_MAX; i++, node = mr_schema_target(schema, node))
+        types &= types_of(node);
+    return types;
+}
+
 bool mr_schema_disjoint(struct mr_schema *schema, const struct mr_json_value *one,
                         const struct mr_json_value *other, unsigned depth)
 {
-    bool flag;
-    one = mr_schema_resolve(schema, one);
-    other = mr_schema_resolve(schema, other);
-    if (mr_json_bool(one, &flag) || mr_json_bool(other, &flag))
-        return (mr_json_bool(one, &flag) && !flag) || (mr_json_bool(other, &flag) && !flag);
-    unsigned types = types_of(one) & types_of(other);
-    if (types == 0 || constants_differ(schema, one, other)) return true;
-    if (types != MR_TYPE_OBJECT || depth >= DEPTH_MAX) return false;
-    return properties_differ(schema, one, other, depth) ||
-           properties_differ(schema, other, one, depth);
+    unsigned types = types_along(schema, one) & types_along(schema, other);
+    bool objects = types == MR_TYPE_OBJECT && depth < DEPTH_MAX;
+    if (types == 0) return true;
+    for (unsigned i = 0; one && i < REFERENCES_MAX; i++, one = mr_schema_target(schema, one)) {
+        const struct mr_json_value *at = other;
+        for (unsigned j = 0; at && j < REFERENCES_MAX; j++, at = mr_schema_target(schema, at)) {
+            if (!mr_expr_work(schema->builder, 20)) return false;
+            if (constants_differ(schema, one, at)) return true;
+            if (objects && (properties_differ(schema, one, at, depth) ||
+                            properties_differ(schema, at, one, depth)))
+                return true;
+        }
+    }
+    return false;
 }

@@ -117,7 +117,7 @@ static const struct mr_json_value *follow(struct mr_schema *schema, struct mr_te
     return at;
 }
 
-static const struct mr_json_value *target_of(struct mr_schema *schema,
+const struct mr_json_value *mr_schema_target(struct mr_schema *schema,
                                              const struct mr_json_value *node)
 {
     struct mr_text reference;
@@ -129,18 +129,6 @@ static const struct mr_json_value *target_of(struct mr_schema *schema,
         mr_schema_fail(schema, MR_UNSUPPORTED, node, "$ref",
                        "must be a JSON pointer that starts with # and leads to a schema here");
     return target;
-}
-
-const struct mr_json_value *mr_schema_resolve(struct mr_schema *schema,
-                                              const struct mr_json_value *node)
-{
-    for (unsigned i = 0;
-         i < MR_CONJUNCTION_MAX && mr_json_get(node, "$ref") && mr_json_count(node) == 1; i++) {
-        const struct mr_json_value *target = target_of(schema, node);
-        if (!target) return node;
-        node = target;
-    }
-    return node;
 }
 
 /* ---- conjunctions ---- */
@@ -189,7 +177,7 @@ void mr_conjunction_add(struct mr_schema *schema, struct mr_conjunction *conjunc
     conjunction->nodes[index] = node;
     conjunction->parents[index] = parent == UINT32_MAX ? index : parent;
     check_keywords(schema, node);
-    const struct mr_json_value *target = target_of(schema, node);
+    const struct mr_json_value *target = mr_schema_target(schema, node);
     if (target) mr_conjunction_add(schema, conjunction, target, index);
     const struct mr_json_value *all = mr_json_get(node, "allOf");
     if (all && mr_json_kind(all) != MR_JSON_ARRAY)

@@ -43,10 +43,20 @@ enum mr_status mr_request_read_parallel_calls(struct mr_request_reader *reader, 
 
 /* ---- the schema of the calls ---- */
 
-/* Writes a JSON schema of a tool. Its references start at the schema, so they get the prefix that
- * leads there; in values that are data (enum, const) nothing is a reference. Recursive; the
- * document has limited the depth. */
-static void put_schema(struct mr_json_writer *writer, const struct mr_data *data,
+/* True for keywords whose value has a schema under each name. */
+static bool has_named_schemas(struct mr_text keyword)
+{
+    static const char *const keywords[] = {"properties", "patternProperties", "$defs",
+                                           "definitions", "dependentSchemas"};
+    for (size_t i = 0; i < sizeof keywords / sizeof keywords[0]; i++)
+        if (mr_text_is(keyword, keywords[i])) return true;
+    return false;
+}
+
+/* Writes a JSON schema of a tool; named: a map of names and schemas. Its references start at the
+ * schema, so they get the prefix that leads there; in values that are data (enum, const) nothing is
+ * a reference, and the prefix is NULL. Recursive; the document has limited the depth. */
+static void put_schema(struct mr_json_writer *writer, const struct mr_data *data, bool named,
                        const char *prefix)
 {
     switch (data->kind) {
@@ -68,16 +78,17 @@ static void put_schema(struct mr_json_writer *writer, const struct mr_data *data
     case MR_DATA_LIST:
         mr_json_begin_array(writer);
         for (size_t i = 0; i < data->list.count; i++)
-            put_schema(writer, &data->list.items[i], prefix);
+            put_schema(writer, &data->list.items[i], false, prefix);
         mr_json_end(writer);
         break;
     case MR_DATA_MAP:
         mr_json_begin_object(writer);
         for (size_t i = 0; i < data->map.count; i++) {
             const struct mr_data_member *member = &data->map.members[i];
+            struct mr_text keyword = named ? (struct mr_text){"", 0} : member->name;
             char reference[512];
-            bool is_data = mr_text_is(member->name, "enum") || mr_text_is(member->name, "const");
-            bool moves = prefix && mr_text_is(member->name, "$ref") &&
+            bool is_data = mr_text_is(keyword, "enum") || mr_text_is(keyword, "const");
+            bool moves = prefix && mr_text_is(keyword, "$ref") &&
                          member->value.kind == MR_DATA_TEXT && member->value.text.length > 0 &&
                          member->value.text.length < 256 && member->value.text.bytes[0] == '#';
             mr_json_name_text(writer, member->name);
@@ -86,7 +97,8 @@ static void put_schema(struct mr_json_writer *writer, const struct mr_data *data
                          (int)member->value.text.length - 1, member->value.text.bytes + 1);
                 mr_json_put_string(writer, reference);
             } else {
-                put_schema(writer, &member->value, is_data ? NULL : prefix);
+                put_schema(writer, &member->value, has_named_schemas(keyword),
+                           is_data ? NULL : prefix);
             }
         }
         mr_json_end(writer);
@@ -117,7 +129,7 @@ static void put_parameters(const struct call_schema *calls, const struct mr_data
     bool none = parameters && parameters->kind == MR_DATA_NULL;
     mr_json_name(writer, calls->member);
     if (parameters && !none && parameters->map.count > 0) {
-        put_schema(writer, parameters, prefix);
+        put_schema(writer, parameters, false, prefix);
         return;
     }
     mr_json_begin_object(writer);

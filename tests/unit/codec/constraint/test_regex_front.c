@@ -21,6 +21,7 @@ static void quantifiers_count(void **state)
     REGEX("(ab){1,3}?", LIST("ab", "ababab"), LIST("", "abababab"));
     REGEX("a{2,}", LIST("aa", "aaaaa"), LIST("a"));
     REGEX("a{x}", LIST("a{x}"), LIST("a"));
+    REGEX("a{,x}", LIST("a{,x}"), LIST("a"));
     REGEX("(a{3000}b){2}", NONE, LIST("ab", "aab"));
 }
 
@@ -65,6 +66,11 @@ static void what_is_no_language_is_refused(void **state)
         {"\\bword", "escape", MR_UNSUPPORTED},
         {"(^a)", "outer", MR_UNSUPPORTED},
         {"a**", "quantifier", MR_UNSUPPORTED},
+        {"a{,3}b", "{0,n}", MR_UNSUPPORTED},
+        {"a{,}", "{0,n}", MR_UNSUPPORTED},
+        {"a{2}{,3}", "{0,n}", MR_UNSUPPORTED},
+        {"{,3}", "{0,n}", MR_UNSUPPORTED},
+        {"(a|{2}b)", "nothing to repeat", MR_INVALID_REQUEST},
         {"(?i)a", "flags", MR_UNSUPPORTED},
         {"[]a]", "bracket", MR_UNSUPPORTED},
         {"\\", "escape", MR_UNSUPPORTED},

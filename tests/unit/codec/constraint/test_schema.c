@@ -116,6 +116,23 @@ static void alternatives_and_conjunctions_combine(void **state)
             "#/oneOf");
 }
 
+/* Both what a reference leads to and what stands beside it may exclude the other alternatives. */
+static void one_of_looks_through_references(void **state)
+{
+    (void)state;
+    SCHEMA("{\"oneOf\":[{\"$ref\":\"#/$defs/s\",\"description\":\"x\"},{\"$ref\":\"#/$defs/i\","
+           "\"title\":\"y\"}],\"$defs\":{\"s\":{\"$ref\":\"#/$defs/t\"},\"t\":{\"type\":\"string\","
+           "\"maxLength\":1},\"i\":{\"type\":\"integer\"}}}",
+           LIST("\"a\"", "7"), LIST("1.5", "null"));
+    SCHEMA("{\"oneOf\":[{\"$ref\":\"#/$defs/o\",\"properties\":{\"k\":{\"const\":1}},\"required\":"
+           "[\"k\"]},{\"$ref\":\"#/$defs/o\",\"properties\":{\"k\":{\"const\":2}},\"required\":"
+           "[\"k\"]}],\"$defs\":{\"o\":{\"type\":\"object\"}}}",
+           LIST("{\"k\":1}", "{\"k\":2}"), LIST("{\"k\":3}", "{}"));
+    REFUSED("{\"oneOf\":[{\"$ref\":\"#/$defs/a\",\"title\":\"x\"},{\"type\":\"string\"}],\"$defs\":"
+            "{\"a\":{\"$ref\":\"#/$defs/a\"}}}",
+            MR_UNSUPPORTED, "#/oneOf");
+}
+
 static void references_may_recurse(void **state)
 {
     (void)state;
@@ -202,6 +219,7 @@ int main(void)
         cmocka_unit_test(numbers_keep_their_bounds),
         cmocka_unit_test(constants_are_written_out),
         cmocka_unit_test(alternatives_and_conjunctions_combine),
+        cmocka_unit_test(one_of_looks_through_references),
         cmocka_unit_test(references_may_recurse),
         cmocka_unit_test(formats_are_languages),
         cmocka_unit_test(what_cannot_be_guaranteed_is_refused),

@@ -92,6 +92,33 @@ static void required_calls_have_a_schema(void **state)
     mr_request_destroy(got.request);
 }
 
+/* Parameters may have the names of keywords; only in values that are data nothing is a reference.
+ */
+static void names_of_parameters_are_no_keywords(void **state)
+{
+    (void)state;
+    const char *tools =
+        TOOL("f", "{\"type\":\"object\",\"properties\":{\"const\":{\"$ref\":\"#/$defs/enum\"},"
+                  "\"enum\":{\"$ref\":\"#/$defs/enum\"},\"properties\":{\"const\":{\"$ref\":"
+                  "\"#/x\"}},\"$ref\":{\"$ref\":\"#/$defs/enum\"}},\"$defs\":{\"enum\":{\"type\":"
+                  "\"integer\"}}}");
+    static const char moved[] = "{\"$ref\":\"#/items/anyOf/0/properties/parameters/$defs/enum\"}";
+    struct decoded got = with(tools, ",\"tool_choice\":\"required\"");
+    assert_int_equal(got.status, MR_OK);
+    const char *schema = got.request->constraint.text.bytes;
+    size_t count = 0;
+    for (const char *at = schema; (at = strstr(at, moved)) != NULL; at++)
+        count++;
+    assert_int_equal(count, 3);
+    assert_non_null(strstr(schema, "{\"const\":{\"$ref\":\"#/x\"}}"));
+    struct mr_grammar *grammar;
+    struct mr_error err = {0};
+    if (mr_constraint_compile(&grammar, &got.request->constraint, NULL, &err) != MR_OK)
+        fail_msg("%s\n%s", err.detail, schema);
+    mr_grammar_drop(grammar);
+    mr_request_destroy(got.request);
+}
+
 static void strict_calls_are_constrained_where_they_begin(void **state)
 {
     (void)state;
@@ -159,6 +186,7 @@ int main(void)
         cmocka_unit_test(the_model_chooses_unless_it_is_told),
         cmocka_unit_test(wrong_choices_are_refused),
         cmocka_unit_test(required_calls_have_a_schema),
+        cmocka_unit_test(names_of_parameters_are_no_keywords),
         cmocka_unit_test(strict_calls_are_constrained_where_they_begin),
         cmocka_unit_test(strict_is_refused_where_it_cannot_be_guaranteed),
     };
