@@ -170,8 +170,9 @@ enum mr_status mr_engine_create(struct mr_engine **out, const struct mr_engine_o
     status = mr_token_text_create(&engine->texts, options->tokenizer, err);
     if (status != MR_OK) goto failed;
     fill_rules(engine);
-    status = mr_token_mask_create(&engine->rules.masks, options->tokenizer,
-                                  options->model.vocab_size, err);
+    status =
+        mr_token_mask_create(&engine->rules.masks, options->tokenizer, options->model.vocab_size,
+                             engine->eos_ids, options->eos_count, err);
     if (status != MR_OK) goto failed;
     status = create_queues(engine, err);
     if (status == MR_OK) status = create_caches(engine, err);

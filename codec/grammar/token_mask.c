@@ -94,6 +94,7 @@ fail:
 
 enum mr_status mr_token_mask_create(struct mr_token_mask **out,
                                     const struct mr_tokenizer *tokenizer, uint32_t vocab_size,
+                                    const uint32_t *end_ids, uint32_t end_count,
                                     struct mr_error *err)
 {
     *out = NULL;
@@ -101,6 +102,8 @@ enum mr_status mr_token_mask_create(struct mr_token_mask **out,
     if (!texts) return mr_fail(err, MR_NOMEM, "no memory for token masks");
     for (uint32_t id = 0; id < vocab_size; id++)
         texts[id] = mr_tokenizer_bytes(tokenizer, id, true);
+    for (uint32_t i = 0; i < end_count; i++)
+        if (end_ids[i] < vocab_size) texts[end_ids[i]] = (struct mr_text){"", 0};
     enum mr_status status = mr_token_mask_of_texts(out, texts, vocab_size, err);
     free(texts);
     if (status == MR_OK) (*out)->first_space = mr_tokenizer_first_space(tokenizer);

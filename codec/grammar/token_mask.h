@@ -24,9 +24,11 @@ struct mr_token_mask_stats {
 };
 
 /* tokenizer is borrowed and must outlive *out; ids from vocab_size of the tokenizer on, if the
- * model has more logits, are never allowed. */
+ * model has more logits, are never allowed. Nor are end_ids[end_count], which end an answer, even
+ * if they are no control tokens and have a text. */
 enum mr_status mr_token_mask_create(struct mr_token_mask **out,
                                     const struct mr_tokenizer *tokenizer, uint32_t vocab_size,
+                                    const uint32_t *end_ids, uint32_t end_count,
                                     struct mr_error *err);
 /* As above from the bytes of the tokens, which are borrowed. */
 enum mr_status mr_token_mask_of_texts(struct mr_token_mask **out, const struct mr_text *tokens,

@@ -215,7 +215,7 @@ int main(int argc, char **argv)
         return 2;
     }
     if (mr_token_mask_create(&draw.mask, draw.tokenizer, mr_tokenizer_vocab_size(draw.tokenizer),
-                             &err) != MR_OK) {
+                             NULL, 0, &err) != MR_OK) {
         fprintf(stderr, "%s\n", err.detail);
         return 1;
     }

@@ -26,7 +26,8 @@ static int setup(void **state)
     (void)state;
     const struct mr_constraint constraint = {MR_CONSTRAINT_REGEX, {"a(b|cd)?", 8}};
     tokenizer = mr_fake_tokenizer();
-    assert_int_equal(mr_token_mask_create(&masks, tokenizer, MR_FAKE_VOCABULARY, NULL), MR_OK);
+    assert_int_equal(mr_token_mask_create(&masks, tokenizer, MR_FAKE_VOCABULARY, end_ids, 1, NULL),
+                     MR_OK);
     assert_int_equal(mr_constraint_compile(&grammar, &constraint, NULL, NULL), MR_OK);
     assert_int_equal(mr_guidance_create(&guidance, grammar, masks, 2, NULL), MR_OK);
     assert_true(mr_token_mask_words(masks) <= WORDS_MAX);
@@ -141,6 +142,38 @@ static void only_the_longest_spelling_of_forced_bytes_is_allowed(void **state)
     mr_token_mask_destroy(mask);
 }
 
+/* An end token whose text fits the grammar would end the answer in the middle of it. */
+static void an_end_token_is_no_text(void **state)
+{
+    (void)state;
+    static const uint32_t ends[] = {MR_FAKE_END, ID('x')};
+    const struct mr_constraint constraint = {MR_CONSTRAINT_REGEX, {"<(x|y)*>", 8}};
+    const uint32_t tokens[] = {ID('<'), ID('y'), ID('>')}, drafts[] = {ID('y'), ID('x')};
+    const struct mr_sample samples[] = {{.token_id = ID('<')}, {.token_id = ID('x')}};
+    struct mr_guidance_answer answer = {0, tokens, 2, ends, 2};
+    struct mr_token_mask *mask;
+    struct mr_grammar *name;
+    struct mr_guidance *of;
+    uint64_t bits[WORDS_MAX];
+    uint32_t kept;
+    assert_int_equal(mr_token_mask_create(&mask, tokenizer, MR_FAKE_VOCABULARY, ends, 2, NULL),
+                     MR_OK);
+    assert_int_equal(mr_constraint_compile(&name, &constraint, NULL, NULL), MR_OK);
+    assert_int_equal(mr_guidance_create(&of, name, mask, 1, NULL), MR_OK);
+    assert_false(fill(of, mask, &answer, bits));
+    assert_true(bits[ID('y') / 64] >> (ID('y') % 64) & 1);
+    assert_false(bits[ID('x') / 64] >> (ID('x') % 64) & 1);
+    assert_int_equal(mr_guidance_count_drafts(of, mask, &answer, drafts, 2), 1);
+    assert_int_equal(mr_guidance_count_allowed(of, mask, samples, 2, &kept, NULL), MR_OK);
+    assert_int_equal(kept, 1);
+    answer.token_count = 3;
+    assert_true(fill(of, mask, &answer, bits));
+    assert_true(bits[ID('x') / 64] >> (ID('x') % 64) & 1);
+    mr_guidance_destroy(of);
+    mr_grammar_drop(name);
+    mr_token_mask_destroy(mask);
+}
+
 static void asking_twice_changes_nothing(void **state)
 {
     (void)state;
@@ -178,6 +211,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(forced_bytes_and_rows_behind_drafts, setup, teardown),
         cmocka_unit_test_setup_teardown(only_the_longest_spelling_of_forced_bytes_is_allowed, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(an_end_token_is_no_text, setup, teardown),
         cmocka_unit_test_setup_teardown(asking_twice_changes_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(a_token_that_was_not_allowed_ends_the_answer, setup,
                                         teardown),

@@ -36,8 +36,8 @@ static void make(bool constrained, const char *kept)
         .context_tokens = 100,
         .block_count = 1,
         .speculates = true};
-    assert_int_equal(mr_token_mask_create(&rules.masks, tokenizer, MR_FAKE_VOCABULARY, NULL),
-                     MR_OK);
+    assert_int_equal(
+        mr_token_mask_create(&rules.masks, tokenizer, MR_FAKE_VOCABULARY, end_ids, 1, NULL), MR_OK);
     assert_true(mr_token_mask_words(rules.masks) <= WORDS_MAX);
     struct mr_request *request = mr_fake_request("r", prompt, 2);
     request->choice_count = kept == NULL ? 2 : 1;
