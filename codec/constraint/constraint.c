@@ -80,6 +80,23 @@ static void define_rules(struct mr_expr_builder *builder, const struct mr_constr
     }
 }
 
+/* Makes what rule 0 says the part of the answer behind its reasoning. */
+static void put_behind_reasoning(struct mr_expr_builder *builder)
+{
+    const struct mr_expr *any =
+        mr_expr_repeat(builder, mr_regex_any_char(builder, MR_SPELL_TEXT), 0, MR_EXPR_UNBOUNDED);
+    const struct mr_expr *end = mr_expr_word(builder, MR_REASONING_END);
+    const struct mr_expr *with_end =
+        mr_expr_seq(builder, (const struct mr_expr *const[]){any, end, any}, 3);
+    const struct mr_expr *const items[] = {
+        mr_expr_minus(builder, any, with_end), end,
+        mr_expr_repeat(builder, mr_expr_word(builder, "\n"), 0, 2), mr_expr_ref(builder, 0)};
+    const uint32_t rule = mr_expr_rule_add(builder, "reasoning");
+    if (builder->status != MR_OK) return;
+    mr_expr_rule_define(builder, rule, mr_expr_seq(builder, items, 4));
+    builder->root = rule;
+}
+
 /* Says in which part of the source a limit was reached. */
 static void add_place(struct mr_expr_builder *builder, const struct mr_json *document)
 {
@@ -97,7 +114,7 @@ enum mr_status mr_constraint_digest(const struct mr_constraint *constraint,
                                     unsigned char digest[MR_GRAMMAR_DIGEST_BYTES],
                                     struct mr_error *err)
 {
-    const char kind = (char)('0' + constraint->kind);
+    const char kind = (char)((constraint->behind_reasoning ? 'a' : 'A') + constraint->kind);
     struct mr_sha256 *state = mr_sha256_create();
     if (!state) return mr_fail(err, MR_NOMEM, "no memory for a grammar");
     mr_sha256_begin(state);
@@ -124,6 +141,7 @@ enum mr_status mr_constraint_compile(struct mr_grammar **out,
     builder.spelled = spelled;
     struct mr_json *document = NULL;
     define_rules(&builder, constraint, &document);
+    if (builder.status == MR_OK && constraint->behind_reasoning) put_behind_reasoning(&builder);
     status = mr_automaton_compile(out, &builder);
     if (status != MR_OK && builder.over_limit && builder.rule_count > 0)
         add_place(&builder, document);

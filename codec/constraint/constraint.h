@@ -34,9 +34,14 @@ enum mr_constraint_kind {
     MR_CONSTRAINT_EBNF /* text: a grammar in GBNF or Lark */
 };
 
+#define MR_REASONING_END "</think>"
+
 struct mr_constraint {
     enum mr_constraint_kind kind;
     struct mr_text text;
+    /* The prompt has opened reasoning: any text up to the first MR_REASONING_END, that, at most two
+     * line ends, and then what kind and text say. */
+    bool behind_reasoning;
 };
 
 /* The content of a constraint as a key: equal constraints have equal digests. */

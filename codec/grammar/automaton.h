@@ -70,7 +70,8 @@ struct mr_grammar {
     struct mr_automaton_state *states;
     struct mr_automaton_edge *edges;
     struct mr_automaton_call *calls;
-    struct mr_automaton_rule *rules; /* rule 0 is the whole answer */
+    struct mr_automaton_rule *rules;
+    uint32_t root; /* the rule of the whole answer */
     uint32_t counted_count;
     uint32_t *counted; /* [counted_count] the counted rules, in order of their first state */
 };

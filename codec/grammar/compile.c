@@ -143,8 +143,9 @@ enum mr_status mr_automaton_compile(struct mr_grammar **out, struct mr_expr_buil
     struct mr_grammar *grammar = calloc(1, sizeof *grammar);
     if (!grammar) return mr_expr_fail(builder, MR_NOMEM, "no memory for a grammar");
     atomic_init(&grammar->references, 1);
+    grammar->root = builder->root;
     append_rules(grammar, builder);
-    if (builder->status == MR_OK) builder->rule = 0;
+    if (builder->status == MR_OK) builder->rule = builder->root;
     if (builder->status == MR_OK) mr_automaton_measure(grammar, builder);
     if (builder->status == MR_OK) mr_automaton_check_recursion(grammar, builder);
     if (builder->status == MR_OK) mr_automaton_mark_plain(grammar, builder);

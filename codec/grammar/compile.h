@@ -10,7 +10,8 @@
 #include "codec/grammar/automaton.h"
 #include "codec/grammar/expr.h"
 
-/* Compiles the rules; rule 0 is the whole answer. The builder's sticky status is the result. */
+/* Compiles the rules; builder->root is the whole answer. The builder's sticky status is the result.
+ */
 enum mr_status mr_automaton_compile(struct mr_grammar **out, struct mr_expr_builder *builder);
 /* Computes state->height and rule->height. */
 void mr_automaton_measure(struct mr_grammar *grammar, struct mr_expr_builder *builder);

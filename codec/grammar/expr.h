@@ -74,8 +74,7 @@ struct mr_expr_rule {
     const struct mr_expr *body; /* NULL until it is defined */
     const char *name;           /* for error sentences; in the arena or static */
     const void *origin;         /* where it stands in the source, for the front end's errors */
-    /* A counted rule is `item`, another rule, min to max times. It has no body: the automaton keeps
-     * the count instead of a state for each number. */
+    /* `item`, another rule, min to max times: without a body, the automaton keeps the count */
     bool counted;
     uint32_t item, min, max;
 };
@@ -85,10 +84,11 @@ struct mr_expr_builder {
     enum mr_status status;
     struct mr_error *err;
     uint32_t work;   /* units done, at most MR_GRAMMAR_WORK_MAX */
+    uint32_t root;   /* the rule of the whole answer, 0 at first */
     uint32_t rule;   /* the one that is being made or compiled */
     bool over_limit; /* the failure is a limit that `rule` has reached */
     uint32_t rule_count, rule_capacity;
-    struct mr_expr_rule *rules; /* rule 0 is the whole answer */
+    struct mr_expr_rule *rules;
     const bool *spelled; /* [256] bytes that tokens can spell; NULL: all. Others are left out. */
 };
 

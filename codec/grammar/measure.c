@@ -55,9 +55,9 @@ void mr_automaton_measure(struct mr_grammar *grammar, struct mr_expr_builder *bu
             grammar->rules[i].height = height;
         }
     }
-    if (grammar->rules[0].height == MR_HEIGHT_NONE)
+    if (grammar->rules[grammar->root].height == MR_HEIGHT_NONE)
         mr_expr_fail(builder, MR_INVALID_REQUEST, "no text can satisfy the grammar");
-    else if (grammar->rules[0].height > MR_HEIGHT_MAX)
+    else if (grammar->rules[grammar->root].height > MR_HEIGHT_MAX)
         mr_expr_fail(builder, MR_INVALID_REQUEST, "the grammar is nested deeper than %u",
                      MR_HEIGHT_MAX);
 }

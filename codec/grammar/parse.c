@@ -206,7 +206,7 @@ void mr_parse_start(struct mr_parse *parse, const struct mr_grammar *grammar)
     parse->lowest = UINT32_MAX;
     parse->highest = 0;
     parse->heads[parse->head_count++] =
-        (struct mr_parse_head){grammar->rules[0].start, MR_NODE_NONE, 0};
+        (struct mr_parse_head){grammar->rules[grammar->root].start, MR_NODE_NONE, 0};
     follow(parse, 0);
 }
 

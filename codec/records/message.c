@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define OPEN_TAG  "<think>"
-#define CLOSE_TAG "</think>"
+#define CLOSE_TAG MR_REASONING_END
 
 /* Collects text without white space at its ends. */
 struct sink {

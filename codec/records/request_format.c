@@ -106,7 +106,7 @@ static enum mr_status set_object(struct mr_request_reader *reader)
     if (constraint->kind != MR_CONSTRAINT_NONE)
         return mr_fail(reader->err, MR_INVALID_REQUEST,
                        "give one of response_format, structured_outputs and guided_*");
-    *constraint = (struct mr_constraint){MR_CONSTRAINT_JSON_OBJECT, {"", 0}};
+    *constraint = (struct mr_constraint){.kind = MR_CONSTRAINT_JSON_OBJECT, .text = {"", 0}};
     return MR_OK;
 }
 

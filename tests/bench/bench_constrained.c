@@ -206,8 +206,8 @@ static void compile_grammars(struct bench *bench)
     struct mr_error err = {0};
     for (uint32_t i = 0; i < LOADS; i++) {
         const char *schema = loads[i].schema;
-        const struct mr_constraint constraint = {MR_CONSTRAINT_JSON_SCHEMA,
-                                                 {schema, schema ? strlen(schema) : 0}};
+        const struct mr_constraint constraint = {
+            MR_CONSTRAINT_JSON_SCHEMA, {schema, schema ? strlen(schema) : 0}, false};
         if (schema && mr_constraint_compile(&bench->grammars[i], &constraint, NULL, &err) != MR_OK)
             die(loads[i].name, &err);
     }

@@ -300,7 +300,8 @@ int main(int argc, char **argv)
     while (mr_model_kv_populate(bench.model)) {
     }
     read_prompts(&bench, argv[2]);
-    const struct mr_constraint schema = {MR_CONSTRAINT_JSON_SCHEMA, {SCHEMA, sizeof SCHEMA - 1}};
+    const struct mr_constraint schema = {
+        MR_CONSTRAINT_JSON_SCHEMA, {SCHEMA, sizeof SCHEMA - 1}, false};
     if (mr_constraint_compile(&bench.grammar, &schema, NULL, &err) != MR_OK) die("schema", &err);
     bool compares = argc > 4 && strcmp(argv[3], "identical") == 0;
     int code = 0;

@@ -1,7 +1,7 @@
 /* Constrained output: a schema, a pattern or a list of choices is refused with a sentence, or
  * compiled within the bounds on work and memory.
  *
- * Input: a byte that chooses the kind, then the source. */
+ * Input: a byte that chooses the kind and whether it begins behind reasoning, then the source. */
 #include "codec/constraint/constraint.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -12,7 +12,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static const enum mr_constraint_kind kinds[KINDS] = {
         MR_CONSTRAINT_JSON_SCHEMA, MR_CONSTRAINT_REGEX, MR_CONSTRAINT_CHOICE, MR_CONSTRAINT_EBNF};
     struct fuzz_cursor cursor = {data, size};
-    struct mr_constraint constraint = {.kind = kinds[fuzz_u8(&cursor) % KINDS]};
+    const uint8_t choice = fuzz_u8(&cursor);
+    struct mr_constraint constraint = {.kind = kinds[choice % KINDS],
+                                       .behind_reasoning = choice & 128};
     struct mr_grammar *grammar = NULL;
     struct mr_error err = {0};
     constraint.text = fuzz_take(&cursor, cursor.left);

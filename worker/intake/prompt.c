@@ -260,7 +260,9 @@ static enum mr_status set_tool_format(const struct mr_prompt *prompt, struct mr_
     return MR_OK;
 }
 
-/* Sets whether the prompt ends with <think>, so that the answer begins with reasoning. */
+/* Sets whether the prompt ends with <think>, so that the answer begins with reasoning, which a
+ * constraint leaves free. A request that does not split its answer has one text, all of which its
+ * constraint holds for. */
 static enum mr_status find_opened(const struct mr_prompt *prompt, struct mr_request *request,
                                   struct mr_error *err)
 {
@@ -274,6 +276,7 @@ static enum mr_status find_opened(const struct mr_prompt *prompt, struct mr_requ
         text.length--;
     use->reasoning_opened =
         text.length >= tag && memcmp(text.bytes + text.length - tag, THINK_TAG, tag) == 0;
+    request->constraint.behind_reasoning = use->reasoning_opened;
     mr_buffer_drop(&text);
     return room ? MR_OK : mr_fail(err, MR_NOMEM, "no memory for the end of the prompt");
 }
@@ -282,11 +285,11 @@ enum mr_status mr_prompt_encode(struct mr_prompt *prompt, struct mr_request *req
                                 uint64_t unix_seconds, struct mr_error *err)
 {
     enum mr_status status = set_tool_format(prompt, request, err);
-    if (status == MR_OK && request->constraint.kind != MR_CONSTRAINT_NONE && !request->grammar)
-        status = mr_grammars_get(prompt->grammars, &request->constraint, &request->grammar, err);
     if (status == MR_OK) status = encode_prompt(prompt, request, unix_seconds, err);
     if (status == MR_OK) status = encode_continuations(prompt, request, err);
     if (status == MR_OK) status = find_opened(prompt, request, err);
+    if (status == MR_OK && request->constraint.kind != MR_CONSTRAINT_NONE && !request->grammar)
+        status = mr_grammars_get(prompt->grammars, &request->constraint, &request->grammar, err);
     if (status == MR_OK && request->echo) status = set_echoed(prompt, request, err);
     return status;
 }

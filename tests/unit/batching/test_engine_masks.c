@@ -33,7 +33,7 @@ static void ask(struct engine_rig *rig, uint32_t ticket, const char *pattern)
     request->min_tokens = request->max_tokens = TOKENS;
     if (pattern != NULL) {
         request->constraint =
-            (struct mr_constraint){MR_CONSTRAINT_REGEX, {pattern, strlen(pattern)}};
+            (struct mr_constraint){MR_CONSTRAINT_REGEX, {pattern, strlen(pattern)}, false};
         if (mr_constraint_compile(&request->grammar, &request->constraint, NULL, &err) != MR_OK)
             fail_msg("%s", err.detail);
     }

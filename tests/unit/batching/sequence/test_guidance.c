@@ -24,7 +24,7 @@ static const uint32_t end_ids[] = {MR_FAKE_END};
 static int setup(void **state)
 {
     (void)state;
-    const struct mr_constraint constraint = {MR_CONSTRAINT_REGEX, {"a(b|cd)?", 8}};
+    const struct mr_constraint constraint = {MR_CONSTRAINT_REGEX, {"a(b|cd)?", 8}, false};
     tokenizer = mr_fake_tokenizer();
     assert_int_equal(mr_token_mask_create(&masks, tokenizer, MR_FAKE_VOCABULARY, end_ids, 1, NULL),
                      MR_OK);
@@ -112,7 +112,7 @@ static void only_the_longest_spelling_of_forced_bytes_is_allowed(void **state)
     static const char *const words[] = {"n", "a",  "m",  "e",    "_",   "o",       "f",
                                         "z", "na", "me", "name", "ofa", "nameless"};
     enum { WORDS = sizeof words / sizeof words[0] };
-    const struct mr_constraint constraint = {MR_CONSTRAINT_REGEX, {"name_of(a|z)", 12}};
+    const struct mr_constraint constraint = {MR_CONSTRAINT_REGEX, {"name_of(a|z)", 12}, false};
     const struct mr_guidance_answer start = {0, NULL, 0, end_ids, 1};
     const uint32_t behind[] = {10, 4, 5};
     struct mr_text texts[WORDS];
@@ -147,7 +147,7 @@ static void an_end_token_is_no_text(void **state)
 {
     (void)state;
     static const uint32_t ends[] = {MR_FAKE_END, ID('x')};
-    const struct mr_constraint constraint = {MR_CONSTRAINT_REGEX, {"<(x|y)*>", 8}};
+    const struct mr_constraint constraint = {MR_CONSTRAINT_REGEX, {"<(x|y)*>", 8}, false};
     const uint32_t tokens[] = {ID('<'), ID('y'), ID('>')}, drafts[] = {ID('y'), ID('x')};
     const struct mr_sample samples[] = {{.token_id = ID('<')}, {.token_id = ID('x')}};
     struct mr_guidance_answer answer = {0, tokens, 2, ends, 2};

@@ -24,7 +24,7 @@ static struct mr_job *job;
 static void make(bool constrained, const char *kept)
 {
     static const uint32_t prompt[] = {ID('x'), ID('y')};
-    static const struct mr_constraint constraint = {MR_CONSTRAINT_REGEX, {"ab[c-e]*", 8}};
+    static const struct mr_constraint constraint = {MR_CONSTRAINT_REGEX, {"ab[c-e]*", 8}, false};
     static const uint32_t end_ids[] = {MR_FAKE_END};
     struct mr_sample samples[4] = {{0}};
     struct mr_submission submission = {.tenant = "red", .kept = samples};

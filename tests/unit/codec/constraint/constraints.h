@@ -24,7 +24,7 @@ static inline struct mr_grammar *compile(enum mr_constraint_kind kind, const cha
 {
     struct mr_grammar *grammar;
     struct mr_error err = {.detail = ""};
-    const struct mr_constraint constraint = {kind, text_of(text)};
+    const struct mr_constraint constraint = {kind, text_of(text), false};
     if (mr_constraint_compile(&grammar, &constraint, NULL, &err) != MR_OK)
         fail_msg("%s: %s", text, err.detail);
     return grammar;
@@ -62,7 +62,7 @@ static inline void assert_refused(enum mr_constraint_kind kind, const char *sour
 {
     struct mr_grammar *grammar;
     struct mr_error err = {.detail = ""};
-    const struct mr_constraint constraint = {kind, text_of(source)};
+    const struct mr_constraint constraint = {kind, text_of(source), false};
     enum mr_status got = mr_constraint_compile(&grammar, &constraint, NULL, &err);
     if (got != status || !strstr(err.detail, why))
         fail_msg("%s: %s: %s", source, mr_status_name(got), err.detail);

@@ -28,18 +28,58 @@ static void json_object_is_any_object(void **state)
                          "{\"\x01\":1}"));
 }
 
+static void behind_reasoning_the_constraint_begins_with_the_end_tag(void **state)
+{
+    (void)state;
+    static const char schema[] = "{\"properties\":{\"a\":{\"$ref\":\"#\"}}}";
+    static const struct {
+        enum mr_constraint_kind kind;
+        const char *source, *text;
+        bool fits;
+    } cases[] = {
+        {MR_CONSTRAINT_CHOICE, "[\"yes\"]", "is it?\n{\"</thin</think>\n\nyes", true},
+        {MR_CONSTRAINT_CHOICE, "[\"yes\"]", "</think>yes", true},
+        {MR_CONSTRAINT_CHOICE, "[\"yes\"]", "yes", false},
+        {MR_CONSTRAINT_CHOICE, "[\"yes\"]", "a</think>", false},
+        {MR_CONSTRAINT_CHOICE, "[\"yes\"]", "a</think>no</think>yes", false},
+        {MR_CONSTRAINT_CHOICE, "[\"yes\"]", "a</think>\n\n\nyes", false},
+        {MR_CONSTRAINT_JSON_OBJECT, "", "{</think>{}", true},
+        {MR_CONSTRAINT_JSON_SCHEMA, schema, "a</think>{\"a\":{\"a\":{}}}", true},
+        {MR_CONSTRAINT_JSON_SCHEMA, schema, "a</think>{\"a\":b</think>{}}", false},
+        {MR_CONSTRAINT_EBNF, "root ::= \"(\" root? \")\"", "a</think>(())", true},
+        {MR_CONSTRAINT_TAGGED_CALLS, "{\"const\":1}",
+         "<tool_call></think>so <tool_call>1</tool_call>", true},
+        {MR_CONSTRAINT_TAGGED_CALLS, "{\"const\":1}", "a</think><tool_call>2</tool_call>", false},
+        {MR_CONSTRAINT_WHOLE_CALLS, "{\"const\":{}}", "{a</think>\n{}", true},
+        {MR_CONSTRAINT_WHOLE_CALLS, "{\"const\":{}}", "a</think>\n\n{1}", false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct mr_constraint constraint = {cases[i].kind, text_of(cases[i].source), true};
+        struct mr_grammar *grammar;
+        struct mr_error err = {.detail = ""};
+        if (mr_constraint_compile(&grammar, &constraint, NULL, &err) != MR_OK)
+            fail_msg("%s: %s", cases[i].source, err.detail);
+        if (matches(grammar, cases[i].text) != cases[i].fits) fail_msg("%s", cases[i].text);
+        mr_grammar_drop(grammar);
+    }
+}
+
 static void digests_tell_kinds_and_texts_apart(void **state)
 {
     (void)state;
     unsigned char one[MR_GRAMMAR_DIGEST_BYTES], other[MR_GRAMMAR_DIGEST_BYTES];
-    struct mr_constraint constraint = {MR_CONSTRAINT_REGEX, text_of("a")};
+    struct mr_constraint constraint = {MR_CONSTRAINT_REGEX, text_of("a"), false};
     assert_int_equal(mr_constraint_digest(&constraint, one, NULL), MR_OK);
     assert_int_equal(mr_constraint_digest(&constraint, other, NULL), MR_OK);
     assert_memory_equal(one, other, sizeof one);
     constraint.kind = MR_CONSTRAINT_EBNF;
     assert_int_equal(mr_constraint_digest(&constraint, other, NULL), MR_OK);
     assert_memory_not_equal(one, other, sizeof one);
-    constraint = (struct mr_constraint){MR_CONSTRAINT_REGEX, text_of("b")};
+    constraint.kind = MR_CONSTRAINT_REGEX;
+    constraint.behind_reasoning = true;
+    assert_int_equal(mr_constraint_digest(&constraint, other, NULL), MR_OK);
+    assert_memory_not_equal(one, other, sizeof one);
+    constraint = (struct mr_constraint){MR_CONSTRAINT_REGEX, text_of("b"), false};
     assert_int_equal(mr_constraint_digest(&constraint, other, NULL), MR_OK);
     assert_memory_not_equal(one, other, sizeof one);
 }
@@ -111,6 +151,7 @@ int main(void)
         cmocka_unit_test(choices_are_exactly_the_texts),
         cmocka_unit_test(choices_must_be_texts),
         cmocka_unit_test(json_object_is_any_object),
+        cmocka_unit_test(behind_reasoning_the_constraint_begins_with_the_end_tag),
         cmocka_unit_test(digests_tell_kinds_and_texts_apart),
         cmocka_unit_test(a_source_above_the_limit_is_refused),
         cmocka_unit_test(hostile_sources_are_refused_or_small),

@@ -54,7 +54,7 @@ static struct mr_grammar *compile(enum mr_constraint_kind kind, const char *text
 {
     struct mr_grammar *grammar;
     struct mr_error err = {.detail = ""};
-    const struct mr_constraint constraint = {kind, text_of(text)};
+    const struct mr_constraint constraint = {kind, text_of(text), false};
     if (mr_constraint_compile(&grammar, &constraint, NULL, &err) != MR_OK)
         fail_msg("%s", err.detail);
     return grammar;

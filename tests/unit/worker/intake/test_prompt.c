@@ -261,6 +261,35 @@ static void a_prompt_that_opens_the_reasoning_is_noticed(void **state)
     }
 }
 
+/* A constraint begins behind reasoning that the prompt has opened, if the answer is split. */
+static void opened_reasoning_is_left_free(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *prompt;
+        bool asked, behind;
+    } cases[] = {
+        {"why <think>\n", true, true}, {"why <think>\n", false, false}, {"why", true, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct rig rig;
+        struct mr_error err = {0};
+        struct mr_grammar *grammar;
+        open_rig(&rig, "", 100);
+        rig.request->prompt = text_of(cases[i].prompt);
+        rig.request->tool_use.choice = MR_TOOL_CHOICE_NONE;
+        rig.request->tool_use.separate_reasoning = cases[i].asked;
+        rig.request->constraint =
+            (struct mr_constraint){MR_CONSTRAINT_CHOICE, text_of("[\"yes\"]"), false};
+        assert_int_equal(mr_prompt_encode(rig.prompt, rig.request, 0, &err), MR_OK);
+        assert_int_equal(rig.request->constraint.behind_reasoning, cases[i].behind);
+        assert_int_equal(mr_constraint_compile(&grammar, &rig.request->constraint, NULL, &err),
+                         MR_OK);
+        assert_int_equal(rig.request->grammar->rule_count, grammar->rule_count);
+        mr_grammar_drop(grammar);
+        close_rig(&rig);
+    }
+}
+
 static void what_cannot_be_a_prompt_is_refused(void **state)
 {
     (void)state;
@@ -328,6 +357,7 @@ int main(void)
         cmocka_unit_test(echo_keeps_the_text_that_the_answer_continues),
         cmocka_unit_test(strict_calls_get_a_grammar_where_the_format_allows_it),
         cmocka_unit_test(a_prompt_that_opens_the_reasoning_is_noticed),
+        cmocka_unit_test(opened_reasoning_is_left_free),
         cmocka_unit_test(what_cannot_be_a_prompt_is_refused),
         cmocka_unit_test(a_request_with_tools_goes_through_the_template_for_tools),
         cmocka_unit_test(a_template_that_does_not_compile_is_a_bad_file),

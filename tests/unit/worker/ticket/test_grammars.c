@@ -32,7 +32,7 @@ static int teardown(void **state)
 
 static struct mr_constraint regex(const char *text)
 {
-    return (struct mr_constraint){MR_CONSTRAINT_REGEX, {text, strlen(text)}};
+    return (struct mr_constraint){MR_CONSTRAINT_REGEX, {text, strlen(text)}, false};
 }
 
 static void equal_constraints_share_a_grammar(void **state)
