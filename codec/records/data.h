@@ -46,5 +46,8 @@ struct mr_data_member {
 
 /* The member of this name; NULL when map is no MAP or has none. */
 const struct mr_data *mr_data_get(const struct mr_data *map, const char *name);
+/* The text of a part of a message's content: the part itself, or its member `text`, `refusal` or
+ * `thinking`; NULL when none of them is a text. */
+const struct mr_data *mr_data_part_text(const struct mr_data *part);
 
 #endif

@@ -4,6 +4,7 @@
 #include "codec/jinja/jinja_operations.h"
 #include "codec/jinja/jinja_parser.h"
 #include "codec/jinja/jinja_space.h"
+#include "codec/template/jinja_content.h"
 #include "codec/template/jinja_names.h"
 #include "codec/template/jinja_statements.h"
 
@@ -16,6 +17,7 @@ struct mr_chat_template {
     struct mr_arena *arena;
     const struct mr_jinja_node *root;
     struct mr_special_texts special;
+    bool reads_parts; /* contents may be lists; otherwise their parts are joined */
 };
 
 /* Copies the template source with "\n" for "\r\n" and for "\r", as Jinja does. */
@@ -64,11 +66,17 @@ enum mr_status mr_chat_template_compile(struct mr_chat_template **out, struct mr
     if (status == MR_OK) status = mr_jinja_parse(tokens, template->arena, &template->root, err);
     if (status == MR_OK) status = mr_jinja_check_names(template->root, err);
     if (status != MR_OK) goto out_destroy;
+    template->reads_parts = mr_jinja_reads_parts(template->root);
     *out = template;
     return MR_OK;
 out_destroy:
     mr_chat_template_destroy(template);
     return status;
+}
+
+bool mr_chat_template_reads_parts(const struct mr_chat_template *chat_template)
+{
+    return chat_template->reads_parts;
 }
 
 void mr_chat_template_destroy(struct mr_chat_template *chat_template)
@@ -131,9 +139,28 @@ static bool is_known_role(struct mr_text role)
     return false;
 }
 
+/* The texts of the parts of a content with line ends between, as vLLM joins them. */
+static struct mr_jinja_value join_parts(struct mr_jinja_run *run, const struct mr_data *content)
+{
+    struct mr_jinja_buffer buffer = {0};
+    for (size_t i = 0; i < content->list.count && run->status == MR_OK; i++) {
+        const struct mr_data *text = mr_data_part_text(&content->list.items[i]);
+        if (!text) {
+            mr_jinja_fail(run, MR_UNSUPPORTED_CONTENT,
+                          "a part of the content of a message has no text, and the chat template "
+                          "of this model reads texts only");
+            break;
+        }
+        if (i > 0) mr_jinja_append_bytes(run, &buffer, "\n", 1, true);
+        mr_jinja_append_bytes(run, &buffer, text->text.bytes, text->text.length, true);
+    }
+    return mr_jinja_buffer_text(&buffer);
+}
+
 /* As transformers: members with null are left out. The reasoning of a message, given under any of
  * three names, is also set under the first, which comes last, and the second, which comes first. */
-static struct mr_jinja_value make_message(struct mr_jinja_run *run, const struct mr_data *message)
+static struct mr_jinja_value make_message(struct mr_jinja_run *run, const struct mr_data *message,
+                                          bool reads_parts)
 {
     static const char *const names[] = {"reasoning_content", "thinking", "reasoning"};
     const struct mr_data *reasoning = NULL;
@@ -145,7 +172,10 @@ static struct mr_jinja_value make_message(struct mr_jinja_run *run, const struct
     if (reasons) set(run, dict.dict, "thinking", make(run, reasoning));
     for (size_t i = 0; i < message->map.count && run->status == MR_OK; i++) {
         const struct mr_data_member *member = &message->map.members[i];
-        struct mr_jinja_value value = make(run, &member->value);
+        bool joins = !reads_parts && member->value.kind == MR_DATA_LIST &&
+                     mr_text_is(member->name, "content");
+        struct mr_jinja_value value =
+            joins ? join_parts(run, &member->value) : make(run, &member->value);
         if (member->value.kind == MR_DATA_NULL) continue;
         if (mr_text_is(member->name, "role") && is_known_role(member->value.text))
             value.text.marks = NULL;
@@ -155,11 +185,12 @@ static struct mr_jinja_value make_message(struct mr_jinja_run *run, const struct
     return dict;
 }
 
-static struct mr_jinja_value make_messages(struct mr_jinja_run *run, const struct mr_chat *chat)
+static struct mr_jinja_value make_messages(struct mr_jinja_run *run, const struct mr_chat *chat,
+                                           bool reads_parts)
 {
     struct mr_jinja_value list = mr_jinja_list_new(run);
     for (size_t i = 0; i < chat->message_count && run->status == MR_OK; i++)
-        mr_jinja_list_push(run, list.list, make_message(run, &chat->messages[i]));
+        mr_jinja_list_push(run, list.list, make_message(run, &chat->messages[i], reads_parts));
     return list;
 }
 
@@ -273,7 +304,8 @@ enum mr_status mr_chat_template_render(const struct mr_chat_template *chat_templ
     bool continues = request->chat.continue_final_message;
     *out = (struct mr_rendered){0};
     struct mr_jinja_value globals = mr_jinja_dict_new(&run), text = mr_jinja_undefined();
-    struct mr_jinja_value messages = make_messages(&run, &request->chat);
+    struct mr_jinja_value messages =
+        make_messages(&run, &request->chat, chat_template->reads_parts);
     struct mr_jinja_value *final = continues ? final_text(&run, messages) : NULL;
     if (final) {
         text = *final;

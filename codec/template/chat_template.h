@@ -10,7 +10,8 @@
  * Memory:  the template owns its compiled form.
  * Limits:  MR_TEMPLATE_STEPS_MAX, MR_TEMPLATE_DEPTH_MAX, MR_TEMPLATE_BYTES_MAX.
  * Errors:  _compile: MR_BAD_FILE with line and reason, MR_NOMEM. _render: MR_INVALID_REQUEST when
- *          the template calls raise_exception, fails, or exceeds a limit. */
+ *          the template calls raise_exception, fails, or exceeds a limit; MR_UNSUPPORTED_CONTENT
+ * for a part without text that cannot be joined. */
 #ifndef MR_CODEC_TEMPLATE_CHAT_TEMPLATE_H
 #define MR_CODEC_TEMPLATE_CHAT_TEMPLATE_H
 
@@ -40,10 +41,15 @@ enum mr_status mr_chat_template_compile(struct mr_chat_template **out, struct mr
                                         const struct mr_special_texts *special,
                                         struct mr_error *err);
 void mr_chat_template_destroy(struct mr_chat_template *chat_template);
+/* False when the template reads the content of a message as a text only
+ * (codec/template/jinja_content.h). A content that is a list then reaches it as the texts of its
+ * parts with line ends between. */
+bool mr_chat_template_reads_parts(const struct mr_chat_template *chat_template);
 
 /* Renders request->chat as transformers' apply_chat_template does: messages, tools and documents
- * with all their members, chat_template_kwargs as variables, add_generation_prompt,
- * continue_final_message. The function strftime_now of templates formats unix_seconds. */
+ * with all their members, but for contents that are joined, chat_template_kwargs as variables,
+ * add_generation_prompt, continue_final_message. The function strftime_now of templates formats
+ * unix_seconds. */
 enum mr_status mr_chat_template_render(const struct mr_chat_template *chat_template,
                                        const struct mr_request *request, uint64_t unix_seconds,
                                        struct mr_arena *arena, struct mr_rendered *out,

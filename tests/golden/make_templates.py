@@ -47,12 +47,69 @@ def opened(message):
     return message
 
 
+def reads_parts(source):
+    """Whether a template reads the content of a message as a list of parts: it loops over one, or picks from it with
+    a filter. As vLLM decides between "openai" and "string", but for parameters of macros and filters."""
+    root = chat_template_utils._compile_jinja_template(source).environment.parse(source)
+    nodes = jinja2.nodes
+    names, macros = set(), set()
+
+    def is_content(node):
+        if isinstance(node, nodes.Name):
+            return node.name in names
+        if isinstance(node, nodes.Getattr):
+            return node.attr == "content"
+        if isinstance(node, nodes.Getitem):
+            if isinstance(node.arg, nodes.Slice):
+                return is_content(node.node)
+            return isinstance(node.arg, nodes.Const) and node.arg.value == "content"
+        if isinstance(node, nodes.Call):
+            return (isinstance(node.node, nodes.Getattr) and node.node.attr == "get" and bool(node.args)
+                    and isinstance(node.args[0], nodes.Const) and node.args[0].value == "content")
+        if isinstance(node, nodes.Filter):
+            return is_content(node.node)
+        if isinstance(node, (nodes.And, nodes.Or)):
+            return is_content(node.left) or is_content(node.right)
+        return isinstance(node, nodes.CondExpr) and (is_content(node.expr1) or is_content(node.expr2))
+
+    known = -1
+    while known < len(names) + len(macros):
+        known = len(names) + len(macros)
+        for node in root.find_all(nodes.Assign):
+            if isinstance(node.target, nodes.Name) and is_content(node.node):
+                names.add(node.target.name)
+        for node in root.find_all(nodes.With):
+            names.update(target.name for target, value in zip(node.targets, node.values) if is_content(value))
+        for node in root.find_all(nodes.Call):
+            if isinstance(node.node, nodes.Name) and any(map(is_content, node.args + [one.value for one in node.kwargs])):
+                macros.add(node.node.name)
+        for node in root.find_all(nodes.Macro):
+            if node.name in macros:
+                names.update(one.name for one in node.args)
+    return (any(is_content(loop.iter) for loop in root.find_all(nodes.For))
+            or any(one.name in ("map", "selectattr", "rejectattr") and is_content(one.node)
+                   for one in root.find_all(nodes.Filter)))
+
+
+def joined(message):
+    """The message with the texts of its content's parts joined, as vLLM does for a template that reads a text."""
+    if not isinstance(message.get("content"), list):
+        return message
+    texts = []
+    for part in message["content"]:
+        found = [part] if isinstance(part, str) else [part.get(name) for name in ("text", "refusal", "thinking")]
+        texts += [text for text in found if isinstance(text, str)][:1] or [None]
+    return {**message, "content": "\n".join(texts)}  # TypeError for a part without text
+
+
 def reference(source, record, bos="<s>", eos="</s>"):
     """(True, text), or (False, reason) when the reference refuses the template or the messages. What
-    apply_chat_template of a tokenizer does, from the messages on."""
+    apply_chat_template of a tokenizer does, from the messages on, but for contents that are joined."""
     messages = [{key: value for key, value in opened(one).items() if value is not None} for one in record["messages"]]
     continues = record.get("continue_final_message", False)
     try:
+        if not reads_parts(source):
+            messages = [joined(one) for one in messages]
         rendered, _ = chat_template_utils.render_jinja_template(
             conversations=[messages], tools=record.get("tools"), documents=record.get("documents"),
             chat_template=source, continue_final_message=continues,

@@ -101,12 +101,19 @@ static void truncate(const struct mr_prompt *prompt, struct mr_request *request)
     request->token_count = most;
 }
 
+/* The template that a request is rendered with; NULL: the model has none. */
+static const struct mr_chat_template *template_of(const struct mr_prompt *prompt,
+                                                  const struct mr_request *request)
+{
+    bool tools = request->chat.tools.kind == MR_DATA_LIST && prompt->tool_chat;
+    return tools ? prompt->tool_chat : prompt->chat;
+}
+
 enum mr_status mr_prompt_render(const struct mr_prompt *prompt, const struct mr_request *request,
                                 uint64_t unix_seconds, struct mr_rendered *out,
                                 struct mr_error *err)
 {
-    bool tools = request->chat.tools.kind == MR_DATA_LIST && prompt->tool_chat;
-    const struct mr_chat_template *chat = tools ? prompt->tool_chat : prompt->chat;
+    const struct mr_chat_template *chat = template_of(prompt, request);
     if (!chat)
         return mr_fail(err, MR_INVALID_REQUEST, "this model has no chat template; send a prompt");
     return mr_chat_template_render(chat, request, unix_seconds, request->arena, out, err);
@@ -188,17 +195,17 @@ static enum mr_status encode_continuations(struct mr_prompt *prompt, struct mr_r
 
 /* ---- echo ---- */
 
-/* Appends the text of the last message, of all its parts. */
-static bool add_last_message(struct mr_buffer *text, const struct mr_chat *chat)
+/* Appends the text of the last message, of all its parts. joined: with line ends between. */
+static bool add_last_message(struct mr_buffer *text, const struct mr_chat *chat, bool joined)
 {
     const struct mr_data *content =
         mr_data_get(&chat->messages[chat->message_count - 1], "content");
     if (!content) return true;
     if (content->kind == MR_DATA_TEXT) return mr_buffer_append(text, content->text);
     for (size_t i = 0; content->kind == MR_DATA_LIST && i < content->list.count; i++) {
-        const struct mr_data *part = &content->list.items[i];
-        if (part->kind == MR_DATA_MAP) part = mr_data_get(part, "text");
-        if (part && part->kind == MR_DATA_TEXT && !mr_buffer_append(text, part->text)) return false;
+        const struct mr_data *part = mr_data_part_text(&content->list.items[i]);
+        if (joined && i > 0 && !mr_buffer_append(text, (struct mr_text){"\n", 1})) return false;
+        if (part && !mr_buffer_append(text, part->text)) return false;
     }
     return true;
 }
@@ -231,7 +238,8 @@ static enum mr_status set_echoed(const struct mr_prompt *prompt, struct mr_reque
     if (request->prompt.bytes)
         room = mr_buffer_append(&text, request->prompt);
     else if (request->chat.message_count > 0)
-        room = add_last_message(&text, &request->chat);
+        room = add_last_message(&text, &request->chat,
+                                !mr_chat_template_reads_parts(template_of(prompt, request)));
     else
         room = add_decoded(&text, prompt, request, 0, request->keep_special);
     struct mr_text joined = mr_buffer_text(&text);

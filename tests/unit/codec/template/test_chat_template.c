@@ -81,6 +81,50 @@ static void message_text_stays_marked(void **state)
     mr_arena_destroy(arena);
 }
 
+/* Renders a message whose content is a list of a text, a map with text, and one with `last`. */
+static enum mr_status render_parts(const char *source, const char *last, struct mr_arena *arena,
+                                   struct mr_rendered *rendered)
+{
+    struct mr_chat_template *compiled;
+    struct mr_error err;
+    const struct mr_data_member second = {{"text", 4}, {.kind = MR_DATA_TEXT, .text = {"<b>", 3}}};
+    const struct mr_data_member third = {{last, strlen(last)},
+                                         {.kind = MR_DATA_TEXT, .text = {"c", 1}}};
+    const struct mr_data parts[] = {{.kind = MR_DATA_TEXT, .text = {"a ", 2}},
+                                    {.kind = MR_DATA_MAP, .map = {&second, 1}},
+                                    {.kind = MR_DATA_MAP, .map = {&third, 1}}};
+    const struct mr_data_member content = {{"content", 7},
+                                           {.kind = MR_DATA_LIST, .list = {parts, 3}}};
+    const struct mr_data message = {.kind = MR_DATA_MAP, .map = {&content, 1}};
+    struct mr_request request = {.chat = {.messages = &message, .message_count = 1}};
+    assert_int_equal(mr_chat_template_compile(&compiled, (struct mr_text){source, strlen(source)},
+                                              &some_special, &err),
+                     MR_OK);
+    enum mr_status status = mr_chat_template_render(compiled, &request, 0, arena, rendered, &err);
+    mr_chat_template_destroy(compiled);
+    return status;
+}
+
+/* As in vLLM; a template that loops over a content gets the list. */
+static void parts_are_joined_where_the_template_reads_a_text(void **state)
+{
+    (void)state;
+    static const char text[] = "<u>{{ messages[0].content if messages[0].content is string }}";
+    static const char loop[] = "{% for p in messages[0].content %}{{ p.text or p }}|{% endfor %}";
+    struct mr_arena *arena = mr_arena_create(1 << 20);
+    struct mr_rendered rendered;
+    assert_int_equal(render_parts(text, "text", arena, &rendered), MR_OK);
+    assert_true(mr_text_is(rendered.text, "<u>a \n<b>\nc"));
+    assert_int_equal(rendered.user_count, 1);
+    assert_int_equal(rendered.user[0].start, 3);
+    assert_int_equal(render_parts(text, "refusal", arena, &rendered), MR_OK);
+    assert_true(mr_text_is(rendered.text, "<u>a \n<b>\nc"));
+    assert_int_equal(render_parts(text, "sound", arena, &rendered), MR_UNSUPPORTED_CONTENT);
+    assert_int_equal(render_parts(loop, "sound", arena, &rendered), MR_OK);
+    assert_true(mr_text_is(rendered.text, "a |<b>|{'sound': 'c'}|"));
+    mr_arena_destroy(arena);
+}
+
 static void an_invalid_template_is_rejected(void **state)
 {
     (void)state;
@@ -188,6 +232,7 @@ int main(void)
         cmocka_unit_test(special_tokens_have_their_names_and_absent_ones_are_undefined),
         cmocka_unit_test(every_line_end_is_a_newline),
         cmocka_unit_test(message_text_stays_marked),
+        cmocka_unit_test(parts_are_joined_where_the_template_reads_a_text),
         cmocka_unit_test(an_invalid_template_is_rejected),
         cmocka_unit_test(an_error_names_line_and_column),
         cmocka_unit_test(a_function_may_be_tested_before_it_is_called),

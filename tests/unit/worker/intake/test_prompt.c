@@ -198,6 +198,26 @@ static void echo_keeps_the_text_that_the_answer_continues(void **state)
     close_rig(&rig);
 }
 
+static void echo_has_the_parts_of_a_message_as_the_prompt_has_them(void **state)
+{
+    (void)state;
+    static const char *const templates[] = {
+        TEMPLATE, "{% for m in messages %}{% for p in m.content %}{{ p }}{% endfor %}{% endfor %}"};
+    static const char *const tokens[] = {"u:a\nb$A", "ab"}, *const echoed[] = {"a\nb", "ab"};
+    const struct mr_data parts[] = {text_data("a"), text_data("b")};
+    for (size_t i = 0; i < 2; i++) {
+        struct rig rig;
+        open_rig(&rig, templates[i], 64);
+        add_message(&rig, "u", "");
+        struct mr_data *content =
+            (struct mr_data *)(uintptr_t)mr_data_get(&rig.request->chat.messages[0], "content");
+        *content = (struct mr_data){.kind = MR_DATA_LIST, .list = {parts, 2}};
+        assert_tokens(&rig, tokens[i]);
+        assert_echoed(&rig, echoed[i]);
+        close_rig(&rig);
+    }
+}
+
 static struct mr_data map_data(struct rig *rig, const char *name, struct mr_data value)
 {
     struct mr_data_member *member = mr_arena_take(rig->request->arena, sizeof *member);
@@ -355,6 +375,7 @@ int main(void)
         cmocka_unit_test(a_prompt_may_be_as_long_as_the_limit_and_no_longer),
         cmocka_unit_test(a_prompt_is_truncated_on_request),
         cmocka_unit_test(echo_keeps_the_text_that_the_answer_continues),
+        cmocka_unit_test(echo_has_the_parts_of_a_message_as_the_prompt_has_them),
         cmocka_unit_test(strict_calls_get_a_grammar_where_the_format_allows_it),
         cmocka_unit_test(a_prompt_that_opens_the_reasoning_is_noticed),
         cmocka_unit_test(opened_reasoning_is_left_free),
