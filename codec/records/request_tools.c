@@ -316,3 +316,96 @@ enum mr_status mr_request_check_tools(struct mr_request_reader *reader)
         use->strict |= is_strict(&request->chat.tools.list.items[i]);
     return forced ? constrain(reader) : MR_OK;
 }
+
+/* ---- the types of parameters ---- */
+
+enum { IS_TEXT = 1, IS_INTEGER = 2, IS_NUMBER = 4, IS_BOOL = 8, IS_OTHER = 16 };
+
+static unsigned kind_of(struct mr_text type)
+{
+    if (mr_text_is(type, "string")) return IS_TEXT;
+    if (mr_text_is(type, "integer")) return IS_INTEGER;
+    if (mr_text_is(type, "number")) return IS_NUMBER;
+    if (mr_text_is(type, "boolean")) return IS_BOOL;
+    return mr_text_is(type, "null") ? 0 : IS_OTHER;
+}
+
+/* The types that a schema allows beside null; 0: it does not say. Recursive; the document has
+ * limited the depth. */
+static unsigned kinds_of(const struct mr_data *schema)
+{
+    static const char *const groups[] = {"anyOf", "oneOf"};
+    const struct mr_data *type = mr_data_get(schema, "type");
+    unsigned kinds = mr_data_get(schema, "$ref") ? IS_OTHER : 0;
+    if (type && type->kind == MR_DATA_TEXT) kinds = kind_of(type->text);
+    for (size_t i = 0; type && type->kind == MR_DATA_LIST && i < type->list.count; i++)
+        if (type->list.items[i].kind == MR_DATA_TEXT) kinds |= kind_of(type->list.items[i].text);
+    for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++) {
+        const struct mr_data *group = mr_data_get(schema, groups[i]);
+        for (size_t k = 0; group && group->kind == MR_DATA_LIST && k < group->list.count; k++)
+            kinds |= kinds_of(&group->list.items[k]);
+    }
+    return kinds;
+}
+
+static enum mr_tool_type type_of(const struct mr_data *schema)
+{
+    unsigned kinds = kinds_of(schema);
+    if (kinds == 0 || (kinds & IS_TEXT)) return MR_TOOL_TEXT;
+    if (kinds == IS_INTEGER) return MR_TOOL_INTEGER;
+    if (kinds == IS_BOOL) return MR_TOOL_BOOL;
+    return (kinds & ~(unsigned)(IS_INTEGER | IS_NUMBER)) == 0 ? MR_TOOL_NUMBER : MR_TOOL_JSON;
+}
+
+/* The properties of a tool and its name; NULL: it has none. */
+static const struct mr_data *properties_of(const struct mr_data *tool, struct mr_text *name)
+{
+    static const char *const path[] = {"parameters", "properties"};
+    const struct mr_data *function = mr_data_get(tool, "function"), *at = function;
+    const struct mr_data *named = function ? mr_data_get(function, "name") : NULL;
+    if (!named || named->kind != MR_DATA_TEXT) return NULL;
+    *name = named->text;
+    for (size_t i = 0; at && i < sizeof path / sizeof path[0]; i++)
+        at = mr_data_get(at, path[i]);
+    return at && at->kind == MR_DATA_MAP ? at : NULL;
+}
+
+static struct mr_text copy_to(char **at, struct mr_text text)
+{
+    struct mr_text copy = {*at, text.length};
+    if (text.length > 0) memcpy(*at, text.bytes, text.length);
+    *at += text.length;
+    return copy;
+}
+
+enum mr_status mr_request_tool_types(const struct mr_request *request, struct mr_tool_types **out,
+                                     struct mr_error *err)
+{
+    const struct mr_data *tools = &request->chat.tools;
+    size_t count = 0, bytes = 0;
+    *out = NULL;
+    if (request->tool_use.format != MR_TOOLS_QWEN_CODER || tools->kind != MR_DATA_LIST)
+        return MR_OK;
+    for (size_t i = 0; i < tools->list.count; i++) {
+        struct mr_text tool;
+        const struct mr_data *properties = properties_of(&tools->list.items[i], &tool);
+        for (size_t k = 0; properties && k < properties->map.count; k++, count++)
+            bytes += tool.length + properties->map.members[k].name.length;
+    }
+    struct mr_tool_types *types = malloc(sizeof *types + count * sizeof *types->parameters + bytes);
+    if (!types) return mr_fail(err, MR_NOMEM, "no memory for the types of tools");
+    struct mr_tool_parameter *parameters = (struct mr_tool_parameter *)(void *)(types + 1);
+    char *at = (char *)(parameters + count);
+    *types = (struct mr_tool_types){0, parameters};
+    for (size_t i = 0; i < tools->list.count; i++) {
+        struct mr_text tool;
+        const struct mr_data *properties = properties_of(&tools->list.items[i], &tool);
+        for (size_t k = 0; properties && k < properties->map.count; k++) {
+            const struct mr_data_member *member = &properties->map.members[k];
+            parameters[types->count++] = (struct mr_tool_parameter){
+                copy_to(&at, tool), copy_to(&at, member->name), type_of(&member->value)};
+        }
+    }
+    *out = types;
+    return MR_OK;
+}
