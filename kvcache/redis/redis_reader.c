@@ -21,7 +21,7 @@ struct mr_redis_reader {
     enum phase phase;
     size_t value_done; /* bytes of the current value that were received or skipped so far */
     size_t skip_bytes; /* total bytes of the value being skipped */
-    /* outcome of the command once its value has been read or skipped */
+    /* outcome of the command once its value has been read or skipped, unless it is cancelled */
     enum mr_redis_outcome outcome;
     size_t text_left;   /* bytes left of a string inside the reply that the parser is being fed */
     size_t reply_bytes; /* bytes of the current reply fed to the parser so far */
@@ -175,7 +175,7 @@ static void begin_skip(struct mr_redis_reader *reader, struct mr_redis_op *op, s
     if (due_ns < op->deadline_ns) op->deadline_ns = due_ns;
     reader->phase = PHASE_SKIP;
     reader->skip_bytes = bytes;
-    reader->outcome = op->cancelled ? MR_REDIS_MISS : MR_REDIS_WRONG_SIZE;
+    reader->outcome = MR_REDIS_WRONG_SIZE;
 }
 
 void mr_redis_reader_cancel(struct mr_redis_reader *reader, struct mr_redis_op *op, uint64_t now_ns)
@@ -250,7 +250,7 @@ static enum mr_redis_read end_value(struct mr_redis_reader *reader, struct mr_re
     if (memcmp(reader->input + reader->in_begin, "\r\n", 2) != 0) return malformed(reason);
     reader->in_begin += 2;
     reader->phase = PHASE_LINE;
-    op->outcome = reader->outcome;
+    op->outcome = op->cancelled ? MR_REDIS_MISS : reader->outcome;
     return MR_READ_REPLY;
 }
 

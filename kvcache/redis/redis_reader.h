@@ -51,7 +51,8 @@ enum mr_redis_read {
 enum mr_redis_read mr_redis_reader_next(struct mr_redis_reader *reader, struct mr_redis_op *op,
                                         uint64_t now_ns, const char **reason);
 /* op, the oldest command in flight, was cancelled: the rest of its value is no longer stored, but
- * read and discarded for at most MR_REDIS_CANCEL_NS. */
+ * read and discarded for at most MR_REDIS_CANCEL_NS. Its outcome is MR_REDIS_MISS, however much of
+ * the value was stored before. */
 void mr_redis_reader_cancel(struct mr_redis_reader *reader, struct mr_redis_op *op,
                             uint64_t now_ns);
 struct mr_redis_reader_stats mr_redis_reader_stats(const struct mr_redis_reader *reader);

@@ -35,10 +35,13 @@ struct mr_tier_part {
     uint32_t item, key_length, thread;
     uint64_t deadline_ns;
     unsigned char header[MR_FRAME_BYTES];
-    char key[MR_TIER_KEY_BYTES];   /* name of the value in Redis */
-    bool unanswered;               /* Redis did not answer the LOOKUP */
-    bool damaged;                  /* the received value did not verify: CLEANUP deletes it */
-    bool present, released, taken; /* used by the queue only */
+    char key[MR_TIER_KEY_BYTES]; /* name of the value in Redis */
+    bool unanswered;             /* Redis did not answer the LOOKUP */
+    bool damaged;                /* the received value did not verify: CLEANUP deletes it */
+    /* the engine has its memory back although the command has not ended; set by the queue at the
+     * call of the connection thread that has taken the part */
+    bool released;
+    bool present, taken; /* used by the queue only */
 };
 
 struct mr_tier_entry { /* one item of the request: mostly a KV block */

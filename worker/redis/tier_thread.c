@@ -209,7 +209,8 @@ static bool is_good(struct mr_tier_thread *thread, struct mr_tier_part *part, ui
     bool done = op->outcome == MR_REDIS_DONE;
     if (is_lasting(op->outcome) && mr_tier_queue_refused(thread->options.queue, now_ns) && log)
         mr_log_warn(log, "Redis refuses KV blocks: %s", op->error);
-    if (part->step == MR_TIER_STEP_GET) return verify(thread, part);
+    /* After a release the engine uses the memory, which verifying would decrypt in place. */
+    if (part->step == MR_TIER_STEP_GET) return !part->released && verify(thread, part);
     if (part->step != MR_TIER_STEP_LOOKUP) return done;
     part->unanswered = !done;
     return done &&

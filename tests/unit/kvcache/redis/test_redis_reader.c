@@ -101,6 +101,27 @@ static void a_cancelled_value_is_read_past_with_a_short_deadline(void **state)
     rig_close(&rig);
 }
 
+/* Only the CR LF after the value is missing: its owner has the memory back, so the value must not
+ * be reported as received. */
+static void a_value_cancelled_before_its_line_end_is_not_reported(void **state)
+{
+    struct rig rig = rig_open();
+    char header[4], payload[8];
+    struct mr_redis_op word = {0}, get = {.bulk = true, .into = {{header, 4}, {payload, 8}}};
+    (void)state;
+    send_text(&rig, "$12\r\nHEADabcdefgh");
+    assert_int_equal(read_reply(&rig, &get), MR_READ_MORE);
+    get.cancelled = true;
+    mr_redis_reader_cancel(rig.reader, &get, 5);
+    send_text(&rig, "\r\n:7\r\n");
+    assert_int_equal(read_reply(&rig, &get), MR_READ_REPLY);
+    assert_int_equal(get.outcome, MR_REDIS_MISS);
+    assert_int_equal(read_reply(&rig, &word), MR_READ_REPLY);
+    assert_int_equal(mr_redis_reply_integer(word.reply), 7);
+    mr_redis_op_end(&word);
+    rig_close(&rig);
+}
+
 static void invalid_replies_are_malformed(void **state)
 {
     static const char *const replies[] = {"?\r\n", "$x\r\n", "*99999999\r\n", "$99999999\r\n"};
@@ -124,6 +145,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(replies_and_values_are_read_in_order),
         cmocka_unit_test(a_cancelled_value_is_read_past_with_a_short_deadline),
+        cmocka_unit_test(a_value_cancelled_before_its_line_end_is_not_reported),
         cmocka_unit_test(invalid_replies_are_malformed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

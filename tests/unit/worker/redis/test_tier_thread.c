@@ -177,7 +177,9 @@ static void on_answers(void *context)
     ++*(unsigned *)context;
 }
 
-static void worker_open(struct worker *worker, struct memory_redis *redis)
+/* cancel: what the port does with a cancelled op; NULL: what the Redis in memory does. */
+static void worker_open_with(struct worker *worker, struct memory_redis *redis,
+                             void (*cancel)(void *context, struct mr_redis_op *op, uint64_t now_ns))
 {
     struct mr_tier_queue_options queue = {.thread_count = 2,
                                           .lookup_timeout_ns = 50 * MS,
@@ -193,8 +195,14 @@ static void worker_open(struct worker *worker, struct memory_redis *redis)
                                                  .ttl_s = 60,
                                                  .notify = on_answers,
                                                  .context = &worker->notified};
+        if (cancel) options.port.cancel = cancel;
         assert_int_equal(mr_tier_thread_create(&worker->threads[i], &options, NULL), MR_OK);
     }
+}
+
+static void worker_open(struct worker *worker, struct memory_redis *redis)
+{
+    worker_open_with(worker, redis, NULL);
 }
 
 static void worker_close(struct worker *worker)
@@ -305,6 +313,39 @@ static void a_lookup_without_reply_times_out_when_the_time_comes(void **state)
     memory_redis_end(&redis);
 }
 
+static void cancel_too_late(void *context, struct mr_redis_op *op, uint64_t now_ns)
+{
+    (void)context, (void)op, (void)now_ns;
+}
+
+/* The last bytes of a value arrive just before its load is abandoned. The engine has its memory
+ * back: the value is neither verified, which would decrypt it in place, nor deleted. */
+static void a_released_value_is_not_verified(void **state)
+{
+    struct memory_redis redis = {.latency_ns = MS};
+    struct worker worker;
+    struct mr_tier_item item;
+    unsigned char bytes[LENGTH] = {1};
+    uint64_t now_ns = MS;
+    (void)state;
+    worker_open_with(&worker, &redis, cancel_too_late);
+    struct mr_tier_request request = request_of(&item, bytes);
+    run_until(&worker, &now_ns, now_ns + 20 * MS);
+    assert_true(mr_tier_queue_post(worker.queue, MR_TIER_STORE, &request, now_ns));
+    run_until(&worker, &now_ns, now_ns + 10 * MS);
+    assert_int_equal(final_answer(&worker).count, 1);
+    redis.values[0].bytes[MR_FRAME_BYTES] ^= 1; /* damaged, so that verifying it would delete it */
+    assert_true(mr_tier_queue_post(worker.queue, MR_TIER_LOAD, &request, now_ns));
+    mr_tier_thread_step(worker.threads[1], now_ns);
+    mr_tier_queue_abandon(worker.queue, request.ticket);
+    run_until(&worker, &now_ns, now_ns + 10 * MS);
+    assert_int_equal(final_answer(&worker).count, 0);
+    assert_int_equal(mr_tier_queue_stats(worker.queue).damaged[MR_VERDICT_DAMAGED], 0);
+    assert_non_null(redis.values[0].bytes);
+    worker_close(&worker);
+    memory_redis_end(&redis);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -314,6 +355,7 @@ int main(void)
         cmocka_unit_test(every_call_is_answered_when_the_thread_stops),
         cmocka_unit_test(a_thread_without_a_queue_runs_calls),
         cmocka_unit_test(one_worker_loads_what_another_stored),
+        cmocka_unit_test(a_released_value_is_not_verified),
         cmocka_unit_test(a_lookup_without_reply_times_out_when_the_time_comes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
