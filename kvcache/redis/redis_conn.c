@@ -270,7 +270,8 @@ void mr_redis_conn_cancel(struct mr_redis_conn *conn, struct mr_redis_op *op, ui
 {
     op->cancelled = true;
     if (!is_in_flight(conn, op)) return;
-    if (op->sent == 0)
+    bool held = op == conn->writing && mr_redis_link_is_writing(&conn->link);
+    if (op->sent == 0 && !held)
         cancel_unsent(conn, op);
     else if (op->sent < mr_redis_op_length(op))
         fail(conn, MR_REDIS_LOST, 0, "closed in the middle of a cancelled value");
@@ -310,7 +311,8 @@ struct mr_redis_op *mr_redis_conn_take(struct mr_redis_conn *conn)
 
 uint64_t mr_redis_conn_deadline_ns(const struct mr_redis_conn *conn)
 {
-    return conn->done.first ? 0 : timeout_ns(conn);
+    bool now = conn->done.first || mr_redis_link_has_bytes(&conn->link);
+    return now ? 0 : timeout_ns(conn);
 }
 
 bool mr_redis_conn_is_ready(const struct mr_redis_conn *conn)

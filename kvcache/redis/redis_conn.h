@@ -62,8 +62,9 @@ void mr_redis_conn_stats_add(struct mr_redis_conn_stats *sum,
 void mr_redis_conn_send(struct mr_redis_conn *conn, struct mr_redis_op *op);
 /* Cancels a command: from now on the memory that op->out and op->into point at is not touched. If
  * its value is being received, the rest is read and discarded for at most MR_REDIS_CANCEL_NS, then
- * the connection is closed. A command not sent yet ends as MR_REDIS_LOST; one sent in part closes
- * the connection. _take still returns the op. No effect on an op of another connection. */
+ * the connection is closed. A command not sent yet ends as MR_REDIS_LOST; one sent in part, or of
+ * which TLS holds bytes, closes the connection. _take still returns the op. No effect on an op of
+ * another connection. */
 void mr_redis_conn_cancel(struct mr_redis_conn *conn, struct mr_redis_op *op, uint64_t now_ns);
 /* Reads and writes what the socket takes now, and closes the connection when a command or the
  * handshake is past its deadline. */
@@ -73,7 +74,7 @@ struct mr_redis_op *mr_redis_conn_take(struct mr_redis_conn *conn);
 
 int mr_redis_conn_fd(const struct mr_redis_conn *conn);
 short mr_redis_conn_events(const struct mr_redis_conn *conn);
-/* When to call _step or _take even if the socket is idle; UINT64_MAX: never. */
+/* When to call _step or _take even if the socket is idle; 0: at once; UINT64_MAX: never. */
 uint64_t mr_redis_conn_deadline_ns(const struct mr_redis_conn *conn);
 
 #endif

@@ -160,3 +160,13 @@ ssize_t mr_redis_link_write(struct mr_redis_link *link, struct iovec *parts, int
     if (done >= 0) return done;
     return errno == EAGAIN || errno == EINTR ? 0 : -1;
 }
+
+bool mr_redis_link_has_bytes(const struct mr_redis_link *link)
+{
+    return link->tls && mr_redis_tls_has_bytes(link->tls);
+}
+
+bool mr_redis_link_is_writing(const struct mr_redis_link *link)
+{
+    return link->tls && mr_redis_tls_is_writing(link->tls);
+}

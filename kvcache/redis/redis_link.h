@@ -38,5 +38,10 @@ short mr_redis_link_events(const struct mr_redis_link *link, bool writing);
  * may return less than is available. */
 ssize_t mr_redis_link_read(struct mr_redis_link *link, struct iovec *parts, int count);
 ssize_t mr_redis_link_write(struct mr_redis_link *link, struct iovec *parts, int count);
+/* Whether a read returns bytes although the socket may have no event (TLS only). */
+bool mr_redis_link_has_bytes(const struct mr_redis_link *link);
+/* Whether the next write must begin with the bytes of the last one, which would have blocked (TLS
+ * only). */
+bool mr_redis_link_is_writing(const struct mr_redis_link *link);
 
 #endif

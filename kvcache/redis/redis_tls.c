@@ -15,6 +15,7 @@ struct mr_redis_tls_context {
 struct mr_redis_tls {
     SSL *session;
     short wants;
+    bool writing; /* the last write would have blocked and must be repeated */
 };
 
 static const char *reason(void)
@@ -155,5 +156,17 @@ ssize_t mr_redis_tls_write(struct mr_redis_tls *tls, const void *bytes, size_t l
 {
     ERR_clear_error();
     int result = SSL_write(tls->session, bytes, length < INT_MAX ? (int)length : INT_MAX);
-    return moved(tls, result);
+    ssize_t done = moved(tls, result);
+    tls->writing = done == 0;
+    return done;
+}
+
+bool mr_redis_tls_has_bytes(const struct mr_redis_tls *tls)
+{
+    return SSL_pending(tls->session) > 0;
+}
+
+bool mr_redis_tls_is_writing(const struct mr_redis_tls *tls)
+{
+    return tls->writing;
 }

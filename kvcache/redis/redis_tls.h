@@ -8,6 +8,7 @@
 
 #include "codec/status.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -40,5 +41,10 @@ enum mr_status mr_redis_tls_handshake(struct mr_redis_tls *tls, struct mr_error 
 /* Reads or, below, writes: returns the bytes moved; 0: would block; -1: closed. */
 ssize_t mr_redis_tls_read(struct mr_redis_tls *tls, void *bytes, size_t length);
 ssize_t mr_redis_tls_write(struct mr_redis_tls *tls, const void *bytes, size_t length);
+/* Whether the session holds decrypted bytes: they can be read although the socket has no event. */
+bool mr_redis_tls_has_bytes(const struct mr_redis_tls *tls);
+/* Whether the last write would have blocked: the session holds a record with the first of its
+ * bytes, so the next write must begin with the same bytes. */
+bool mr_redis_tls_is_writing(const struct mr_redis_tls *tls);
 
 #endif
