@@ -40,7 +40,8 @@ enum mr_status mr_redis_client_create(struct mr_redis_client **out,
                                       struct mr_error *err);
 /* As mr_redis_conn_set_password, for the connections to all nodes, known now or later. */
 void mr_redis_client_set_password(struct mr_redis_client *client, const char *password);
-/* Closes all connections. Then call _take until it returns NULL, then _destroy. */
+/* Closes all connections and ends every command in flight. Then call _take until it returns NULL,
+ * then _destroy; or _step, which connects again and resolves host names again. */
 void mr_redis_client_close(struct mr_redis_client *client);
 /* client may be NULL. */
 void mr_redis_client_destroy(struct mr_redis_client *client);

@@ -34,7 +34,8 @@ struct mr_redis_port {
     struct mr_redis_client_stats (*stats)(const void *context);
     /* Why a connection was closed most recently; "" when none was closed. */
     const char *(*reason)(const void *context);
-    /* Ends every op in flight; the caller then takes these ops with take. */
+    /* Closes the connections and ends every op in flight; the caller then takes these ops with
+     * take. The next step connects again. */
     void (*close)(void *context);
     void (*destroy)(void *context);
 };

@@ -25,6 +25,7 @@ struct mr_tier_queue {
     struct mr_byte_budget budget;
     uint64_t paused_until_ns; /* stores are refused until then */
     uint64_t refusal_logged_ns, lookup_posted_ns;
+    uint64_t read_only_ns; /* when Redis last refused a command as a read-only replica */
 };
 
 static struct mr_tier_jobs *lock(struct mr_tier_queue *queue)
@@ -300,7 +301,9 @@ struct mr_tier_part *mr_tier_queue_take(struct mr_tier_queue *queue, uint32_t th
 bool mr_tier_queue_finish(struct mr_tier_queue *queue, struct mr_tier_part *part, bool good,
                           uint64_t now_ns)
 {
-    bool again = mr_tier_jobs_finish(lock(queue), part, good, now_ns);
+    struct mr_tier_jobs *jobs = lock(queue);
+    if (good && part->step == MR_TIER_STEP_SET) jobs->stats.refusing = false;
+    bool again = mr_tier_jobs_finish(jobs, part, good, now_ns);
     unlock(queue);
     return again;
 }
@@ -313,14 +316,25 @@ void mr_tier_queue_damaged(struct mr_tier_queue *queue, struct mr_tier_part *par
     unlock(queue);
 }
 
-bool mr_tier_queue_refused(struct mr_tier_queue *queue, uint64_t now_ns)
+bool mr_tier_queue_refused(struct mr_tier_queue *queue, bool read_only, uint64_t now_ns)
 {
-    mr_tier_jobs_count(lock(queue), MR_TIER_REFUSALS, 1);
+    struct mr_tier_jobs *jobs = lock(queue);
+    mr_tier_jobs_count(jobs, MR_TIER_REFUSALS, 1);
+    jobs->stats.refusing = true;
+    if (read_only) queue->read_only_ns = now_ns;
     queue->paused_until_ns = now_ns + REFUSED_PAUSE_NS;
     bool log = !queue->refusal_logged_ns || now_ns - queue->refusal_logged_ns > REFUSED_LOG_NS;
     if (log) queue->refusal_logged_ns = now_ns;
     unlock(queue);
     return log;
+}
+
+uint64_t mr_tier_queue_read_only_ns(struct mr_tier_queue *queue)
+{
+    lock(queue);
+    uint64_t read_only_ns = queue->read_only_ns;
+    unlock(queue);
+    return read_only_ns;
 }
 
 bool mr_tier_queue_is_cancelled(struct mr_tier_queue *queue, const struct mr_tier_part *part)

@@ -75,9 +75,12 @@ bool mr_tier_queue_finish(struct mr_tier_queue *queue, struct mr_tier_part *part
  * value. */
 void mr_tier_queue_damaged(struct mr_tier_queue *queue, struct mr_tier_part *part,
                            enum mr_verdict cause);
-/* Call it when Redis refused a store because its memory is full or permission is missing: stores
- * pause. True: the caller logs the refusal; false: a refusal was logged not long ago. */
-bool mr_tier_queue_refused(struct mr_tier_queue *queue, uint64_t now_ns);
+/* Call it when Redis refused a command because its memory is full, permission is missing, or it is
+ * a read-only replica: stores pause. True: the caller logs the refusal; false: a refusal was logged
+ * not long ago. */
+bool mr_tier_queue_refused(struct mr_tier_queue *queue, bool read_only, uint64_t now_ns);
+/* When a thread last learned that Redis is a read-only replica; 0: never. */
+uint64_t mr_tier_queue_read_only_ns(struct mr_tier_queue *queue);
 /* Whether the engine has cancelled the request to which the part (one Redis value) belongs. If so,
  * the thread stops using the part's payload and calls _release; it still calls _finish later. */
 bool mr_tier_queue_is_cancelled(struct mr_tier_queue *queue, const struct mr_tier_part *part);

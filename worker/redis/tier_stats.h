@@ -41,6 +41,7 @@ struct mr_tier_queue_stats {
     struct mr_histogram lookup_seconds; /* duration of lookups that Redis answered */
     struct mr_histogram load_seconds;   /* duration of loads that received at least one byte */
     uint32_t jobs;
+    bool refusing; /* Redis refused a command and has stored nothing since */
     uint64_t waiting_load_bytes, waiting_store_bytes;
 };
 

@@ -18,6 +18,10 @@
 #define LOOKUPS_MAX        2048u /* most lookups in flight */
 #define CLEANUP_TIMEOUT_NS ((uint64_t)1000000000)
 #define IDLE_NS            ((uint64_t)1000000000) /* longest time between two calls of _step */
+/* shortest time between two connections that are closed because Redis is a read-only replica */
+#define RENEW_NS ((uint64_t)5000000000)
+/* for this long a connection that was closed for that reason counts as connected in the log */
+#define RENEW_QUIET_NS ((uint64_t)2000000000)
 
 /* The buffers for one value in flight that may be encrypted or digested. */
 struct buffer {
@@ -38,7 +42,9 @@ struct mr_tier_thread {
     struct buffer buffers[VALUES_MAX];
     struct mr_tier_measure measure;
     uint64_t now_ns; /* the time passed to the latest _step */
-    bool was_ready, failure_logged;
+    bool was_ready, failure_logged, logged_ready;
+    uint64_t read_only_ns; /* when Redis last refused a command as a read-only replica */
+    uint64_t renewed_ns;   /* when the connection was last closed for that reason; 0: never */
 
     pthread_mutex_t mutex;
     struct mr_redis_client_stats stats; /* protected by the mutex */
@@ -207,7 +213,9 @@ static bool is_good(struct mr_tier_thread *thread, struct mr_tier_part *part, ui
     const struct mr_redis_op *op = &part->op;
     struct mr_log *log = thread->options.log;
     bool done = op->outcome == MR_REDIS_DONE;
-    if (is_lasting(op->outcome) && mr_tier_queue_refused(thread->options.queue, now_ns) && log)
+    bool read_only = op->outcome == MR_REDIS_READ_ONLY;
+    if (is_lasting(op->outcome) &&
+        mr_tier_queue_refused(thread->options.queue, read_only, now_ns) && log)
         mr_log_warn(log, "Redis refuses KV blocks: %s", op->error);
     /* After a release the engine uses the memory, which verifying would decrypt in place. */
     if (part->step == MR_TIER_STEP_GET) return !part->released && verify(thread, part);
@@ -260,12 +268,29 @@ static void collect(struct mr_tier_thread *thread, uint64_t now_ns)
 {
     const struct mr_redis_port *port = thread->port;
     for (struct mr_redis_op *op; (op = port->take(port->context)) != NULL;) {
+        if (op->outcome == MR_REDIS_READ_ONLY) thread->read_only_ns = now_ns;
         if (mr_redis_calls_finish(thread->calls, op)) continue;
         if (op == &thread->measure.op)
             finish_measure(thread, now_ns);
         else
             finish_part(thread, op->owner, now_ns);
     }
+}
+
+/* Closes the connection to a server that has become a read-only replica; the next step connects
+ * again and resolves the server's name again. After a failover that ended no connection the name
+ * leads to the new master. */
+static void leave_replica(struct mr_tier_thread *thread, uint64_t now_ns)
+{
+    uint64_t refused_ns = thread->read_only_ns;
+    uint64_t other_ns =
+        thread->options.queue ? mr_tier_queue_read_only_ns(thread->options.queue) : 0;
+    if (other_ns > refused_ns) refused_ns = other_ns; /* another thread of the queue was refused */
+    if (!thread->was_ready || refused_ns <= thread->renewed_ns) return;
+    if (thread->renewed_ns && now_ns - thread->renewed_ns < RENEW_NS) return;
+    thread->renewed_ns = now_ns;
+    thread->port->close(thread->port->context);
+    collect(thread, now_ns);
 }
 
 static void set_ready(struct mr_tier_thread *thread, bool ready, uint64_t now_ns)
@@ -275,14 +300,16 @@ static void set_ready(struct mr_tier_thread *thread, bool ready, uint64_t now_ns
 }
 
 /* Logs that Redis is connected or lost. Only thread 0 logs, for all threads of the queue. */
-static void log_connection(struct mr_tier_thread *thread, bool ready, bool failed)
+static void log_connection(struct mr_tier_thread *thread, bool ready, bool failed, uint64_t now_ns)
 {
     struct mr_log *log = thread->options.log;
     if (!log || !thread->options.queue || thread->options.index > 0) return;
-    if (ready && !thread->was_ready) mr_log_info(log, "Redis is connected");
-    if (!ready && (thread->was_ready || failed))
+    if (thread->renewed_ns && now_ns - thread->renewed_ns < RENEW_QUIET_NS) return;
+    if (ready && !thread->logged_ready) mr_log_info(log, "Redis is connected");
+    if (!ready && (thread->logged_ready || failed))
         mr_log_warn(log, "Redis is not reachable: %s; KV blocks are computed instead of loaded",
                     thread->port->reason(thread->port->context));
+    thread->logged_ready = ready;
 }
 
 static void publish_stats(struct mr_tier_thread *thread, const struct mr_redis_client_stats *stats)
@@ -316,7 +343,7 @@ static void observe_connection(struct mr_tier_thread *thread, uint64_t now_ns)
     if (thread->options.queue && thread->options.index > 0 && bytes > 0)
         mr_tier_queue_receive(thread->options.queue, bytes, now_ns);
     set_ready(thread, ready, now_ns);
-    log_connection(thread, ready, failed);
+    log_connection(thread, ready, failed, now_ns);
     thread->failure_logged |= failed;
     thread->was_ready = ready;
     publish_stats(thread, &stats);
@@ -356,6 +383,7 @@ uint64_t mr_tier_thread_step(struct mr_tier_thread *thread, uint64_t now_ns)
     thread->now_ns = now_ns;
     take_password(thread);
     collect(thread, now_ns);
+    leave_replica(thread, now_ns);
     observe_connection(thread, now_ns);
     mr_redis_calls_send(thread->calls, port, now_ns);
     uint64_t expire_ns = thread->options.queue ? step_queue(thread, now_ns) : UINT64_MAX;

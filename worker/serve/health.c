@@ -62,7 +62,10 @@ static struct mr_readiness readiness_of(struct mr_worker *worker)
     readiness.session_timeout_ns = worker->options.config->session_timeout_ns;
     readiness.refused_topic = mr_publish_stats(worker->publish).refused_topic;
     readiness.redis = worker->tier != NULL;
-    readiness.redis_up = worker->tier && mr_tier_redis_stats(worker->tier).rates.up;
+    if (!worker->tier) return readiness;
+    struct mr_tier_redis_stats redis = mr_tier_redis_stats(worker->tier);
+    readiness.redis_up = redis.rates.up;
+    readiness.redis_refuses = redis.queue.refusing;
     return readiness;
 }
 

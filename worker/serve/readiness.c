@@ -93,7 +93,10 @@ bool mr_readiness_write(const struct mr_readiness *readiness, char text[MR_READI
         add_writes(&page, readiness->refused_topic);
     }
     if (readiness->redis)
-        add(&page, "redis", readiness->redis_up, false, readiness->redis_up ? "up" : "down");
+        add(&page, "redis", readiness->redis_up && !readiness->redis_refuses, false,
+            !readiness->redis_up       ? "down"
+            : readiness->redis_refuses ? "up, but it takes no writes"
+                                       : "up");
     mr_json_end(&page.json);
     put_bool(&page.json, "ready", !page.why[0]);
     put_text(&page.json, "reason", page.why);

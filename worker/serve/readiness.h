@@ -33,6 +33,7 @@ struct mr_readiness {
     uint64_t now_ns, session_timeout_ns;
     const char *refused_topic; /* a topic that refuses what this worker writes; NULL: none */
     bool redis, redis_up;      /* Redis is configured; it answers */
+    bool redis_refuses;        /* Redis refuses to store */
 };
 
 /* Writes the page. True: the worker is ready. */

@@ -28,6 +28,7 @@ struct memory_redis {
     size_t count;
     uint64_t latency_ns;
     bool silent;
+    bool read_only; /* it has become a replica: refuses commands that write */
     unsigned commands;
 };
 
@@ -112,6 +113,11 @@ static inline void memory_run(struct memory_conn *conn, struct mr_redis_op *op, 
     memory_words(text, words);
     if (memory_is(words[0], "ECHO")) {
         memory_reply_value(conn, op, words[1].bytes, words[1].length);
+        return;
+    }
+    bool reads = memory_is(words[0], "GET") || memory_is(words[0], "STRLEN");
+    if (redis->read_only && !reads) {
+        memory_reply(op, "-READONLY You can't write against a read only replica.\r\n");
         return;
     }
     size_t at = memory_find(redis, words[1]);
@@ -248,7 +254,6 @@ static inline const char *memory_reason(const void *context)
 static inline void memory_close(void *context)
 {
     memory_fail(context);
-    ((struct memory_conn *)context)->retry_ns = UINT64_MAX;
 }
 
 /* A port over one more connection; freed by its destroy. */

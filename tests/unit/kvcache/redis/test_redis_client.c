@@ -215,6 +215,21 @@ static void reconnects_when_the_server_is_back(void **state)
     rig_close(&rig);
 }
 
+static void a_closed_client_connects_again_at_the_next_step(void **state)
+{
+    struct rig rig = rig_ready();
+    (void)state;
+    ask(&rig, 100 * MS);
+    mr_redis_client_close(rig.client);
+    assert_ptr_equal(mr_redis_client_take(rig.client), &rig.op);
+    assert_int_equal(rig.op.outcome, MR_REDIS_LOST);
+    assert_false(mr_redis_client_is_ready(rig.client));
+    turn(&rig, 0);
+    assert_true(mr_redis_client_is_ready(rig.client));
+    assert_int_equal(mr_redis_client_stats(rig.client).failures, 0);
+    rig_close(&rig);
+}
+
 /* Also by connections to nodes that the client hears of later. */
 static void a_changed_password_is_used_for_every_node(void **state)
 {
@@ -322,6 +337,7 @@ int main(void)
         cmocka_unit_test(connects_and_answers),
         cmocka_unit_test(a_faulty_server_is_retried_less_and_less),
         cmocka_unit_test(reconnects_when_the_server_is_back),
+        cmocka_unit_test(a_closed_client_connects_again_at_the_next_step),
         cmocka_unit_test(a_changed_password_is_used_for_every_node),
         cmocka_unit_test(moved_updates_the_slot_and_requests_the_map),
         cmocka_unit_test(ask_redirects_once_after_asking),

@@ -467,10 +467,10 @@ static void a_refusal_is_logged_once_a_minute(void **state)
     uint64_t second_ns = 1000000000;
     (void)state;
     set_ready(queue);
-    assert_true(mr_tier_queue_refused(queue, second_ns));
+    assert_true(mr_tier_queue_refused(queue, false, second_ns));
     assert_false(post(queue, MR_TIER_STORE, second_ns + 1));
-    assert_false(mr_tier_queue_refused(queue, 30 * second_ns));
-    assert_true(mr_tier_queue_refused(queue, 62 * second_ns));
+    assert_false(mr_tier_queue_refused(queue, false, 30 * second_ns));
+    assert_true(mr_tier_queue_refused(queue, false, 62 * second_ns));
     assert_int_equal(mr_tier_queue_stats(queue).counters[MR_TIER_REFUSALS], 3);
     assert_int_equal(mr_tier_queue_stats(queue).counters[MR_TIER_BYTES_DROPPED],
                      ITEMS * sizeof bytes[0]);

@@ -346,6 +346,53 @@ static void a_released_value_is_not_verified(void **state)
     memory_redis_end(&redis);
 }
 
+static uint64_t connects_of(struct worker *worker, uint32_t thread)
+{
+    char reason[200];
+    return mr_tier_thread_stats(worker->threads[thread], reason, sizeof reason).connects;
+}
+
+/* Posts a store, and waits for it; returns how many items Redis has now. */
+static uint32_t store_item(struct worker *worker, struct mr_tier_request *request, uint64_t *now_ns)
+{
+    assert_true(mr_tier_queue_post(worker->queue, MR_TIER_STORE, request, *now_ns));
+    run_until(worker, now_ns, *now_ns + 10 * MS);
+    return final_answer(worker).count;
+}
+
+/* In a failover the connections may stay, to a server that is a replica now. Every thread connects
+ * again, which resolves the server's name again, but not at every refusal. */
+static void a_replica_is_left(void **state)
+{
+    struct memory_redis redis = {.latency_ns = MS};
+    struct worker worker;
+    struct mr_tier_item item;
+    unsigned char bytes[LENGTH] = {1};
+    uint64_t now_ns = MS;
+    (void)state;
+    worker_open(&worker, &redis);
+    struct mr_tier_request request = request_of(&item, bytes);
+    run_until(&worker, &now_ns, now_ns + 20 * MS);
+    redis.read_only = true;
+    assert_int_equal(store_item(&worker, &request, &now_ns), 0);
+    assert_true(mr_tier_queue_stats(worker.queue).refusing);
+    run_until(&worker, &now_ns, now_ns + 100 * MS);
+    for (uint32_t i = 0; i < 2; i++)
+        assert_int_equal(connects_of(&worker, i), 2);
+    for (uint32_t i = 0; i < 10; i++) { /* stores pause for two seconds after a refusal */
+        run_until(&worker, &now_ns, now_ns + 2000 * MS);
+        assert_int_equal(store_item(&worker, &request, &now_ns), 0);
+    }
+    assert_in_range(connects_of(&worker, 0), 4, 6); /* in 20 seconds */
+    assert_in_range(connects_of(&worker, 1), 4, 6);
+    redis.read_only = false; /* the next connection leads to the new master */
+    run_until(&worker, &now_ns, now_ns + 2000 * MS);
+    assert_int_equal(store_item(&worker, &request, &now_ns), 1);
+    assert_false(mr_tier_queue_stats(worker.queue).refusing);
+    worker_close(&worker);
+    memory_redis_end(&redis);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -356,6 +403,7 @@ int main(void)
         cmocka_unit_test(a_thread_without_a_queue_runs_calls),
         cmocka_unit_test(one_worker_loads_what_another_stored),
         cmocka_unit_test(a_released_value_is_not_verified),
+        cmocka_unit_test(a_replica_is_left),
         cmocka_unit_test(a_lookup_without_reply_times_out_when_the_time_comes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

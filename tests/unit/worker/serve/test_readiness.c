@@ -63,6 +63,11 @@ static void every_condition_is_in_the_list(void **state)
         (struct mr_readiness){.redis = true, .redis_up = true},
         "{\"checks\":[" CHECK("model", "false", "true", "loading") "," CHECK(
             "redis", "true", "false", "up") "],\"ready\":false,\"reason\":\"model: loading\"}\n");
+    expect_page(
+        (struct mr_readiness){.redis = true, .redis_up = true, .redis_refuses = true},
+        "{\"checks\":[" CHECK("model", "false", "true", "loading") "," CHECK(
+            "redis", "false", "false",
+            "up, but it takes no writes") "],\"ready\":false,\"reason\":\"model: loading\"}\n");
 }
 
 static void expect_reason(const struct mr_readiness *readiness, const char *reason)
