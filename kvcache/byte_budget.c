@@ -12,11 +12,29 @@ void mr_byte_budget_init(struct mr_byte_budget *budget, uint64_t bytes_per_secon
     budget->bytes_per_second = bytes_per_second;
 }
 
-static uint32_t find_bucket(struct mr_byte_budget *budget, uint64_t tenant, uint64_t now_ns)
+uint64_t mr_byte_budget_tenant(const char *name)
+{
+    return mr_hash_bytes(MR_HASH_START, name, strlen(name));
+}
+
+/* The index of the tenant's bucket; MR_BUDGET_TENANTS_MAX: it has none. */
+static uint32_t find_bucket(const struct mr_byte_budget *budget, uint64_t tenant)
+{
+    for (uint32_t i = 0; i < MR_BUDGET_TENANTS_MAX; i++)
+        if (budget->tenants[i].used && budget->tenants[i].tenant == tenant) return i;
+    return MR_BUDGET_TENANTS_MAX;
+}
+
+static double full_bytes(const struct mr_byte_budget *budget)
+{
+    return 2 * (double)budget->bytes_per_second;
+}
+
+/* Gives the tenant a full bucket in place of a free one, or of the one seen longest ago. */
+static uint32_t make_bucket(struct mr_byte_budget *budget, uint64_t tenant, uint64_t now_ns)
 {
     uint32_t oldest = 0;
     for (uint32_t i = 0; i < MR_BUDGET_TENANTS_MAX; i++) {
-        if (budget->tenants[i].used && budget->tenants[i].tenant == tenant) return i;
         uint64_t seen_ns = budget->tenants[i].used ? budget->tenants[i].seen_ns : 0;
         uint64_t least_ns = budget->tenants[oldest].used ? budget->tenants[oldest].seen_ns : 0;
         if (seen_ns < least_ns) oldest = i;
@@ -24,23 +42,35 @@ static uint32_t find_bucket(struct mr_byte_budget *budget, uint64_t tenant, uint
     budget->tenants[oldest].tenant = tenant;
     budget->tenants[oldest].used = true;
     budget->tenants[oldest].seen_ns = now_ns;
-    budget->tenants[oldest].bytes = 2 * budget->bytes_per_second;
+    budget->tenants[oldest].bytes = full_bytes(budget);
     return oldest;
 }
 
-bool mr_byte_budget_take(struct mr_byte_budget *budget, const char *tenant, uint64_t bytes,
+/* Puts bytes into the bucket, which holds no more than those of two seconds. */
+static void fill(struct mr_byte_budget *budget, uint32_t at, double bytes)
+{
+    budget->tenants[at].bytes += bytes;
+    if (budget->tenants[at].bytes > full_bytes(budget))
+        budget->tenants[at].bytes = full_bytes(budget);
+}
+
+bool mr_byte_budget_take(struct mr_byte_budget *budget, uint64_t tenant, uint64_t bytes,
                          uint64_t now_ns)
 {
     if (budget->bytes_per_second == 0) return true;
-    uint64_t key = mr_hash_bytes(MR_HASH_START, tenant, strlen(tenant));
-    uint32_t at = find_bucket(budget, key, now_ns);
-    uint64_t full = 2 * budget->bytes_per_second, passed_ns = now_ns - budget->tenants[at].seen_ns;
-    if (passed_ns > 2 * SECOND_NS) passed_ns = 2 * SECOND_NS;
-    double earned = (double)budget->bytes_per_second * (double)passed_ns / (double)SECOND_NS;
-    uint64_t left = budget->tenants[at].bytes + (uint64_t)earned;
-    if (left > full) left = full;
-    bool granted = bytes <= left;
-    budget->tenants[at].bytes = granted ? left - bytes : left;
+    uint32_t at = find_bucket(budget, tenant);
+    if (at == MR_BUDGET_TENANTS_MAX) at = make_bucket(budget, tenant, now_ns);
+    uint64_t passed_ns = now_ns - budget->tenants[at].seen_ns;
+    fill(budget, at, (double)budget->bytes_per_second * (double)passed_ns / (double)SECOND_NS);
     budget->tenants[at].seen_ns = now_ns;
+    double left = budget->tenants[at].bytes;
+    bool granted = (double)bytes <= left || left >= full_bytes(budget);
+    if (granted) budget->tenants[at].bytes -= (double)bytes;
     return granted;
+}
+
+void mr_byte_budget_give(struct mr_byte_budget *budget, uint64_t tenant, uint64_t bytes)
+{
+    uint32_t at = find_bucket(budget, tenant);
+    if (at < MR_BUDGET_TENANTS_MAX) fill(budget, at, (double)bytes);
 }

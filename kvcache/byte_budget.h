@@ -1,6 +1,7 @@
 /* byte_budget - limits the bytes a second that each tenant writes, with one token bucket per tenant
  * (Turner, "New directions in communications", 1986). A bucket holds at most the bytes of two
- * seconds. A tenant that floods the store spends its own budget only.
+ * seconds. A full bucket covers any number of bytes: what is larger than the bucket leaves a debt,
+ * which is paid before the next grant. A tenant that floods the store spends its own budget only.
  *
  * At most MR_BUDGET_TENANTS_MAX tenants are tracked; a further one replaces the tenant seen longest
  * ago.
@@ -18,16 +19,21 @@
 struct mr_byte_budget {
     uint64_t bytes_per_second; /* limit of each tenant's writes; 0: no limit */
     struct {
-        uint64_t tenant; /* hash of the tenant's name */
-        uint64_t seen_ns, bytes;
+        uint64_t tenant; /* id of the tenant */
+        uint64_t seen_ns;
+        double bytes; /* left in the bucket; negative: debt */
         bool used;
     } tenants[MR_BUDGET_TENANTS_MAX];
 };
 
 void mr_byte_budget_init(struct mr_byte_budget *budget, uint64_t bytes_per_second);
-/* Charges bytes to the tenant's budget: true if the budget covers them all, else false and nothing
- * is charged. More bytes than two seconds' worth are never granted. */
-bool mr_byte_budget_take(struct mr_byte_budget *budget, const char *tenant, uint64_t bytes,
+/* The id of a tenant in the calls below: a hash of its name. */
+uint64_t mr_byte_budget_tenant(const char *name);
+/* Charges bytes to the tenant's budget: true if the bucket covers them all or is full, else false
+ * and nothing is charged. */
+bool mr_byte_budget_take(struct mr_byte_budget *budget, uint64_t tenant, uint64_t bytes,
                          uint64_t now_ns);
+/* Refunds bytes that were charged and are not written. */
+void mr_byte_budget_give(struct mr_byte_budget *budget, uint64_t tenant, uint64_t bytes);
 
 #endif

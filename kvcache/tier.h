@@ -15,9 +15,9 @@
  *
  * Threads: all calls from the engine thread; the tier has threads of its own, and wakes the engine
  *          when poll has an answer.
- * Memory:  bounded by the tier; at a bound lookup, load and store return false, which is no error.
- *          item.bytes is owned by the engine, often a block of the KV pool. The engine does not
- *          touch these bytes until the item is reported (load) or the final answer is polled
+ * Memory:  bounded by the tier; at a bound lookup and load return false, and store takes fewer
+ * items, which is no error. item.bytes is owned by the engine, often a block of the KV pool. The
+ * engine does not touch these bytes until the item is reported (load) or the final answer is polled
  *          (store). */
 #ifndef MR_KVCACHE_TIER_H
 #define MR_KVCACHE_TIER_H
@@ -86,9 +86,10 @@ struct mr_tier {
     /* Cancels the items of a load below index: those not loaded yet are reported as absent as soon
      * as their bytes are no longer written. No effect on a finished request. */
     void (*skip)(void *context, uint64_t ticket, uint32_t index);
-    /* Stores the items in Redis. False: dropped (the queue is full, the write budget is spent, or
-     * Redis is not connected). */
-    bool (*store)(void *context, const struct mr_tier_request *request);
+    /* Stores the items in Redis. Returns how many it takes, from the first one on; the others are
+     * dropped (the queue is full, the write budget is spent, or Redis is not connected). 0:
+     * refused, and no answer follows. */
+    uint32_t (*store)(void *context, const struct mr_tier_request *request);
     /* Takes the next answer to a request; false when there is none now. */
     bool (*poll)(void *context, struct mr_tier_answer *answer);
     /* Cancels the request with this ticket. Only its final answer follows, as soon as the bytes of

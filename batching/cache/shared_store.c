@@ -51,17 +51,28 @@ static void add_item(struct mr_shared_cache *shared, struct mr_store_slot *store
     store->bytes += item.length;
 }
 
-/* Sends shared->items[0, store->count) to the Redis cache. False: the Redis cache refused them; the
- * slot is released. */
+/* A lookup ends at the first missing value, so what lies behind one is not stored. */
+static void stop_storing(struct mr_sequence *sequence)
+{
+    sequence->stored_tokens = UINT32_MAX;
+}
+
+/* Sends shared->items[0, store->count) to the Redis cache. False: it did not take all of them, and
+ * nothing more of the sequence is stored. If it took none the slot is released. */
 static bool send_items(struct mr_shared_cache *shared, struct mr_store_slot *store,
-                       const char *tenant)
+                       struct mr_sequence *sequence)
 {
     const struct mr_tier *tier = shared->options.tier;
     store->ticket = mr_shared_base_ticket(shared, (uint32_t)(store - shared->stores));
-    struct mr_tier_request request = {
-        .ticket = store->ticket, .items = shared->items, .count = store->count, .tenant = tenant};
+    struct mr_tier_request request = {.ticket = store->ticket,
+                                      .items = shared->items,
+                                      .count = store->count,
+                                      .tenant = sequence->job->tenant};
     store->in_use = true;
-    if (tier->store(tier->context, &request)) return true;
+    const uint32_t taken = tier->store(tier->context, &request);
+    if (taken == request.count) return true;
+    stop_storing(sequence);
+    if (taken > 0) return false;
     shared->stats.stores_refused++;
     release_slot(shared, store);
     return false;
@@ -99,9 +110,7 @@ static bool store_some(struct mr_shared_cache *shared, struct mr_sequence *seque
         uint32_t index = sequence->stored_tokens / MR_BLOCK_TOKENS;
         uint32_t block = sequence->table->blocks[index];
         if (!mr_kv_cache_is_complete(shared->options.cache, block)) {
-            sequence->stored_tokens =
-                /* stop storing this sequence: a lookup ends at the first missing value */
-                UINT32_MAX;
+            stop_storing(sequence);
             break;
         }
         sequence->stored_tokens = (index + 1) * MR_BLOCK_TOKENS;
@@ -113,7 +122,7 @@ static bool store_some(struct mr_shared_cache *shared, struct mr_sequence *seque
         const unsigned char *key = mr_kv_cache_block_key(shared->options.cache, block);
         add_item(shared, store, mr_shared_base_block_item(shared, key), bytes);
     }
-    return store->count > 0 && send_items(shared, store, sequence->job->tenant);
+    return store->count > 0 && send_items(shared, store, sequence);
 }
 
 static void store_blocks(struct mr_shared_cache *shared, struct mr_sequence *sequence, uint32_t end)
@@ -136,9 +145,7 @@ static bool add_pieces(struct mr_shared_cache *shared, struct mr_store_slot *sto
             index > 0 ? mr_kv_cache_block_key(shared->options.cache, blocks[index - 1])
                       : sequence->job->root;
         if (!export_kv(shared, blocks[index], first, MR_PIECE_TOKENS, bytes)) {
-            sequence->stored_tokens =
-                /* stop storing this sequence: a lookup ends at the first missing value */
-                UINT32_MAX;
+            stop_storing(sequence);
             return false;
         }
         sequence->stored_tokens += MR_PIECE_TOKENS;
@@ -188,7 +195,7 @@ static void store_tail(struct mr_shared_cache *shared, struct mr_sequence *seque
     (void)take_buffer(shared, store);
     if (add_pieces(shared, store, sequence, end) &&
         (!entry || add_entry(shared, store, sequence)) && store->count > 0)
-        (void)send_items(shared, store, sequence->job->tenant);
+        (void)send_items(shared, store, sequence);
     else
         release_slot(shared, store);
 }

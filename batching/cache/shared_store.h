@@ -6,6 +6,7 @@
  * turn of a session begins with this turn's answer, so the blocks of the answer are stored too, and
  * at the end of the answer the pieces of its last block. The Redis cache reads a full block
  * straight from the KV pool where it can; everything else is copied into a staging buffer first.
+ * When the Redis cache does not take an item, nothing behind it is stored: it would not be found.
  *
  * Owner: engine thread. Memory: slots of shared_base.h, and at most half of the staging buffers;
  * when no slot or buffer is free, the rest is stored after a later step. */

@@ -55,13 +55,15 @@ static void name_items(const struct bench *bench)
     }
 }
 
-static double run(struct bench *bench, const char *what,
-                  bool (*call)(void *context, const struct mr_tier_request *request))
+static double run(struct bench *bench, bool store)
 {
+    const char *what = store ? "store" : "load";
     struct mr_tier_request request = {
         .ticket = 1, .items = bench->items, .count = bench->count, .tenant = "bench"};
     uint64_t begun_ns = mr_clock_ns();
-    if (!call(bench->table->context, &request)) {
+    bool begun = store ? bench->table->store(bench->table->context, &request) == request.count
+                       : bench->table->load(bench->table->context, &request);
+    if (!begun) {
         fprintf(stderr, "%s was refused\n", what);
         return 0;
     }
@@ -125,8 +127,8 @@ static void run_round(struct bench *bench, uint32_t round)
     bench->length = bench->length_max - 64 * (round % 2);
     for (uint32_t i = 0; i < bench->count; i++)
         bench->items[i].length = bench->items[i].layer_bytes = bench->length;
-    double set = run(bench, "store", bench->table->store);
-    double get = run(bench, "load", bench->table->load);
+    double set = run(bench, true);
+    double get = run(bench, false);
     if (round > 0) printf("SET %.3f GB/s   GET %.3f GB/s\n", set, get);
 }
 

@@ -111,21 +111,25 @@ static void store_item(struct fake_tier *tier, const struct mr_tier_item *item)
     memcpy(entry->bytes, item->bytes, item->length);
 }
 
-static bool store(void *context, const struct mr_tier_request *request)
+static uint32_t store(void *context, const struct mr_tier_request *request)
 {
     struct fake_tier *tier = context;
     tier->stores++;
-    if (tier->options.down || chance(tier, tier->options.refuse_percent)) return false;
+    if (tier->options.down || chance(tier, tier->options.refuse_percent)) return 0;
     uint64_t due_ns = 0;
-    for (uint32_t i = 0; i < request->count; i++) {
+    uint32_t count = request->count, left = tier->options.takes_max - tier->taken;
+    if (tier->options.takes_max > 0 && count > left) count = left;
+    if (count == 0) return 0;
+    tier->taken += count;
+    for (uint32_t i = 0; i < count; i++) {
         store_item(tier, &request->items[i]);
         due_ns = delay(tier, request->items[i].length);
         add_event(tier, request->ticket, MR_TIER_STORE, due_ns)->item = request->items[i];
     }
     struct fake_tier_event *event = add_event(tier, request->ticket, MR_TIER_STORE, due_ns);
     event->answer.final = true;
-    event->answer.count = request->count;
-    return true;
+    event->answer.count = count;
+    return count;
 }
 
 /* Asserts that bytes being stored have not changed. */

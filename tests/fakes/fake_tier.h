@@ -24,6 +24,7 @@ struct fake_tier_options {
     uint32_t late_percent;   /* answers that take 100 times as long */
     uint32_t refuse_percent; /* calls that are refused */
     uint32_t lie_percent;    /* lookups that claim to have found every item */
+    uint32_t takes_max;      /* most items that stores take in all; 0: no limit */
     uint32_t items_max;      /* beyond it the oldest item is evicted; 0: FAKE_TIER_ITEMS_MAX */
     bool down;
     uint64_t seed;
@@ -41,6 +42,7 @@ struct fake_tier {
     uint64_t stalled_ns; /* since when nothing arrives; 0: not stalled */
     uint64_t random;
     uint64_t lookups, loads, stores, items_loaded, items_stored;
+    uint32_t taken; /* items that stores took */
     struct mr_tier port;
 };
 

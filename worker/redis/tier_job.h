@@ -49,10 +49,11 @@ struct mr_tier_entry { /* one item of the request: mostly a KV block */
     size_t length;
     uint32_t open; /* slices of the item whose commands have not ended */
     bool failed;   /* loading or storing a slice failed */
-    /* only in a store: not to be written, because Redis has the item, or because it is offered for
-     * the first time */
+    /* only in a store: not to be written, because Redis has the item, it is offered for the first
+     * time, or a limit is reached */
     bool not_written;
-    bool present; /* Redis has every slice of the item */
+    size_t write_bytes; /* only in a store: bytes of the slices that Redis lacks */
+    bool present;       /* Redis has every slice of the item */
 };
 
 struct mr_tier_note { /* an answer to the engine that the engine has not polled yet */
@@ -76,7 +77,10 @@ struct mr_tier_job {
      * final answer */
     uint32_t refs;
     uint32_t skip_below;
-    uint64_t bytes; /* total bytes of all items; in a store only of the items to be written */
+    /* total bytes of all items; in a store only of those that wait to be written or looked up */
+    uint64_t bytes;
+    uint64_t tenant;   /* only in a store: the tenant whose budget pays (kvcache/byte_budget.h) */
+    uint32_t admitted; /* only in a store: items, from the first one on, that were not dropped */
     bool abandoned, final, late;
 };
 

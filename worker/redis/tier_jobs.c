@@ -172,10 +172,13 @@ static void finish_slice(struct mr_tier_jobs *jobs, struct mr_tier_job *job, uin
     if (item->present) mr_key_memory_add(jobs->present, item->key, now_ns);
     if (job->work == MR_TIER_LOAD) {
         finish_load_item(jobs, job, index);
+    } else if (job->work == MR_TIER_STORE && !item->not_written && item->present &&
+               item->write_bytes == 0) {
+        mr_tier_jobs_count(jobs, MR_TIER_ITEMS_KNOWN, 1);
     } else if (job->work == MR_TIER_STORE && !item->not_written) {
         mr_tier_jobs_count(jobs, item->present ? MR_TIER_ITEMS_STORED : MR_TIER_ITEMS_DROPPED, 1);
         mr_tier_jobs_count(jobs, item->present ? MR_TIER_BYTES_STORED : MR_TIER_BYTES_DROPPED,
-                           item->length);
+                           item->present ? item->write_bytes : item->length);
     }
 }
 
@@ -293,21 +296,27 @@ struct mr_tier_part *mr_tier_jobs_take(struct mr_tier_jobs *jobs, uint32_t threa
 }
 
 /* The lookup that precedes a store has ended: the values that Redis lacks wait for a thread again,
- * now to be written with SET. */
+ * now to be written with SET. The bytes of the others no longer count against the limits. */
 static void begin_writing(struct mr_tier_jobs *jobs, struct mr_tier_job *job, uint64_t now_ns)
 {
+    uint64_t spared_bytes = 0;
     for (uint32_t i = 0; i < job->part_count; i++) {
         struct mr_tier_part *part = &job->parts[i];
         if (!part->released) part->step = MR_TIER_STEP_SET;
         if (job->items[part->item].not_written) continue;
         if (part->present || job->late || job->abandoned) {
+            spared_bytes += part->frame.length;
             finish_slice(jobs, job, part->item, part->present, now_ns);
             continue;
         }
+        job->items[part->item].write_bytes += part->frame.length;
         part->taken = false;
         job->untaken++;
         job->open++;
     }
+    mr_byte_budget_give(&jobs->budget, job->tenant, spared_bytes);
+    job->bytes -= spared_bytes;
+    jobs->stats.waiting_store_bytes -= spared_bytes;
     if (job->open == 0) {
         finish_job(jobs, job, now_ns);
         return;

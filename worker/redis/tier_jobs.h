@@ -12,6 +12,7 @@
 #ifndef MR_WORKER_REDIS_TIER_JOBS_H
 #define MR_WORKER_REDIS_TIER_JOBS_H
 
+#include "kvcache/byte_budget.h"
 #include "kvcache/key_memory.h"
 #include "worker/base/wake.h"
 #include "worker/redis/tier_job.h"
@@ -30,11 +31,13 @@ struct mr_tier_jobs {
     bool answered;
     struct mr_tier_memory *memory;
     struct mr_key_memory *present; /* keys that Redis was seen to have */
+    struct mr_byte_budget budget;  /* of the bytes stored for each tenant */
     struct mr_tier_pace pace;
     struct mr_tier_queue_stats stats;
 };
 
-/* present_ns: how long a key that was found in Redis is assumed to be there. */
+/* present_ns: how long a key that was found in Redis is assumed to be there. There is no budget
+ * until the caller sets one. */
 enum mr_status mr_tier_jobs_create(struct mr_tier_jobs *jobs, uint32_t thread_count,
                                    uint64_t present_ns, struct mr_error *err);
 /* Call it when no thread has a part (Redis value) in its hands; also after a failed _create. */

@@ -1,7 +1,6 @@
 #include "worker/redis/tier_queue.h"
 
 #include "codec/check.h"
-#include "kvcache/byte_budget.h"
 #include "worker/redis/tier_jobs.h"
 
 #include <pthread.h>
@@ -22,8 +21,7 @@ struct mr_tier_queue {
     struct mr_tier_jobs jobs;
     bool ready[MR_TIER_THREADS_MAX], silent;
     struct mr_key_memory *touched; /* keys of the items that were offered for storing once */
-    struct mr_byte_budget budget;
-    uint64_t paused_until_ns; /* stores are refused until then */
+    uint64_t paused_until_ns;      /* stores are refused until then */
     uint64_t refusal_logged_ns, lookup_posted_ns;
     uint64_t read_only_ns; /* when Redis last refused a command as a read-only replica */
 };
@@ -51,9 +49,9 @@ enum mr_status mr_tier_queue_create(struct mr_tier_queue **out,
     if (!queue) return mr_fail(err, MR_NOMEM, "no memory for the queue of the Redis tier");
     queue->options = *options;
     pthread_mutex_init(&queue->mutex, NULL);
-    mr_byte_budget_init(&queue->budget, options->write_budget);
     enum mr_status status =
         mr_tier_jobs_create(&queue->jobs, options->thread_count, options->present_ns, err);
+    mr_byte_budget_init(&queue->jobs.budget, options->write_budget);
     if (status == MR_OK) status = mr_key_memory_create(&queue->touched, KEYS_MAX, TOUCH_NS, err);
     if (status != MR_OK) {
         mr_tier_queue_destroy(queue);
@@ -93,13 +91,10 @@ static bool is_up(const struct mr_tier_queue *queue)
     return queue->ready[0] && has_value_connection(queue);
 }
 
-/* Marks the items of a store that will not be written: Redis has the item, or the option
- * second_touch is on and the item is offered for the first time. Returns the total bytes of the
- * other items. */
-static uint64_t mark_not_written(struct mr_tier_queue *queue, struct mr_tier_job *job,
-                                 uint64_t now_ns)
+/* Marks the items of a store that need not be written: Redis has the item, or the option
+ * second_touch is on and the item is offered for the first time. */
+static void mark_not_written(struct mr_tier_queue *queue, struct mr_tier_job *job, uint64_t now_ns)
 {
-    uint64_t bytes = 0;
     for (uint32_t i = 0; i < job->item_count; i++) {
         struct mr_tier_entry *item = &job->items[i];
         bool present = mr_key_memory_has(queue->jobs.present, item->key, now_ns);
@@ -110,9 +105,38 @@ static uint64_t mark_not_written(struct mr_tier_queue *queue, struct mr_tier_job
         mr_tier_jobs_count(&queue->jobs, MR_TIER_ITEMS_KNOWN, present);
         mr_tier_jobs_count(&queue->jobs, MR_TIER_ITEMS_FIRST_TOUCH, first);
         if (first) mr_key_memory_add(queue->touched, item->key, now_ns);
-        if (!item->not_written) bytes += item->length;
     }
-    return bytes;
+}
+
+/* Whether an item of a store may wait and be written, after `bytes` of the items before it. One
+ * item may be larger than a limit of which nothing is used. */
+static bool has_room(struct mr_tier_queue *queue, const struct mr_tier_job *job, uint64_t bytes,
+                     uint64_t length, uint64_t now_ns)
+{
+    uint64_t waiting = queue->jobs.stats.waiting_store_bytes + bytes;
+    bool fits = waiting == 0 || waiting + length <= queue->options.store_bytes_max;
+    return fits && mr_byte_budget_take(&queue->jobs.budget, job->tenant, length, now_ns);
+}
+
+/* Admits the items of a store from the first one on, while there is room. The others are dropped: a
+ * lookup would not find an item behind one that is missing. */
+static void admit_items(struct mr_tier_queue *queue, struct mr_tier_job *job, uint64_t now_ns)
+{
+    job->bytes = 0;
+    job->admitted = job->item_count;
+    for (uint32_t i = 0; i < job->item_count; i++) {
+        struct mr_tier_entry *item = &job->items[i];
+        if (item->not_written) continue;
+        if (job->admitted == job->item_count &&
+            has_room(queue, job, job->bytes, item->length, now_ns)) {
+            job->bytes += item->length;
+            continue;
+        }
+        if (job->admitted == job->item_count) job->admitted = i;
+        item->not_written = item->failed = true;
+        mr_tier_jobs_count(&queue->jobs, MR_TIER_ITEMS_DROPPED, 1);
+        mr_tier_jobs_count(&queue->jobs, MR_TIER_BYTES_DROPPED, item->length);
+    }
 }
 
 /* Ends the parts (Redis values) of a store that belong to items marked not_written. */
@@ -130,30 +154,32 @@ static void end_not_written(struct mr_tier_job *job)
     }
 }
 
-static bool admit_store(struct mr_tier_queue *queue, struct mr_tier_job *job, const char *tenant,
-                        uint64_t now_ns)
+/* Returns how many items of the store are taken, from the first one on; 0: none, because there is
+ * nothing to write before the first one that is dropped. */
+static uint32_t admit_store(struct mr_tier_queue *queue, struct mr_tier_job *job,
+                            const char *tenant, uint64_t now_ns)
 {
-    if (now_ns < queue->paused_until_ns) return false;
-    uint64_t bytes = mark_not_written(queue, job, now_ns);
-    if (queue->jobs.stats.waiting_store_bytes + bytes > queue->options.store_bytes_max ||
-        !mr_byte_budget_take(&queue->budget, tenant, bytes, now_ns))
-        return false;
-    job->bytes = bytes;
-    end_not_written(job);
-    return true;
-}
-
-static bool admit(struct mr_tier_queue *queue, struct mr_tier_job *job, const char *tenant,
-                  uint64_t now_ns)
-{
-    bool store = job->work == MR_TIER_STORE;
     bool good = is_up(queue) && queue->jobs.job_count < MR_TIER_JOBS_MAX &&
-                (store || !queue->silent) && (!store || admit_store(queue, job, tenant, now_ns));
-    if (!good && store) {
+                now_ns >= queue->paused_until_ns;
+    if (!good) {
         mr_tier_jobs_count(&queue->jobs, MR_TIER_ITEMS_DROPPED, job->item_count);
         mr_tier_jobs_count(&queue->jobs, MR_TIER_BYTES_DROPPED, job->bytes);
+        return 0;
     }
-    return good;
+    job->tenant = mr_byte_budget_tenant(tenant);
+    mark_not_written(queue, job, now_ns);
+    admit_items(queue, job, now_ns);
+    if (job->bytes == 0 && job->admitted < job->item_count) return 0;
+    end_not_written(job);
+    return job->admitted;
+}
+
+static uint32_t admit(struct mr_tier_queue *queue, struct mr_tier_job *job, const char *tenant,
+                      uint64_t now_ns)
+{
+    if (job->work == MR_TIER_STORE) return admit_store(queue, job, tenant, now_ns);
+    bool good = is_up(queue) && queue->jobs.job_count < MR_TIER_JOBS_MAX && !queue->silent;
+    return good ? job->item_count : 0;
 }
 
 /* Adds an accepted lookup, load or store and wakes the connection threads that can run it. */
@@ -179,8 +205,8 @@ static void *take_memory(struct mr_tier_queue *queue, size_t bytes)
     return memory;
 }
 
-bool mr_tier_queue_post(struct mr_tier_queue *queue, enum mr_tier_work work,
-                        const struct mr_tier_request *request, uint64_t now_ns)
+uint32_t mr_tier_queue_post(struct mr_tier_queue *queue, enum mr_tier_work work,
+                            const struct mr_tier_request *request, uint64_t now_ns)
 {
     MR_ASSERT(request->count > 0);
     const struct mr_tier_queue_options *options = &queue->options;
@@ -194,17 +220,17 @@ bool mr_tier_queue_post(struct mr_tier_queue *queue, enum mr_tier_work work,
         .codec = options->codec};
     size_t bytes = mr_tier_job_bytes(request);
     void *memory = bytes ? take_memory(queue, bytes) : NULL;
-    if (!memory) return false;
+    if (!memory) return 0;
     /* done without the lock, because it may take long */
     struct mr_tier_job *job = mr_tier_job_init(memory, &make);
     struct mr_tier_jobs *jobs = lock(queue);
-    bool good = admit(queue, job, request->tenant ? request->tenant : "", now_ns);
-    if (good)
+    uint32_t taken = admit(queue, job, request->tenant ? request->tenant : "", now_ns);
+    if (taken)
         add_job(queue, job, now_ns);
     else
         mr_tier_memory_give(jobs->memory, job);
     unlock(queue);
-    return good;
+    return taken;
 }
 
 /* ---- the engine's side ---- */

@@ -9,8 +9,8 @@
  * connection is lost, parts that no thread has taken end at once.
  *
  * Threads: any; one lock, held for a short time. Memory: all in _create; at most MR_TIER_JOBS_MAX
- * requests, and store_bytes_max bytes of stores. Errors: _post returns false when a limit is
- * reached. Clock: passed in. */
+ * requests, and store_bytes_max bytes of stores, or one item that is larger. Errors: _post takes
+ * fewer items, or none, when a limit is reached. Clock: passed in. */
 #ifndef MR_WORKER_REDIS_TIER_QUEUE_H
 #define MR_WORKER_REDIS_TIER_QUEUE_H
 
@@ -28,7 +28,8 @@ struct mr_tier_queue_options {
     uint64_t lookup_timeout_ns;
     uint64_t transfer_timeout_ns; /* limit for a load or store, the time in the queue included */
     uint64_t store_bytes_max;
-    uint64_t write_budget;     /* most bytes stored per second for each tenant; 0: no limit */
+    /* most bytes stored per second for each tenant (kvcache/byte_budget.h); 0: no limit */
+    uint64_t write_budget;
     enum mr_frame_codec codec; /* how the payload of every value is encoded */
     /* store an item (KV block) only when the engine offers it for the second time */
     bool second_touch;
@@ -45,8 +46,10 @@ void mr_tier_queue_attach(struct mr_tier_queue *queue, uint32_t thread, const st
 
 /* ---- the engine's side: see kvcache/tier.h ---- */
 
-bool mr_tier_queue_post(struct mr_tier_queue *queue, enum mr_tier_work work,
-                        const struct mr_tier_request *request, uint64_t now_ns);
+/* Returns how many items of the request are taken, from the first one on, which are all in a lookup
+ * or load; 0: refused. */
+uint32_t mr_tier_queue_post(struct mr_tier_queue *queue, enum mr_tier_work work,
+                            const struct mr_tier_request *request, uint64_t now_ns);
 void mr_tier_queue_skip(struct mr_tier_queue *queue, uint64_t ticket, uint32_t index);
 void mr_tier_queue_abandon(struct mr_tier_queue *queue, uint64_t ticket);
 bool mr_tier_queue_poll(struct mr_tier_queue *queue, struct mr_tier_answer *answer);

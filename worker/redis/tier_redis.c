@@ -37,16 +37,16 @@ struct mr_tier_redis {
 static bool lookup(void *context, const struct mr_tier_request *request)
 {
     struct mr_tier_redis *tier = context;
-    return mr_tier_queue_post(tier->queue, MR_TIER_LOOKUP, request, mr_clock_ns());
+    return mr_tier_queue_post(tier->queue, MR_TIER_LOOKUP, request, mr_clock_ns()) > 0;
 }
 
 static bool load(void *context, const struct mr_tier_request *request)
 {
     struct mr_tier_redis *tier = context;
-    return mr_tier_queue_post(tier->queue, MR_TIER_LOAD, request, mr_clock_ns());
+    return mr_tier_queue_post(tier->queue, MR_TIER_LOAD, request, mr_clock_ns()) > 0;
 }
 
-static bool store(void *context, const struct mr_tier_request *request)
+static uint32_t store(void *context, const struct mr_tier_request *request)
 {
     struct mr_tier_redis *tier = context;
     return mr_tier_queue_post(tier->queue, MR_TIER_STORE, request, mr_clock_ns());

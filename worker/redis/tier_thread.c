@@ -277,9 +277,9 @@ static void collect(struct mr_tier_thread *thread, uint64_t now_ns)
     }
 }
 
-/* Closes the connection to a server that has become a read-only replica; the next step connects
- * again and resolves the server's name again. After a failover that ended no connection the name
- * leads to the new master. */
+/* Closes the connection to a server that has become a read-only replica. The port connects again,
+ * and resolves the server's name again: after a failover that ended no connection it may lead to
+ * the new master. */
 static void leave_replica(struct mr_tier_thread *thread, uint64_t now_ns)
 {
     uint64_t refused_ns = thread->read_only_ns;
@@ -290,7 +290,6 @@ static void leave_replica(struct mr_tier_thread *thread, uint64_t now_ns)
     if (thread->renewed_ns && now_ns - thread->renewed_ns < RENEW_NS) return;
     thread->renewed_ns = now_ns;
     thread->port->close(thread->port->context);
-    collect(thread, now_ns);
 }
 
 static void set_ready(struct mr_tier_thread *thread, bool ready, uint64_t now_ns)
@@ -383,10 +382,10 @@ uint64_t mr_tier_thread_step(struct mr_tier_thread *thread, uint64_t now_ns)
     thread->now_ns = now_ns;
     take_password(thread);
     collect(thread, now_ns);
-    leave_replica(thread, now_ns);
     observe_connection(thread, now_ns);
     mr_redis_calls_send(thread->calls, port, now_ns);
     uint64_t expire_ns = thread->options.queue ? step_queue(thread, now_ns) : UINT64_MAX;
+    leave_replica(thread, now_ns);
     port->step(port->context, now_ns);
     if (port->is_ready(port->context) != thread->was_ready) return now_ns;
     uint64_t port_ns = port->deadline_ns(port->context);

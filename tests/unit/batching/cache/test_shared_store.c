@@ -28,6 +28,26 @@ static void what_cannot_be_exported_is_not_tried_again(void **state)
     fleet_end(&fleet);
 }
 
+/* The tier takes the first blocks and refuses the rest: what lies behind, here the pieces of the
+ * last block, would never be found, so it is not stored. */
+static void nothing_is_stored_behind_a_refused_item(void **state)
+{
+    (void)state;
+    struct fleet fleet;
+    fleet_start(&fleet, &fleet_fast, &fleet_fast);
+    fleet.tiers[0]->options.takes_max = 2;
+    const uint32_t count = 4 * BLOCK + FLEET_PART(200);
+    fleet_run(&fleet, 0, (struct fleet_spec){.shared = count, .count = count});
+    fleet.tiers[0]->options.takes_max = 0; /* no limit any more */
+    fleet_drain_tier(&fleet, 0);
+    assert_int_equal(fleet.tiers[0]->items_stored, 2);
+    struct fleet_spec again = {.shared = count, .count = count};
+    assert_int_equal(fleet_run(&fleet, 1, again)->result.cached_tokens_redis, 2 * BLOCK);
+    fleet_drain_tier(&fleet, 1);
+    assert_true(fleet.tiers[1]->items_stored > 2); /* and stores the rest */
+    fleet_end(&fleet);
+}
+
 static uint32_t piece_end(uint32_t token_count)
 {
     return token_count / MR_PIECE_TOKENS * MR_PIECE_TOKENS;
@@ -106,6 +126,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_cannot_be_exported_is_not_tried_again),
+        cmocka_unit_test(nothing_is_stored_behind_a_refused_item),
         cmocka_unit_test(every_token_is_stored_once),
         cmocka_unit_test(a_session_is_found_by_another_worker_answers_included),
         cmocka_unit_test(a_session_is_found_to_its_tail),

@@ -139,16 +139,16 @@ static uint64_t now_of(const struct stand *stand)
 static bool ask(void *context, const struct mr_tier_request *request)
 {
     struct stand *stand = context;
-    return mr_tier_queue_post(stand->queue, MR_TIER_LOOKUP, request, now_of(stand));
+    return mr_tier_queue_post(stand->queue, MR_TIER_LOOKUP, request, now_of(stand)) > 0;
 }
 
 static bool load(void *context, const struct mr_tier_request *request)
 {
     struct stand *stand = context;
-    return mr_tier_queue_post(stand->queue, MR_TIER_LOAD, request, now_of(stand));
+    return mr_tier_queue_post(stand->queue, MR_TIER_LOAD, request, now_of(stand)) > 0;
 }
 
-static bool store(void *context, const struct mr_tier_request *request)
+static uint32_t store(void *context, const struct mr_tier_request *request)
 {
     struct stand *stand = context;
     return mr_tier_queue_post(stand->queue, MR_TIER_STORE, request, now_of(stand));

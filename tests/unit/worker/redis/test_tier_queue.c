@@ -13,21 +13,27 @@
 
 static unsigned char bytes[ITEMS][64];
 
-static struct mr_tier_queue *open_queue(void)
+static struct mr_tier_queue *open_limited(uint64_t store_bytes_max, uint64_t write_budget)
 {
     struct mr_tier_queue_options options = {.thread_count = 3,
                                             .lookup_timeout_ns = 100,
                                             .transfer_timeout_ns = 1000,
-                                            .store_bytes_max = 1 << 20,
+                                            .store_bytes_max = store_bytes_max,
+                                            .write_budget = write_budget,
                                             .present_ns = 10000};
     struct mr_tier_queue *queue;
     assert_int_equal(mr_tier_queue_create(&queue, &options, NULL), MR_OK);
     return queue;
 }
 
+static struct mr_tier_queue *open_queue(void)
+{
+    return open_limited(1 << 20, 0);
+}
+
 /* Posts ITEMS items of `length` bytes; the queue never reads the bytes themselves. */
-static bool post_items(struct mr_tier_queue *queue, enum mr_tier_work work, uint64_t now_ns,
-                       uint64_t length)
+static uint32_t post_items(struct mr_tier_queue *queue, enum mr_tier_work work, uint64_t now_ns,
+                           uint64_t length)
 {
     struct mr_tier_item items[ITEMS] = {0};
     struct mr_tier_request request = {.ticket = 5, .items = items, .count = ITEMS};
@@ -39,7 +45,7 @@ static bool post_items(struct mr_tier_queue *queue, enum mr_tier_work work, uint
     return mr_tier_queue_post(queue, work, &request, now_ns);
 }
 
-static bool post(struct mr_tier_queue *queue, enum mr_tier_work work, uint64_t now_ns)
+static uint32_t post(struct mr_tier_queue *queue, enum mr_tier_work work, uint64_t now_ns)
 {
     return post_items(queue, work, now_ns, sizeof bytes[0]);
 }
@@ -144,6 +150,76 @@ static void loads_go_before_stores(void **state)
         assert_int_equal(answer.count, answer.work == MR_TIER_STORE ? ITEMS : 0);
     }
     assert_int_equal(finals, 2);
+    close_queue(queue);
+}
+
+/* Runs a store to its end: Redis has the first `present` items already, and takes the others.
+ * Returns how many it has then. */
+static uint32_t run_store(struct mr_tier_queue *queue, uint32_t present)
+{
+    struct mr_tier_answer answer = {0};
+    struct mr_tier_part *part;
+    while ((part = mr_tier_queue_take(queue, 0, 1)) != NULL)
+        assert_false(mr_tier_queue_finish(queue, part, part->item < present, 1));
+    while ((part = mr_tier_queue_take(queue, 1, 1)) != NULL)
+        assert_false(mr_tier_queue_finish(queue, part, true, 1));
+    assert_true(mr_tier_queue_poll(queue, &answer) && answer.final);
+    mr_tier_queue_check(queue);
+    return answer.count;
+}
+
+static uint64_t counter(struct mr_tier_queue *queue, enum mr_tier_counter which)
+{
+    return mr_tier_queue_stats(queue).counters[which];
+}
+
+/* Two items fit the limit of waiting bytes, or the budget of two seconds. */
+static void a_store_is_taken_from_its_front_up_to_a_limit(void **state)
+{
+    const uint64_t limits[][2] = {{150, 0}, {1 << 20, 75}};
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct mr_tier_queue *queue = open_limited(limits[i][0], limits[i][1]);
+        set_ready(queue);
+        assert_int_equal(post(queue, MR_TIER_STORE, 0), 2);
+        assert_int_equal(run_store(queue, 0), 2);
+        assert_int_equal(counter(queue, MR_TIER_ITEMS_STORED), 2);
+        assert_int_equal(counter(queue, MR_TIER_BYTES_STORED), 128);
+        assert_int_equal(counter(queue, MR_TIER_ITEMS_DROPPED), 2);
+        assert_int_equal(counter(queue, MR_TIER_BYTES_DROPPED), 128);
+        close_queue(queue);
+    }
+}
+
+/* An item larger than a limit is stored when nothing of the limit is used, not refused for ever. */
+static void one_item_may_be_larger_than_a_limit(void **state)
+{
+    const uint64_t limits[][2] = {{10, 0}, {1 << 20, 10}};
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct mr_tier_queue *queue = open_limited(limits[i][0], limits[i][1]);
+        set_ready(queue);
+        assert_int_equal(post(queue, MR_TIER_STORE, 0), 1);
+        assert_int_equal(post(queue, MR_TIER_STORE, 0), 0);
+        assert_int_equal(run_store(queue, 0), 1);
+        close_queue(queue);
+    }
+}
+
+/* Items that Redis has are neither stored nor paid for. */
+static void known_items_cost_nothing(void **state)
+{
+    struct mr_tier_queue *queue = open_limited(1 << 20, 128);
+    (void)state;
+    set_ready(queue);
+    assert_int_equal(post(queue, MR_TIER_STORE, 0), ITEMS);
+    assert_int_equal(run_store(queue, 3), ITEMS);
+    assert_int_equal(counter(queue, MR_TIER_ITEMS_KNOWN), 3);
+    assert_int_equal(counter(queue, MR_TIER_ITEMS_STORED), 1);
+    assert_int_equal(counter(queue, MR_TIER_BYTES_STORED), 64);
+    const uint64_t later_ns = 20000; /* the queue no longer knows what Redis has */
+    assert_int_equal(post(queue, MR_TIER_STORE, later_ns), 3);
+    assert_int_equal(run_store(queue, 0), 3);
     close_queue(queue);
 }
 
@@ -484,6 +560,9 @@ int main(void)
         cmocka_unit_test(a_load_starts_with_the_last_item_and_reports_each),
         cmocka_unit_test(a_lookup_counts_up_to_the_first_gap),
         cmocka_unit_test(loads_go_before_stores),
+        cmocka_unit_test(a_store_is_taken_from_its_front_up_to_a_limit),
+        cmocka_unit_test(one_item_may_be_larger_than_a_limit),
+        cmocka_unit_test(known_items_cost_nothing),
         cmocka_unit_test(untaken_parts_end_at_their_deadline),
         cmocka_unit_test(untaken_parts_end_when_the_last_connection_is_lost),
         cmocka_unit_test(a_silent_server_gets_no_lookups_and_loads),
