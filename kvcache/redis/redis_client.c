@@ -397,6 +397,8 @@ struct mr_redis_client_stats mr_redis_client_stats(const struct mr_redis_client 
                                           .moved = client->moved,
                                           .asked = client->asked,
                                           .nodes = client->node_count,
+                                          .addresses =
+                                              mr_redis_conn_addresses(client->nodes[0].conn),
                                           .breaker = client->nodes[0].breaker.state};
     for (uint32_t i = 0; i < client->node_count; i++) {
         struct mr_redis_conn_stats bytes = mr_redis_conn_stats(client->nodes[i].conn);

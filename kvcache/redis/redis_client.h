@@ -30,6 +30,7 @@ struct mr_redis_client_stats {
     uint64_t moved, asked;       /* MOVED redirections; ASK redirections */
     uint64_t breaker_openings;
     uint32_t nodes;
+    uint32_t addresses;            /* of the host in the URL (mr_redis_conn_addresses) */
     enum mr_breaker_state breaker; /* circuit breaker of the node named in the URL */
     struct mr_redis_conn_stats bytes;
 };

@@ -335,6 +335,11 @@ const char *mr_redis_conn_reason(const struct mr_redis_conn *conn)
     return conn->reason;
 }
 
+uint32_t mr_redis_conn_addresses(const struct mr_redis_conn *conn)
+{
+    return conn->link.addresses;
+}
+
 struct mr_redis_conn_stats mr_redis_conn_stats(const struct mr_redis_conn *conn)
 {
     return (struct mr_redis_conn_stats){conn->sent_bytes, mr_redis_reader_stats(conn->reader)};

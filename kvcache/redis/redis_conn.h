@@ -53,6 +53,9 @@ bool mr_redis_conn_is_closed(const struct mr_redis_conn *conn);
 uint32_t mr_redis_conn_in_flight(const struct mr_redis_conn *conn);
 /* Why the connection was closed last; "" when it never was. */
 const char *mr_redis_conn_reason(const struct mr_redis_conn *conn);
+/* Number of addresses of the server's host, as last resolved; each _open uses the next one. 0: not
+ * resolved, or a unix socket. */
+uint32_t mr_redis_conn_addresses(const struct mr_redis_conn *conn);
 struct mr_redis_conn_stats mr_redis_conn_stats(const struct mr_redis_conn *conn);
 void mr_redis_conn_stats_add(struct mr_redis_conn_stats *sum,
                              const struct mr_redis_conn_stats *one);

@@ -71,16 +71,16 @@ static enum mr_status open_host(struct mr_redis_link *link, const struct mr_redi
     struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
     struct addrinfo *all = NULL;
     char port[8];
-    uint32_t count = 0;
     snprintf(port, sizeof port, "%u", where->port);
     int failed = getaddrinfo(where->host, port, &hints, &all);
+    link->addresses = 0;
     if (failed)
         return mr_fail(err, MR_UNREACHABLE, "Redis host %.80s: %s", where->host,
                        gai_strerror(failed));
     for (struct addrinfo *one = all; one; one = one->ai_next)
-        count++;
+        link->addresses++;
     struct addrinfo *chosen = all;
-    for (uint32_t i = link->attempts++ % count; i > 0; i--)
+    for (uint32_t i = link->attempts++ % link->addresses; i > 0; i--)
         chosen = chosen->ai_next;
     enum mr_status status = begin(link, chosen->ai_addr, chosen->ai_addrlen, err);
     freeaddrinfo(all);

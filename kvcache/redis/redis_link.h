@@ -19,6 +19,7 @@ struct mr_redis_link {
     bool connected;
     /* attempts to connect; selects the next address of a host that has several */
     uint32_t attempts;
+    uint32_t addresses; /* of the host, as last resolved; 0: it was not, or the socket has a path */
 };
 
 void mr_redis_link_init(struct mr_redis_link *link);

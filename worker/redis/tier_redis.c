@@ -303,15 +303,28 @@ enum mr_status mr_tier_redis_check(const struct mr_tier_redis_options *options,
     return status;
 }
 
-/* Steps the port until a connection is ready; false after the timeout, or when one was refused. */
-static bool await_ready(const struct mr_redis_port *port, uint32_t timeout_ms)
+/* Appends a reason to the reasons [MR_ERROR_DETAIL_BYTES], unless it is one of them. */
+static void add_reason(char *reasons, const char *reason)
+{
+    size_t used = strlen(reasons);
+    if (used > 0 && strstr(reasons, reason)) return;
+    snprintf(reasons + used, MR_ERROR_DETAIL_BYTES - used, "%s%s", used > 0 ? "; " : "", reason);
+}
+
+/* Steps the port until a connection is ready; false after the timeout, or when an attempt at each
+ * address of the server has failed. reasons [MR_ERROR_DETAIL_BYTES]: why they failed. */
+static bool await_ready(const struct mr_redis_port *port, uint32_t timeout_ms, char *reasons)
 {
     struct pollfd fds[MR_REDIS_NODES_MAX];
+    uint64_t failures = 0;
     uint64_t until_ns = mr_clock_ns() + timeout_ms * UINT64_C(1000000);
     for (uint64_t now_ns; (now_ns = mr_clock_ns()) < until_ns;) {
         port->step(port->context, now_ns);
         if (port->is_ready(port->context)) return true;
-        if (port->stats(port->context).failures > 0) return false;
+        struct mr_redis_client_stats stats = port->stats(port->context);
+        if (stats.failures > failures) add_reason(reasons, port->reason(port->context));
+        failures = stats.failures;
+        if (failures > 0 && failures >= stats.addresses) return false;
         size_t count = port->sockets(port->context, fds, MR_REDIS_NODES_MAX);
         poll(fds, count, PROBE_POLL_MS);
     }
@@ -323,17 +336,16 @@ enum mr_status mr_tier_redis_probe(const struct mr_tier_redis_options *options, 
 {
     struct access access;
     struct mr_redis_port port;
+    char reasons[MR_ERROR_DETAIL_BYTES] = "";
     enum mr_status status = open_access(&access, options, err);
     if (status != MR_OK) goto close;
     access.conn.connect_timeout_ns = timeout_ms * UINT64_C(1000000);
     status = mr_redis_port_open(&port, &access.conn, 0, err);
     if (status != MR_OK) goto close;
-    if (await_ready(&port, timeout_ms)) {
+    if (await_ready(&port, timeout_ms, reasons))
         status = visit(context, &port, err);
-    } else {
-        const char *reason = port.reason(port.context);
-        status = mr_fail(err, MR_UNREACHABLE, "%s", reason[0] ? reason : "Redis: no answer");
-    }
+    else
+        status = mr_fail(err, MR_UNREACHABLE, "%s", reasons[0] ? reasons : "Redis: no answer");
     port.close(port.context);
     port.destroy(port.context);
 close:

@@ -52,8 +52,8 @@ enum mr_status mr_tier_redis_check(const struct mr_tier_redis_options *options,
 typedef enum mr_status mr_tier_redis_visit(void *context, const struct mr_redis_port *port,
                                            struct mr_error *err);
 /* Connects to Redis, logs in, calls visit and closes the connection. MR_UNREACHABLE with the reason
- * if there is no connection within timeout_ms; else the errors of _check and of visit. Threads:
- * any. */
+ * if there is no connection within timeout_ms, or each address of the server has failed once; else
+ * the errors of _check and of visit. Threads: any. */
 enum mr_status mr_tier_redis_probe(const struct mr_tier_redis_options *options, uint32_t timeout_ms,
                                    mr_tier_redis_visit *visit, void *context, struct mr_error *err);
 /* Reads the password file again: every later login uses its password; connections stay. Threads:

@@ -9,6 +9,9 @@
 #include "worker/base/clock.h"
 #include "worker/redis/tier_redis.h"
 
+#include <dlfcn.h>
+#include <netdb.h>
+
 #define ITEMS  6u
 #define LENGTH ((size_t)70000)
 #define MS     ((uint64_t)1000000)
@@ -496,6 +499,44 @@ static void invalid_configuration_is_refused_at_the_start(void **state)
     assert_int_equal(mr_tier_redis_create(&tier, &options, NULL), MR_BAD_CONFIG);
 }
 
+/* The host two.test has two addresses, of which only the second one has a server. */
+int getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
+                struct addrinfo **out)
+{
+    int (*resolve)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
+    void *found = dlsym(RTLD_NEXT, "getaddrinfo");
+    memcpy(&resolve, &found, sizeof resolve);
+    if (strcmp(host, "two.test") != 0) return resolve(host, port, hints, out);
+    int failed = resolve("127.0.0.2", port, hints, out);
+    return failed ? failed : resolve("127.0.0.1", port, hints, &(*out)->ai_next);
+}
+
+static enum mr_status on_visit(void *context, const struct mr_redis_port *port,
+                               struct mr_error *err)
+{
+    (void)port, (void)err;
+    *(bool *)context = true;
+    return MR_OK;
+}
+
+static void a_probe_tries_every_address(void **state)
+{
+    struct fake_redis *redis = fake_redis_start(0);
+    char url[64];
+    bool visited = false;
+    struct mr_error err = {0};
+    (void)state;
+    snprintf(url, sizeof url, "redis://two.test:%u", redis->port);
+    struct mr_tier_redis_options options = options_of(url);
+    assert_int_equal(mr_tier_redis_probe(&options, 5000, on_visit, &visited, &err), MR_OK);
+    assert_true(visited);
+    fake_redis_stop(redis);
+    uint64_t begun_ns = mr_clock_ns();
+    assert_int_equal(mr_tier_redis_probe(&options, 5000, on_visit, &visited, &err), MR_UNREACHABLE);
+    assert_true(mr_clock_ns() - begun_ns < 4000 * MS); /* and does not wait for the timeout */
+    assert_string_equal(err.detail, "Redis: Connection refused");
+}
+
 static void starts_without_a_server_and_connects_later(void **state)
 {
     struct fake_redis *redis = fake_redis_start(0);
@@ -538,6 +579,7 @@ int main(void)
         cmocka_unit_test(skipped_and_abandoned_loads_end_soon),
         cmocka_unit_test(sealed_items_are_unreadable_and_can_be_loaded),
         cmocka_unit_test(invalid_configuration_is_refused_at_the_start),
+        cmocka_unit_test(a_probe_tries_every_address),
         cmocka_unit_test(starts_without_a_server_and_connects_later),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
