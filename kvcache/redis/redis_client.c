@@ -27,6 +27,9 @@ struct mr_redis_client {
     struct mr_redis_op_list done;
     char reason[MR_ERROR_DETAIL_BYTES];
     uint64_t connects, failures, moved, asked;
+    /* sums over the nodes that were forgotten */
+    uint64_t forgotten_openings;
+    struct mr_redis_conn_stats forgotten_bytes;
 };
 
 /* ---- nodes ---- */
@@ -353,10 +356,38 @@ static void step_node(struct mr_redis_client *client, struct node *node, uint64_
     expire_waiting(client, node, now_ns);
 }
 
+/* Whether a node's breaker is open and no slot leads to it: in a cluster whose nodes get new
+ * addresses, the old ones would be tried for ever and fill the table. Never the node of the URL. */
+static bool is_dead(const struct mr_redis_client *client, uint32_t index, uint64_t now_ns)
+{
+    const struct node *node = &client->nodes[index];
+    return index > 0 && node->breaker.state == MR_BREAKER_OPEN &&
+           now_ns >= node->breaker.retry_ns && mr_redis_conn_is_closed(node->conn) &&
+           !node->waiting.first && !memchr(client->slots, (int)index, sizeof client->slots);
+}
+
+/* Removes a dead node; the last node takes its place in the table. */
+static void forget(struct mr_redis_client *client, uint32_t index)
+{
+    struct node *node = &client->nodes[index];
+    struct mr_redis_conn_stats bytes = mr_redis_conn_stats(node->conn);
+    mr_redis_conn_stats_add(&client->forgotten_bytes, &bytes);
+    client->forgotten_openings += node->breaker.openings;
+    mr_redis_conn_destroy(node->conn);
+    const uint32_t last = --client->node_count;
+    for (uint32_t slot = 0; slot < MR_REDIS_SLOTS; slot++)
+        if (client->slots[slot] == last) client->slots[slot] = (uint8_t)index;
+    *node = client->nodes[last];
+    client->nodes[last] = (struct node){0};
+}
+
 void mr_redis_client_step(struct mr_redis_client *client, uint64_t now_ns)
 {
-    for (uint32_t i = 0; i < client->node_count; i++)
-        step_node(client, &client->nodes[i], now_ns);
+    for (uint32_t i = 0; i < client->node_count; i++) {
+        while (i < client->node_count && is_dead(client, i, now_ns))
+            forget(client, i);
+        if (i < client->node_count) step_node(client, &client->nodes[i], now_ns);
+    }
 }
 
 struct mr_redis_op *mr_redis_client_take(struct mr_redis_client *client)
@@ -399,7 +430,9 @@ struct mr_redis_client_stats mr_redis_client_stats(const struct mr_redis_client 
                                           .nodes = client->node_count,
                                           .addresses =
                                               mr_redis_conn_addresses(client->nodes[0].conn),
-                                          .breaker = client->nodes[0].breaker.state};
+                                          .breaker = client->nodes[0].breaker.state,
+                                          .breaker_openings = client->forgotten_openings,
+                                          .bytes = client->forgotten_bytes};
     for (uint32_t i = 0; i < client->node_count; i++) {
         struct mr_redis_conn_stats bytes = mr_redis_conn_stats(client->nodes[i].conn);
         stats.breaker_openings += client->nodes[i].breaker.openings;

@@ -1,7 +1,8 @@
 /* redis_client - one thread's access to the Redis behind a URL: one server, or a cluster whose slot
  * map is requested after the first MOVED reply. It keeps one connection to each known node, reopens
  * connections by itself, and has a circuit breaker for each node (redis_breaker.h); while no node
- * is ready _send refuses at once.
+ * is ready _send refuses at once. A node to which no slot leads is forgotten when its breaker is
+ * open, except the node of the URL.
  *
  * A command goes to the node that owns its key's slot. MOVED updates the slot map and sends the
  * command to the named node; ASK sends it there once. A command is redirected at most

@@ -331,6 +331,54 @@ static void a_command_does_not_wait_for_a_failed_node(void **state)
     rig_close(&rig);
 }
 
+/* The first server answers CLUSTER SLOTS: it owns every slot. */
+static void say_map(struct rig *rig)
+{
+    char text[128];
+    assert_true(server_heard(&rig->servers[0], "CLUSTER"));
+    snprintf(text, sizeof text,
+             "*1\r\n*3\r\n:0\r\n:16383\r\n*3\r\n$9\r\n127.0.0.1\r\n:%u\r\n$2\r\nid\r\n",
+             rig->servers[0].port);
+    server_say(&rig->servers[0], text);
+}
+
+/* As when the nodes of a cluster get new addresses again and again: the old ones own no slot. */
+static void addresses_of_dead_nodes_are_forgotten(void **state)
+{
+    struct rig rig = rig_ready();
+    char text[64];
+    uint64_t now_ns = 0, connects = 0;
+    (void)state;
+    for (unsigned i = 1; i <= MR_REDIS_NODES_MAX + 6; i++) {
+        assert_true(send_lookup(&rig, "foo", now_ns + 100 * MS));
+        turn(&rig, now_ns);
+        assert_true(server_heard(&rig.servers[0], "STRLEN"));
+        snprintf(text, sizeof text, "-MOVED 12182 127.1.0.%u:%u\r\n", i, rig.servers[1].port);
+        server_say(&rig.servers[0], text);
+        turn(&rig, now_ns);
+        assert_ptr_equal(mr_redis_client_take(rig.client), &rig.op); /* nobody listens there */
+        assert_int_equal(rig.op.outcome, MR_REDIS_LOST);
+        say_map(&rig);
+        for (int attempt = 0; attempt < 4; attempt++, now_ns += 10000 * MS)
+            turn(&rig, now_ns);
+        assert_int_equal(mr_redis_client_stats(rig.client).nodes, 1);
+        mr_redis_client_check(rig.client);
+    }
+    struct mr_redis_client_stats stats = mr_redis_client_stats(rig.client);
+    assert_int_equal(stats.breaker_openings, MR_REDIS_NODES_MAX + 6);
+    connects = stats.connects;
+    turn(&rig, now_ns + 60000 * MS);
+    assert_int_equal(mr_redis_client_stats(rig.client).connects, connects);
+    assert_true(send_lookup(&rig, "foo", UINT64_MAX)); /* a new node is still found */
+    turn(&rig, now_ns);
+    assert_true(server_heard(&rig.servers[0], "STRLEN"));
+    snprintf(text, sizeof text, "-MOVED 12182 127.0.0.1:%u\r\n", rig.servers[1].port);
+    server_say(&rig.servers[0], text);
+    turn(&rig, now_ns);
+    assert_true(server_heard(&rig.servers[1], "STRLEN"));
+    rig_close(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -344,6 +392,7 @@ int main(void)
         cmocka_unit_test(redirections_in_a_circle_end),
         cmocka_unit_test(a_redirection_to_an_unreachable_node_times_out),
         cmocka_unit_test(a_command_does_not_wait_for_a_failed_node),
+        cmocka_unit_test(addresses_of_dead_nodes_are_forgotten),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
