@@ -9,7 +9,8 @@
  * The digest is XXH3-128 over the header without the digest, and the payload: it detects accidental
  * damage. With an encryption key the digest field is the tag of AES-256-GCM over the same bytes,
  * which also detects forgery. A value that differs in any field from what the reader expects, the
- * version included, counts as absent.
+ * version included, counts as absent. The names of values in Redis ("mr1:...") have the version
+ * too, so workers of two versions neither see nor delete each other's values.
  *
  * Slices are cut at multiples of a layer, below MR_SLICE_BYTES_MAX. The slice size is chosen so
  * that header, payload and the server's own string header nearly fill a size class of jemalloc,

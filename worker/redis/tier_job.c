@@ -28,6 +28,8 @@ static uint64_t count_parts(const struct mr_tier_request *request)
     return parts;
 }
 
+_Static_assert(MR_FRAME_VERSION == 1, "the names of values have the version of their format");
+
 static void set_key(struct mr_tier_part *part, const unsigned char *key)
 {
     char *out = part->key;
