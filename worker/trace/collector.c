@@ -77,6 +77,7 @@ enum mr_status mr_collector_parse(struct mr_collector *collector, const char *ur
 struct call {
     const struct mr_collector *collector;
     const atomic_uint_least64_t *deadline_ns;
+    uint64_t until_ns; /* when to give up the address that is being tried */
     int fd;
 };
 
@@ -85,12 +86,19 @@ static enum mr_status fail_call(const struct call *call, const char *what, struc
     return mr_fail(err, MR_UNREACHABLE, "collector %s: %s", call->collector->authority, what);
 }
 
-/* Waits for an event of the socket; MR_UNREACHABLE at the deadline. */
+/* When to give up waiting: at the deadline, or before it at until_ns. */
+static uint64_t end_ns(const struct call *call)
+{
+    uint64_t deadline_ns = atomic_load(call->deadline_ns);
+    return call->until_ns < deadline_ns ? call->until_ns : deadline_ns;
+}
+
+/* Waits for an event of the socket; MR_UNREACHABLE when the time is up. */
 static enum mr_status wait_for(const struct call *call, short events, struct mr_error *err)
 {
     struct pollfd fd = {.fd = call->fd, .events = events};
     for (;;) {
-        uint32_t left_ms = mr_clock_left_ms(mr_clock_ns(), atomic_load(call->deadline_ns));
+        uint32_t left_ms = mr_clock_left_ms(mr_clock_ns(), end_ns(call));
         if (left_ms == 0) return fail_call(call, "no answer in time", err);
         if (left_ms > WAIT_MAX_MS) left_ms = WAIT_MAX_MS;
         int ready = poll(&fd, 1, (int)left_ms);
@@ -121,14 +129,27 @@ static enum mr_status connect_address(struct call *call, const struct addrinfo *
     return status;
 }
 
+/* The addresses share the time, so that one that swallows packets leaves some for the next. */
+static void share_time(struct call *call, uint64_t addresses)
+{
+    uint64_t now_ns = mr_clock_ns(), deadline_ns = atomic_load(call->deadline_ns);
+    call->until_ns = deadline_ns > now_ns ? now_ns + (deadline_ns - now_ns) / addresses : now_ns;
+}
+
 static enum mr_status open_socket(struct call *call, struct mr_error *err)
 {
+    uint64_t left = 0;
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *addresses = NULL;
     int error = getaddrinfo(call->collector->host, call->collector->port, &hints, &addresses);
     if (error != 0) return fail_call(call, gai_strerror(error), err);
     enum mr_status status = MR_UNREACHABLE;
-    for (const struct addrinfo *at = addresses; at && status != MR_OK; at = at->ai_next)
+    for (const struct addrinfo *at = addresses; at; at = at->ai_next)
+        left++;
+    for (const struct addrinfo *at = addresses; at && status != MR_OK; at = at->ai_next) {
+        share_time(call, left--);
         status = connect_address(call, at, err);
+    }
+    call->until_ns = UINT64_MAX;
     freeaddrinfo(addresses);
     return status;
 }

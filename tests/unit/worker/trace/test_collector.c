@@ -11,6 +11,9 @@
 
 #include "tests/unit/worker/trace/answering.h"
 
+#include <dlfcn.h>
+#include <netdb.h>
+
 #define SECOND_NS UINT64_C(1000000000)
 
 static void a_url_names_host_port_and_path(void **state)
@@ -130,12 +133,59 @@ static void a_collector_that_is_away_or_silent_is_given_up_at_the_deadline(void 
     free(server);
 }
 
+/* The host two.test has two addresses. */
+int getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
+                struct addrinfo **out)
+{
+    int (*resolve)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
+    void *found = dlsym(RTLD_NEXT, "getaddrinfo");
+    memcpy(&resolve, &found, sizeof resolve);
+    if (strcmp(host, "two.test") != 0) return resolve(host, port, hints, out);
+    int failed = resolve("127.0.0.2", port, hints, out);
+    return failed ? failed : resolve("127.0.0.1", port, hints, &(*out)->ai_next);
+}
+
+/* A door at 127.0.0.2 whose queue is full: it swallows attempts to connect. fds[0]: the door. */
+static void open_full_door(const char *port, int fds[4])
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *at;
+    assert_int_equal(getaddrinfo("127.0.0.2", port, &hints, &at), 0);
+    for (int i = 0; i < 4; i++)
+        fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    assert_int_equal(bind(fds[0], at->ai_addr, at->ai_addrlen), 0);
+    assert_int_equal(listen(fds[0], 0), 0);
+    for (int i = 1; i < 4; i++)
+        (void)connect(fds[i], at->ai_addr, at->ai_addrlen);
+    freeaddrinfo(at);
+}
+
+static void an_address_that_swallows_packets_leaves_time_for_the_next(void **state)
+{
+    (void)state;
+    struct mr_collector collector;
+    uint64_t rejected;
+    int fds[4];
+    static struct answering server = {.answers = {"HTTP/1.1 200 OK\r\n\r\n{}"}};
+    start_answering(&server);
+    assert_int_equal(mr_collector_parse(&collector, server.url, NULL), MR_OK);
+    open_full_door(collector.port, fds);
+    snprintf(collector.host, sizeof collector.host, "two.test");
+    atomic_uint_least64_t deadline_ns = mr_clock_ns() + 2 * SECOND_NS;
+    assert_int_equal(
+        mr_collector_post(&collector, (struct mr_text){"{}", 2}, &deadline_ns, &rejected, NULL),
+        MR_OK);
+    stop_answering(&server);
+    for (int i = 0; i < 4; i++)
+        close(fds[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_url_names_host_port_and_path),
         cmocka_unit_test(other_urls_are_refused),
         cmocka_unit_test(the_answer_decides_whether_the_body_is_sent_again),
+        cmocka_unit_test(an_address_that_swallows_packets_leaves_time_for_the_next),
         cmocka_unit_test(a_collector_that_is_away_or_silent_is_given_up_at_the_deadline),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
