@@ -119,6 +119,27 @@ def check_changed_password(test):
         print("a changed password: refused, then accepted after SIGHUP", flush=True)
 
 
+def check_failover(test):
+    """The master becomes a replica and ends no connection; its address leads to the new master for later ones."""
+    with Redis() as old, Redis() as new, redis_rig.Link(old.port) as link, test.worker(
+            "--redis", old.url(link.port)) as worker:
+        worker.wait_up()
+        worker.ask(tokens(6000, PREFIX))
+        worker.wait_stored()
+        assert old.keys() and not new.keys()
+        old("REPLICAOF", "127.0.0.1", new.port)
+        link.target = new.port
+        begun, seeds = time.monotonic(), iter(range(6001, 7000))
+
+        def followed():
+            worker.ask(tokens(next(seeds), 300))
+            return new.keys()
+
+        worker.wait_for("at the new master", followed)
+        assert worker.logged("READONLY") and not worker.logged("not reachable"), worker.log()
+        print(f"failover: at the new master after {time.monotonic() - begun:.1f} s", flush=True)
+
+
 # ---- a cluster ----
 
 
@@ -286,6 +307,7 @@ def main():
         check_socket(test)
         check_tls(test)
         check_changed_password(test)
+        check_failover(test)
         check_cluster(test)
         check_encryption(test, check_tenants(test))
         check_policy(test)
