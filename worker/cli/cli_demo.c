@@ -72,6 +72,7 @@ static enum mr_status open_client(struct demo *demo, struct mr_error *err)
                                         .brokers = mr_kafka_mock_bootstrap(demo->mock),
                                         .reads = true,
                                         .creates = true,
+                                        .requests = true,
                                         .timeout_ms = OPEN_TIMEOUT_MS};
     return mr_client_open(&demo->client, &options, err);
 }

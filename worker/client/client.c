@@ -100,6 +100,17 @@ static enum mr_status open_reader(struct mr_client *client, const struct mr_clie
     return mr_kafka_reader_create(&client->reader, &reader, err);
 }
 
+/* Asks for the topic that the client is going to write to. Without this a first record that comes
+ * while the producer connects may miss its first look at the topics, and then waits a second for
+ * the next. A failure is left to the record, whose report says why. */
+static void prime(struct mr_client *client, const struct mr_client_options *options)
+{
+    const char *topic = options->requests ? client->config->request_topics[0].name
+                        : !options->reads && !options->needs ? client->config->cancel_topic
+                                                             : NULL;
+    if (topic) (void)mr_kafka_out_prime(client->out, topic, options->timeout_ms, NULL);
+}
+
 enum mr_status mr_client_open(struct mr_client **out, const struct mr_client_options *options,
                               struct mr_error *err)
 {
@@ -124,6 +135,7 @@ enum mr_status mr_client_open(struct mr_client **out, const struct mr_client_opt
         mr_client_close(client);
         return status;
     }
+    prime(client, options);
     *out = client;
     return MR_OK;
 }

@@ -1,9 +1,11 @@
 #include "worker/client/client.h"
 
 #include "tests/unit/worker/producing.h"
+#include "worker/base/clock.h"
 #include "worker/kafka/kafka_reader.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 static struct mr_config config_of(const struct broker *broker)
 {
@@ -89,6 +91,27 @@ static void requests_and_cancels_are_on_the_broker_when_it_returns(void **state)
     close_broker(&broker);
 }
 
+/* A producer that knows no topic when it connects looks for new ones once a second. */
+static void the_first_request_does_not_wait_for_the_next_look_at_the_topics(void **state)
+{
+    (void)state;
+    struct broker broker;
+    struct mr_client *client = NULL;
+    open_broker(&broker);
+    const struct mr_config config = config_of(&broker);
+    const struct mr_client_options options = {
+        .config = &config, .requests = true, .creates = true, .timeout_ms = 5000};
+    assert_int_equal(mr_client_open(&client, &options, NULL), MR_OK);
+    usleep(100000);
+    uint64_t start_ns = mr_clock_ns();
+    assert_int_equal(
+        mr_client_request(client, "r", text_of("id"), text_of("{}"), MR_ENCODING_JSON, NULL),
+        MR_OK);
+    assert_true(mr_clock_ns() - start_ns < 500000000);
+    mr_client_close(client);
+    close_broker(&broker);
+}
+
 static void answers_are_read_and_other_records_are_marked(void **state)
 {
     (void)state;
@@ -149,6 +172,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(requests_and_cancels_are_on_the_broker_when_it_returns),
+        cmocka_unit_test(the_first_request_does_not_wait_for_the_next_look_at_the_topics),
         cmocka_unit_test(answers_are_read_and_other_records_are_marked),
         cmocka_unit_test(a_file_that_cannot_be_opened_is_named),
     };
