@@ -17,6 +17,7 @@
 #define PROGRESS_NS     ((uint64_t)250000000)
 #define GAPS_MAX        ((size_t)4 << 20)
 #define RATE_FIRST      1.0 /* of a sweep without --rate */
+#define ALONE_MAX       32u /* requests that a sweep runs one after another */
 
 /* Prompts contain only token ids below this number, which every model's vocabulary has. */
 #define VOCAB_SIZE 1024u
@@ -31,6 +32,7 @@ struct fleet {
     char run[32]; /* prefix of every request id of this run */
     uint32_t *ids;
     uint32_t request_count, sent;
+    uint32_t concurrency; /* most requests in flight; 0: no limit */
     uint64_t begin_ns, next_ns, give_up_ns, shown_ns;
 };
 
@@ -85,7 +87,7 @@ static enum mr_status send_one(struct fleet *fleet, struct mr_error *err)
 
 static bool may_send(const struct fleet *fleet)
 {
-    uint32_t most = fleet->config->concurrency;
+    uint32_t most = fleet->concurrency;
     return fleet->sent < fleet->request_count &&
            (most == 0 || mr_bench_tally_in_flight(fleet->tally) < most);
 }
@@ -166,6 +168,8 @@ static enum mr_status run(struct fleet *fleet, struct mr_error *err)
     while (mr_bench_tally_ended(fleet->tally) < fleet->request_count) {
         enum mr_status status = send_due(fleet, err);
         if (status != MR_OK) return status;
+        status = mr_client_health(fleet->client, err);
+        if (status != MR_OK) return status;
         take_one(fleet);
         show_progress(fleet, false);
         if (must_stop(fleet))
@@ -243,6 +247,25 @@ static enum mr_status measure(struct fleet *fleet, struct mr_error *err)
     return status == MR_OK ? kept : status;
 }
 
+/* Runs requests one after another. If these miss the objectives, a lower rate misses them too. */
+static enum mr_status try_alone(struct fleet *fleet, struct mr_error *err)
+{
+    struct mr_bench_results *results = fleet->results;
+    struct mr_bench_figures figures;
+    uint32_t count = fleet->config->requests < ALONE_MAX ? fleet->config->requests : ALONE_MAX;
+    if (fleet->options->progress) fputs("one request after another\n", fleet->options->progress);
+    fleet->workload.rate = 0;
+    fleet->concurrency = 1;
+    enum mr_status status = begin(fleet, count, "alone", err);
+    if (status == MR_OK) status = run(fleet, err);
+    if (status == MR_OK) status = mr_bench_tally_figures(fleet->tally, &figures, err);
+    fleet->concurrency = fleet->config->concurrency;
+    if (status != MR_OK) return status;
+    results->unattainable =
+        !mr_bench_objectives_met(results->objectives, results->objective_count, &figures);
+    return MR_OK;
+}
+
 static enum mr_status sweep(struct fleet *fleet, struct mr_error *err)
 {
     struct mr_bench_sweep search = {0};
@@ -254,8 +277,12 @@ static enum mr_status sweep(struct fleet *fleet, struct mr_error *err)
         if (fleet->options->progress) fprintf(fleet->options->progress, "%.4g requests/s\n", rate);
         status = measure(fleet, err);
         if (status != MR_OK) break;
-        mr_bench_sweep_note(&search, rate, fleet->results->runs[fleet->results->run_count - 1].met);
+        const struct mr_bench_run *last = &fleet->results->runs[fleet->results->run_count - 1];
+        mr_bench_sweep_note(&search, rate, last->met);
         fleet->results->highest_rate = search.good;
+        if (last->figures.completed == 0) break;
+        if (search.tried == 1 && !last->met) status = try_alone(fleet, err);
+        if (fleet->results->unattainable) break;
     }
     return status;
 }
@@ -265,7 +292,10 @@ static enum mr_status measure_all(struct fleet *fleet, struct mr_error *err)
     enum mr_status status = fleet->config->sweep ? sweep(fleet, err) : measure(fleet, err);
     if (fleet->results->run_count == 0) return status;
     enum mr_status reported = report(fleet, status == MR_OK ? err : NULL);
-    return status == MR_OK ? reported : status;
+    if (status != MR_OK || reported != MR_OK) return status != MR_OK ? status : reported;
+    const struct mr_bench_figures *figures = &mr_bench_results_best(fleet->results)->figures;
+    if (figures->completed > 0) return MR_OK;
+    return mr_fail(err, MR_BACKEND, "no request succeeded: %s", figures->first_failure);
 }
 
 static enum mr_status read_objectives(const struct mr_config *config,
@@ -294,7 +324,7 @@ static enum mr_status read_objectives(const struct mr_config *config,
 enum mr_status mr_bench_fleet(const struct mr_bench_fleet_options *options, struct mr_error *err)
 {
     const struct mr_config *config = options->config;
-    struct fleet fleet = {.options = options, .config = config};
+    struct fleet fleet = {.options = options, .config = config, .concurrency = config->concurrency};
     fleet.workload = (struct mr_bench_workload){.seed = config->seed,
                                                 .mix = config->mix,
                                                 .prompt_tokens = config->prompt_tokens,
@@ -312,7 +342,8 @@ enum mr_status mr_bench_fleet(const struct mr_bench_fleet_options *options, stru
                                        .brokers = options->brokers,
                                        .reads = true,
                                        .requests = true,
-                                       .timeout_ms = OPEN_TIMEOUT_MS};
+                                       .timeout_ms = OPEN_TIMEOUT_MS,
+                                       .notices = options->notices};
     if (status == MR_OK) status = mr_client_open(&fleet.client, &client, err);
     if (status == MR_OK) status = warm_up(&fleet, err);
     if (status == MR_OK) status = measure_all(&fleet, err);

@@ -269,7 +269,8 @@ enum mr_status mr_bench_page_write(const struct mr_bench_results *results, const
         fprintf(out, "<p>Highest rate that meets the objectives: <b>%.4g requests/s</b></p>\n",
                 results->highest_rate);
     else if (results->sweep)
-        fputs("<p>No rate that was tried meets the objectives.</p>\n", out);
+        fprintf(out, "<p>No rate that was tried meets the objectives%s.</p>\n",
+                results->unattainable ? ", nor do requests one after another" : "");
     if (results->sweep) {
         put_rates(results, out);
         fprintf(out, "<h2>At %.4g requests/s</h2>\n", run->setting.rate);

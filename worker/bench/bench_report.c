@@ -49,6 +49,7 @@ void mr_bench_report_print(const struct mr_bench_figures *figures,
     print_headline(out, " Serving Benchmark Result ", '=');
     print_count(out, "Successful requests:", figures->completed);
     print_count(out, "Failed requests:", figures->failed);
+    if (figures->failed > 0) fprintf(out, "%-40s %s\n", "First failure:", figures->first_failure);
     if (setting->concurrency)
         print_count(out, "Maximum request concurrency:", setting->concurrency);
     if (setting->rate > 0) print_number(out, "Request rate configured (RPS):", setting->rate);
@@ -81,7 +82,8 @@ static void print_sweep(const struct mr_bench_results *results, FILE *out)
     if (results->highest_rate > 0)
         print_number(out, "Highest rate that meets them (RPS):", results->highest_rate);
     else
-        fputs("No rate that was tried meets the objectives.\n", out);
+        fprintf(out, "No rate that was tried meets the objectives%s.\n",
+                results->unattainable ? ", nor do requests one after another" : "");
 }
 
 void mr_bench_report_print_objectives(const struct mr_bench_results *results, FILE *out)
@@ -176,6 +178,10 @@ static void put_run(struct mr_json_writer *json, const struct mr_bench_results *
     put_setting(json, &run->setting);
     put_count(json, "completed", figures->completed);
     put_count(json, "failed", figures->failed);
+    if (figures->failed > 0) {
+        mr_json_name(json, "first_failure");
+        mr_json_put_string(json, figures->first_failure);
+    }
     put_number(json, "duration", figures->duration_s);
     put_count(json, "total_input_tokens", figures->input_tokens);
     put_count(json, "total_output_tokens", figures->output_tokens);

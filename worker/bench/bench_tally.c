@@ -3,6 +3,7 @@
 #include "codec/check.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #define SECOND_NS ((uint64_t)1000000000)
@@ -32,6 +33,7 @@ struct mr_bench_tally {
     uint64_t begin_ns, end_ns, tokens_seen, gaps_left_out;
     /* the present second of the run, the tokens in that second, the most tokens in any second */
     uint64_t second, second_tokens, second_tokens_max;
+    char failure[MR_BENCH_FAILURE_BYTES]; /* of the first result that is no success */
 };
 
 enum mr_status mr_bench_tally_create(struct mr_bench_tally **out, uint32_t request_count,
@@ -160,6 +162,17 @@ static bool is_success(const struct mr_result *result)
     }
 }
 
+static void keep_failure(struct mr_bench_tally *tally, const struct mr_result *result)
+{
+    if (tally->failure[0]) return;
+    if (result->error != MR_OK)
+        snprintf(tally->failure, sizeof tally->failure, "%s: %s", mr_status_code(result->error),
+                 result->error_message ? result->error_message : "");
+    else
+        snprintf(tally->failure, sizeof tally->failure, "finish_reason %s",
+                 result->choice_count > 0 ? mr_finish_text(result->choices[0].finish) : "none");
+}
+
 void mr_bench_tally_result(struct mr_bench_tally *tally, uint32_t number,
                            const struct mr_result *result, uint64_t now_ns)
 {
@@ -171,6 +184,7 @@ void mr_bench_tally_result(struct mr_bench_tally *tally, uint32_t number,
     progress->queue_ms = (float)result->queue_ms;
     progress->prefill_ms = (float)result->prefill_ms;
     progress->worker_itl_max_ms = (float)result->itl_max_ms;
+    if (!is_success(result)) keep_failure(tally, result);
     end(tally, progress, is_success(result) ? FINISHED : FAILED, now_ns);
 }
 
@@ -296,6 +310,9 @@ static void sum_up(const struct mr_bench_tally *tally, struct mr_bench_figures *
                                      .failed = tally->sent - tally->finished,
                                      .peak_concurrent = tally->peak_concurrent,
                                      .gaps_left_out = tally->gaps_left_out};
+    if (out->failed > 0)
+        snprintf(out->first_failure, sizeof out->first_failure, "%s",
+                 tally->failure[0] ? tally->failure : "no result came");
     for (uint32_t i = 0; i < tally->request_count; i++) {
         const struct progress *progress = &tally->requests[i];
         if (progress->state != FINISHED) continue;

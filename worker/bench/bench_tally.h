@@ -21,8 +21,11 @@ struct mr_bench_summary {
     double mean, std, min, median, p75, p90, p95, p99, max;
 };
 
+#define MR_BENCH_FAILURE_BYTES ((size_t)200)
+
 struct mr_bench_figures {
     uint32_t completed, failed, peak_concurrent;
+    char first_failure[MR_BENCH_FAILURE_BYTES]; /* why the first request failed; "": none did */
     double duration_s; /* time from sending the first request to the last result */
     uint64_t input_tokens, output_tokens;
     double request_throughput, output_throughput, peak_output_throughput, total_throughput;

@@ -94,10 +94,10 @@ static int print_help(const struct mr_config *config)
         }
     }
     mr_options_print_help(command, stdout);
-    return fflush(stdout) == 0 ? MR_EXIT_DONE : MR_EXIT_FAILED;
+    return MR_EXIT_DONE;
 }
 
-int mr_cli_run(const struct mr_config *config)
+static int run(const struct mr_config *config)
 {
     if (config->help || config->command == MR_COMMAND_HELP) return print_help(config);
     if (config->command == MR_COMMAND_VERSION)
@@ -110,5 +110,10 @@ int mr_cli_run(const struct mr_config *config)
         mr_config_print(config, stdout);
     else
         return run_command(config);
-    return fflush(stdout) == 0 ? MR_EXIT_DONE : MR_EXIT_FAILED;
+    return MR_EXIT_DONE;
+}
+
+int mr_cli_run(const struct mr_config *config)
+{
+    return mr_cli_output_code(run(config));
 }

@@ -16,8 +16,12 @@ int mr_cli_cancel(const struct mr_config *config, struct mr_log *log)
     struct mr_client_options options = {.config = config,
                                         .timeout_ms = mr_cli_timeout_ms(config, OPEN_TIMEOUT_MS),
                                         .send_timeout_ms =
-                                            mr_cli_timeout_ms(config, SEND_TIMEOUT_MS)};
-    enum mr_status status = mr_client_open(&client, &options, &err);
+                                            mr_cli_timeout_ms(config, SEND_TIMEOUT_MS),
+                                        .notices = stderr};
+    enum mr_status status = MR_OK;
+    for (size_t i = 0; i < config->argument_count && status == MR_OK; i++)
+        status = mr_cli_check_id(config->arguments[i], &err);
+    if (status == MR_OK) status = mr_client_open(&client, &options, &err);
     for (size_t i = 0; i < config->argument_count && status == MR_OK; i++)
         status = mr_client_cancel(
             client, (struct mr_text){config->arguments[i], strlen(config->arguments[i])}, &err);

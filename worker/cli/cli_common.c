@@ -1,7 +1,9 @@
 #include "worker/cli/cli_common.h"
 
+#include "codec/limits.h"
 #include "worker/serve/parts.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -14,6 +16,38 @@ int mr_cli_fail(const struct mr_error *err)
 {
     fprintf(stderr, "millrace: %s\n", err->detail);
     return (int)mr_worker_exit_code(err->status);
+}
+
+/* The reader of a pipe or socket is gone. */
+static bool output_is_closed(void)
+{
+    struct pollfd output = {.fd = STDOUT_FILENO};
+    return poll(&output, 1, 0) > 0 && output.revents & POLLERR;
+}
+
+bool mr_cli_output_failed(void)
+{
+    return ferror(stdout) || output_is_closed();
+}
+
+int mr_cli_output_code(int code)
+{
+    errno = 0;
+    if ((fflush(stdout) == 0 && !ferror(stdout)) || output_is_closed()) return code;
+    fprintf(stderr, "millrace: cannot write to standard output%s%s\n", errno ? ": " : "",
+            errno ? strerror(errno) : "");
+    return code == MR_EXIT_DONE ? MR_EXIT_FAILED : code;
+}
+
+enum mr_status mr_cli_check_id(const char *id, struct mr_error *err)
+{
+    size_t length = strlen(id);
+    bool valid = length > 0 && length <= MR_ID_BYTES_MAX;
+    for (size_t i = 0; i < length; i++)
+        valid = valid && id[i] >= ' ' && id[i] <= '~';
+    if (valid) return MR_OK;
+    return mr_fail(err, MR_BAD_CONFIG, "a request id has 1 to %zu printable ASCII characters",
+                   MR_ID_BYTES_MAX);
 }
 
 static int watch(int fd, bool hangups)

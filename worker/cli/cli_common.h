@@ -1,6 +1,6 @@
-/* cli_common - what several commands need: the exit code of an error, waiting for signals,
- * --timeout, joined arguments. The commands (worker/cli/cli_*.c) call this module; this module
- * calls none of them.
+/* cli_common - what several commands need: the exit code of an error, whether stdout takes output,
+ * waiting for signals, --timeout, request ids, joined arguments. The commands (worker/cli/cli_*.c)
+ * call this module; this module calls none of them.
  *
  * Owner: main thread. Memory: mr_cli_join allocates its text. */
 #ifndef MR_WORKER_CLI_CLI_COMMON_H
@@ -14,6 +14,17 @@
 
 /* Prints "millrace: <err->detail>" to stderr; returns the exit code for err->status. */
 int mr_cli_fail(const struct mr_error *err);
+
+/* Whether stdout has failed: its reader has closed it, or a write failed. A command that prints
+ * until a signal ends then. */
+bool mr_cli_output_failed(void);
+/* Writes what stdout still holds; returns the exit code of the process. If stdout has failed for
+ * another reason than that its reader has closed it, prints the reason to stderr; MR_EXIT_FAILED
+ * unless code is another failure. */
+int mr_cli_output_code(int code);
+
+/* MR_BAD_CONFIG if no request can have this id: it is not 1 to 128 printable ASCII characters. */
+enum mr_status mr_cli_check_id(const char *id, struct mr_error *err);
 
 /* SIGINT and SIGTERM as a descriptor that can be polled. _open blocks both signals in the calling
  * thread and in every thread created afterwards. */

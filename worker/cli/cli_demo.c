@@ -83,7 +83,7 @@ static void set_prompts(struct demo *demo)
     const char *const *prompts = given ? demo->config->arguments : default_prompts;
     size_t count =
         given ? demo->config->argument_count : sizeof default_prompts / sizeof *default_prompts;
-    demo->count = count < PROMPTS_MAX ? count : PROMPTS_MAX;
+    demo->count = count;
     for (size_t i = 0; i < demo->count; i++) {
         struct answer *answer = &demo->answers[i];
         answer->prompt = prompts[i];
@@ -197,6 +197,7 @@ static enum mr_status stream_answers(struct demo *demo, struct mr_error *err)
         if (mr_cli_signals_wait(&demo->signals, -1, 0))
             return mr_fail(err, MR_CLOSED, "interrupted");
         enum mr_status status = mr_worker_health(demo->worker, err);
+        if (status == MR_OK) status = mr_client_health(demo->client, err);
         if (status != MR_OK) return status;
         if (mr_client_take(demo->client, POLL_MS, &event)) take_event(demo, &event);
     }
@@ -270,6 +271,10 @@ int mr_cli_demo(const struct mr_config *given, struct mr_log *log)
     char path[4200];
     struct mr_error err = {0};
     struct mr_config config = *given;
+    if (config.argument_count > PROMPTS_MAX) {
+        mr_fail(&err, MR_BAD_CONFIG, "demo takes at most %zu prompts", PROMPTS_MAX);
+        return mr_cli_fail(&err);
+    }
     if (!config.model[0]) {
         if (mr_default_model_find(path, sizeof path, &err) != MR_OK) return mr_cli_fail(&err);
         config.model = path;

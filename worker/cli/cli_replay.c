@@ -14,10 +14,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#define OPEN_TIMEOUT_MS  10000u
-#define FLUSH_TIMEOUT_MS 30000u
-#define POLL_MS          200u
-#define MS_PER_NS        ((uint64_t)1000000)
+#define OPEN_TIMEOUT_MS 10000u
+#define FLUSH_MOST_MS   30000u
+#define FLUSH_LEAST_MS  1000u
+#define POLL_MS         200u
+#define MS_PER_NS       ((uint64_t)1000000)
 
 struct replaying {
     const struct mr_config *config;
@@ -27,6 +28,7 @@ struct replaying {
     struct mr_kafka_admin *admin;
     struct mr_kafka_reader *reader;
     char found[MR_REPLAY_TOPIC_BYTES]; /* the last target topic that is known to exist */
+    uint64_t until_ns;                 /* when to give up; UINT64_MAX: never */
     uint64_t begun_ns;
     int64_t first_ms; /* timestamp of the first record that was sent */
     uint64_t sent, refused;
@@ -58,7 +60,7 @@ static void print_line(const struct replaying *replaying, const struct mr_kafka_
            plan->refusal ? plan->refusal : "");
 }
 
-/* Waits until the record's turn; false: a signal ends the replay. */
+/* Waits until the record's turn; false: a signal or --timeout ends the replay. */
 static bool wait_turn(struct replaying *replaying, const struct mr_kafka_record *record)
 {
     if (replaying->sent == 0) {
@@ -69,7 +71,9 @@ static bool wait_turn(struct replaying *replaying, const struct mr_kafka_record 
         replaying->begun_ns + mr_replay_due_ns(replaying->config->replay_speed, replaying->first_ms,
                                                record->timestamp_ms);
     for (uint64_t now_ns; (now_ns = mr_clock_ns()) < due_ns;) {
-        uint64_t left_ms = (due_ns - now_ns) / MS_PER_NS + 1;
+        if (now_ns >= replaying->until_ns) return false;
+        uint64_t next_ns = due_ns < replaying->until_ns ? due_ns : replaying->until_ns;
+        uint64_t left_ms = (next_ns - now_ns) / MS_PER_NS + 1;
         if (mr_cli_signals_wait(&replaying->signals, -1, left_ms < 1000 ? (int)left_ms : 1000))
             return false;
     }
@@ -96,19 +100,17 @@ static enum mr_status replay_record(struct replaying *replaying,
     return MR_OK;
 }
 
-static enum mr_status open_all(struct replaying *replaying, struct mr_kafka_options *kafka,
-                               struct mr_error *err)
+static enum mr_status open_all(struct replaying *replaying, struct mr_error *err)
 {
     const struct mr_config *config = replaying->config;
     const char *topic = config->arguments[0];
     uint32_t timeout_ms = mr_cli_timeout_ms(config, OPEN_TIMEOUT_MS);
-    bool embedded = false;
-    struct mr_client_options client = {.config = config, .needs = topic, .timeout_ms = timeout_ms};
+    struct mr_client_options client = {
+        .config = config, .needs = topic, .timeout_ms = timeout_ms, .notices = stderr};
     enum mr_status status = mr_client_open(&replaying->client, &client, err);
-    if (status == MR_OK) status = mr_kafka_admin_open(&replaying->admin, kafka, err);
-    if (status == MR_OK)
-        status = mr_kafka_admin_probe(replaying->admin, timeout_ms, &embedded, err);
-    kafka->embedded = embedded;
+    if (status != MR_OK) return status;
+    const struct mr_kafka_options *kafka = mr_client_kafka(replaying->client);
+    status = mr_kafka_admin_open(&replaying->admin, kafka, err);
     bool since = replaying->options.from_ms > 0;
     struct mr_kafka_reader_options reader = {.kafka = kafka,
                                              .topics = &topic,
@@ -121,19 +123,39 @@ static enum mr_status open_all(struct replaying *replaying, struct mr_kafka_opti
     return status == MR_OK ? mr_kafka_reader_create(&replaying->reader, &reader, err) : status;
 }
 
+/* Whether the replay can go on. */
+static enum mr_status check(struct replaying *replaying, struct mr_error *err)
+{
+    enum mr_status status = mr_client_health(replaying->client, err);
+    if (status == MR_OK) status = mr_kafka_reader_failure(replaying->reader, OPEN_TIMEOUT_MS, err);
+    if (status != MR_OK || mr_clock_ns() < replaying->until_ns) return status;
+    return mr_fail(err, MR_TIMEOUT, "not all records were read within --timeout");
+}
+
+/* How long the broker may take for what was given to the client: what --timeout leaves, but at
+ * least a second. */
+static uint32_t flush_ms(const struct replaying *replaying)
+{
+    uint32_t left_ms = mr_clock_left_ms(mr_clock_ns(), replaying->until_ns);
+    return left_ms > FLUSH_MOST_MS    ? FLUSH_MOST_MS
+           : left_ms < FLUSH_LEAST_MS ? FLUSH_LEAST_MS
+                                      : left_ms;
+}
+
 static enum mr_status replay_all(struct replaying *replaying, struct mr_error *err)
 {
     struct mr_kafka_record record;
     enum mr_status status = MR_OK;
     while (status == MR_OK && mr_kafka_reader_is_behind(replaying->reader) &&
            !mr_cli_signals_wait(&replaying->signals, -1, 0)) {
-        if (!mr_kafka_reader_take(replaying->reader, POLL_MS, &record)) continue;
+        status = check(replaying, err);
+        if (status != MR_OK || !mr_kafka_reader_take(replaying->reader, POLL_MS, &record)) continue;
         if (mr_replay_wants(&replaying->options, &record))
             status = replay_record(replaying, &record, err);
     }
     /* what was given to the client is on its way, also when a later record failed */
     struct mr_error inner = {0};
-    enum mr_status flushed = mr_client_flush(replaying->client, FLUSH_TIMEOUT_MS, &inner);
+    enum mr_status flushed = mr_client_flush(replaying->client, flush_ms(replaying), &inner);
     if (status == MR_OK && flushed != MR_OK) *err = inner;
     return status == MR_OK ? flushed : status;
 }
@@ -142,19 +164,19 @@ int mr_cli_replay(const struct mr_config *config, struct mr_log *log)
 {
     (void)log;
     struct mr_error err = {0};
-    struct mr_kafka_options kafka = {
-        .brokers = config->brokers, .client_id = "millrace-replay", .properties = &config->kafka};
     int64_t now_ms = mr_clock_unix_ms();
     int64_t since_ms = (int64_t)(config->replay_since_ns / MS_PER_NS);
     int64_t until_ms = (int64_t)(config->replay_until_ns / MS_PER_NS);
-    struct replaying replaying = {.config = config,
-                                  .options = {.to = config->replay_to,
-                                              .ids = config->arguments + 1,
-                                              .id_count = config->argument_count - 1,
-                                              .from_ms = since_ms > 0 ? now_ms - since_ms : 0,
-                                              .until_ms = until_ms > 0 ? now_ms - until_ms : 0}};
+    struct replaying replaying = {
+        .config = config,
+        .until_ns = config->timeout_ns > 0 ? mr_clock_ns() + config->timeout_ns : UINT64_MAX,
+        .options = {.to = config->replay_to,
+                    .ids = config->arguments + 1,
+                    .id_count = config->argument_count - 1,
+                    .from_ms = since_ms > 0 ? now_ms - since_ms : 0,
+                    .until_ms = until_ms > 0 ? now_ms - until_ms : 0}};
     mr_cli_signals_open(&replaying.signals);
-    enum mr_status status = open_all(&replaying, &kafka, &err);
+    enum mr_status status = open_all(&replaying, &err);
     if (status == MR_OK) status = replay_all(&replaying, &err);
     if (replaying.reader)
         fprintf(stderr, "%s%" PRIu64 " records, %" PRIu64 " cannot be sent\n",

@@ -1,21 +1,24 @@
-/* millrace send [FIELD=VALUE...] PROMPT...: publishes a request and prints the answer. */
+/* millrace send [FIELD=VALUE...] [--] PROMPT...: publishes a request and prints the answer. Without
+ * a prompt in the words or fields the prompt is read from stdin. */
 #include "codec/records/draft.h"
 #include "codec/records/request_decode.h"
 #include "worker/base/clock.h"
 #include "worker/cli/cli.h"
 #include "worker/cli/cli_common.h"
+#include "worker/client/answer.h"
 #include "worker/client/client.h"
-#include "worker/client/follow.h"
 #include "worker/client/print_record.h"
 
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #define OPEN_TIMEOUT_MS 10000u
 #define SEND_TIMEOUT_MS 30000u
 #define POLL_MS         200u
+#define STDIN_BYTES_MAX ((size_t)16 << 20)
 
 /* True for FIELD=VALUE, where FIELD has only lower-case letters and underscores. */
 static bool is_field(const char *argument)
@@ -34,24 +37,74 @@ static void random_id(char id[33])
         snprintf(id + 2 * i, 3, "%02x", bytes[i]);
 }
 
+/* Number of leading FIELD=VALUE words; the words behind `--` are always the prompt. */
+static size_t count_fields(const struct mr_config *config)
+{
+    size_t count = 0, most = config->argument_count - config->plain_count;
+    while (count < most && is_field(config->arguments[count]))
+        count++;
+    return count;
+}
+
+/* The value of a field among the words; NULL: there is no such field. */
+static const char *find_field(const struct mr_config *config, const char *name)
+{
+    size_t length = strlen(name), count = count_fields(config);
+    for (size_t i = 0; i < count; i++)
+        if (strncmp(config->arguments[i], name, length) == 0 && config->arguments[i][length] == '=')
+            return config->arguments[i] + length + 1;
+    return NULL;
+}
+
+/* Reads the prompt from stdin, without a line end behind it. */
+static enum mr_status read_prompt(char **prompt, struct mr_error *err)
+{
+    char *text = malloc(STDIN_BYTES_MAX + 1);
+    if (!text) return mr_fail(err, MR_NOMEM, "no memory for the prompt");
+    size_t length = isatty(STDIN_FILENO) ? 0 : fread(text, 1, STDIN_BYTES_MAX, stdin);
+    if (length > 0 && text[length - 1] == '\n') length--;
+    text[length] = '\0';
+    *prompt = text;
+    return MR_OK;
+}
+
+/* Returns the prompt, malloc'ed; "" if one of the fields has it. */
+static enum mr_status find_prompt(const struct mr_config *config, char **prompt,
+                                  struct mr_error *err)
+{
+    size_t fields = count_fields(config), words = config->argument_count - fields;
+    bool in_field = find_field(config, "prompt") || find_field(config, "messages") ||
+                    find_field(config, "prompt_token_ids");
+    enum mr_status status = MR_OK;
+    *prompt = NULL;
+    if (words == 0 && !in_field)
+        status = read_prompt(prompt, err);
+    else if (!(*prompt = mr_cli_join(config->arguments + fields, words)))
+        status = mr_fail(err, MR_NOMEM, "no memory for the prompt");
+    if (status != MR_OK || in_field || (*prompt)[0]) return status;
+    free(*prompt);
+    *prompt = NULL;
+    return mr_fail(err, MR_BAD_CONFIG,
+                   "there is no prompt: give it as words, as a field (prompt=, messages=, "
+                   "prompt_token_ids=) or on stdin");
+}
+
 /* Makes the request: leading FIELD=VALUE arguments become fields of the request, the rest is the
  * prompt. */
 static enum mr_status make_request(const struct mr_config *config, const char *id,
                                    unsigned char **bytes, size_t *length, struct mr_error *err)
 {
-    size_t fields = 0;
-    while (fields < config->argument_count && is_field(config->arguments[fields]))
-        fields++;
-    char *prompt = mr_cli_join(config->arguments + fields, config->argument_count - fields);
-    if (!prompt) return mr_fail(err, MR_NOMEM, "no memory for the prompt");
+    char *prompt = NULL;
+    enum mr_status status = find_prompt(config, &prompt, err);
+    if (status != MR_OK) return status;
     struct mr_draft draft = {.id = {id, strlen(id)},
                              .prompt = {prompt, strlen(prompt)},
                              .as_chat = true,
                              .no_stream = !config->stream,
                              .fields = config->arguments,
-                             .field_count = fields};
+                             .field_count = count_fields(config)};
     enum mr_encoding encoding = config->msgpack ? MR_ENCODING_MSGPACK : MR_ENCODING_JSON;
-    enum mr_status status = mr_draft_encode(&draft, encoding, bytes, length, err);
+    status = mr_draft_encode(&draft, encoding, bytes, length, err);
     free(prompt);
     return status;
 }
@@ -79,12 +132,36 @@ struct wait {
     struct mr_client *client;
     struct mr_cli_signals *signals;
     struct mr_text id;
+    struct mr_client_place place; /* of the request on the broker */
+    struct mr_answer answer;
+    /* The attempt of the token records read last, 0: none yet; whether it answers another request
+     * under this id, one that was running when this one was sent. */
+    uint32_t attempt;
+    bool is_of_another;
 };
 
-static bool is_mine(const struct wait *wait, const struct mr_client_event *event)
+/* Whether the record answers another request under the same id: a result says so; token records do
+ * if the first one that was read does not begin with the first token. */
+static bool is_of_another(struct wait *wait, const struct mr_client_event *event)
+{
+    const struct mr_result *result = &event->result;
+    const char *topic = wait->config->request_topics[0].name;
+    if (event->kind == MR_CLIENT_RESULT)
+        return result->error == MR_DUPLICATE_ID && wait->place.offset >= 0 &&
+               !(mr_text_is(result->source_topic, topic) &&
+                 result->source_partition == wait->place.partition &&
+                 result->source_offset == wait->place.offset);
+    if (event->tokens.attempt != wait->attempt)
+        wait->is_of_another = event->tokens.index > 0 && event->tokens.resumed_at < 0;
+    wait->attempt = event->tokens.attempt;
+    return wait->is_of_another;
+}
+
+static bool is_mine(struct wait *wait, const struct mr_client_event *event)
 {
     return event->kind != MR_CLIENT_OTHER && event->id.length == wait->id.length &&
-           memcmp(event->id.bytes, wait->id.bytes, event->id.length) == 0;
+           memcmp(event->id.bytes, wait->id.bytes, event->id.length) == 0 &&
+           !is_of_another(wait, event);
 }
 
 static int exit_code_of(const struct mr_result *result)
@@ -95,42 +172,70 @@ static int exit_code_of(const struct mr_result *result)
 }
 
 /* Prints one record of the request that was sent; true when the record was the request's result. */
-static bool print_event(const struct wait *wait, const struct mr_client_event *event,
-                        struct mr_follow *follow)
+static bool print_event(struct wait *wait, const struct mr_client_event *event)
 {
+    bool ends = event->kind == MR_CLIENT_RESULT;
     if (wait->config->json)
         mr_print_json(event->record.value, event->encoding, stdout, NULL);
-    else if (event->kind == MR_CLIENT_TOKENS)
-        mr_follow_tokens(follow, &event->tokens);
+    else if (ends)
+        mr_answer_result(&wait->answer, event);
     else
-        mr_follow_result(follow, &event->result);
-    if (event->kind == MR_CLIENT_TOKENS) return false;
-    if (!wait->config->json) putchar('\n');
-    fflush(stdout);
-    mr_print_summary(&event->result, stderr);
-    return true;
+        mr_answer_tokens(&wait->answer, &event->tokens);
+    if (ends) mr_print_summary(&event->result, stderr);
+    return ends;
 }
 
-static int await(const struct wait *wait)
+static int await(struct wait *wait)
 {
-    struct mr_follow follow;
     struct mr_client_event event;
+    struct mr_error err = {0};
     uint64_t start_ns = mr_clock_ns();
     uint64_t timeout_ns = wait->config->timeout_ns;
-    int code = MR_EXIT_FAILED;
-    mr_follow_init(&follow, stdout);
-    for (;;) {
-        if (mr_cli_signals_wait(wait->signals, -1, 0)) break;
+    while (!mr_cli_signals_wait(wait->signals, -1, 0)) {
+        if (mr_cli_output_failed()) return MR_EXIT_DONE;
         if (timeout_ns > 0 && mr_clock_ns() - start_ns >= timeout_ns) {
             fprintf(stderr, "millrace: no answer within --timeout\n");
             break;
         }
+        if (mr_client_health(wait->client, &err) != MR_OK) return mr_cli_fail(&err);
         if (!mr_client_take(wait->client, POLL_MS, &event) || !is_mine(wait, &event)) continue;
-        if (!print_event(wait, &event, &follow)) continue;
-        code = exit_code_of(&event.result);
-        break;
+        if (print_event(wait, &event)) return exit_code_of(&event.result);
     }
-    mr_follow_free(&follow);
+    return MR_EXIT_FAILED;
+}
+
+/* Publishes the request and prints its answer, or with --no-wait its id; returns the exit code. */
+static int publish(const struct mr_config *config, struct mr_cli_signals *signals,
+                   struct mr_text id, struct mr_text request)
+{
+    struct mr_client *client = NULL;
+    struct mr_error err = {0};
+    struct mr_client_options options = {.config = config,
+                                        .requests = true,
+                                        .reads = config->wait,
+                                        .timeout_ms = mr_cli_timeout_ms(config, OPEN_TIMEOUT_MS),
+                                        .send_timeout_ms =
+                                            mr_cli_timeout_ms(config, SEND_TIMEOUT_MS),
+                                        .notices = stderr};
+    enum mr_status status = mr_client_open(&client, &options, &err);
+    if (status == MR_OK)
+        status = mr_client_request(client, config->request_topics[0].name, id, request,
+                                   config->msgpack ? MR_ENCODING_MSGPACK : MR_ENCODING_JSON, &err);
+    int code = status == MR_OK ? MR_EXIT_DONE : mr_cli_fail(&err);
+    if (status == MR_OK && config->wait) {
+        struct wait wait = {.config = config,
+                            .client = client,
+                            .signals = signals,
+                            .id = id,
+                            .place = mr_client_last_place(client)};
+        const char *choices = find_field(config, "n");
+        mr_answer_init(&wait.answer, stdout, choices && strcmp(choices, "1") != 0);
+        code = await(&wait);
+        mr_answer_free(&wait.answer);
+    } else if (status == MR_OK) {
+        printf("%s\n", id.bytes);
+    }
+    mr_client_close(client);
     return code;
 }
 
@@ -139,35 +244,20 @@ int mr_cli_send(const struct mr_config *config, struct mr_log *log)
     (void)log;
     char generated_id[33];
     struct mr_cli_signals signals;
-    struct mr_client *client = NULL;
     struct mr_error err = {0};
     unsigned char *bytes = NULL;
     size_t length = 0;
     random_id(generated_id);
     const char *id = config->id[0] ? config->id : generated_id;
     struct mr_text key = {id, strlen(id)};
-    struct mr_client_options options = {.config = config,
-                                        .requests = true,
-                                        .reads = config->wait,
-                                        .timeout_ms = mr_cli_timeout_ms(config, OPEN_TIMEOUT_MS),
-                                        .send_timeout_ms =
-                                            mr_cli_timeout_ms(config, SEND_TIMEOUT_MS)};
+    enum mr_status status = mr_cli_check_id(id, &err);
+    if (status == MR_OK) status = make_request(config, id, &bytes, &length, &err);
+    if (status != MR_OK) return mr_cli_fail(&err);
+    struct mr_text request = {(const char *)bytes, length};
+    warn_of_unknown_field(request, key);
     mr_cli_signals_open(&signals);
-    enum mr_status status = make_request(config, id, &bytes, &length, &err);
-    if (status == MR_OK) warn_of_unknown_field((struct mr_text){(const char *)bytes, length}, key);
-    if (status == MR_OK) status = mr_client_open(&client, &options, &err);
-    if (status == MR_OK)
-        status = mr_client_request(client, config->request_topics[0].name, key,
-                                   (struct mr_text){(const char *)bytes, length},
-                                   config->msgpack ? MR_ENCODING_MSGPACK : MR_ENCODING_JSON, &err);
-    int code = status == MR_OK ? MR_EXIT_DONE : mr_cli_fail(&err);
-    struct wait wait = {config, client, &signals, key};
-    if (status == MR_OK && config->wait)
-        code = await(&wait);
-    else if (status == MR_OK)
-        printf("%s\n", id);
-    free(bytes);
-    mr_client_close(client);
+    int code = publish(config, &signals, key, request);
     mr_cli_signals_close(&signals);
+    free(bytes);
     return code;
 }

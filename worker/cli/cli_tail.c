@@ -1,5 +1,6 @@
 /* millrace tail [ID...]: prints token and result records as they arrive, of all requests or of
- * those named. Creates no topic: one that does not exist is an error (exit code 1). */
+ * those named, until a signal, --timeout, or the end of whoever reads stdout. Creates no topic: one
+ * that does not exist is an error (exit code 1). */
 #include "worker/base/clock.h"
 #include "worker/cli/cli.h"
 #include "worker/cli/cli_common.h"
@@ -46,14 +47,16 @@ int mr_cli_tail(const struct mr_config *config, struct mr_log *log)
     struct mr_client_options options = {.config = config,
                                         .reads = true,
                                         .from_beginning = config->from_beginning,
-                                        .timeout_ms = mr_cli_timeout_ms(config, OPEN_TIMEOUT_MS)};
+                                        .timeout_ms = mr_cli_timeout_ms(config, OPEN_TIMEOUT_MS),
+                                        .notices = stderr};
     mr_cli_signals_open(&signals);
     enum mr_status status = mr_client_open(&client, &options, &err);
     uint64_t start_ns = mr_clock_ns();
     struct mr_client_event event;
-    while (status == MR_OK && !mr_cli_signals_wait(&signals, -1, 0)) {
+    while (status == MR_OK && !mr_cli_signals_wait(&signals, -1, 0) && !mr_cli_output_failed()) {
         if (config->timeout_ns > 0 && mr_clock_ns() - start_ns >= config->timeout_ns) break;
-        if (!mr_client_take(client, POLL_MS, &event)) continue;
+        status = mr_client_health(client, &err);
+        if (status != MR_OK || !mr_client_take(client, POLL_MS, &event)) continue;
         if (event.kind != MR_CLIENT_OTHER && is_wanted(config, event.id))
             print_event(config, &event);
     }

@@ -289,6 +289,7 @@ static bool show(struct screen *screen)
         if (screen->order.slowest && screen->order.cancel == MR_TOP_CANCEL_NONE)
             fetch_slowest(screen);
         if (!config->once || round == 1) print_all(screen);
+        if (mr_cli_output_failed()) break;
     }
     if (keys) tcsetattr(STDIN_FILENO, TCSANOW, &usual);
     return answers;

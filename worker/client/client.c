@@ -1,5 +1,7 @@
 #include "worker/client/client.h"
 
+#include "worker/base/clock.h"
+#include "worker/client/outage.h"
 #include "worker/config/topics.h"
 #include "worker/kafka/header_names.h"
 #include "worker/kafka/kafka_admin.h"
@@ -12,6 +14,8 @@
 #define SEND_TIMEOUT_MS    30000u
 #define RECORD_ARENA_BYTES ((size_t)64 << 20)
 #define LINGER_NS          ((uint64_t)1000000)
+#define ASK_TIMEOUT_MS     500u
+#define FLUSH_MS           500u
 
 struct mr_client {
     const struct mr_config *config;
@@ -21,14 +25,30 @@ struct mr_client {
     struct mr_arena *arena;         /* memory of the event that mr_client_take returned last */
     struct mr_error failure; /* the error of the first record that the broker did not accept */
     uint32_t send_timeout_ms;
+    struct mr_outage outage;
+    struct mr_client_place place; /* of the last record that the broker acknowledged */
 };
+
+/* A topic that is unknown or must not be written to is no wrong usage of the command. */
+static enum mr_status not_usage(enum mr_status status)
+{
+    return status == MR_BAD_CONFIG ? MR_BACKEND : status;
+}
+
+static void on_placed(void *context, void *opaque, int32_t partition, int64_t offset)
+{
+    (void)opaque;
+    struct mr_client *client = context;
+    client->place = (struct mr_client_place){partition, offset};
+}
 
 static void on_reported(void *context, void *opaque, enum mr_status status, const char *reason)
 {
     (void)opaque;
     struct mr_client *client = context;
     if (status != MR_OK && client->failure.status == MR_OK)
-        mr_fail(&client->failure, status, "the broker did not accept the record: %s", reason);
+        mr_fail(&client->failure, not_usage(status), "the broker did not accept the record: %s",
+                reason);
 }
 
 /* Creates the topics that are missing; clients do not use the dead-letter topic. */
@@ -125,11 +145,14 @@ enum mr_status mr_client_open(struct mr_client **out, const struct mr_client_opt
         .client_id = "millrace-client",
         .properties = &options->config->kafka,
         .linger_ns = LINGER_NS};
+    client->place.offset = -1;
+    mr_outage_init(&client->outage, options->notices);
+    mr_outage_watch(&client->outage, &client->kafka);
     enum mr_status status = mr_kafka_conf_check(&client->kafka, err);
     if (status == MR_OK) status = connect_broker(client, options, err);
     if (status == MR_OK && options->reads) status = open_reader(client, options, err);
     struct mr_kafka_out_options producer = {
-        .kafka = &client->kafka, .reported = on_reported, .context = client};
+        .kafka = &client->kafka, .reported = on_reported, .placed = on_placed, .context = client};
     if (status == MR_OK) status = mr_kafka_out_create(&client->out, &producer, err);
     if (status != MR_OK) {
         mr_client_close(client);
@@ -149,19 +172,52 @@ void mr_client_close(struct mr_client *client)
     free(client);
 }
 
+struct mr_client_place mr_client_last_place(const struct mr_client *client)
+{
+    return client->place;
+}
+
+const struct mr_kafka_options *mr_client_kafka(const struct mr_client *client)
+{
+    return &client->kafka;
+}
+
+static void watch_outage(struct mr_client *client)
+{
+    if (mr_outage_must_ask(&client->outage, mr_clock_ns())) {
+        bool answers = mr_kafka_out_answers(client->out, ASK_TIMEOUT_MS);
+        mr_outage_answer(&client->outage, answers, mr_clock_ns());
+    }
+}
+
+enum mr_status mr_client_health(struct mr_client *client, struct mr_error *err)
+{
+    mr_kafka_out_serve(client->out, 0);
+    watch_outage(client);
+    return client->reader ? mr_kafka_reader_failure(client->reader, ASK_TIMEOUT_MS, err) : MR_OK;
+}
+
 enum mr_status mr_client_publish(struct mr_client *client, const struct mr_kafka_record *record,
                                  struct mr_error *err)
 {
     enum mr_status status;
-    while ((status = mr_kafka_out_produce(client->out, record, NULL, err)) == MR_FULL)
+    while ((status = mr_kafka_out_produce(client->out, record, NULL, err)) == MR_FULL) {
         mr_kafka_out_serve(client->out, 100);
+        watch_outage(client);
+    }
     mr_kafka_out_serve(client->out, 0);
-    return status;
+    return not_usage(status);
 }
 
 enum mr_status mr_client_flush(struct mr_client *client, uint32_t timeout_ms, struct mr_error *err)
 {
-    enum mr_status status = mr_kafka_out_flush(client->out, timeout_ms);
+    uint64_t until_ns = mr_clock_ns() + (uint64_t)timeout_ms * 1000000, now_ns;
+    enum mr_status status = mr_kafka_out_flush(client->out, 0);
+    while (status != MR_OK && (now_ns = mr_clock_ns()) < until_ns) {
+        uint32_t left_ms = mr_clock_left_ms(now_ns, until_ns);
+        status = mr_kafka_out_flush(client->out, left_ms < FLUSH_MS ? left_ms : FLUSH_MS);
+        if (status != MR_OK) watch_outage(client);
+    }
     if (status != MR_OK)
         return mr_fail(err, MR_UNREACHABLE, "the broker did not acknowledge all records in time");
     if (client->failure.status != MR_OK && err) *err = client->failure;

@@ -11,6 +11,8 @@
 #include "worker/kafka/kafka_conf.h"
 #include "worker/kafka/kafka_record.h"
 
+#include <stdio.h>
+
 struct mr_client;
 
 struct mr_client_options {
@@ -27,11 +29,19 @@ struct mr_client_options {
     bool requests;            /* the client publishes requests */
     uint32_t timeout_ms;      /* time limit for each query to the broker in mr_client_open */
     uint32_t send_timeout_ms; /* time limit of _request and _cancel; 0: 30 s */
+    FILE *notices; /* gets a line when no broker can be reached, and when one answers again, and
+                    * librdkafka's log if `--kafka debug` asks for it; NULL: none */
 };
 
 enum mr_status mr_client_open(struct mr_client **out, const struct mr_client_options *options,
                               struct mr_error *err);
 void mr_client_close(struct mr_client *client);
+/* How the client is connected, for further clients of librdkafka beside it; valid until _close. */
+const struct mr_kafka_options *mr_client_kafka(const struct mr_client *client);
+/* To be called about as often as _take. While no broker can be reached this asks one each second,
+ * for at most half a second. MR_BACKEND: a topic that the client reads is gone, or there is no
+ * right to read it. */
+enum mr_status mr_client_health(struct mr_client *client, struct mr_error *err);
 
 /* Publishes a request and waits until the broker has acknowledged it. */
 enum mr_status mr_client_request(struct mr_client *client, const char *topic, struct mr_text id,
@@ -41,6 +51,12 @@ enum mr_status mr_client_request(struct mr_client *client, const char *topic, st
 enum mr_status mr_client_request_async(struct mr_client *client, const char *topic,
                                        struct mr_text id, struct mr_text value,
                                        enum mr_encoding encoding, struct mr_error *err);
+/* Where the broker has put the record that it acknowledged last; offset -1: not known. */
+struct mr_client_place {
+    int32_t partition;
+    int64_t offset;
+};
+struct mr_client_place mr_client_last_place(const struct mr_client *client);
 /* Publishes any record without waiting for the acknowledgement. */
 enum mr_status mr_client_publish(struct mr_client *client, const struct mr_kafka_record *record,
                                  struct mr_error *err);

@@ -8,25 +8,46 @@
 
 #define JSON_BYTES_MAX ((size_t)64 << 20)
 
-enum mr_status mr_print_json(struct mr_text value, enum mr_encoding encoding, FILE *out,
-                             struct mr_error *err)
+static enum mr_status print_value(struct mr_value value, FILE *out, struct mr_error *err)
 {
-    struct mr_document *document = NULL;
     struct mr_writer writer;
     unsigned char *bytes = NULL;
     size_t length = 0;
-    enum mr_status status = mr_document_open(&document, value, encoding, err);
-    if (status != MR_OK) return status;
     mr_writer_init(&writer, MR_ENCODING_JSON, JSON_BYTES_MAX);
-    mr_writer_value(&writer, mr_document_root(document));
-    status = mr_writer_take(&writer, &bytes, &length, err);
-    mr_document_close(document);
+    mr_writer_value(&writer, value);
+    enum mr_status status = mr_writer_take(&writer, &bytes, &length, err);
     if (status != MR_OK) return status;
     fwrite(bytes, 1, length, out);
     fputc('\n', out);
     fflush(out);
     free(bytes);
     return MR_OK;
+}
+
+enum mr_status mr_print_json(struct mr_text value, enum mr_encoding encoding, FILE *out,
+                             struct mr_error *err)
+{
+    struct mr_document *document = NULL;
+    enum mr_status status = mr_document_open(&document, value, encoding, err);
+    if (status != MR_OK) return status;
+    status = print_value(mr_document_root(document), out, err);
+    mr_document_close(document);
+    return status;
+}
+
+enum mr_status mr_print_member(struct mr_text value, enum mr_encoding encoding, const char *name,
+                               FILE *out, struct mr_error *err)
+{
+    struct mr_document *document = NULL;
+    struct mr_value member;
+    enum mr_status status = mr_document_open(&document, value, encoding, err);
+    if (status != MR_OK) return status;
+    if (mr_value_get(mr_document_root(document), name, &member))
+        status = print_value(member, out, err);
+    else
+        status = mr_fail(err, MR_MALFORMED, "the record has no member %s", name);
+    mr_document_close(document);
+    return status;
 }
 
 /* Output tokens per second after the first token: the first token and the time until it are left

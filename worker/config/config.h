@@ -39,6 +39,7 @@ struct mr_config {
     enum mr_command command;
     const char *const *arguments; /* [argument_count]: the words after the options */
     size_t argument_count;
+    size_t plain_count;                    /* the last ones of them, behind the word -- */
     const char *config;                    /* path of the YAML file of options; "": none */
     bool help, print_config;               /* --help or --print-config was given */
     struct mr_text_list ignored_variables; /* names that describe Kubernetes services */

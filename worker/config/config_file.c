@@ -1,5 +1,7 @@
 #include "worker/config/config_file.h"
 
+#include "worker/config/options_table.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +21,7 @@ struct reader {
     void *context;
     char names[NAMES_MAX][NAME_BYTES_MAX]; /* keys read so far, to find a repeated key */
     size_t name_count;
+    char joined[PAIR_BYTES_MAX]; /* elements of a list that is one value */
     struct mr_error *err;
 };
 
@@ -69,7 +72,10 @@ static enum mr_status set_value(struct reader *reader, const char *name, const c
     return status == MR_OK ? MR_OK : bad(reader, inner.detail);
 }
 
-static enum mr_status read_list(struct reader *reader, const char *name)
+/* Passes the elements of a list of scalars to take(reader, name, element). */
+static enum mr_status read_elements(struct reader *reader, const char *name,
+                                    enum mr_status (*take)(struct reader *reader, const char *name,
+                                                           const char *element))
 {
     for (;;) {
         enum mr_status status = advance(reader);
@@ -77,9 +83,33 @@ static enum mr_status read_list(struct reader *reader, const char *name)
         if (reader->event.type == YAML_SEQUENCE_END_EVENT) return MR_OK;
         if (reader->event.type != YAML_SCALAR_EVENT || !scalar_of(reader))
             return bad(reader, "a list may hold plain values only");
-        status = set_value(reader, name, scalar_of(reader));
+        status = take(reader, name, scalar_of(reader));
         if (status != MR_OK) return status;
     }
+}
+
+/* Appends an element of the list to reader->joined, behind a comma. */
+static enum mr_status join(struct reader *reader, const char *name, const char *element)
+{
+    (void)name;
+    size_t length = strlen(reader->joined);
+    int added = snprintf(reader->joined + length, sizeof reader->joined - length, "%s%s",
+                         length > 0 ? "," : "", element);
+    if ((size_t)added < sizeof reader->joined - length) return MR_OK;
+    return bad(reader, "the values are too long");
+}
+
+/* A list is for an option that may be given several times. The servers of --brokers are one value,
+ * in which commas separate them. */
+static enum mr_status read_list(struct reader *reader, const char *name)
+{
+    const struct mr_option *option = mr_option_find(name);
+    if (!option || option->kind == MR_OPTION_LIST) return read_elements(reader, name, set_value);
+    if (strcmp(option->name, "brokers") != 0)
+        return bad(reader, "this option takes one value, not a list");
+    reader->joined[0] = '\0';
+    enum mr_status status = read_elements(reader, name, join);
+    return status == MR_OK ? set_value(reader, name, reader->joined) : status;
 }
 
 static enum mr_status read_pairs(struct reader *reader, const char *name)

@@ -1,8 +1,9 @@
 /* config_file - reads the YAML file of options. The only module that uses the YAML library.
  *
- * The file is one map. Its keys are option names; a value is a scalar, a list of scalars, or (for
- * the key `kafka`) a map of NAME: VALUE. Aliases, nested sections, a repeated name and a file
- * larger than MR_CONFIG_FILE_BYTES_MAX are errors.
+ * The file is one map. Its keys are option names; a value is a scalar; a list of scalars for an
+ * option that may be given several times, and for `brokers`; or, for `kafka`, a map of NAME: VALUE.
+ * Aliases, nested sections, a repeated name and a file larger than MR_CONFIG_FILE_BYTES_MAX are
+ * errors.
  *
  * Owner: the main thread, at start. Memory: none kept. Errors: MR_BAD_CONFIG with file and line. */
 #ifndef MR_WORKER_CONFIG_CONFIG_FILE_H
@@ -12,9 +13,9 @@
 
 #define MR_CONFIG_FILE_BYTES_MAX ((long)1 << 20)
 
-/* Called for every value, in the order of the file: once for each element of a list, and with
- * "NAME=VALUE" for each pair of a map. If it returns an error the reading ends; file and line are
- * put in front of the error's sentence. */
+/* Called for every value, in the order of the file: once for each element of a list (for `brokers`
+ * once, with commas between them), and with "NAME=VALUE" for each pair of a map. If it returns an
+ * error the reading ends; file and line are put in front of the error's sentence. */
 typedef enum mr_status mr_config_file_set(void *context, const char *name, const char *value,
                                           struct mr_error *err);
 

@@ -234,11 +234,21 @@ static enum mr_status apply_flag(struct mr_config *config, int code, char *const
     return status == MR_OK ? mr_option_apply(config, option, value, MR_ORIGIN_FLAG, err) : status;
 }
 
+/* Number of words behind the first word `--`, which ends the options. It is never the value of an
+ * option: check_value. */
+static size_t count_plain(int argc, char *const *argv)
+{
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], "--") == 0) return (size_t)(argc - i - 1);
+    return 0;
+}
+
 static enum mr_status apply_flags(struct mr_config *config, int argc, char **argv,
                                   struct mr_error *err)
 {
     struct option flags[LONG_OPTIONS_MAX];
     enum mr_status status = make_flags(config, flags, err);
+    config->plain_count = count_plain(argc, argv);
     optind = 0; /* with glibc, 0 makes getopt_long start a new scan */
     opterr = 0;
     while (status == MR_OK) {

@@ -111,7 +111,7 @@ const struct mr_option mr_options[] = {
     {"log-level", MR_OPTION_CHOICE, AT(log_level), "info", WORKER, 0, 0, "error|warn|info|debug", "LEVEL", "Least severe level that is logged", false},
     {"stats-interval", MR_OPTION_DURATION, AT(stats_interval_ns), "10s", BIT(SERVE), 0, 3.6e12, NULL, "TIME", "Time between two stats lines in the log while the engine has work; 0 logs none", false},
 
-    {"id", MR_OPTION_TEXT, AT(id), "", BIT(SEND), 0, 0, NULL, "ID", "Request id; random unless given", false},
+    {"id", MR_OPTION_TEXT, AT(id), "", BIT(SEND), 0, 0, NULL, "ID", "Request id, 1 to 128 printable ASCII characters; random unless given", false},
     {"msgpack", MR_OPTION_BOOL, AT(msgpack), "false", ASKING, 0, 0, NULL, NULL, "Encode requests in msgpack instead of JSON", false},
     {"json", MR_OPTION_BOOL, AT(json), "false", BIT(SEND) | BIT(TAIL) | BIT(TOP) | BIT(CHECK) | BIT(TOKENIZE) | BIT(DEMO) | BIT(TOPICS), 0, 0, NULL, NULL, "Print JSON instead of text", false},
     {"wait", MR_OPTION_BOOL, AT(wait), "true", BIT(SEND), 0, 0, NULL, NULL, "Wait for the result and print it; --no-wait prints the request id", false},
@@ -165,8 +165,9 @@ const struct mr_command_entry mr_commands[MR_COMMAND_COUNT] = {
     [MR_COMMAND_DEMO] = {"demo", "[PROMPT...]",
                          "Answer prompts with a broker and a worker in this process", 0, MANY},
     [MR_COMMAND_BROKER] = {"broker", "", "Run the embedded test broker", 0, 0},
-    [MR_COMMAND_SEND] = {"send", "[FIELD=VALUE...] PROMPT...",
-                         "Publish a request and print the answer", 0, MANY},
+    [MR_COMMAND_SEND] =
+        {"send", "[FIELD=VALUE...] [--] [PROMPT...]",
+         "Publish a request, with the prompt in words or on stdin, and print the answer", 0, MANY},
     [MR_COMMAND_TAIL] = {"tail", "[ID...]", "Print token records and results as they arrive", 0,
                          MANY},
     [MR_COMMAND_CANCEL] = {"cancel", "ID...", "Cancel requests by id", 1, MANY},

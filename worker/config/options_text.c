@@ -45,10 +45,12 @@ static void print_commands(FILE *out)
     fprintf(out, "usage: millrace COMMAND [options] [arguments]\n\n");
     for (unsigned i = 0; i < MR_COMMAND_COUNT; i++)
         fprintf(out, "  %-12s %s\n", mr_commands[i].name, mr_commands[i].help);
-    fprintf(out,
-            "\n`millrace COMMAND --help` lists the options of a command. Every option is also an\n"
-            "environment variable MILLRACE_<NAME> and a key of the YAML file that --config\n"
-            "names. Precedence: flag, environment, file, default.\n");
+    fprintf(
+        out,
+        "\n`millrace COMMAND --help` lists the options of a command. Every option is also an\n"
+        "environment variable MILLRACE_<NAME> and a key of the YAML file that --config\n"
+        "names. Precedence: flag, environment, file, default. In a variable a semicolon or\n"
+        "a line end separates the values of a repeatable option; in the file they are a list.\n");
 }
 
 /* Writes "--name VALUE", or for a boolean option "--[no-]name". */
@@ -139,7 +141,9 @@ void mr_options_print_man(FILE *out)
         fprintf(out, "\n%s.\n", mr_commands[i].help);
     }
     fputs(".SH OPTIONS\nA flag overrides the environment, which overrides the file that\n"
-          ".B \\-\\-config\nnames.\n",
+          ".B \\-\\-config\nnames. In a variable a semicolon or a line end separates the values of "
+          "a\n"
+          "repeatable option; in the file they are a list.\n",
           out);
     for (size_t i = 0; i < mr_option_count; i++)
         print_man_option(&mr_options[i], out);

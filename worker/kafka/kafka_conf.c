@@ -354,12 +354,14 @@ static void on_log(const rd_kafka_t *rk, int level, const char *facility, const 
     options->log(options->log_context, mapped, line);
 }
 
-/* Writes the error to the log and does nothing else: librdkafka recovers by itself, except from a
- * fatal error, which polling reports. */
+/* Reports the error and does nothing else: librdkafka recovers by itself, except from a fatal
+ * error, which polling reports. */
 static void on_error(rd_kafka_t *rk, int code, const char *reason, void *opaque)
 {
     (void)opaque;
     const struct mr_kafka_options *options = options_of(rk);
+    if (options && options->failed)
+        options->failed(options->log_context, code == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN, reason);
     if (!options || !options->log) return;
     char line[512];
     snprintf(line, sizeof line, "kafka: %s (%s)", reason,

@@ -44,7 +44,10 @@ struct mr_kafka_options {
     uint32_t mock_wait_ms;
     /* Called with librdkafka's log lines, on any thread of librdkafka. May be NULL. */
     void (*log)(void *context, enum mr_log_level level, const char *text);
-    void *log_context;
+    /* Called with an error of a client, by the calls that poll it. unreachable: no broker has a
+     * connection. May be NULL. */
+    void (*failed)(void *context, bool unreachable, const char *reason);
+    void *log_context; /* of log and failed */
     /* true: the worker ends, so calls that wait for a broker should return soon. NULL: it does
      * not */
     const atomic_bool *ending;

@@ -30,6 +30,9 @@ static void on_report(rd_kafka_t *rk, const rd_kafka_message_t *message, void *o
     struct mr_kafka_out *out = opaque;
     out->served++;
     if (out->closing) return;
+    if (!message->err && out->options.placed)
+        out->options.placed(out->options.context, message->_private, message->partition,
+                            message->offset < 0 ? -1 : message->offset);
     out->options.reported(out->options.context, message->_private, mr_kafka_status(message->err),
                           message->err ? rd_kafka_err2str(message->err) : "");
 }
@@ -190,6 +193,14 @@ enum mr_status mr_kafka_out_flush(struct mr_kafka_out *out, uint32_t timeout_ms)
 {
     rd_kafka_resp_err_t code = rd_kafka_flush(out->rk, (int)timeout_ms);
     return code ? MR_TIMEOUT : MR_OK;
+}
+
+bool mr_kafka_out_answers(struct mr_kafka_out *out, uint32_t timeout_ms)
+{
+    const struct rd_kafka_metadata *metadata = NULL;
+    rd_kafka_resp_err_t code = rd_kafka_metadata(out->rk, 0, NULL, &metadata, (int)timeout_ms);
+    if (metadata) rd_kafka_metadata_destroy(metadata);
+    return code == RD_KAFKA_RESP_ERR_NO_ERROR;
 }
 
 uint32_t mr_kafka_out_pending(struct mr_kafka_out *out)

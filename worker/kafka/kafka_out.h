@@ -22,6 +22,9 @@ struct mr_kafka_out_options {
     const struct mr_wake *wake; /* rung when a delivery report arrives; may be NULL */
     /* Called with the delivery report of one record, as in worker/kafka/kafka_producer_port.h. */
     void (*reported)(void *context, void *opaque, enum mr_status status, const char *reason);
+    /* Called before `reported` with the place of a record that the broker has acknowledged; offset
+     * -1: not known. May be NULL. */
+    void (*placed)(void *context, void *opaque, int32_t partition, int64_t offset);
     void *context;
     /* transactional.id; NULL: no transactions. See worker/kafka/kafka_txn.h */
     const char *transactional_id;
@@ -56,6 +59,8 @@ bool mr_kafka_out_attend(struct mr_kafka_out *out, bool on);
 /* Sends all records at once and waits for their delivery reports. MR_TIMEOUT: some did not
  * arrive. */
 enum mr_status mr_kafka_out_flush(struct mr_kafka_out *out, uint32_t timeout_ms);
+/* Whether a broker answers within timeout_ms. */
+bool mr_kafka_out_answers(struct mr_kafka_out *out, uint32_t timeout_ms);
 /* Number of records whose delivery report has not arrived. */
 uint32_t mr_kafka_out_pending(struct mr_kafka_out *out);
 /* The producer's librdkafka handle, for worker/kafka/kafka_txn.c. */

@@ -2,10 +2,14 @@
 
 #include "worker/base/clock.h"
 #include "worker/kafka/kafka_client.h"
+#include "worker/kafka/kafka_errors.h"
 
 #include <librdkafka/rdkafka.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define TOPIC_BYTES ((size_t)250) /* of the longest name, and its end */
 
 struct mr_kafka_reader {
     /* must be the first field: callbacks in kafka_conf.c read it */
@@ -18,6 +22,9 @@ struct mr_kafka_reader {
     /* The partitions that existed at _create and still have unread records of that time. Field
      * offset: the end of the partition at _create. */
     rd_kafka_topic_partition_list_t *unread;
+    struct mr_error failure; /* of the last topic that could not be read */
+    char failed_topic[TOPIC_BYTES];
+    bool is_unknown; /* it is the topic that the broker did not know */
 };
 
 struct listing {
@@ -214,9 +221,30 @@ void mr_kafka_reader_destroy(struct mr_kafka_reader *reader)
 /* Handles a message that is not a record: an error, or the end of a partition. */
 static void note_error(struct mr_kafka_reader *reader, const rd_kafka_message_t *message)
 {
+    const char *topic = message->rkt ? rd_kafka_topic_name(message->rkt) : "";
     if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF)
-        rd_kafka_topic_partition_list_del(reader->unread, rd_kafka_topic_name(message->rkt),
-                                          message->partition);
+        rd_kafka_topic_partition_list_del(reader->unread, topic, message->partition);
+    if (mr_kafka_status(message->err) != MR_BAD_CONFIG) return;
+    snprintf(reader->failed_topic, sizeof reader->failed_topic, "%s", topic);
+    mr_fail(&reader->failure, MR_BACKEND, "cannot read topic %s: %s", topic,
+            rd_kafka_err2str(message->err));
+    reader->is_unknown = message->err != RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED &&
+                         message->err != RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED;
+}
+
+enum mr_status mr_kafka_reader_failure(struct mr_kafka_reader *reader, uint32_t timeout_ms,
+                                       struct mr_error *err)
+{
+    if (reader->failure.status == MR_OK) return MR_OK;
+    uint32_t count = 0;
+    if (reader->is_unknown && (mr_kafka_client_partitions(reader->rk, reader->failed_topic,
+                                                          timeout_ms, &count, NULL) != MR_OK ||
+                               count > 0)) {
+        reader->failure.status = MR_OK;
+        return MR_OK;
+    }
+    *err = reader->failure;
+    return err->status;
 }
 
 bool mr_kafka_reader_take(struct mr_kafka_reader *reader, uint32_t timeout_ms,

@@ -23,6 +23,12 @@ bool mr_kafka_reader_is_behind(const struct mr_kafka_reader *reader);
 bool mr_kafka_reader_take(struct mr_kafka_reader *reader, uint32_t timeout_ms,
                           struct mr_kafka_record *record);
 
+/* MR_BACKEND if a topic can no longer be read: it is gone, or there is no right to read it. Asks
+ * the broker, for up to timeout_ms, whether a topic that was reported as unknown is really gone:
+ * for a moment after its start a broker does not know all topics. */
+enum mr_status mr_kafka_reader_failure(struct mr_kafka_reader *reader, uint32_t timeout_ms,
+                                       struct mr_error *err);
+
 /* Creates a reader and fills the port (the type of this function is mr_kafka_reader_open). context
  * is not used. */
 enum mr_status mr_kafka_reader_open_port(void *context,

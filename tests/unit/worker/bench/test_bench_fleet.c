@@ -194,9 +194,11 @@ static void rejected_requests_count_as_failed(void **state)
     struct mr_error err = {0};
     char *table = NULL;
     start(&answering, MR_FINISH_REJECTED);
-    assert_int_equal(bench(&answering, flags, 5, &table, &err), MR_OK);
+    assert_int_equal(bench(&answering, flags, 5, &table, &err), MR_BACKEND);
     finish(&answering);
     assert_has(table, "Failed requests:                         3 ");
+    assert_has(table, "First failure:                           finish_reason rejected\n");
+    assert_has(err.detail, "no request succeeded: finish_reason rejected");
     free(table);
 }
 
@@ -268,9 +270,10 @@ static void a_sweep_doubles_the_rate_and_reports_each_run(void **state)
     status = bench(&answering, flags, 9, &table, &err);
     if (status != MR_OK) fail_msg("%s", err.detail);
     finish(&answering);
-    assert_int_equal(answering.answered, 2 * MR_BENCH_SWEEP_MAX);
-    assert_has(table, "     5e+04 requests/s: ");
-    assert_has(table, "No rate that was tried meets the objectives.");
+    /* one run at a rate, and one of requests one after another */
+    assert_int_equal(answering.answered, MR_BENCH_SWEEP_MAX + 2);
+    assert_has(table,
+               "No rate that was tried meets the objectives, nor do requests one after another.");
     free(table);
     FILE *file = fopen(page, "r");
     assert_non_null(file);
@@ -279,6 +282,22 @@ static void a_sweep_doubles_the_rate_and_reports_each_run(void **state)
     assert_has(text, "<!doctype html>");
     fclose(file);
     unlink(page);
+}
+
+static void a_sweep_ends_when_all_requests_of_a_rate_fail(void **state)
+{
+    (void)state;
+    static const char *const flags[] = {
+        "--requests=2",  "--prompt-tokens=8",       "--warmup=0", "--output-tokens=2",
+        "--timeout=60s", "--objective=e2el-max=1h", "--sweep",    "--rate=1000"};
+    struct answering answering;
+    struct mr_error err = {0};
+    char *table = NULL;
+    start(&answering, MR_FINISH_REJECTED);
+    assert_int_equal(bench(&answering, flags, 8, &table, &err), MR_BACKEND);
+    finish(&answering);
+    assert_int_equal(answering.answered, 2);
+    free(table);
 }
 
 static void objectives_that_cannot_be_measured_are_refused(void **state)
@@ -310,6 +329,7 @@ int main(void)
         cmocka_unit_test(without_answers_it_times_out_and_prints_its_figures),
         cmocka_unit_test(no_topic_is_created),
         cmocka_unit_test(a_sweep_doubles_the_rate_and_reports_each_run),
+        cmocka_unit_test(a_sweep_ends_when_all_requests_of_a_rate_fail),
         cmocka_unit_test(objectives_that_cannot_be_measured_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

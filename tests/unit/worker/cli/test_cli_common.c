@@ -2,12 +2,15 @@
 
 #include "worker/serve/parts.h"
 
+#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -22,6 +25,55 @@ static void words_are_joined_by_single_spaces(void **state)
     text = mr_cli_join(words, 0);
     assert_string_equal(text, "");
     free(text);
+}
+
+static void a_request_id_has_1_to_128_printable_ascii_characters(void **state)
+{
+    (void)state;
+    char longest[130] = {0};
+    struct mr_error err = {0};
+    memset(longest, 'a', 128);
+    assert_int_equal(mr_cli_check_id("a ~", &err), MR_OK);
+    assert_int_equal(mr_cli_check_id(longest, &err), MR_OK);
+    longest[128] = 'a';
+    const char *const wrong[] = {"", "a\tb", "\xc3\xa9", longest};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_int_equal(mr_cli_check_id(wrong[i], &err), MR_BAD_CONFIG);
+}
+
+/* stdout is this descriptor, which is closed then, while something is written to it. */
+static void write_to(int fd, bool *failed, int *code)
+{
+    int old = dup(STDOUT_FILENO);
+    fflush(stdout);
+    dup2(fd, STDOUT_FILENO);
+    close(fd);
+    printf("x");
+    fflush(stdout);
+    *failed = mr_cli_output_failed();
+    *code = mr_cli_output_code(MR_EXIT_DONE);
+    dup2(old, STDOUT_FILENO);
+    close(old);
+    clearerr(stdout);
+}
+
+static void output_that_cannot_be_written_is_a_failure_but_a_closed_pipe_is_not(void **state)
+{
+    (void)state;
+    bool failed;
+    int code, ends[2];
+    signal(SIGPIPE, SIG_IGN);
+    write_to(open("/dev/null", O_WRONLY), &failed, &code);
+    assert_false(failed);
+    assert_int_equal(code, MR_EXIT_DONE);
+    write_to(open("/dev/full", O_WRONLY), &failed, &code);
+    assert_true(failed);
+    assert_int_equal(code, MR_EXIT_FAILED);
+    assert_int_equal(pipe(ends), 0);
+    close(ends[0]);
+    write_to(ends[1], &failed, &code);
+    assert_true(failed);
+    assert_int_equal(code, MR_EXIT_DONE);
 }
 
 static void a_failure_has_the_exit_code_of_its_kind(void **state)
@@ -83,6 +135,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_timeout_option_shortens_the_usual_time),
         cmocka_unit_test(words_are_joined_by_single_spaces),
+        cmocka_unit_test(a_request_id_has_1_to_128_printable_ascii_characters),
+        cmocka_unit_test(output_that_cannot_be_written_is_a_failure_but_a_closed_pipe_is_not),
         cmocka_unit_test(a_failure_has_the_exit_code_of_its_kind),
         cmocka_unit_test(signals_are_waited_for_and_counted),
     };

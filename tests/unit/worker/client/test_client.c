@@ -112,6 +112,85 @@ static void the_first_request_does_not_wait_for_the_next_look_at_the_topics(void
     close_broker(&broker);
 }
 
+/* Serves the client until it has printed the line. */
+static void serve_until(struct mr_client *client, FILE *notices, char *const *text,
+                        const char *line)
+{
+    struct mr_client_event event;
+    for (int tries = 0; fflush(notices) == 0 && !strstr(*text, line); tries++) {
+        assert_true(tries < 300);
+        assert_int_equal(mr_client_health(client, NULL), MR_OK);
+        assert_false(mr_client_take(client, 100, &event));
+    }
+}
+
+static void a_lost_broker_and_its_return_are_announced(void **state)
+{
+    (void)state;
+    struct broker broker;
+    struct mr_client *client = NULL;
+    char *text = NULL;
+    size_t length = 0;
+    FILE *notices = open_memstream(&text, &length);
+    open_broker(&broker);
+    const struct mr_config config = config_of(&broker);
+    const struct mr_client_options options = {
+        .config = &config, .reads = true, .creates = true, .timeout_ms = 5000, .notices = notices};
+    assert_int_equal(mr_client_open(&client, &options, NULL), MR_OK);
+    mr_kafka_mock_set_down(broker.mock, 1, true);
+    serve_until(client, notices, &text, "broker away: ");
+    mr_kafka_mock_set_down(broker.mock, 1, false);
+    serve_until(client, notices, &text, "the broker is back\n");
+    mr_client_close(client);
+    fclose(notices);
+    free(text);
+    close_broker(&broker);
+}
+
+#define FETCH 1 /* Kafka's API key */
+
+static void a_topic_that_must_not_be_read_is_an_error(void **state)
+{
+    (void)state;
+    struct broker broker;
+    struct mr_client_event event;
+    struct mr_error err = {0};
+    open_broker(&broker);
+    const struct mr_config config = config_of(&broker);
+    struct mr_client *client = open_client(&config, false);
+    mr_kafka_mock_fail(broker.mock, FETCH, 29, 10); /* TOPIC_AUTHORIZATION_FAILED */
+    for (int tries = 0; mr_client_health(client, &err) == MR_OK; tries++) {
+        assert_true(tries < 100);
+        mr_client_take(client, 100, &event);
+    }
+    assert_int_equal(err.status, MR_BACKEND);
+    assert_non_null(strstr(err.detail, "cannot read topic "));
+    mr_client_close(client);
+    close_broker(&broker);
+}
+
+static void the_place_of_a_request_is_known_when_it_returns(void **state)
+{
+    (void)state;
+    struct broker broker;
+    open_broker(&broker);
+    const struct mr_config config = config_of(&broker);
+    struct mr_client *client = open_client(&config, false);
+    assert_int_equal(mr_client_last_place(client).offset, -1);
+    struct mr_client_place places[2];
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(
+            mr_client_request(client, "r", text_of("id"), text_of("{}"), MR_ENCODING_JSON, NULL),
+            MR_OK);
+        places[i] = mr_client_last_place(client);
+    }
+    assert_int_equal(places[0].partition, places[1].partition);
+    assert_int_equal(places[0].offset, 0);
+    assert_int_equal(places[1].offset, 1);
+    mr_client_close(client);
+    close_broker(&broker);
+}
+
 static void answers_are_read_and_other_records_are_marked(void **state)
 {
     (void)state;
@@ -173,6 +252,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(requests_and_cancels_are_on_the_broker_when_it_returns),
         cmocka_unit_test(the_first_request_does_not_wait_for_the_next_look_at_the_topics),
+        cmocka_unit_test(a_lost_broker_and_its_return_are_announced),
+        cmocka_unit_test(a_topic_that_must_not_be_read_is_an_error),
+        cmocka_unit_test(the_place_of_a_request_is_known_when_it_returns),
         cmocka_unit_test(answers_are_read_and_other_records_are_marked),
         cmocka_unit_test(a_file_that_cannot_be_opened_is_named),
     };

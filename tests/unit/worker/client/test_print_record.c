@@ -34,6 +34,20 @@ static void both_encodings_are_printed_as_one_line_of_json(void **state)
     assert_json((struct mr_text){msgpack, sizeof msgpack - 1}, MR_ENCODING_MSGPACK, want);
 }
 
+static void a_member_is_printed_alone(void **state)
+{
+    (void)state;
+    const struct mr_text value = {"{\"a\": [1, 2]}", 13};
+    char *text = NULL;
+    size_t length = 0;
+    FILE *out = open_memstream(&text, &length);
+    assert_int_equal(mr_print_member(value, MR_ENCODING_JSON, "a", out, NULL), MR_OK);
+    assert_int_equal(mr_print_member(value, MR_ENCODING_JSON, "b", out, NULL), MR_MALFORMED);
+    fclose(out);
+    assert_string_equal(text, "[1,2]\n");
+    free(text);
+}
+
 static void an_invalid_record_is_refused_and_nothing_is_printed(void **state)
 {
     (void)state;
@@ -105,6 +119,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(both_encodings_are_printed_as_one_line_of_json),
+        cmocka_unit_test(a_member_is_printed_alone),
         cmocka_unit_test(an_invalid_record_is_refused_and_nothing_is_printed),
         cmocka_unit_test(a_summary_has_finish_reason_and_speed),
         cmocka_unit_test(a_summary_of_a_rejection_has_the_reason),

@@ -52,6 +52,20 @@ static void scalars_lists_and_pairs_are_set_in_order(void **state)
     assert_string_equal(seen, "a=1;b-c=two words;list=x;list=y;kafka=k.one=1;kafka=k.two=a=b;");
 }
 
+static void a_list_is_for_options_that_take_several_values(void **state)
+{
+    (void)state;
+    assert_int_equal(read_text("brokers: [a:1, b:2]\nreply-topic:\n- x\n- y\n"), MR_OK);
+    assert_string_equal(seen, "brokers=a:1,b:2;reply-topic=x;reply-topic=y;");
+    static const char *const wrong[] = {"model: [a.gguf, b.gguf]\n", "threads: [1]\n",
+                                        "group: []\n"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        assert_int_equal(read_text(wrong[i]), MR_BAD_CONFIG);
+        assert_non_null(strstr(last.detail, "line 1: this option takes one value, not a list"));
+        assert_string_equal(seen, "");
+    }
+}
+
 static void an_empty_file_sets_nothing(void **state)
 {
     (void)state;
@@ -117,6 +131,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(scalars_lists_and_pairs_are_set_in_order),
+        cmocka_unit_test(a_list_is_for_options_that_take_several_values),
         cmocka_unit_test(an_empty_file_sets_nothing),
         cmocka_unit_test(errors_name_file_and_line),
         cmocka_unit_test(a_file_that_is_not_a_flat_map_is_refused),

@@ -144,6 +144,20 @@ static void the_file_may_come_from_the_environment(void **state)
     mr_config_destroy(config);
 }
 
+static void words_behind_two_dashes_are_counted(void **state)
+{
+    (void)state;
+    struct mr_config *config = parse("send|--brokers|b:1|a=1|--|x=5,|--id", "");
+    assert_int_equal(config->argument_count, 3);
+    assert_int_equal(config->plain_count, 2);
+    assert_string_equal(config->arguments[0], "a=1");
+    assert_string_equal(config->arguments[2], "--id");
+    mr_config_destroy(config);
+    config = parse("send|--brokers|b:1|a=1|b", "");
+    assert_int_equal(config->plain_count, 0);
+    mr_config_destroy(config);
+}
+
 static void lists_are_appended_and_a_stronger_origin_replaces_them(void **state)
 {
     (void)state;
@@ -514,6 +528,7 @@ int main(void)
         cmocka_unit_test(defaults_are_complete),
         cmocka_unit_test(flag_beats_environment_beats_file_beats_default),
         cmocka_unit_test(the_file_may_come_from_the_environment),
+        cmocka_unit_test(words_behind_two_dashes_are_counted),
         cmocka_unit_test(lists_are_appended_and_a_stronger_origin_replaces_them),
         cmocka_unit_test(request_topics_carry_their_settings),
         cmocka_unit_test(switches_can_be_turned_off),

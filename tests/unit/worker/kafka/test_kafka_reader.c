@@ -92,6 +92,33 @@ static void a_missing_topic_is_an_error(void **state)
     assert_null(reader);
 }
 
+#define FETCH 1 /* Kafka's API key */
+
+/* The next fetches of the reader fail with this code of Kafka; returns what it then reports. */
+static enum mr_status fail_fetches(struct broker *broker, struct mr_kafka_reader *reader, int code,
+                                   struct mr_error *err)
+{
+    struct mr_kafka_record record;
+    mr_kafka_mock_fail(broker->mock, FETCH, code, 3);
+    for (int i = 0; i < 10 && mr_kafka_reader_failure(reader, 5000, err) == MR_OK; i++)
+        mr_kafka_reader_take(reader, 100, &record);
+    return mr_kafka_reader_failure(reader, 5000, err);
+}
+
+static void only_what_stays_is_a_failure(void **state)
+{
+    struct bus *bus = *state;
+    static const char *const topics[] = {"t"};
+    struct mr_error err = {0};
+    add_topic(&bus->broker, "t", 1);
+    struct mr_kafka_reader *reader = open_reader(&bus->broker, topics, 1, MR_KAFKA_FROM_END);
+    assert_int_equal(fail_fetches(&bus->broker, reader, 5, &err), MR_OK); /* no leader */
+    assert_int_equal(fail_fetches(&bus->broker, reader, 3, &err), MR_OK); /* unknown, but exists */
+    assert_int_equal(fail_fetches(&bus->broker, reader, 29, &err), MR_BACKEND);
+    assert_non_null(strstr(err.detail, "cannot read topic t: "));
+    mr_kafka_reader_destroy(reader);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -99,6 +126,7 @@ int main(void)
         BUS_TEST(a_reader_from_the_beginning_sees_all_topics),
         BUS_TEST(a_reader_by_age_works_without_lookup_by_time),
         BUS_TEST(a_missing_topic_is_an_error),
+        BUS_TEST(only_what_stays_is_a_failure),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
