@@ -356,7 +356,7 @@ static void on_log(const rd_kafka_t *rk, int level, const char *facility, const 
 
 /* Reports the error and does nothing else: librdkafka recovers by itself, except from a fatal
  * error, which polling reports. */
-static void on_error(rd_kafka_t *rk, int code, const char *reason, void *opaque)
+void mr_kafka_conf_report(struct rd_kafka_s *rk, int code, const char *reason, void *opaque)
 {
     (void)opaque;
     const struct mr_kafka_options *options = options_of(rk);
@@ -388,7 +388,7 @@ enum mr_status mr_kafka_conf_create(struct rd_kafka_conf_s **out, enum mr_kafka_
     if (status != MR_OK) goto fail;
     rd_kafka_conf_set_opaque(conf, opaque);
     rd_kafka_conf_set_log_cb(conf, on_log);
-    rd_kafka_conf_set_error_cb(conf, on_error);
+    rd_kafka_conf_set_error_cb(conf, mr_kafka_conf_report);
     *out = conf;
     return MR_OK;
 fail:

@@ -90,6 +90,9 @@ struct mr_kafka_prefetch mr_kafka_conf_prefetch(uint64_t bytes, uint32_t partiti
 enum mr_status mr_kafka_conf_create(struct rd_kafka_conf_s **out, enum mr_kafka_role role,
                                     const struct mr_kafka_options *options, void *opaque,
                                     struct mr_error *err);
+/* The error callback of every client: passes the error to the options' log and failed. For a client
+ * that has a callback of its own. */
+void mr_kafka_conf_report(struct rd_kafka_s *rk, int code, const char *reason, void *opaque);
 /* Creates a librdkafka client. Takes ownership of conf, also when the creation fails. */
 enum mr_status mr_kafka_conf_open(struct rd_kafka_s **out, struct rd_kafka_conf_s *conf,
                                   enum mr_kafka_role role, struct mr_error *err);

@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TOPIC_BYTES ((size_t)250) /* of the longest name, and its end */
-
 struct mr_kafka_reader {
     /* must be the first field: callbacks in kafka_conf.c read it */
     const struct mr_kafka_options *kafka;
@@ -23,8 +21,8 @@ struct mr_kafka_reader {
      * offset: the end of the partition at _create. */
     rd_kafka_topic_partition_list_t *unread;
     struct mr_error failure; /* of the last topic that could not be read */
-    char failed_topic[TOPIC_BYTES];
-    bool is_unknown; /* it is the topic that the broker did not know */
+    bool is_unknown;         /* because the broker did not know it */
+    bool is_gone;            /* and still did not when it was asked again */
 };
 
 struct listing {
@@ -174,6 +172,64 @@ static enum mr_kafka_role role_of(const struct mr_kafka_reader_options *options)
     return options->uncommitted ? MR_KAFKA_SCANNER_UNCOMMITTED : MR_KAFKA_SCANNER;
 }
 
+/* Keeps what stays: no right to read, or a topic or partition that the broker does not know. */
+static void note_failure(struct mr_kafka_reader *reader, int code, const char *reason)
+{
+    if (mr_kafka_status(code) != MR_BAD_CONFIG) return;
+    mr_fail(&reader->failure, MR_BACKEND, "cannot read %s", reason);
+    reader->is_unknown = code != RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED &&
+                         code != RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED;
+}
+
+/* librdkafka reports a partition that is gone here, and what a fetch was refused as a message. */
+static void on_error(rd_kafka_t *rk, int code, const char *reason, void *opaque)
+{
+    note_failure(opaque, code, reason);
+    mr_kafka_conf_report(rk, code, reason, opaque);
+}
+
+/* Handles a message that is not a record: an error, or the end of a partition. */
+static void note_error(struct mr_kafka_reader *reader, const rd_kafka_message_t *message)
+{
+    char reason[400];
+    const char *topic = message->rkt ? rd_kafka_topic_name(message->rkt) : "";
+    if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF)
+        rd_kafka_topic_partition_list_del(reader->unread, topic, message->partition);
+    snprintf(reason, sizeof reason, "topic %s: %s", topic, rd_kafka_err2str(message->err));
+    note_failure(reader, message->err, reason);
+}
+
+/* Asks the broker for the topics that are read; false: it has all of them, or does not answer. */
+static bool find_gone(struct mr_kafka_reader *reader, uint32_t timeout_ms)
+{
+    rd_kafka_topic_partition_list_t *list = NULL;
+    const char *before = "";
+    if (rd_kafka_assignment(reader->rk, &list)) return false;
+    for (int i = 0; i < list->cnt && !reader->is_gone; before = list->elems[i++].topic) {
+        const char *topic = list->elems[i].topic;
+        uint32_t count = 0;
+        if (strcmp(topic, before) == 0) continue;
+        if (mr_kafka_client_partitions(reader->rk, topic, timeout_ms, &count, NULL) != MR_OK) break;
+        if (count > 0) continue;
+        reader->is_gone = true;
+        mr_fail(&reader->failure, MR_BACKEND, "topic %s does not exist any more", topic);
+    }
+    rd_kafka_topic_partition_list_destroy(list);
+    return reader->is_gone;
+}
+
+enum mr_status mr_kafka_reader_failure(struct mr_kafka_reader *reader, uint32_t timeout_ms,
+                                       struct mr_error *err)
+{
+    if (reader->failure.status == MR_OK) return MR_OK;
+    if (reader->is_unknown && !find_gone(reader, timeout_ms)) {
+        reader->failure.status = MR_OK;
+        return MR_OK;
+    }
+    *err = reader->failure;
+    return err->status;
+}
+
 enum mr_status mr_kafka_reader_create(struct mr_kafka_reader **out,
                                       const struct mr_kafka_reader_options *options,
                                       struct mr_error *err)
@@ -186,6 +242,7 @@ enum mr_status mr_kafka_reader_create(struct mr_kafka_reader **out,
     rd_kafka_conf_t *conf = NULL;
     enum mr_kafka_role role = role_of(options);
     enum mr_status status = mr_kafka_conf_create(&conf, role, options->kafka, reader, err);
+    if (status == MR_OK) rd_kafka_conf_set_error_cb(conf, on_error);
     if (status == MR_OK) status = mr_kafka_conf_open(&reader->rk, conf, role, err);
     if (status != MR_OK) {
         free(reader);
@@ -209,6 +266,12 @@ enum mr_status mr_kafka_reader_create(struct mr_kafka_reader **out,
 void mr_kafka_reader_destroy(struct mr_kafka_reader *reader)
 {
     if (!reader) return;
+    if (reader->is_gone) {
+        /* librdkafka 2.0.2 never ends a consumer of a topic that was deleted: rd_kafka_destroy
+         * waits for a thread for ever. So it runs on, and its callbacks do nothing. */
+        reader->kafka = NULL;
+        return;
+    }
     if (reader->taken) rd_kafka_message_destroy(reader->taken);
     rd_kafka_queue_io_event_enable(reader->queue, -1, NULL, 0);
     rd_kafka_queue_destroy(reader->queue);
@@ -216,35 +279,6 @@ void mr_kafka_reader_destroy(struct mr_kafka_reader *reader)
     mr_kafka_conf_close(reader->rk, true);
     if (reader->unread) rd_kafka_topic_partition_list_destroy(reader->unread);
     free(reader);
-}
-
-/* Handles a message that is not a record: an error, or the end of a partition. */
-static void note_error(struct mr_kafka_reader *reader, const rd_kafka_message_t *message)
-{
-    const char *topic = message->rkt ? rd_kafka_topic_name(message->rkt) : "";
-    if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF)
-        rd_kafka_topic_partition_list_del(reader->unread, topic, message->partition);
-    if (mr_kafka_status(message->err) != MR_BAD_CONFIG) return;
-    snprintf(reader->failed_topic, sizeof reader->failed_topic, "%s", topic);
-    mr_fail(&reader->failure, MR_BACKEND, "cannot read topic %s: %s", topic,
-            rd_kafka_err2str(message->err));
-    reader->is_unknown = message->err != RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED &&
-                         message->err != RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED;
-}
-
-enum mr_status mr_kafka_reader_failure(struct mr_kafka_reader *reader, uint32_t timeout_ms,
-                                       struct mr_error *err)
-{
-    if (reader->failure.status == MR_OK) return MR_OK;
-    uint32_t count = 0;
-    if (reader->is_unknown && (mr_kafka_client_partitions(reader->rk, reader->failed_topic,
-                                                          timeout_ms, &count, NULL) != MR_OK ||
-                               count > 0)) {
-        reader->failure.status = MR_OK;
-        return MR_OK;
-    }
-    *err = reader->failure;
-    return err->status;
 }
 
 bool mr_kafka_reader_take(struct mr_kafka_reader *reader, uint32_t timeout_ms,

@@ -15,6 +15,7 @@ struct mr_kafka_reader;
 enum mr_status mr_kafka_reader_create(struct mr_kafka_reader **out,
                                       const struct mr_kafka_reader_options *options,
                                       struct mr_error *err);
+/* A reader whose _failure was that a topic is gone is left to the end of the process. */
 void mr_kafka_reader_destroy(struct mr_kafka_reader *reader);
 /* True until _take has returned every record after the start position that existed at _create. */
 bool mr_kafka_reader_is_behind(const struct mr_kafka_reader *reader);
