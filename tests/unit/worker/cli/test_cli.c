@@ -310,6 +310,34 @@ static void records_are_replayed_to_existing_topics_only(void **state)
     close_broker(&broker);
 }
 
+/* At a hundredth of the pace the second record would be due after two minutes. */
+static void replay_gives_up_after_its_timeout(void **state)
+{
+    (void)state;
+    struct broker broker;
+    open_broker(&broker);
+    add_topic(&broker, "millrace.requests", 1);
+    static const char *const send[] = {"millrace",  "send",  "--brokers", "BROKERS",
+                                       "--no-wait", "hello", NULL};
+    static const char *const replay[] = {"millrace",          "replay", "--brokers", "BROKERS",
+                                         "--speed",           "0.01",   "--timeout", "1s",
+                                         "millrace.requests", NULL};
+    assert_int_equal(run_with(&broker, send), MR_EXIT_DONE);
+    usleep(1200000);
+    assert_int_equal(run_with(&broker, send), MR_EXIT_DONE);
+    assert_int_equal(run_with(&broker, replay), MR_EXIT_FAILED);
+    close_broker(&broker);
+}
+
+static void the_demo_takes_64_prompts(void **state)
+{
+    (void)state;
+    const char *words[2 + 65 + 1] = {"millrace", "demo"};
+    for (size_t i = 2; i < 2 + 65; i++)
+        words[i] = "hi";
+    assert_int_equal(run(words), MR_EXIT_USAGE);
+}
+
 static void a_client_command_talks_to_the_broker_it_is_given(void **state)
 {
     (void)state;
@@ -413,6 +441,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(commands_end_with_the_code_of_what_happened),
         cmocka_unit_test(a_worker_without_a_configuration_says_so_in_its_log),
+        cmocka_unit_test(replay_gives_up_after_its_timeout),
+        cmocka_unit_test(the_demo_takes_64_prompts),
         cmocka_unit_test(a_client_command_talks_to_the_broker_it_is_given),
         cmocka_unit_test(clients_create_no_topics),
         cmocka_unit_test(send_warns_of_a_misspelt_field),
