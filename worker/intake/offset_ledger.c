@@ -79,12 +79,11 @@ static void advance(struct mr_offset_ledger *ledger)
     }
 }
 
-/* The offsets in [next, offset) will never arrive, since a later offset has: marks them as
- * finished. */
-static void pass_gap(struct mr_offset_ledger *ledger, int64_t offset)
+void mr_offset_ledger_pass(struct mr_offset_ledger *ledger, int64_t offset)
 {
+    ledger->version++;
     if (ledger->base == ledger->next && offset - ledger->base >= (int64_t)ledger->span_max) {
-        /* every slot that was filled from a commit lies in the gap */
+        /* every slot that was filled from a commit is below `offset` */
         mr_offset_ledger_reset(ledger, offset);
         return;
     }
@@ -103,10 +102,9 @@ enum mr_ledger_verdict mr_offset_ledger_receive(struct mr_offset_ledger *ledger,
     if (offset < ledger->next) return MR_LEDGER_SEEN;
     if (offset - ledger->base >= (int64_t)ledger->span_max && ledger->base != ledger->next)
         return MR_LEDGER_FULL;
-    pass_gap(ledger, offset);
+    mr_offset_ledger_pass(ledger, offset); /* what lies between will never arrive */
     struct mr_ledger_slot *slot = mr_offset_ledger_slot(ledger, offset);
     ledger->next = offset + 1;
-    ledger->version++;
     if (slot->flags & MR_LEDGER_SLOT_FINISHED) {
         advance(ledger);
         return MR_LEDGER_FINISHED;

@@ -64,6 +64,10 @@ void mr_offset_ledger_reset(struct mr_offset_ledger *ledger, int64_t offset);
 /* Call for each record that arrives. *history is filled for MR_LEDGER_NEW. */
 enum mr_ledger_verdict mr_offset_ledger_receive(struct mr_offset_ledger *ledger, int64_t offset,
                                                 struct mr_ledger_history *history);
+/* The records in [next, offset) count as finished, whatever a commit said of them; what it said of
+ * `offset` and later ones is kept. The ledger is not empty, and `offset` is in its span, or nothing
+ * that was received is unfinished. */
+void mr_offset_ledger_pass(struct mr_offset_ledger *ledger, int64_t offset);
 /* The engine starts the record's request: counts one attempt. notes: MR_LEDGER_SLOT_ACCOMPANIED,
  * MR_LEDGER_SLOT_APART or both. This function and those below ignore offsets that were not received
  * since the last reset, and finished ones. */

@@ -318,7 +318,7 @@ void mr_partition_pass(struct mr_partition *partition, int64_t offset)
     MR_ASSERT(base >= 0 && base == mr_offset_ledger_next(partition->ledger) && base < offset);
     partition->passed_from = base;
     partition->passed_to = offset;
-    mr_offset_ledger_reset(partition->ledger, offset);
+    mr_offset_ledger_pass(partition->ledger, offset);
 }
 
 enum mr_ledger_verdict mr_partition_receive(struct mr_partition *partition, int64_t offset,

@@ -96,7 +96,8 @@ void mr_partition_forget(struct mr_partition *partition);
 void mr_partition_hold(struct mr_partition *partition);
 void mr_partition_shut(struct mr_partition *partition);
 /* Recovery has found that all requests from the ledger's base to below `offset` are finished: their
- * records will count so, and the ledger begins at `offset`. No record has been received yet. */
+ * records will count so, and the ledger begins at `offset`, with what the commit said of later
+ * records. No record has been received yet. */
 void mr_partition_pass(struct mr_partition *partition, int64_t offset);
 /* Enters a record in the ledger (mr_offset_ledger_receive). A record below the committed offset
  * says that the partition's log was replaced. skip: such a record counts as finished; else the

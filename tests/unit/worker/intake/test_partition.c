@@ -469,6 +469,41 @@ static void what_recovery_has_found_finished_is_passed_over(void **state)
     mr_partitions_destroy(partitions);
 }
 
+/* Their results may be older than what recovery reads. */
+static void what_the_commit_lists_above_the_passed_records_is_kept(void **state)
+{
+    (void)state;
+    struct mr_partitions *partitions = partitions_of(), *later = partitions_of();
+    struct mr_ledger_history history;
+    struct mr_kafka_claim claim = claim_of(0, 100, "");
+    struct mr_kafka_commit commit;
+    int64_t behind;
+    bool resumed;
+    struct mr_partition *partition = take(partitions, &claim, &resumed);
+    for (int64_t offset = 100; offset < 120; offset++)
+        receive(partition, offset);
+    for (int64_t offset = 101; offset < 118; offset++)
+        mr_offset_ledger_finish(partition->ledger, offset);
+    mr_offset_ledger_start(partition->ledger, 118, 0);
+    assert_true(mr_partition_commit(partition, 1000, &commit));
+    for (int64_t passed = 101; passed < 125; passed += 8) {
+        struct mr_kafka_claim inherited = claim_of((int32_t)passed, 100, commit.metadata);
+        partition = take(later, &inherited, &resumed);
+        mr_partition_pass(partition, passed);
+        assert_int_equal(mr_offset_ledger_base(partition->ledger), passed);
+        mr_offset_ledger_found(partition->ledger, 126);
+        for (int64_t offset = 100; offset < 127; offset++) {
+            bool unfinished = offset >= passed && offset >= 118 && offset != 126;
+            assert_int_equal(mr_partition_receive(partition, offset, false, &history, &behind),
+                             unfinished ? MR_LEDGER_NEW : MR_LEDGER_FINISHED);
+            assert_int_equal(history.crashes, unfinished && offset == 118);
+        }
+        mr_partitions_check(later);
+    }
+    mr_partitions_destroy(partitions);
+    mr_partitions_destroy(later);
+}
+
 /* Records below the committed offset come first: the log was replaced, and nothing is known of it.
  */
 static void a_replaced_log_is_not_passed_over(void **state)
@@ -506,6 +541,7 @@ int main(void)
         cmocka_unit_test(a_partition_is_released_when_nothing_refers_to_it),
         cmocka_unit_test(a_replaced_log_is_run_or_skipped_up_to_what_is_committed),
         cmocka_unit_test(what_recovery_has_found_finished_is_passed_over),
+        cmocka_unit_test(what_the_commit_lists_above_the_passed_records_is_kept),
         cmocka_unit_test(a_replaced_log_is_not_passed_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
