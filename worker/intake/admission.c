@@ -406,6 +406,11 @@ static enum mr_ledger_verdict receive(struct mr_admission *admission,
     int64_t behind = 0;
     uint64_t epoch = partition->epoch;
     bool skip = admission->config->on_log_replaced == MR_LOG_REPLACED_SKIP;
+    if (mr_partition_doubt(partition, record->offset, record->timestamp_ms))
+        mr_log_warn(admission->log,
+                    "%s/%d: the record at offset %lld is later than its result: results found are "
+                    "ignored, they are of a log that was replaced",
+                    record->topic, record->partition, (long long)record->offset);
     enum mr_ledger_verdict verdict =
         mr_partition_receive(partition, record->offset, skip, history, &behind);
     if (skip && partition->skipped_to == record->offset + 1)

@@ -208,6 +208,20 @@ void mr_offset_ledger_found(struct mr_offset_ledger *ledger, int64_t offset)
     ledger->version++;
 }
 
+bool mr_offset_ledger_is_listed(const struct mr_offset_ledger *ledger, int64_t offset)
+{
+    return offset >= ledger->next && offset < ledger->restored &&
+           ledger->slots[offset % (int64_t)ledger->span_max].flags & MR_LEDGER_SLOT_FINISHED;
+}
+
+void mr_offset_ledger_forget(struct mr_offset_ledger *ledger)
+{
+    for (int64_t offset = ledger->next; offset < ledger->restored; offset++)
+        *mr_offset_ledger_slot(ledger, offset) = (struct mr_ledger_slot){0};
+    ledger->restored = ledger->next;
+    ledger->version++;
+}
+
 void mr_offset_ledger_release(struct mr_offset_ledger *ledger, int64_t offset)
 {
     struct mr_ledger_slot *slot = unfinished_slot(ledger, offset);

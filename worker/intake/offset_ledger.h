@@ -81,6 +81,10 @@ void mr_offset_ledger_finish(struct mr_offset_ledger *ledger, int64_t offset);
  * _receive will return MR_LEDGER_FINISHED for this offset. Offsets below next or beyond the span
  * are ignored. */
 void mr_offset_ledger_found(struct mr_offset_ledger *ledger, int64_t offset);
+/* Whether a commit or recovery said that the offset, which was not received yet, is finished. */
+bool mr_offset_ledger_is_listed(const struct mr_offset_ledger *ledger, int64_t offset);
+/* Forgets what a commit and recovery said of offsets that were not received yet. */
+void mr_offset_ledger_forget(struct mr_offset_ledger *ledger);
 /* Call when Redis knows more about a record that was received and not started: replaces what the
  * ledger knows of earlier attempts. */
 void mr_offset_ledger_learn(struct mr_offset_ledger *ledger, int64_t offset,

@@ -67,6 +67,9 @@ static void apply_scan(struct mr_ownership *ownership, struct mr_partition *part
     for (int64_t i = 0; i < MR_LEDGER_SPAN_MAX && scan->found > 0; i++)
         if (mr_recovery_is_finished(scan, scan->base + i))
             mr_offset_ledger_found(partition->ledger, scan->base + i);
+    if (scan->committed < 0 && scan->found > 0)
+        partition->found = (struct mr_found){scan->first, scan->first_ms + CLOCK_SKEW_MS,
+                                             scan->newest_ms + CLOCK_SKEW_MS};
     if (scan->found > 0)
         mr_log_event(
             ownership->log, MR_LOG_INFO, NULL, "recovery found results of a partition",

@@ -274,6 +274,7 @@ enum mr_status mr_partitions_take(struct mr_partitions *partitions, struct mr_ka
     partition->state = MR_PARTITION_OWNED;
     partition->blocked_base = -2;
     partition->skipped_to = partition->passed_from = partition->passed_to = 0;
+    partition->found = (struct mr_found){0};
     partition->recovering = partition->sent = false;
     set_gate(partition, true);
     if (claim->committed >= 0)
@@ -319,6 +320,17 @@ void mr_partition_pass(struct mr_partition *partition, int64_t offset)
     partition->passed_from = base;
     partition->passed_to = offset;
     mr_offset_ledger_pass(partition->ledger, offset);
+}
+
+bool mr_partition_doubt(struct mr_partition *partition, int64_t offset, int64_t timestamp_ms)
+{
+    const struct mr_found *found = &partition->found;
+    const int64_t latest_ms = offset == found->first ? found->first_ms : found->newest_ms;
+    if (latest_ms == 0 || timestamp_ms <= latest_ms ||
+        !mr_offset_ledger_is_listed(partition->ledger, offset))
+        return false;
+    mr_offset_ledger_forget(partition->ledger);
+    return true;
 }
 
 enum mr_ledger_verdict mr_partition_receive(struct mr_partition *partition, int64_t offset,

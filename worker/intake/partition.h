@@ -32,6 +32,13 @@
 
 enum mr_partition_state { MR_PARTITION_NONE, MR_PARTITION_OWNED, MR_PARTITION_SUSPENDED };
 
+/* The results that recovery found of a partition without a commit. */
+struct mr_found {
+    int64_t first; /* the lowest offset of them */
+    /* unix ms: no record with that offset, and none of the others, is later in the same log */
+    int64_t first_ms, newest_ms;
+};
+
 struct mr_partition {
     size_t topic_index;
     int32_t number;
@@ -55,7 +62,8 @@ struct mr_partition {
     int64_t blocked_base;
     /* records in [passed_from, passed_to) are finished, by what recovery found; both 0: none */
     int64_t passed_from, passed_to;
-    int64_t skipped_to; /* one past the last record that a replaced log made skip; 0: none */
+    struct mr_found found; /* all 0: nothing, or the partition has a commit */
+    int64_t skipped_to;    /* one past the last record that a replaced log made skip; 0: none */
     char sent_metadata[MR_LEDGER_METADATA_TEXT_MAX];
     char acked_metadata[MR_LEDGER_METADATA_TEXT_MAX];
 };
@@ -99,6 +107,10 @@ void mr_partition_shut(struct mr_partition *partition);
  * records will count so, and the ledger begins at `offset`, with what the commit said of later
  * records. No record has been received yet. */
 void mr_partition_pass(struct mr_partition *partition, int64_t offset);
+/* Call before _receive. True: the record is later than the result that recovery found of its
+ * offset. The topic was deleted and created again, and what was found is of its old log: it is
+ * forgotten. */
+bool mr_partition_doubt(struct mr_partition *partition, int64_t offset, int64_t timestamp_ms);
 /* Enters a record in the ledger (mr_offset_ledger_receive). A record below the committed offset
  * says that the partition's log was replaced. skip: such a record counts as finished; else the
  * ledger and a new epoch begin at this record. *behind: when such records begin, how many offsets

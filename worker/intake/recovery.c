@@ -74,7 +74,7 @@ static bool concerns(const struct mr_recovery_scan *scan, const struct source *s
                      int64_t timestamp_ms)
 {
     return scan->partition == source->partition && timestamp_ms >= scan->since_ms &&
-           scan->base >= 0 && source->offset >= scan->base &&
+           !scan->replaced && scan->base >= 0 && source->offset >= scan->base &&
            mr_text_is(source->topic, scan->topic);
 }
 
@@ -107,14 +107,27 @@ static void move_base(struct mr_recovery_scan *scan, int64_t base)
     scan->base = base;
 }
 
-/* Moves base up where the record is proof. False: the offset lies beyond what the scan can hold,
- * and the record proves nothing. */
+/* Moves base up where the record is proof. False: the record proves nothing, because the offset
+ * lies beyond what the scan can hold, or the partition. */
 static bool reach(struct mr_recovery_scan *scan, int64_t offset, int64_t timestamp_ms)
 {
+    scan->replaced = scan->committed < 0 && offset >= scan->end;
+    if (scan->replaced) return false;
     if (offset - scan->base < (int64_t)MR_LEDGER_SPAN_MAX) return true;
     if (scan->committed < 0 || timestamp_ms < scan->proofs_ms) return false;
     move_base(scan, offset - (int64_t)MR_LEDGER_SPAN_MAX + 1);
     return true;
+}
+
+static void find(struct mr_recovery_scan *scan, int64_t offset, int64_t timestamp_ms)
+{
+    if (scan->found == 0 || offset < scan->first) {
+        scan->first = offset;
+        scan->first_ms = timestamp_ms;
+    }
+    if (offset == scan->first && timestamp_ms > scan->first_ms) scan->first_ms = timestamp_ms;
+    if (timestamp_ms > scan->newest_ms) scan->newest_ms = timestamp_ms;
+    set_finished(scan, offset, true);
 }
 
 void mr_recovery_note(struct mr_recovery_scan *scans, const struct mr_kafka_record *record,
@@ -125,7 +138,7 @@ void mr_recovery_note(struct mr_recovery_scan *scans, const struct mr_kafka_reco
     for (struct mr_recovery_scan *scan = scans; scan; scan = scan->next)
         if (concerns(scan, &source, record->timestamp_ms) &&
             reach(scan, source.offset, record->timestamp_ms))
-            set_finished(scan, source.offset, true);
+            find(scan, source.offset, record->timestamp_ms);
 }
 
 /* ---- one reading ---- */
@@ -166,8 +179,9 @@ static void forget(struct mr_recovery_scan *scan)
     scan->complete = false;
 }
 
-/* Asks for the ends of the partitions of which results have moved the base; there is one only after
- * the broker has lost commits. When one cannot be had, the others are not asked for. */
+/* Forgets what results of another log have told. Asks for the ends of the partitions of which
+ * results have moved the base; there is one only after the broker has lost commits. When one cannot
+ * be had, the others are not asked for. */
 static void check_proofs(struct mr_recovery *recovery, uint64_t now_ns)
 {
     struct mr_error err = {0};
@@ -177,6 +191,12 @@ static void check_proofs(struct mr_recovery *recovery, uint64_t now_ns)
         struct mr_kafka_ends ends = {0, 0};
         /* the offset of the result that moved base last */
         const int64_t proof = scan->base + (int64_t)MR_LEDGER_SPAN_MAX - 1;
+        if (scan->replaced) {
+            mr_log_warn(recovery->options.log,
+                        "%s/%d: results are ignored: they are of a log that was replaced",
+                        scan->topic, scan->partition);
+            forget(scan);
+        }
         if (!mr_recovery_has_moved(scan)) continue;
         if (status == MR_OK)
             status = recovery->reader.ends(recovery->reader.self, scan->topic, scan->partition,
@@ -240,8 +260,8 @@ static void open_reader(struct mr_recovery *recovery, uint64_t now_ns)
         end_reading(recovery, now_ns, &err);
 }
 
-/* Looks up the first offset of one partition that has no committed offset; makes one query to the
- * broker per step. */
+/* Looks up the first offset and the end of one partition that has no committed offset; makes one
+ * query to the broker per step. */
 static void find_base(struct mr_recovery *recovery, uint64_t now_ns)
 {
     struct mr_error err = {0};
@@ -249,13 +269,15 @@ static void find_base(struct mr_recovery *recovery, uint64_t now_ns)
     struct mr_kafka_ends ends;
     while (scan && scan->base >= 0)
         scan = scan->next;
-    if (!scan)
+    if (!scan) {
         recovery->phase = READING;
-    else if (recovery->reader.ends(recovery->reader.self, scan->topic, scan->partition,
-                                   timeout_ms(recovery, now_ns), &ends, &err) != MR_OK)
+    } else if (recovery->reader.ends(recovery->reader.self, scan->topic, scan->partition,
+                                     timeout_ms(recovery, now_ns), &ends, &err) != MR_OK) {
         end_reading(recovery, now_ns, &err);
-    else
+    } else {
         scan->base = ends.begin;
+        scan->end = ends.end;
+    }
 }
 
 /* Reads some result records; true when there may be more to read now. */

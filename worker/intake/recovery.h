@@ -18,6 +18,11 @@
  * Such a proof has to be younger than the commit, and its offset to be one that the partition has:
  * else it may be of a log that was replaced.
  *
+ * A topic that was deleted and created again has no committed offset either, and the results of its
+ * old log name offsets that the new one has too. Results at or beyond the end of a log without a
+ * commit are of another log: the scan then finds nothing. With fewer of them the owner compares
+ * times (mr_partition_doubt).
+ *
  * Threads: the thread "recovery" runs _step; intake calls _request, _take and _destroy. A step
  *          blocks only while the reader opens or looks up an offset. Memory: a scan for each
  *          partition that waits, and one reader. Errors: at creation; later errors are logged. */
@@ -57,7 +62,12 @@ struct mr_recovery_scan {
     int64_t since_ms;  /* unix ms; results older than this are ignored */
     int64_t proofs_ms; /* unix ms; results older than this do not move base */
     bool complete;     /* all results since since_ms were read */
-    uint32_t found;    /* number of bits set in `finished` */
+    /* Without a commit: the partition's end, and whether a result names an offset beyond. */
+    int64_t end;
+    bool replaced;
+    /* lowest offset found, unix ms of its last result, and of the newest of all; 0: none found */
+    int64_t first, first_ms, newest_ms;
+    uint32_t found; /* number of bits set in `finished` */
     struct mr_recovery_scan *next;
     /* bit o % MR_LEDGER_SPAN_MAX: the request at offset o is finished; for o from base on */
     unsigned char finished[(MR_LEDGER_SPAN_MAX + 7) / 8];

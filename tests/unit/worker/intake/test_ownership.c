@@ -201,23 +201,29 @@ static void a_partition_waits_for_what_its_last_owner_answered(void **state)
 
 /* ---- a commit that the broker has lost ---- */
 
-/* A reader with the result of one request, at offset 20,000. */
+/* A reader with a second between one result and the next, the last of them at RIG_START_MS. */
+struct far {
+    const char *const *sources;
+    unsigned left;
+};
+
 static bool take_far(void *self, struct mr_kafka_record *record)
 {
-    static struct mr_kafka_header headers[] = {{MR_HEADER_SOURCE, "r/0/20000", 9},
+    static struct mr_kafka_header headers[] = {{.name = MR_HEADER_SOURCE},
                                                {MR_HEADER_GROUP, "g", 1}};
-    bool *taken = self;
-    if (*taken) return false;
-    *taken = true;
+    struct far *far = self;
+    if (far->left == 0) return false;
+    headers[0].value = *far->sources;
+    headers[0].length = strlen(*far->sources++);
     *record = (struct mr_kafka_record){
-        .headers = headers, .header_count = 2, .timestamp_ms = RIG_START_MS};
+        .headers = headers, .header_count = 2, .timestamp_ms = RIG_START_MS - 1000 * --far->left};
     return true;
 }
 
 static bool is_behind_far(void *self)
 {
-    const bool *taken = self;
-    return !*taken;
+    const struct far *far = self;
+    return far->left > 0;
 }
 
 static enum mr_status ends_far(void *self, const char *topic, int32_t partition,
@@ -252,30 +258,41 @@ static void make_metadata(char text[MR_LEDGER_METADATA_TEXT_MAX])
     mr_offset_ledger_destroy(ledger);
 }
 
-static void requests_that_results_prove_finished_do_not_run_again(void **state)
+/* Opens the rig, and assigns the partition after recovery has read these results. */
+static struct mr_partition *recover(struct intake_rig *rig, const char *const *sources,
+                                    unsigned count, int64_t committed, const char *metadata)
 {
-    (void)state;
-    struct intake_rig rig;
-    char metadata[MR_LEDGER_METADATA_TEXT_MAX];
-    bool taken = false;
-    open_intake_rig(&rig);
+    struct far far = {sources, count};
+    open_intake_rig(rig);
     struct mr_recovery_options options = {.open_reader = open_far,
-                                          .open_context = &taken,
+                                          .open_context = &far,
                                           .results_topic = "results",
                                           .dlq_topic = "dlq",
                                           .group = "g",
                                           .timeout_ms = 1000,
-                                          .log = rig.log};
+                                          .log = rig->log};
     struct mr_recovery *recovery = NULL;
     assert_int_equal(mr_recovery_create(&recovery, &options, NULL), MR_OK);
-    rig.intake->ownership.recovery = recovery;
-    make_metadata(metadata);
-    struct mr_partition *partition = assign_partition(&rig, 5, metadata);
+    rig->intake->ownership.recovery = recovery;
+    struct mr_partition *partition = assign_partition(rig, committed, metadata);
     for (uint32_t step = 0; partition->recovering; step++) {
         assert_true(step < 10);
-        (void)mr_recovery_step(recovery, rig.now);
-        mr_ownership_recover(&rig.intake->ownership, rig.now.ns);
+        (void)mr_recovery_step(recovery, rig->now);
+        mr_ownership_recover(&rig->intake->ownership, rig->now.ns);
     }
+    rig->intake->ownership.recovery = NULL;
+    mr_recovery_destroy(recovery);
+    return partition;
+}
+
+static void requests_that_results_prove_finished_do_not_run_again(void **state)
+{
+    (void)state;
+    static const char *const sources[] = {"r/0/20000"};
+    struct intake_rig rig;
+    char metadata[MR_LEDGER_METADATA_TEXT_MAX];
+    make_metadata(metadata);
+    struct mr_partition *partition = recover(&rig, sources, 1, 5, metadata);
     const int64_t base = 20000 - (int64_t)MR_LEDGER_SPAN_MAX + 1;
     assert_int_equal(mr_offset_ledger_base(partition->ledger), base);
     arrive(&rig, 5, "{\"id\":\"a\",\"prompt\":\"x\"}");
@@ -284,7 +301,51 @@ static void requests_that_results_prove_finished_do_not_run_again(void **state)
     assert_int_equal(rig.intake->admission.stats.finished_before, 2);
     assert_int_equal(rig.intake->admission.stats.records, 1);
     assert_non_null(ticket_named(&rig, "c"));
-    mr_recovery_destroy(recovery);
+    close_intake_rig(&rig);
+}
+
+/* A record at this offset and time, relative to RIG_START_MS. */
+static void arrive_at(struct intake_rig *rig, int64_t offset, int64_t after_ms)
+{
+    static const char value[] = "{\"id\":\"a\",\"prompt\":\"x\"}";
+    struct mr_kafka_record record = {.topic = "r",
+                                     .offset = offset,
+                                     .value = {value, sizeof value - 1},
+                                     .timestamp_ms = RIG_START_MS + after_ms};
+    assert_true(mr_admission_accept(&rig->intake->admission, &record, 0, &rig->now));
+    mr_partitions_check(rig->intake->partitions);
+}
+
+/* The results of offsets 1, 2 and 4 are 2 s, 1 s and 0 s older than RIG_START_MS. */
+static const char *const early[] = {"r/0/1", "r/0/2", "r/0/4"};
+
+static void a_record_later_than_its_result_is_of_a_new_log(void **state)
+{
+    (void)state;
+    struct intake_rig rig;
+    for (int64_t first = 1; first < 3; first++) { /* 2: the newest result decides */
+        recover(&rig, early, 3, -1, "");
+        arrive_at(&rig, 0, 6000); /* has no result */
+        assert_int_equal(rig.intake->admission.stats.records, 1);
+        if (first == 2) arrive_at(&rig, 1, 3000);
+        assert_int_equal(rig.intake->admission.stats.finished_before, first - 1);
+        arrive_at(&rig, first, first == 1 ? 3001 : 5001);
+        for (int64_t offset = first + 1; offset < 6; offset++)
+            arrive_at(&rig, offset, 5002);
+        assert_int_equal(rig.intake->admission.stats.records, 7 - first);
+        close_intake_rig(&rig);
+    }
+}
+
+static void records_older_than_their_results_are_finished(void **state)
+{
+    (void)state;
+    struct intake_rig rig;
+    recover(&rig, early, 3, -1, "");
+    for (int64_t offset = 0; offset < 6; offset++)
+        arrive_at(&rig, offset, offset == 5 ? 60000 : offset < 2 ? 3000 : 5000);
+    assert_int_equal(rig.intake->admission.stats.finished_before, 3);
+    assert_int_equal(rig.intake->admission.stats.records, 3);
     close_intake_rig(&rig);
 }
 
@@ -375,6 +436,8 @@ int main(void)
         cmocka_unit_test(what_runs_is_handed_back_without_a_crash),
         cmocka_unit_test(a_partition_waits_for_what_its_last_owner_answered),
         cmocka_unit_test(requests_that_results_prove_finished_do_not_run_again),
+        cmocka_unit_test(a_record_later_than_its_result_is_of_a_new_log),
+        cmocka_unit_test(records_older_than_their_results_are_finished),
         cmocka_unit_test(drain_waits_for_what_runs_and_for_nothing_else),
         cmocka_unit_test(drain_does_not_wait_for_ever),
         cmocka_unit_test(a_revocation_waits_for_begun_results_and_then_lets_no_more_be_written),

@@ -56,6 +56,9 @@ static void a_result_is_noted_once_in_its_partition(void **state)
     note(first, "r/0/109", "g", NOW_MS + 6);
     note(first, "r/1/6", "g", NOW_MS);
     ASSERT_FOUND(first, 100, 109);
+    assert_int_equal(first->first, 100);
+    assert_int_equal(first->first_ms, NOW_MS);
+    assert_int_equal(first->newest_ms, NOW_MS + 6);
     ASSERT_FOUND(second, 6);
     free(first);
     free(second);
@@ -209,11 +212,15 @@ static void a_partition_without_a_commit_begins_where_its_log_begins(void **stat
     (void)state;
     struct rig rig;
     open_rig(&rig);
+    for (int i = 0; i < 3; i++)
+        answer(&rig, "r", 1, ""); /* the requests */
     answer(&rig, "results", 0, "r/1/2");
     mr_recovery_request(rig.recovery, scan_of(1, -1, 1));
     struct mr_recovery_scan *scan = wait_answer(&rig);
     assert_true(scan->complete);
     assert_int_equal(scan->base, 0);
+    assert_int_equal(scan->first, 2);
+    assert_int_equal(scan->first_ms, scan->newest_ms);
     ASSERT_FOUND(scan, 2);
     free(scan);
     close_rig(&rig);
@@ -304,8 +311,8 @@ static enum mr_status open_slowly(void *context, const struct mr_kafka_reader_op
 }
 
 /* A record for each step, a step for each 90 ms, and 100 ms for the reading. */
-static struct mr_recovery_scan *read_slowly(bool exactly_once, const char *const *sources,
-                                            int64_t end)
+static struct mr_recovery_scan *read_slowly(int64_t committed, bool exactly_once,
+                                            const char *const *sources, int64_t end)
 {
     struct mr_time now = {.ns = 1, .unix_ms = NOW_MS};
     struct slow_reader reader = {.sources = sources, .end = end};
@@ -323,7 +330,7 @@ static struct mr_recovery_scan *read_slowly(bool exactly_once, const char *const
                                           .timeout_ms = 100,
                                           .log = log};
     assert_int_equal(mr_recovery_create(&recovery, &options, NULL), MR_OK);
-    mr_recovery_request(recovery, scan_of(0, 3, 1));
+    mr_recovery_request(recovery, scan_of(0, committed, 1));
     for (unsigned step = 0; !(scan = mr_recovery_take(recovery)); step++) {
         assert_true(step < 4 * SLOW_RECORDS);
         mr_recovery_step(recovery, now);
@@ -339,11 +346,11 @@ static const char *const near[SLOW_RECORDS] = {"r/0/3", "r/0/4", "r/0/5", "r/0/6
 static void exactly_once_delivery_waits_while_results_come(void **state)
 {
     (void)state;
-    struct mr_recovery_scan *scan = read_slowly(true, near, -1);
+    struct mr_recovery_scan *scan = read_slowly(3, true, near, -1);
     assert_true(scan->complete);
     assert_int_equal(scan->found, SLOW_RECORDS);
     free(scan);
-    scan = read_slowly(false, near, -1);
+    scan = read_slowly(3, false, near, -1);
     assert_false(scan->complete);
     assert_in_range(scan->found, 1, SLOW_RECORDS - 1);
     free(scan);
@@ -356,15 +363,34 @@ static void proofs_are_of_offsets_that_the_partition_has(void **state)
     (void)state;
     static const char *const far[SLOW_RECORDS] = {"r/0/3", "r/0/40000", "r/0/40001", "r/0/39999",
                                                   "r/0/40001"};
-    struct mr_recovery_scan *scan = read_slowly(true, far, 40002);
+    struct mr_recovery_scan *scan = read_slowly(3, true, far, 40002);
     assert_true(scan->complete);
     assert_int_equal(scan->base, 40001 - 12287);
     ASSERT_FOUND(scan, 39999, 40000, 40001);
     free(scan);
     for (int64_t end = -1; end <= 40001; end += 40002) { /* no answer; a log that was replaced */
-        scan = read_slowly(true, far, end);
+        scan = read_slowly(3, true, far, end);
         assert_false(scan->complete);
         assert_int_equal(scan->base, 3);
+        assert_int_equal(scan->found, 0);
+        free(scan);
+    }
+}
+
+/* The topic was deleted and created again: its results are still there, and no commit is. */
+static void results_beyond_the_end_of_a_log_are_of_another_log(void **state)
+{
+    (void)state;
+    struct mr_recovery_scan *scan = read_slowly(-1, true, near, 8);
+    assert_true(scan->complete);
+    ASSERT_FOUND(scan, 3, 4, 5, 6, 7);
+    assert_int_equal(scan->first, 3);
+    assert_int_equal(scan->newest_ms, NOW_MS);
+    free(scan);
+    for (int64_t end = 0; end < 8; end++) {
+        scan = read_slowly(-1, true, near, end);
+        assert_false(scan->complete);
+        assert_int_equal(scan->base, -1);
         assert_int_equal(scan->found, 0);
         free(scan);
     }
@@ -382,6 +408,7 @@ int main(void)
         cmocka_unit_test(a_broker_that_is_away_ends_the_look_and_says_so),
         cmocka_unit_test(exactly_once_delivery_waits_while_results_come),
         cmocka_unit_test(proofs_are_of_offsets_that_the_partition_has),
+        cmocka_unit_test(results_beyond_the_end_of_a_log_are_of_another_log),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
