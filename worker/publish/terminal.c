@@ -68,14 +68,20 @@ enum mr_terminal_next mr_terminal_refused(struct mr_ticket_part *part, enum mr_s
     return part->kind == MR_PART_RESULT ? MR_TERMINAL_FAILED : MR_TERMINAL_LOST;
 }
 
+void mr_terminal_drop(struct mr_ticket_part *part, struct mr_metrics *metrics)
+{
+    bool reply = part->kind == MR_PART_REPLY;
+    part->pending = false;
+    part->lost = true;
+    mr_metrics_add(metrics, reply ? MR_COUNTER_REPLIES_LOST : MR_COUNTER_DEAD_LETTERS_LOST, 1);
+}
+
 void mr_terminal_lose(struct mr_ticket_part *part, const char *reason, struct mr_log *log,
                       struct mr_metrics *metrics)
 {
     bool reply = part->kind == MR_PART_REPLY;
     struct mr_log_place place = mr_ticket_log_place(part->ticket);
-    part->pending = false;
-    part->lost = true;
-    mr_metrics_add(metrics, reply ? MR_COUNTER_REPLIES_LOST : MR_COUNTER_DEAD_LETTERS_LOST, 1);
+    mr_terminal_drop(part, metrics);
     mr_log_write(log, reply ? MR_LOG_WARN : MR_LOG_ERROR, &place, "%s not written: %s",
                  reply ? "reply" : "dead letter", reason);
 }

@@ -62,6 +62,8 @@ enum mr_terminal_next mr_terminal_refused(struct mr_ticket_part *part, enum mr_s
  * result's error message says so if the dead letter is lost. */
 void mr_terminal_lose(struct mr_ticket_part *part, const char *reason, struct mr_log *log,
                       struct mr_metrics *metrics);
+/* The same without a log line, for one of many. */
+void mr_terminal_drop(struct mr_ticket_part *part, struct mr_metrics *metrics);
 /* Counts one terminal record that the broker has acknowledged. */
 void mr_terminal_count(struct mr_terminal_stats *stats, struct mr_metrics *metrics,
                        enum mr_part kind);

@@ -2,6 +2,7 @@
 
 #include "codec/check.h"
 #include "worker/base/thread.h"
+#include "worker/publish/failing_replies.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -36,9 +37,12 @@ struct mr_transactions {
     enum phase phase;
     struct mr_transactions_job *running;
     uint64_t began_ns, now_ns; /* when the job began; time of this step */
+    uint64_t opened_ns;        /* when its transaction began */
     struct mr_error error;     /* error of the last library call; its status becomes the outcome */
     /* why a record can never be written; status MR_OK: there is no such record */
     struct mr_error unwritable;
+    bool answered; /* the broker has acknowledged a record of the transaction */
+    struct mr_failing_replies failing;
 
     pthread_mutex_t mutex;
     pthread_cond_t changed;
@@ -70,10 +74,44 @@ static enum mr_terminal_next decide(struct mr_transactions *transactions,
  * broke the producer is known from the transaction's own calls. */
 static void on_reported(void *context, void *opaque, enum mr_status status, const char *reason)
 {
+    struct mr_transactions *transactions = context;
+    struct mr_ticket_part *part = opaque;
     struct mr_error err = {0};
+    if (status == MR_OK) transactions->answered = true;
     if (status == MR_OK || status == MR_BACKEND) return;
     mr_fail(&err, status, "%s", reason);
-    decide(context, opaque, &err);
+    /* MR_CLOSED: the transaction was aborted for another reason */
+    if (decide(transactions, part, &err) == MR_TERMINAL_RETRY && status != MR_CLOSED)
+        part->refused = true;
+}
+
+/* Call after a transaction that was not committed: gives up the reply if its partition alone makes
+ * transactions fail. */
+static void judge_reply(struct mr_transactions *transactions, struct mr_ticket_part *part)
+{
+    const struct mr_ticket *ticket = part->ticket;
+    struct mr_log *log = transactions->options.log;
+    const uint64_t now_ns = transactions->now_ns;
+    struct mr_failing_replies *failing = &transactions->failing;
+    if (!part->pending || !part->refused) return;
+    bool held =
+        mr_failing_replies_has(failing, ticket->reply_topic, ticket->reply_partition, now_ns);
+    if (!mr_failing_replies_add(failing, ticket->reply_topic, ticket->reply_partition,
+                                transactions->opened_ns, now_ns))
+        return;
+    mr_terminal_lose(part, "Kafka takes other records, but not this one", log,
+                     transactions->options.metrics);
+    if (!held)
+        mr_log_warn(log, "no reply is written to %s, partition %d, for %u s: it takes none",
+                    ticket->reply_topic, ticket->reply_partition,
+                    (unsigned)(MR_FAILING_HOLD_NS / 1000000000u));
+}
+
+static void judge_replies(struct mr_transactions *transactions)
+{
+    for (struct mr_ticket *ticket = transactions->running->tickets;
+         ticket && transactions->answered; ticket = ticket->intake.ready_next)
+        judge_reply(transactions, &ticket->publish.parts[MR_PART_REPLY]);
 }
 
 /* Produces one record. MR_FULL: try again later. MR_AGAIN: abort the transaction. */
@@ -120,6 +158,9 @@ static void count_parts(struct mr_transactions *transactions)
         for (unsigned i = 0; i < MR_PART_TOKENS; i++) {
             if (!ticket->publish.parts[i].pending) continue;
             ticket->publish.parts[i].pending = false;
+            if (i == MR_PART_REPLY)
+                mr_failing_replies_remove(&transactions->failing, ticket->reply_topic,
+                                          ticket->reply_partition);
             mr_terminal_count(&transactions->stats.terminal, transactions->options.metrics,
                               (enum mr_part)i);
         }
@@ -162,13 +203,14 @@ static uint64_t take_job(struct mr_transactions *transactions, uint64_t now_ns)
         count++;
     }
     transactions->error = (struct mr_error){0};
+    transactions->answered = false;
     transactions->began_ns = now_ns;
     mr_metrics_transaction_began(transactions->options.metrics, count, now_ns);
     return enter(transactions, PHASE_PREPARE);
 }
 
 /* Looks up the reply topics before the transaction begins, so that a lookup does not prolong the
- * transaction. */
+ * transaction, and gives up replies that would make it fail. */
 static uint64_t look_up_replies(struct mr_transactions *transactions, uint64_t now_ns)
 {
     struct mr_producer_port producer = transactions->port.producer(transactions->port.self);
@@ -176,6 +218,9 @@ static uint64_t look_up_replies(struct mr_transactions *transactions, uint64_t n
     for (struct mr_ticket *ticket = transactions->running->tickets; ticket;
          ticket = ticket->intake.ready_next) {
         struct mr_ticket_part *part = &ticket->publish.parts[MR_PART_REPLY];
+        if (part->pending && mr_failing_replies_has(&transactions->failing, ticket->reply_topic,
+                                                    ticket->reply_partition, now_ns))
+            mr_terminal_drop(part, transactions->options.metrics);
         if (!part->pending || part->topic_exists) continue;
         mr_terminal_find_reply_topic(part, &producer, transactions->options.log,
                                      transactions->options.metrics, now_ns);
@@ -191,10 +236,13 @@ static uint64_t begin(struct mr_transactions *transactions)
 {
     enum mr_status status = transactions->port.begin(transactions->port.self, &transactions->error);
     if (status != MR_OK) return end_transaction(transactions, status);
+    transactions->opened_ns = transactions->now_ns;
     for (struct mr_ticket *ticket = transactions->running->tickets; ticket;
          ticket = ticket->intake.ready_next)
-        for (unsigned i = 0; i < MR_PART_TOKENS; i++)
+        for (unsigned i = 0; i < MR_PART_TOKENS; i++) {
             ticket->publish.parts[i].unsent = ticket->publish.parts[i].pending;
+            ticket->publish.parts[i].refused = false;
+        }
     return enter(transactions, PHASE_PRODUCE);
 }
 
@@ -268,6 +316,7 @@ static uint64_t report(struct mr_transactions *transactions, uint64_t now_ns)
     mr_metrics_transaction_ended(transactions->options.metrics, committed, now_ns);
     transactions->port.free_membership(transactions->port.self, job->membership);
     job->membership = NULL;
+    if (!committed) judge_replies(transactions);
     pthread_mutex_lock(&transactions->mutex);
     transactions->stats.transactions++;
     if (committed) {

@@ -15,6 +15,7 @@ struct rig {
     struct mr_transactions_user user;
     enum mr_status commit, renew; /* returned by the calls of the same name */
     bool committed;               /* result of _renew */
+    uint64_t commit_ns;           /* how long a commit takes */
     uint32_t begun, aborted, freed;
     struct mr_log *log;
     struct mr_metrics *metrics;
@@ -46,6 +47,7 @@ static enum mr_status commit(void *self, const struct mr_transaction_offsets *of
     assert_int_equal(offsets->count, 0);
     rig->producer.holding = false;
     fake_serve(&rig->producer);
+    rig->now.ns += rig->commit_ns;
     return rig->commit == MR_OK ? MR_OK : mr_fail(err, rig->commit, "commit");
 }
 
@@ -229,6 +231,79 @@ static void a_reply_refused_for_good_is_left_out_of_the_next_transaction(void **
     assert_int_equal(stats.terminal.replies, 0);
 }
 
+/* Runs the job; `commit` is the outcome of its transaction. */
+static void run_job(struct rig *rig, enum mr_status commit, uint64_t commit_ns)
+{
+    rig->commit = commit;
+    rig->commit_ns = commit_ns;
+    mr_transactions_submit(rig->transactions, &rig->job);
+    assert_true(run_steps(rig) == UINT64_MAX);
+    assert_true(mr_transactions_take_outcome(rig->transactions));
+    assert_int_equal(rig->job.outcome.status, commit);
+    rig->now.ns += 500 * MS;
+}
+
+static const struct mr_ticket_part *reply_of(const struct mr_ticket *ticket)
+{
+    return &ticket->publish.parts[MR_PART_REPLY];
+}
+
+/* The partition of a reply has no leader, that of the results has one. */
+static void a_reply_that_keeps_results_from_being_written_is_given_up(void **state)
+{
+    struct rig *rig = *state;
+    struct mr_ticket *ticket = &rig->tickets[0], *other = &rig->tickets[1];
+    rig->producer.refusing = "replies";
+    rig->producer.refusal = MR_TIMEOUT;
+    run_job(rig, MR_AGAIN, 10000 * MS);
+    assert_true(reply_of(ticket)->pending);
+    run_job(rig, MR_AGAIN, 10000 * MS);
+    assert_true(reply_of(ticket)->lost);
+    run_job(rig, MR_OK, 0);
+    assert_int_equal(fake_count(&rig->producer, "replies"), 2);
+    assert_int_equal(mr_transactions_stats(rig->transactions).terminal.results, 2);
+
+    rig->job.tickets = other; /* its reply would go to the same place */
+    other->reply_topic = "replies";
+    other->publish.phase = MR_TERMINAL_WAITING;
+    run_job(rig, MR_OK, 0);
+    assert_true(reply_of(other)->lost);
+    assert_int_equal(fake_count(&rig->producer, "replies"), 2);
+    rig->now.ns += 60000 * MS;
+    other->publish.phase = MR_TERMINAL_WAITING;
+    run_job(rig, MR_AGAIN, 10000 * MS); /* one more try */
+    assert_true(reply_of(other)->lost);
+    assert_int_equal(fake_count(&rig->producer, "replies"), 3);
+
+    rig->producer.partition_count = 2;
+    other->reply_partition = 1; /* another place */
+    other->publish.phase = MR_TERMINAL_WAITING;
+    run_job(rig, MR_AGAIN, 10000 * MS);
+    assert_true(reply_of(other)->pending);
+    rig->producer.refusing = NULL;
+    run_job(rig, MR_OK, 0);
+    assert_int_equal(mr_transactions_stats(rig->transactions).terminal.replies, 1);
+    rig->producer.refusing = "replies"; /* it has taken one since */
+    other->publish.phase = MR_TERMINAL_WAITING;
+    run_job(rig, MR_AGAIN, 10000 * MS);
+    assert_true(reply_of(other)->pending);
+}
+
+static void a_reply_waits_for_a_broker_that_takes_no_record_at_all(void **state)
+{
+    struct rig *rig = *state;
+    rig->producer.outcome = MR_TIMEOUT;
+    for (int i = 0; i < 20; i++)
+        run_job(rig, MR_AGAIN, 10000 * MS);
+    assert_true(reply_of(&rig->tickets[0])->pending);
+    rig->producer.refusing = "replies"; /* the transaction fails because of something else */
+    rig->producer.refusal = MR_CLOSED;
+    rig->producer.outcome = MR_OK;
+    for (int i = 0; i < 5; i++)
+        run_job(rig, MR_AGAIN, 10000 * MS);
+    assert_true(reply_of(&rig->tickets[0])->pending);
+}
+
 static void a_result_refused_for_good_fails_its_job(void **state)
 {
     struct rig *rig = *state;
@@ -279,6 +354,8 @@ int main(void)
         RIG_TEST(a_job_that_waits_for_a_lookup_is_given_back_when_the_worker_ends),
         RIG_TEST(a_record_that_cannot_be_written_now_aborts_its_transaction),
         RIG_TEST(a_reply_refused_for_good_is_left_out_of_the_next_transaction),
+        RIG_TEST(a_reply_that_keeps_results_from_being_written_is_given_up),
+        RIG_TEST(a_reply_waits_for_a_broker_that_takes_no_record_at_all),
         RIG_TEST(a_result_refused_for_good_fails_its_job),
         RIG_TEST(a_broken_producer_is_replaced_when_the_broker_can_be_reached),
         RIG_TEST(a_producer_that_cannot_be_replaced_is_the_outcome),
