@@ -108,11 +108,6 @@ static const struct property reading[] = {
     {"enable.auto.offset.store", "false"},
     {"allow.auto.create.topics", "false"},
     {"fetch.error.backoff.ms", "100"},
-    /* Where a partition's queue holds so many records, or queued.max.messages.kbytes, librdkafka
-     * fetches nothing for a second, or from 2.2 on for fetch.queue.backoff.ms. One fetch brings
-     * hundreds: with a limit of 256 a worker that can run 1,300 requests of 2 KiB a second ran 450.
-     * Bytes limit the memory. */
-    {"queued.min.messages", "10000"},
 };
 
 static const struct property consumer[] = {
@@ -242,13 +237,24 @@ static enum mr_status set_prefetch(rd_kafka_conf_t *conf, const struct mr_kafka_
     return status;
 }
 
+/* Where a partition's queue holds queued.min.messages records, or queued.max.messages.kbytes of
+ * their values, librdkafka fetches nothing for fetch.queue.backoff.ms, and before 2.2 for a second.
+ * With that second and a limit of 256 a worker that can run 1,300 requests of 2 KiB a second ran
+ * 450: there the limit is what may be taken in a second. It has to be low because librdkafka does
+ * not count keys and headers, which can be as large as a record. */
+static enum mr_status set_queue_limit(rd_kafka_conf_t *conf, struct mr_error *err)
+{
+    if (rd_kafka_version() < VERSION_2_2_0) return set(conf, "queued.min.messages", "2000", err);
+    enum mr_status status = set(conf, "fetch.queue.backoff.ms", "10", err);
+    return status == MR_OK ? set(conf, "queued.min.messages", "256", err) : status;
+}
+
 static enum mr_status set_role(rd_kafka_conf_t *conf, enum mr_kafka_role role,
                                const struct mr_kafka_options *options, struct mr_error *err)
 {
     if (is_producer(role)) return set_producer(conf, role, options, err);
     enum mr_status status = set_all(conf, reading, COUNT(reading), err);
-    if (status == MR_OK && rd_kafka_version() >= VERSION_2_2_0)
-        status = set(conf, "fetch.queue.backoff.ms", "10", err);
+    if (status == MR_OK) status = set_queue_limit(conf, err);
     if (status != MR_OK) return status;
     /* Apache Kafka answers a fetch as soon as a record arrives; the embedded test broker waits the
      * whole time, so its fetch wait must be short. */

@@ -16,8 +16,9 @@
  * second.
  *
  * Owner: one thread makes every call. A record or event that arrives rings the wake. Memory:
- * fetched records up to mr_kafka_options.prefetch_bytes, as long as the topics have the number of
- * partitions that they had at _create. Errors: MR_BAD_CONFIG, MR_UNREACHABLE; MR_BACKEND from
+ * values of fetched records up to mr_kafka_options.prefetch_bytes, as long as the topics have the
+ * number of partitions that they had at _create; keys and headers are bounded by the number of
+ * records (kafka_conf.c). Errors: MR_BAD_CONFIG, MR_UNREACHABLE; MR_BACKEND from
  * _serve when the consumer can no longer be used (for instance another worker took the place of
  * this static member). */
 #ifndef MR_WORKER_KAFKA_KAFKA_IN_H

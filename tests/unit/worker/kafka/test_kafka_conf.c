@@ -160,6 +160,27 @@ static void fetching_ahead_is_bounded_for_all_partitions_together(void **state)
     assert_int_equal(one.queue_kbytes, 8192);
 }
 
+/* Keys and headers count for nothing else. */
+static void few_records_wait_unless_librdkafka_pauses_for_a_second(void **state)
+{
+    (void)state;
+    struct mr_kafka_options options = {.brokers = "127.0.0.1:1",
+                                       .group = "g",
+                                       .client_id = "c",
+                                       .session_timeout_ns = 45000000000u,
+                                       .poll_interval_max_ns = 60000000000u};
+    const struct mr_kafka_options *opaque = &options;
+    rd_kafka_conf_t *conf = NULL;
+    char value[16];
+    size_t size = sizeof value;
+    assert_int_equal(
+        mr_kafka_conf_create(&conf, MR_KAFKA_CONSUMER, &options, (void *)&opaque, NULL), MR_OK);
+    assert_int_equal(rd_kafka_conf_get(conf, "queued.min.messages", value, &size),
+                     RD_KAFKA_CONF_OK);
+    assert_string_equal(value, rd_kafka_version() < 0x020200ff ? "2000" : "256");
+    rd_kafka_conf_destroy(conf);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -167,6 +188,7 @@ int main(void)
         cmocka_unit_test(unknown_and_malformed_properties_are_named),
         cmocka_unit_test(every_property_that_a_guarantee_rests_on_is_refused),
         cmocka_unit_test(fetching_ahead_is_bounded_for_all_partitions_together),
+        cmocka_unit_test(few_records_wait_unless_librdkafka_pauses_for_a_second),
         cmocka_unit_test(callbacks_are_refused),
         cmocka_unit_test(the_release_that_reconnects_in_a_loop_is_refused),
     };
