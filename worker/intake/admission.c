@@ -172,12 +172,18 @@ static bool is_model(const struct mr_admission *admission, struct mr_text name)
     return !name.bytes || name.length == 0 || mr_text_is(name, admission->config->model_name);
 }
 
-/* Returns MR_DUPLICATE_ID when the ticket's id is in use by another request of the tenant. */
+/* Returns MR_DUPLICATE_ID when the ticket's id is in use by another request of the tenant, or, if
+ * such requests are run one after the other, when too many wait. */
 static enum mr_status check_identity(const struct mr_admission *admission,
                                      const struct mr_ticket *ticket, uint64_t now_ns,
                                      struct mr_error *err)
 {
-    if (admission->config->duplicate_id == MR_DUPLICATE_ID_RUN) return MR_OK;
+    if (admission->config->duplicate_id == MR_DUPLICATE_ID_RUN) {
+        if (mr_flight_count_waiting(admission->flight, ticket) < MR_FLIGHT_SAME_ID_MAX)
+            return MR_OK;
+        return mr_fail(err, MR_DUPLICATE_ID, "%u requests with this id wait already",
+                       MR_FLIGHT_SAME_ID_MAX);
+    }
     switch (mr_flight_claim(admission->flight, ticket, now_ns)) {
     case MR_CLAIM_IN_FLIGHT:
         return mr_fail(err, MR_DUPLICATE_ID, "another request with this id is in flight");
@@ -243,11 +249,11 @@ static void place(struct mr_admission *admission, struct mr_ticket *ticket, uint
         mr_admission_refuse(admission, ticket, &err);
     } else if (is_same) {
         follow(admission, ticket, same);
+    } else if (check_times(ticket, now_ns, "the request started", &err) != MR_OK) {
+        mr_admission_refuse(admission, ticket, &err);
     } else if (same || ticket->intake.partition->revoking ||
                (mr_flight_is_suspect(flight, ticket) && flight->suspects > 0)) {
         mr_flight_park(flight, ticket);
-    } else if (check_times(ticket, now_ns, "the request started", &err) != MR_OK) {
-        mr_admission_refuse(admission, ticket, &err);
     } else {
         submit(admission, ticket);
     }

@@ -21,7 +21,8 @@ void mr_flight_close(struct mr_flight *flight)
 
 bool mr_flight_is_full(const struct mr_flight *flight)
 {
-    return flight->count >= flight->count_max || flight->parked_count >= MR_FLIGHT_PARKED_MAX;
+    return flight->count >= flight->count_max ||
+           flight->parked_count - flight->parked_suspects >= MR_FLIGHT_PARKED_MAX;
 }
 
 bool mr_flight_is_poison(const struct mr_flight *flight, const struct mr_ticket *ticket)
@@ -38,19 +39,22 @@ bool mr_flight_is_suspect(const struct mr_flight *flight, const struct mr_ticket
 
 void mr_flight_park(struct mr_flight *flight, struct mr_ticket *ticket)
 {
-    struct mr_ticket **link = &flight->parked;
-    while (*link)
-        link = &(*link)->intake.next;
     ticket->intake.next = NULL;
-    *link = ticket;
+    if (flight->parked)
+        flight->parked_last->intake.next = ticket;
+    else
+        flight->parked = ticket;
+    flight->parked_last = ticket;
     flight->parked_count++;
+    ticket->intake.suspect = mr_flight_is_suspect(flight, ticket);
+    flight->parked_suspects += ticket->intake.suspect;
 }
 
 struct mr_ticket *mr_flight_unpark_all(struct mr_flight *flight)
 {
     struct mr_ticket *tickets = flight->parked;
-    flight->parked = NULL;
-    flight->parked_count = 0;
+    flight->parked = flight->parked_last = NULL;
+    flight->parked_count = flight->parked_suspects = 0;
     flight->retry_parked = false;
     return tickets;
 }
@@ -63,15 +67,27 @@ static bool is_of(const struct mr_ticket *ticket, uint32_t tenant_index, struct 
 struct mr_ticket *mr_flight_unpark(struct mr_flight *flight, uint32_t tenant_index,
                                    struct mr_text id)
 {
-    struct mr_ticket **link = &flight->parked;
-    while (*link && !is_of(*link, tenant_index, id))
-        link = &(*link)->intake.next;
-    struct mr_ticket *ticket = *link;
+    struct mr_ticket *ticket = flight->parked, *before = NULL;
+    for (; ticket && !is_of(ticket, tenant_index, id); ticket = ticket->intake.next)
+        before = ticket;
     if (!ticket) return NULL;
-    *link = ticket->intake.next;
+    if (before)
+        before->intake.next = ticket->intake.next;
+    else
+        flight->parked = ticket->intake.next;
+    if (flight->parked_last == ticket) flight->parked_last = before;
     ticket->intake.next = NULL;
     flight->parked_count--;
+    flight->parked_suspects -= ticket->intake.suspect;
     return ticket;
+}
+
+uint32_t mr_flight_count_waiting(const struct mr_flight *flight, const struct mr_ticket *ticket)
+{
+    uint32_t count = 0;
+    for (const struct mr_ticket *other = flight->parked; other; other = other->intake.next)
+        count += is_of(other, ticket->tenant_index, mr_ticket_id(ticket));
+    return count;
 }
 
 void mr_flight_submit(struct mr_flight *flight, struct mr_ticket *ticket)

@@ -21,8 +21,10 @@
 #include "worker/ticket/id_memory.h"
 #include "worker/ticket/ticket_table.h"
 
-/* with this many requests waiting in intake, no further record is taken */
+/* with this many requests waiting in intake, suspects not counted, no further record is taken */
 #define MR_FLIGHT_PARKED_MAX 256u
+/* most of them with the same id, if other requests under an id in use are run (--duplicate-id) */
+#define MR_FLIGHT_SAME_ID_MAX 16u
 
 #define MR_FLIGHT_KEEP_NS ((uint64_t)600000000000)
 
@@ -36,9 +38,10 @@ enum mr_claim {
 struct mr_flight {
     struct mr_ticket_table *submitted;
     struct mr_id_memory *ended;
-    struct mr_ticket *parked; /* requests waiting in intake, oldest first */
-    bool retry_parked;        /* a waiting request may be submittable now: try them all again */
+    struct mr_ticket *parked, *parked_last; /* requests waiting in intake, oldest first */
+    bool retry_parked; /* a waiting request may be submittable now: try them all again */
     uint32_t count, count_max, parked_count;
+    uint32_t parked_suspects; /* of the requests waiting in intake */
     uint32_t attempts_max;
     uint32_t suspects; /* number of submitted suspects: 0 or 1 */
 };
@@ -66,6 +69,8 @@ struct mr_ticket *mr_flight_unpark_all(struct mr_flight *flight);
  * NULL: there is none. */
 struct mr_ticket *mr_flight_unpark(struct mr_flight *flight, uint32_t tenant_index,
                                    struct mr_text id);
+/* How many requests of the ticket's tenant wait in intake under the ticket's id. */
+uint32_t mr_flight_count_waiting(const struct mr_flight *flight, const struct mr_ticket *ticket);
 
 /* Adds the ticket to the table of submitted tickets; call before the ticket goes to the engine. */
 void mr_flight_submit(struct mr_flight *flight, struct mr_ticket *ticket);

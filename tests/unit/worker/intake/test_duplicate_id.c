@@ -170,6 +170,59 @@ static void by_option_another_request_runs_after_the_first(void **state)
     close_intake_rig(&rig);
 }
 
+static void by_option_at_most_sixteen_requests_of_an_id_wait(void **state)
+{
+    (void)state;
+    struct intake_rig rig;
+    char value[64];
+    open_two_tenants(&rig);
+    rig.config.duplicate_id = MR_DUPLICATE_ID_RUN;
+    for (int i = 0; i <= (int)MR_FLIGHT_SAME_ID_MAX; i++) {
+        snprintf(value, sizeof value, VALUE("a", "%d"), i);
+        arrive_in(&rig, 0, i, value, NULL);
+    }
+    assert_int_equal(rig.intake->flight.parked_count, MR_FLIGHT_SAME_ID_MAX);
+    arrive_in(&rig, 0, 17, VALUE("a", "more"), NULL);
+    assert_duplicate(&rig, 17, NULL);
+    arrive_in(&rig, 0, 18, VALUE("b", "other"), NULL); /* another id, another tenant */
+    arrive_in(&rig, 1, 0, VALUE("a", "more"), NULL);
+    assert_int_equal(mr_ticket_table_count(rig.intake->flight.submitted), 3);
+    end_ticket_of(&rig, 0, "a");
+    mr_admission_retry_parked(&rig.intake->admission, &rig.now);
+    arrive_in(&rig, 0, 19, VALUE("a", "later"), NULL);
+    assert_int_equal(rig.intake->flight.parked_count, MR_FLIGHT_SAME_ID_MAX);
+    close_intake_rig(&rig);
+}
+
+/* A deadline, and the topic's limit on waiting. */
+static void a_deadline_ends_the_wait_for_another_request(void **state)
+{
+    (void)state;
+    struct intake_rig rig;
+    struct mr_ticket *ticket = NULL;
+    char value[128];
+    open_two_tenants(&rig);
+    rig.config.duplicate_id = MR_DUPLICATE_ID_RUN;
+    arrive_in(&rig, 0, 0, VALUE("a", "one"), NULL);
+    snprintf(value, sizeof value, "{\"id\":\"a\",\"prompt\":\"two\",\"deadline_ms\":%lld}",
+             (long long)rig.now.unix_ms + 1000);
+    arrive_in(&rig, 0, 1, value, NULL);
+    rig.config.request_topics[0].queue_limit_ns = 2000000000u;
+    arrive_in(&rig, 0, 2, VALUE("a", "three"), NULL);
+    mr_admission_retry_parked(&rig.intake->admission, &rig.now);
+    assert_int_equal(rig.intake->flight.parked_count, 2);
+    for (int64_t offset = 1; offset < 3; offset++) {
+        pass_ms(&rig, 1000);
+        mr_admission_retry_parked(&rig.intake->admission, &rig.now);
+        assert_int_equal(take_refusal(&rig, &ticket, NULL), MR_DEADLINE_EXCEEDED);
+        assert_int_equal(ticket->offset, offset);
+        mr_admission_done(&rig.intake->admission, answered(ticket));
+    }
+    assert_int_equal(rig.intake->flight.parked_count, 0);
+    end_ticket_of(&rig, 0, "a");
+    close_intake_rig(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -180,6 +233,8 @@ int main(void)
         cmocka_unit_test(the_id_of_an_ended_request_is_remembered_with_its_digest),
         cmocka_unit_test(a_refused_request_leaves_its_id_free),
         cmocka_unit_test(by_option_another_request_runs_after_the_first),
+        cmocka_unit_test(by_option_at_most_sixteen_requests_of_an_id_wait),
+        cmocka_unit_test(a_deadline_ends_the_wait_for_another_request),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,6 +26,15 @@ static void parked_tickets_come_back_in_order(void **state)
     assert_ptr_equal(mr_flight_unpark_all(&flight), &tickets[0]);
     assert_ptr_equal(tickets[0].intake.next, &tickets[2]);
     assert_null(tickets[2].intake.next);
+    for (int last = 2; last >= 0; last--) { /* the list ends in another one each time */
+        for (int i = 0; i < 3; i++)
+            mr_flight_park(&flight, &tickets[i]);
+        for (int i = 2; i >= last; i--)
+            assert_ptr_equal(mr_flight_unpark(&flight, 0, mr_ticket_id(&tickets[i])), &tickets[i]);
+        mr_flight_park(&flight, &tickets[2]);
+        assert_ptr_equal(mr_flight_unpark_all(&flight), &tickets[last == 0 ? 2 : 0]);
+        assert_null(tickets[2].intake.next);
+    }
     assert_int_equal(flight.parked_count, 0);
     assert_false(flight.retry_parked);
     mr_flight_close(&flight);
@@ -57,6 +66,33 @@ static void suspects_are_counted_while_they_are_submitted(void **state)
     mr_flight_close(&flight);
 }
 
+static void waiting_suspects_leave_room_for_healthy_requests(void **state)
+{
+    (void)state;
+    struct mr_flight flight;
+    static struct mr_ticket suspects[MR_FLIGHT_PARKED_MAX], healthy[MR_FLIGHT_PARKED_MAX];
+    assert_int_equal(mr_flight_open(&flight, &limits, NULL), MR_OK);
+    for (size_t i = 0; i < MR_FLIGHT_PARKED_MAX; i++) {
+        suspects[i] = (struct mr_ticket){.id = "a", .intake = {.start = {.crashes = 2}}};
+        healthy[i] = (struct mr_ticket){.id = "b"};
+        mr_flight_park(&flight, &suspects[i]);
+    }
+    for (size_t i = 0; i < MR_FLIGHT_PARKED_MAX; i++) {
+        assert_false(mr_flight_is_full(&flight));
+        mr_flight_park(&flight, &healthy[i]);
+    }
+    assert_true(mr_flight_is_full(&flight));
+    assert_int_equal(mr_flight_count_waiting(&flight, &healthy[0]), MR_FLIGHT_PARKED_MAX);
+    suspects[0].intake.start.crashed_alone = true; /* Redis has answered meanwhile */
+    for (size_t i = 0; i < MR_FLIGHT_PARKED_MAX; i++)
+        assert_ptr_equal(mr_flight_unpark(&flight, 0, (struct mr_text){"a", 1}), &suspects[i]);
+    assert_int_equal(flight.parked_suspects, 0);
+    assert_true(mr_flight_is_full(&flight));
+    mr_flight_unpark(&flight, 0, (struct mr_text){"b", 1});
+    assert_false(mr_flight_is_full(&flight));
+    mr_flight_close(&flight);
+}
+
 static void it_is_full_by_tickets_and_by_parked_ones(void **state)
 {
     (void)state;
@@ -77,6 +113,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parked_tickets_come_back_in_order),
         cmocka_unit_test(suspects_are_counted_while_they_are_submitted),
+        cmocka_unit_test(waiting_suspects_leave_room_for_healthy_requests),
         cmocka_unit_test(it_is_full_by_tickets_and_by_parked_ones),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
