@@ -56,14 +56,20 @@ void mr_commit_schedule_sent(struct mr_commit_schedule *schedule, bool in_transa
     schedule->in_transaction = in_transaction;
 }
 
+/* Gives the outcome to the partitions that wait for one. */
+static void settle_all(struct mr_commit_schedule *schedule, bool ok)
+{
+    for (size_t i = 0; i < mr_partitions_count(schedule->partitions); i++)
+        mr_partition_committed(mr_partitions_at(schedule->partitions, i), ok);
+}
+
 void mr_commit_schedule_finished(struct mr_commit_schedule *schedule, enum mr_status status,
                                  const char *reason, uint64_t now_ns)
 {
     if (!schedule->pending) return;
     schedule->pending = false;
     schedule->outcome = status;
-    for (size_t i = 0; i < mr_partitions_count(schedule->partitions); i++)
-        mr_partition_committed(mr_partitions_at(schedule->partitions, i), status == MR_OK);
+    settle_all(schedule, status == MR_OK);
     if (status == MR_OK || schedule->fault->raised) return;
     schedule->failures++;
     mr_metrics_add(schedule->metrics, MR_COUNTER_COMMIT_ERRORS, 1);
@@ -72,10 +78,18 @@ void mr_commit_schedule_finished(struct mr_commit_schedule *schedule, enum mr_st
     mr_commit_schedule_by(schedule, now_ns + pause_ns);
 }
 
-void mr_commit_schedule_answered(struct mr_commit_schedule *schedule, uint64_t number,
-                                 enum mr_status status, const char *reason, uint64_t now_ns)
+void mr_commit_schedule_answered(struct mr_commit_schedule *schedule,
+                                 const struct mr_kafka_event *event, uint64_t now_ns)
 {
-    if (number == schedule->commits) mr_commit_schedule_finished(schedule, status, reason, now_ns);
+    if (event->number != schedule->commits || !schedule->pending) return;
+    for (size_t i = 0; i < event->claim_count; i++) {
+        const struct mr_kafka_claim *claim = &event->claims[i];
+        struct mr_partition *partition =
+            mr_partitions_find(schedule->partitions, claim->topic_index, claim->partition);
+        if (partition) mr_partition_committed(partition, false);
+    }
+    if (event->claim_count > 0) settle_all(schedule, true);
+    mr_commit_schedule_finished(schedule, event->status, event->reason, now_ns);
 }
 
 void mr_commit_schedule_expire(struct mr_commit_schedule *schedule, uint64_t now_ns)

@@ -45,12 +45,12 @@ size_t mr_commit_schedule_gather(struct mr_commit_schedule *schedule);
 /* Call when the batch was sent to the broker, or to the transactions thread (in_transaction). */
 void mr_commit_schedule_sent(struct mr_commit_schedule *schedule, bool in_transaction,
                              uint64_t now_ns);
-/* Takes the outcome of the commit that was the number-th to be sent. Ignored unless that one is the
- * commit in flight: it was given up, and a later one repeats it. */
-void mr_commit_schedule_answered(struct mr_commit_schedule *schedule, uint64_t number,
-                                 enum mr_status status, const char *reason, uint64_t now_ns);
-/* Takes the outcome of the commit in flight. Ignored when no commit is in flight, because the
- * commit was given up. */
+/* Takes the outcome of the commit that was the number-th to be sent, for each of its partitions.
+ * Ignored unless that one is the commit in flight: it was given up, and a later one repeats it. */
+void mr_commit_schedule_answered(struct mr_commit_schedule *schedule,
+                                 const struct mr_kafka_event *event, uint64_t now_ns);
+/* Takes the outcome of the commit in flight for all its partitions. Ignored when no commit is in
+ * flight, because the commit was given up. */
 void mr_commit_schedule_finished(struct mr_commit_schedule *schedule, enum mr_status status,
                                  const char *reason, uint64_t now_ns);
 /* Gives up a commit in flight that has had no outcome for MR_COMMIT_OUTCOME_NS; not a transaction,

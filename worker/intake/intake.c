@@ -101,8 +101,7 @@ static void handle_event(struct mr_intake *intake, const struct mr_kafka_event *
     struct mr_ownership *ownership = &intake->ownership;
     if (event->kind == MR_KAFKA_EVENT_COMMITTED) {
         if (!intake->schedule.in_transaction)
-            mr_commit_schedule_answered(&intake->schedule, event->number, event->status,
-                                        event->reason, now->ns);
+            mr_commit_schedule_answered(&intake->schedule, event, now->ns);
         return;
     }
     intake->rebalancing = true;

@@ -122,8 +122,8 @@ enum mr_ledger_verdict mr_partition_receive(struct mr_partition *partition, int6
  * from the partition. since_ms: see worker/intake/ledger_metadata.h. */
 bool mr_partition_commit(struct mr_partition *partition, int64_t since_ms,
                          struct mr_kafka_commit *commit);
-/* Takes the outcome of the last commit. ok false: the next commit contains the same offset
- * again. */
+/* Takes the outcome of the last commit, if it is not known yet. ok false: the next commit contains
+ * the same offset again. */
 void mr_partition_committed(struct mr_partition *partition, bool ok);
 void mr_partitions_check(const struct mr_partitions *partitions);
 

@@ -51,7 +51,9 @@ enum mr_kafka_revoke {
 enum mr_kafka_event_kind {
     MR_KAFKA_EVENT_ASSIGNED, /* fields: claims; the owner may change the start of each claim */
     MR_KAFKA_EVENT_REVOKED,  /* fields: claims, how */
-    /* fields: number, status, reason: the outcome of the commit with this number */
+    /* fields: number, status, reason: the outcome of the commit with this number. With another
+     * status than MR_OK, claims: the partitions whose offset is not committed (topic_index and
+     * partition are filled), while those of the others are; none: no offset is committed */
     MR_KAFKA_EVENT_COMMITTED
 };
 

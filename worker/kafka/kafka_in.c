@@ -4,7 +4,6 @@
 #include "worker/base/clock.h"
 #include "worker/config/config.h"
 #include "worker/kafka/kafka_client.h"
-#include "worker/kafka/kafka_errors.h"
 #include "worker/kafka/kafka_in_state.h"
 
 #include <librdkafka/rdkafka.h>
@@ -63,15 +62,6 @@ static void on_rebalance(rd_kafka_t *rk, rd_kafka_resp_err_t code,
     mr_kafka_in_rebalanced(opaque, code == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS, list);
 }
 
-/* number: of the commit, as its opaque pointer. */
-static void on_commit(rd_kafka_t *rk, rd_kafka_resp_err_t code,
-                      rd_kafka_topic_partition_list_t *list, void *number)
-{
-    if (!code) code = (rd_kafka_resp_err_t)mr_kafka_client_list_error(list);
-    mr_kafka_in_committed(rd_kafka_opaque(rk), (uint64_t)(uintptr_t)number, mr_kafka_status(code),
-                          code ? rd_kafka_err2str(code) : "");
-}
-
 /* Counts the partitions of all topics, any of which may be assigned to this worker, with a client
  * of its own, because a client's limits cannot be changed. If the broker does not tell, many are
  * assumed. */
@@ -106,6 +96,7 @@ static void free_in(struct mr_kafka_in *in)
     pthread_mutex_destroy(&in->arrived_mutex);
     for (size_t i = 0; i < MR_LIST_MAX; i++)
         free(in->topics[i].partitions);
+    mr_kafka_in_free_commits(in);
     free(in->partitions);
     free(in);
 }
@@ -316,22 +307,7 @@ void mr_kafka_in_put_back(struct mr_kafka_in *in)
     in->taken = NULL;
 }
 
-/* ---- commits ---- */
-
-enum mr_status mr_kafka_in_commit(struct mr_kafka_in *in, const struct mr_kafka_commit *commits,
-                                  size_t count, uint64_t number, struct mr_error *err)
-{
-    if (count == 0) return MR_OK;
-    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new((int)count);
-    for (size_t i = 0; i < count; i++)
-        mr_kafka_client_add_offset(list, in->options.topics[commits[i].topic_index].name,
-                                   &commits[i]);
-    rd_kafka_resp_err_t code = rd_kafka_commit_queue(in->rk, list, in->consumer_queue, on_commit,
-                                                     (void *)(uintptr_t)number);
-    rd_kafka_topic_partition_list_destroy(list);
-    if (!code) return MR_OK;
-    return mr_fail(err, mr_kafka_status(code), "commit: %s", rd_kafka_err2str(code));
-}
+/* ---- membership and positions ---- */
 
 struct mr_kafka_membership *mr_kafka_in_membership(struct mr_kafka_in *in)
 {

@@ -15,6 +15,9 @@
  * are known, there is no event, and it asks again each time that _next_event is called, once a
  * second.
  *
+ * A commit (worker/kafka/kafka_in_commit.c) is one request for each topic: librdkafka gives the
+ * error of one partition to all partitions of a request.
+ *
  * Owner: one thread makes every call. A record or event that arrives rings the wake. Memory:
  * values of fetched records up to mr_kafka_options.prefetch_bytes, as long as the topics have the
  * number of partitions that they had at _create; keys and headers are bounded by the number of

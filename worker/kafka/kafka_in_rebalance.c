@@ -239,19 +239,6 @@ void mr_kafka_in_assign_all(struct mr_kafka_in *in, rd_kafka_topic_partition_lis
     append(&in->rebalances, pending);
 }
 
-void mr_kafka_in_committed(struct mr_kafka_in *in, uint64_t number, enum mr_status status,
-                           const char *reason)
-{
-    struct mr_kafka_in_pending *pending = create_pending(in);
-    size_t length = strlen(reason);
-    if (!pending) return;
-    if (length >= sizeof pending->reason) length = sizeof pending->reason - 1;
-    pending->number = number;
-    pending->status = status;
-    memcpy(pending->reason, reason, length);
-    append(&in->commits, pending);
-}
-
 /* False: without memory, or the committed offsets are not known yet. */
 static bool make_claims(struct mr_kafka_in *in, struct mr_kafka_in_pending *pending)
 {
@@ -278,16 +265,7 @@ static bool make_claims(struct mr_kafka_in *in, struct mr_kafka_in_pending *pend
 
 bool mr_kafka_in_next_event(struct mr_kafka_in *in, struct mr_kafka_event *event)
 {
-    destroy_pending(in->reported);
-    in->reported = in->commits;
-    if (in->reported) {
-        in->commits = in->reported->next;
-        *event = (struct mr_kafka_event){.kind = MR_KAFKA_EVENT_COMMITTED,
-                                         .number = in->reported->number,
-                                         .status = in->reported->status,
-                                         .reason = in->reported->reason};
-        return true;
-    }
+    if (mr_kafka_in_next_outcome(in, event)) return true;
     struct mr_kafka_in_pending *pending = in->rebalances;
     if (!pending || in->in_progress || in->memory_lost) return false;
     mr_kafka_in_drop_taken(in);
@@ -393,10 +371,4 @@ void mr_kafka_in_end_rebalances(struct mr_kafka_in *in)
         change_assignment(in, in->rebalances->list, in->rebalances->assigned);
         destroy_pending(in->rebalances);
     }
-    for (struct mr_kafka_in_pending *next; in->commits; in->commits = next) {
-        next = in->commits->next;
-        destroy_pending(in->commits);
-    }
-    destroy_pending(in->reported);
-    in->reported = NULL;
 }

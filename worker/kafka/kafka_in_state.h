@@ -1,6 +1,6 @@
 /* kafka_in_state - the state of the Kafka consumer, shared by kafka_in.c (opening, closing,
- * records, commits) and kafka_in_rebalance.c (partitions, rebalances, events), which kafka_in.c
- * calls. */
+ * records), kafka_in_rebalance.c (partitions, rebalances, events) and kafka_in_commit.c (commits),
+ * which kafka_in.c calls. */
 #ifndef MR_WORKER_KAFKA_KAFKA_IN_STATE_H
 #define MR_WORKER_KAFKA_KAFKA_IN_STATE_H
 
@@ -39,8 +39,7 @@ struct mr_kafka_in_topic {
     size_t count;
 };
 
-/* A rebalance that is not completed, or the outcome of a commit that next_event has not
- * returned. */
+/* A rebalance that is not completed. */
 struct mr_kafka_in_pending {
     struct mr_kafka_in_pending *next;
     bool assigned; /* true: partitions were assigned; false: they were revoked */
@@ -48,10 +47,9 @@ struct mr_kafka_in_pending {
     struct rd_kafka_topic_partition_list_s *list;
     struct mr_kafka_claim *claims; /* [claim_count]; NULL until the event is returned */
     size_t claim_count;
-    uint64_t number;       /* of a commit */
-    enum mr_status status; /* its outcome */
-    char reason[160];
 };
+
+struct mr_kafka_in_commit;
 
 struct mr_kafka_in {
     /* must be the first field: callbacks in kafka_conf.c read it */
@@ -77,15 +75,15 @@ struct mr_kafka_in {
     struct mr_kafka_header headers[MR_KAFKA_HEADERS_MAX];
     bool stray_lost;
     uint64_t query_ns; /* not before this time are committed offsets asked for again */
-    bool memory_lost;  /* a rebalance or the outcome of a commit could not be noted */
+    bool memory_lost;  /* a rebalance could not be noted */
     bool cooperative;  /* the group used the cooperative protocol in its last rebalance */
     bool closing;
     uint64_t heard_ns; /* when a broker was last heard; 0: not yet */
     /* list, oldest first; the owner may be handling the first one */
     struct mr_kafka_in_pending *rebalances;
     bool in_progress;
-    struct mr_kafka_in_pending *commits;  /* outcomes of commits, not returned yet, oldest first */
-    struct mr_kafka_in_pending *reported; /* the outcome that next_event returned last */
+    struct mr_kafka_in_commit *commits;  /* sent, and their outcome not returned; oldest first */
+    struct mr_kafka_in_commit *reported; /* the one whose outcome next_event returned last */
 };
 
 /* ---- kafka_in_rebalance.c ---- */
@@ -108,11 +106,15 @@ void mr_kafka_in_assign_all(struct mr_kafka_in *in, struct rd_kafka_topic_partit
 /* Called before librdkafka closes the consumer: completes the pending rebalances and closes the
  * queue of every partition. */
 void mr_kafka_in_end_rebalances(struct mr_kafka_in *in);
-/* Called by librdkafka's callbacks to record a rebalance or the outcome of a commit. The lists
- * belong to librdkafka. */
+/* Called by librdkafka's callback to record a rebalance. The list belongs to librdkafka. */
 void mr_kafka_in_rebalanced(struct mr_kafka_in *in, bool assigned,
                             const struct rd_kafka_topic_partition_list_s *list);
-void mr_kafka_in_committed(struct mr_kafka_in *in, uint64_t number, enum mr_status status,
-                           const char *reason);
+
+/* ---- kafka_in_commit.c ---- */
+
+/* Returns the outcome of a commit whose requests are all answered; false: there is none. */
+bool mr_kafka_in_next_outcome(struct mr_kafka_in *in, struct mr_kafka_event *event);
+/* Call when librdkafka calls no callback any more. */
+void mr_kafka_in_free_commits(struct mr_kafka_in *in);
 
 #endif

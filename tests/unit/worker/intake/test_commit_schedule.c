@@ -60,6 +60,41 @@ static void the_earliest_time_counts_and_gathering_clears_it(void **state)
     close_intake_rig(&rig);
 }
 
+static void a_partition_that_is_refused_does_not_hold_the_others_back(void **state)
+{
+    (void)state;
+    struct intake_rig rig;
+    open_intake_rig(&rig);
+    struct mr_commit_schedule *schedule = &rig.intake->schedule;
+    struct mr_kafka_claim claims[3] = {
+        {.topic = "r"}, {.topic = "r", .partition = 1}, {.topic = "r", .partition = 2}};
+    mr_ownership_assign(&rig.intake->ownership, claims, 3, &rig.now);
+    for (int32_t i = 0; i < 3; i++) {
+        struct mr_ledger_history history;
+        struct mr_partition *partition = mr_partitions_find(rig.intake->partitions, 0, i);
+        mr_offset_ledger_receive(partition->ledger, 0, &history);
+        mr_offset_ledger_finish(partition->ledger, 0);
+    }
+    assert_int_equal(mr_commit_schedule_gather(schedule), 3);
+    mr_commit_schedule_sent(schedule, false, rig.now.ns);
+    struct mr_kafka_event event = {.kind = MR_KAFKA_EVENT_COMMITTED,
+                                   .number = schedule->commits,
+                                   .status = MR_BAD_CONFIG,
+                                   .reason = "no such partition",
+                                   .claims = &claims[1],
+                                   .claim_count = 1};
+    mr_commit_schedule_answered(schedule, &event, rig.now.ns);
+    assert_int_equal(schedule->failures, 1);
+    assert_false(schedule->pending);
+    assert_true(schedule->due_ns < UINT64_MAX);
+    for (int32_t i = 0; i < 3; i++)
+        assert_int_equal(mr_partitions_find(rig.intake->partitions, 0, i)->acked_offset,
+                         i == 1 ? 0 : 1);
+    assert_int_equal(mr_commit_schedule_gather(schedule), 1); /* only this one again */
+    assert_int_equal(schedule->batch[0].partition, 1);
+    close_intake_rig(&rig);
+}
+
 static void a_late_answer_is_not_that_of_the_next_commit(void **state)
 {
     (void)state;
@@ -100,6 +135,7 @@ int main(void)
         cmocka_unit_test(a_refused_commit_is_due_again_and_a_late_answer_is_nothing),
         cmocka_unit_test(a_commit_without_an_outcome_is_given_up_and_due_again),
         cmocka_unit_test(the_earliest_time_counts_and_gathering_clears_it),
+        cmocka_unit_test(a_partition_that_is_refused_does_not_hold_the_others_back),
         cmocka_unit_test(a_late_answer_is_not_that_of_the_next_commit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -26,6 +26,8 @@ struct consuming {
     uint32_t commits_ok, commits_failed;
     uint64_t number, committed_number;
     enum mr_status committed_status;
+    size_t refused; /* partitions that the last outcome of a commit names, and the first of them */
+    int32_t refused_partition;
     bool keep_revoking, revoking; /* a revocation is not completed until the test does */
 };
 
@@ -64,6 +66,8 @@ static enum mr_status serve(struct consuming *consuming, struct mr_error *err)
         if (event.kind == MR_KAFKA_EVENT_COMMITTED) {
             consuming->committed_status = event.status;
             consuming->committed_number = event.number;
+            consuming->refused = event.claim_count;
+            if (event.claim_count > 0) consuming->refused_partition = event.claims[0].partition;
             if (event.status == MR_OK)
                 consuming->commits_ok++;
             else
@@ -316,6 +320,24 @@ static void a_refused_commit_is_reported(void **state)
     close_consuming(&consuming);
 }
 
+static void a_commit_that_is_refused_for_one_topic_names_its_partitions(void **state)
+{
+    struct bus *bus = *state;
+    struct consuming consuming;
+    static const struct mr_kafka_consumer_topic topics[] = {{"t", 1}, {"gone", 1}};
+    add_topic(&bus->broker, "t", 2);
+    add_topic(&bus->broker, "gone", 1);
+    open_consuming(&consuming, &bus->broker, topics, 2, false);
+    /* there is no partition 5 */
+    const struct mr_kafka_commit offsets[] = {{0, 0, 1, "a"}, {1, 5, 1, "a"}, {0, 1, 1, "a"}};
+    assert_int_equal(commit(&consuming, offsets, 3), MR_BAD_CONFIG);
+    assert_int_equal(consuming.refused, 1);
+    assert_int_equal(consuming.refused_partition, 5);
+    assert_int_equal(commit(&consuming, offsets, 1), MR_OK);
+    assert_int_equal(consuming.refused, 0);
+    close_consuming(&consuming);
+}
+
 /* Serves both members until the partitions are spread as wanted: held by first, held by second.
  * False: they are not within a minute. */
 static bool balance(struct consuming *first, struct consuming *second, size_t one, size_t two)
@@ -517,6 +539,7 @@ int main(void)
         BUS_TEST(an_offset_is_committed_with_its_metadata),
         cmocka_unit_test(committed_offsets_that_are_not_told_are_asked_for_again),
         BUS_TEST(a_refused_commit_is_reported),
+        BUS_TEST(a_commit_that_is_refused_for_one_topic_names_its_partitions),
         BUS_TEST(members_share_the_partitions_and_inherit_them),
         BUS_TEST(with_the_cooperative_protocol_what_stays_is_not_touched),
         BUS_TEST(a_revocation_is_over_when_its_owner_completes_it),
