@@ -107,3 +107,15 @@ ssize_t mr_redis_link_write(struct mr_redis_link *link, struct iovec *parts, int
     if (done > 0) begin_turn();
     return (ssize_t)done;
 }
+
+bool mr_redis_link_has_bytes(const struct mr_redis_link *link)
+{
+    (void)link;
+    return false;
+}
+
+bool mr_redis_link_is_writing(const struct mr_redis_link *link)
+{
+    (void)link;
+    return false;
+}
