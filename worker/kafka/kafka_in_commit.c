@@ -5,6 +5,7 @@
 #include <librdkafka/rdkafka.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* A commit of the owner: a request for each topic, so that a topic that was deleted does not hold
  * back the commits of the others (librdkafka 2.0.2 gives the error of one partition to the whole
@@ -35,23 +36,22 @@ static struct mr_kafka_in_commit *create_commit(struct mr_kafka_in *in,
     return commit;
 }
 
-static void remove_topic(struct mr_kafka_in_commit *commit, size_t topic_index)
+static void remove_topic(struct mr_kafka_in_commit *commit, const char *topic)
 {
     size_t kept = 0;
     for (size_t i = 0; i < commit->claim_count; i++)
-        if (commit->claims[i].topic_index != topic_index)
-            commit->claims[kept++] = commit->claims[i];
+        if (strcmp(commit->claims[i].topic, topic) != 0) commit->claims[kept++] = commit->claims[i];
     commit->claim_count = kept;
 }
 
 /* Takes the answer to the request for one topic. */
-static void end_request(struct mr_kafka_in *in, struct mr_kafka_in_commit *commit,
-                        rd_kafka_resp_err_t code, const rd_kafka_topic_partition_list_t *list)
+static void end_request(struct mr_kafka_in_commit *commit, rd_kafka_resp_err_t code,
+                        const rd_kafka_topic_partition_list_t *list)
 {
     const char *topic = list && list->cnt > 0 ? list->elems[0].topic : "";
     if (!code) code = (rd_kafka_resp_err_t)mr_kafka_client_list_error(list);
     if (!code) {
-        remove_topic(commit, mr_kafka_in_topic_index(in, topic));
+        remove_topic(commit, topic);
     } else if (commit->status == MR_OK) {
         commit->status = mr_kafka_status(code);
         snprintf(commit->reason, sizeof commit->reason, "%s: %s", topic, rd_kafka_err2str(code));
@@ -63,7 +63,8 @@ static void end_request(struct mr_kafka_in *in, struct mr_kafka_in_commit *commi
 static void on_commit(rd_kafka_t *rk, rd_kafka_resp_err_t code,
                       rd_kafka_topic_partition_list_t *list, void *commit)
 {
-    end_request(rd_kafka_opaque(rk), commit, code, list);
+    (void)rk;
+    end_request(commit, code, list);
 }
 
 static void send_request(struct mr_kafka_in *in, struct mr_kafka_in_commit *commit,
@@ -73,7 +74,7 @@ static void send_request(struct mr_kafka_in *in, struct mr_kafka_in_commit *comm
     rd_kafka_resp_err_t code =
         rd_kafka_commit_queue(in->rk, list, in->consumer_queue, on_commit, commit);
     if (!code) return;
-    end_request(in, commit, code, list);
+    end_request(commit, code, list);
     mr_wake_ring(in->options.wake);
 }
 
