@@ -15,6 +15,8 @@ static const double first_theta[MR_COST_TERMS] = {6.0, 24.0, 425.0, 20.0};
 #define NOISE_SHARE 0.05 /* assumed noise of a measured step time, as a part of that time */
 #define NOISE_MS    0.05
 #define SPREAD_RATE 0.05
+#define SPREAD      0.1 /* first guess of the spread */
+#define SLOW_STEPS  4u  /* so many steps in a row that are far too long: the machine is slower */
 
 void mr_step_work_add(struct mr_step_work *work, uint32_t row_count, uint32_t context_tokens,
                       bool decode)
@@ -28,7 +30,7 @@ void mr_step_work_add(struct mr_step_work *work, uint32_t row_count, uint32_t co
 
 void mr_cost_model_init(struct mr_cost_model *model)
 {
-    *model = (struct mr_cost_model){.spread = 0.1};
+    *model = (struct mr_cost_model){.spread = SPREAD};
     for (uint32_t i = 0; i < MR_COST_TERMS; i++) {
         model->theta[i] = first_theta[i];
         model->covariance[i][i] = FIRST_VARIANCE;
@@ -58,7 +60,8 @@ double mr_cost_model_predict(const struct mr_cost_model *model, const struct mr_
     return product(model->theta, terms);
 }
 
-/* Makes the initial coefficients those of a machine that takes `factor` times as long. */
+/* Makes the coefficients those of a machine that takes `factor` times as long, and each less
+ * certain. */
 static void set_speed(struct mr_cost_model *model, double factor)
 {
     for (uint32_t i = 0; i < MR_COST_TERMS; i++) {
@@ -87,6 +90,22 @@ static void scale_variance(struct mr_cost_model *model, const double *direction,
     for (uint32_t i = 0; i < MR_COST_TERMS; i++)
         for (uint32_t j = 0; j < MR_COST_TERMS; j++)
             model->covariance[i][j] -= part * (direction[i] * direction[j]);
+}
+
+/* True when this step and the last ones were far too long: the coefficients are scaled to them.
+ * far: the step was longer than noise explains. */
+static bool is_slower_now(struct mr_cost_model *model, bool far, double factor)
+{
+    if (!far) {
+        model->slow_steps = 0;
+        return false;
+    }
+    model->slowdown = model->slow_steps > 0 ? fmin(model->slowdown, factor) : factor;
+    if (++model->slow_steps < SLOW_STEPS) return false;
+    set_speed(model, model->slowdown);
+    model->spread = SPREAD;
+    model->slow_steps = 0;
+    return true;
 }
 
 static uint32_t smallest_of(const double *values)
@@ -135,7 +154,9 @@ void mr_cost_model_observe(struct mr_cost_model *model, const struct mr_step_wor
     /* a step that is too far off counts as a noisy one: it moves the fit little and teaches little
      */
     double total = variance + noise * noise;
-    total *= excess(model, residual, predicted, sqrt(total));
+    const double beyond = excess(model, residual, predicted, sqrt(total));
+    if (is_slower_now(model, beyond > 1.0 && residual > 0.0, ms / predicted)) return;
+    total *= beyond;
     for (uint32_t i = 0; i < MR_COST_TERMS; i++)
         model->theta[i] += direction[i] / total * residual;
     scale_variance(model, direction, variance, (1.0 - variance / total) / FORGETTING);

@@ -11,6 +11,10 @@
  * is kept, and the fit follows a change of speed within some dozens of steps of a kind, however
  * long the engine has run and whatever its steps have in common.
  *
+ * After four steps in a row that were far too long the machine counts as slower: the coefficients
+ * are scaled as by the first step. Otherwise what was learnt from short steps, whose noise is
+ * small, would outweigh the long ones for thousands of steps.
+ *
  * The first step sets the speed only: the initial coefficients, and how far they may be off, are
  * scaled to it. So it misleads little where it took longer than such a step does, as a first step
  * may. Guards: a step's noise is assumed proportional to its length. A step far beyond the recent
@@ -36,7 +40,9 @@ struct mr_cost_model {
      * history */
     double theta[MR_COST_TERMS];
     double covariance[MR_COST_TERMS][MR_COST_TERMS];
-    double spread; /* running mean of |measured - predicted| / predicted step time */
+    double spread;       /* running mean of |measured - predicted| / predicted step time */
+    uint32_t slow_steps; /* the last steps that were all far too long */
+    double slowdown;     /* least measured / predicted time of these */
     uint64_t observations;
 };
 

@@ -116,6 +116,7 @@ static bool store_some(struct mr_shared_cache *shared, struct mr_sequence *seque
         sequence->stored_tokens = (index + 1) * MR_BLOCK_TOKENS;
         void *bytes = readable_bytes(shared, store, block);
         if (bytes == NULL) {
+            stop_storing(sequence);
             release_slot(shared, store);
             return false;
         }

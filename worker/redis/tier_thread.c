@@ -279,15 +279,16 @@ static void collect(struct mr_tier_thread *thread, uint64_t now_ns)
 
 /* Closes the connection to a server that has become a read-only replica. The port connects again,
  * and resolves the server's name again: after a failover that ended no connection it may lead to
- * the new master. */
+ * the new master. A refusal of another thread counts unless this one has just connected again:
+ * threads learn of one failover at different times. */
 static void leave_replica(struct mr_tier_thread *thread, uint64_t now_ns)
 {
-    uint64_t refused_ns = thread->read_only_ns;
-    uint64_t other_ns =
+    const uint64_t own_ns = thread->read_only_ns, renewed_ns = thread->renewed_ns;
+    const uint64_t other_ns =
         thread->options.queue ? mr_tier_queue_read_only_ns(thread->options.queue) : 0;
-    if (other_ns > refused_ns) refused_ns = other_ns; /* another thread of the queue was refused */
-    if (!thread->was_ready || refused_ns <= thread->renewed_ns) return;
-    if (thread->renewed_ns && now_ns - thread->renewed_ns < RENEW_NS) return;
+    const uint64_t least_ns = renewed_ns ? renewed_ns + RENEW_NS : 0;
+    if (!thread->was_ready || (own_ns <= renewed_ns && other_ns <= least_ns)) return;
+    if (now_ns < least_ns) return;
     thread->renewed_ns = now_ns;
     thread->port->close(thread->port->context);
 }

@@ -178,6 +178,38 @@ static void it_follows_when_all_steps_are_equal(void **state)
     assert_true(fabs(predicted - 2 * cost(&cpu, &both)) < 0.2 * predicted);
 }
 
+/* Eight answers, and in each tenth step a chunk; `slow` times as long as on that machine. */
+static void run_mixed(struct mr_cost_model *model, uint32_t steps, double slow)
+{
+    for (uint32_t i = 0; i < steps; i++) {
+        const uint32_t chunk = i % 10 == 0 ? 64 + random_below(448) : 0;
+        const struct mr_step_work work = {.rows = 8,
+                                          .chunk = chunk,
+                                          .history = 8 * (500 + random_below(500)) +
+                                                     (uint64_t)chunk * random_below(2000)};
+        double noise = 1.0 + 0.05 * ((double)random_below(2001) / 1000.0 - 1.0);
+        mr_cost_model_observe(model, &work, slow * cost(&cpu, &work) * noise);
+    }
+}
+
+static void a_machine_that_becomes_many_times_slower_is_followed_at_once(void **state)
+{
+    (void)state;
+    static const double times[] = {3.0, 5.0, 20.0};
+    const struct mr_step_work both = {.rows = 8, .chunk = 256, .history = 6000 + 256 * 1000};
+    for (uint32_t i = 0; i < sizeof times / sizeof *times; i++) {
+        struct mr_cost_model model;
+        mr_cost_model_init(&model);
+        run_mixed(&model, 20000, 1.0);
+        run_mixed(&model, 20, times[i]);
+        double predicted = mr_cost_model_predict(&model, &both);
+        assert_true(fabs(predicted - times[i] * cost(&cpu, &both)) < 0.2 * predicted);
+        run_mixed(&model, 600, 1.0); /* and back */
+        predicted = mr_cost_model_predict(&model, &both);
+        assert_true(fabs(predicted - cost(&cpu, &both)) < 0.2 * predicted);
+    }
+}
+
 static void what_a_rare_step_taught_is_kept(void **state)
 {
     (void)state;
@@ -339,6 +371,7 @@ int main(void)
         cmocka_unit_test(it_follows_a_machine_that_becomes_slower),
         cmocka_unit_test(the_first_steps_tell_the_speed_of_any_machine),
         cmocka_unit_test(it_follows_when_all_steps_are_equal),
+        cmocka_unit_test(a_machine_that_becomes_many_times_slower_is_followed_at_once),
         cmocka_unit_test(what_a_rare_step_taught_is_kept),
         cmocka_unit_test(predictions_hold_where_the_terms_do_not_fit),
         cmocka_unit_test(one_stalled_step_moves_it_little),
