@@ -40,7 +40,8 @@ PARSERS = {
                  "codec/tokenizer/bpe.c codec/unicode/regex_translate.c",
     "sentencepiece": "codec/tokenizer_files/sentencepiece*.c codec/tokenizer_files/tokenizer_settings.c codec/unicode/charsmap.c "
                      "codec/tokenizer/unigram.c",
-    "gguf": "ops/files/gguf.c ops/files/gguf_config.c ops/files/gguf_split.c ops/files/gguf_tokenizer.c ops/files/model_gguf.c ops/numbers/dequant.c "
+    "gguf": "ops/files/gguf.c ops/files/gguf_config.c ops/files/gguf_split.c ops/files/gguf_tokenizer.c ops/files/end_tokens.c "
+            "ops/files/model_gguf.c ops/numbers/dequant.c "
             "codec/tokenizer_files/tokenizer_spec.c",
     "safetensors": "ops/files/safetensors.c ops/files/tensor_table.c ops/files/quantized_folder.c ops/numbers/quantized.c",
     "model_config": "ops/families/config_json.c ops/families/json_*.c ops/families/model_config.c ops/files/model_folder.c",
@@ -55,7 +56,8 @@ PARSERS = {
     "detokenizer": "codec/tokenizer/detokenizer.c codec/utf8.c",
     "constraint": "codec/constraint/schema.c",
     "stop_match": "codec/tokenizer/stop_match.c",
-    "tool_calls": "codec/tools/tool_calls.c",
+    "tool_calls": "codec/tools/tool_calls.c codec/tools/tool_cursor.c codec/tools/tool_format.c codec/tools/tool_pythonic.c "
+                  "codec/tools/tool_tags.c",
     "message": "codec/records/message.c codec/tools/harmony.c",
 }
 # Further targets whose corpora run lines of a parser: GGUF has another reader of the same configuration.
