@@ -27,9 +27,6 @@ struct mr_message_rules {
     bool is_split; /* false: the request has neither tools nor separate_reasoning */
     enum mr_tool_format format;
     size_t calls_max;
-    /* of the tools' parameters (codec/tools/tool_list.h). Not set by mr_message_rules_of: they must
-     * outlive the message. */
-    const struct mr_tool_types *types;
     bool steady;           /* a grammar makes the calls: their arguments are put out as they come */
     bool has_reasoning;    /* reasoning is reported; otherwise it is left out */
     bool reasoning_opened; /* the prompt ends with <think> */

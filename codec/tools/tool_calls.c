@@ -15,7 +15,6 @@
 
 #define OPENERS_MAX 3
 #define TRIES_MAX   256u /* bytes outside of brackets in one call */
-#define HEAD_BYTES  16u  /* of a call of tags: it is soon none if it does not begin as one */
 
 typedef enum mr_tool_outcome reader(struct mr_tool_cursor *cursor);
 
@@ -113,7 +112,6 @@ static enum mr_tool_outcome read_llama(struct mr_tool_cursor *cursor)
 /* ---- the search ---- */
 
 struct format {
-    bool tags;     /* a call is made of tags, not of brackets: scan_tag */
     reader *whole; /* reads the whole answer; or NULL: calls stand anywhere, behind an opener */
     struct {
         const char *word;
@@ -122,20 +120,13 @@ struct format {
 };
 
 static const struct format formats[MR_TOOLS_FORMAT_COUNT] = {
-    [MR_TOOLS_HERMES] = {.openers = {{"<tool_call>", read_hermes}}},
-    [MR_TOOLS_GRANITE] = {.openers = {{"<|tool_call|>", read_granite},
-                                      {"<tool_call>", read_granite}}},
-    [MR_TOOLS_LLAMA] = {.whole = read_llama, .openers = {{"{", NULL}, {"<|python_tag|>", NULL}}},
-    [MR_TOOLS_PYTHONIC] = {.whole = mr_tool_read_pythonic,
-                           .openers = {{"[", NULL}, {"<|python_start|>", NULL}}},
-    [MR_TOOLS_MISTRAL] = {.openers = {{"[TOOL_CALLS]", read_mistral}}},
-    [MR_TOOLS_DEEPSEEK] = {.openers = {{CALL_BEGIN, read_deepseek},
-                                       {CALLS_BEGIN, read_marker},
-                                       {CALLS_END, read_marker}}},
-    [MR_TOOLS_QWEN_CODER] = {.tags = true,
-                             .openers = {{"<tool_call>", mr_tool_read_functions},
-                                         {"<function=", mr_tool_read_function},
-                                         {"</tool_call>", read_marker}}},
+    [MR_TOOLS_HERMES] = {NULL, {{"<tool_call>", read_hermes}}},
+    [MR_TOOLS_GRANITE] = {NULL, {{"<|tool_call|>", read_granite}, {"<tool_call>", read_granite}}},
+    [MR_TOOLS_LLAMA] = {read_llama, {{"{", NULL}, {"<|python_tag|>", NULL}}},
+    [MR_TOOLS_PYTHONIC] = {mr_tool_read_pythonic, {{"[", NULL}, {"<|python_start|>", NULL}}},
+    [MR_TOOLS_MISTRAL] = {NULL, {{"[TOOL_CALLS]", read_mistral}}},
+    [MR_TOOLS_DEEPSEEK] =
+        {NULL, {{CALL_BEGIN, read_deepseek}, {CALLS_BEGIN, read_marker}, {CALLS_END, read_marker}}},
 };
 
 static enum mr_status no_memory(struct mr_error *err)
@@ -209,21 +200,6 @@ static bool scan_byte(struct mr_tool_scan *scan, char c)
     return scan->depth == 0 && !mr_text_is_space(c);
 }
 
-static bool ends_with(struct mr_text text, const char *word)
-{
-    size_t length = strlen(word);
-    return text.length >= length && memcmp(text.bytes + text.length - length, word, length) == 0;
-}
-
-/* As scan_byte, of a call of tags: it is decided by its first bytes or by a closing tag. */
-static bool scan_tag(struct mr_tool_scan *scan, struct mr_text text, size_t begin)
-{
-    char c = text.bytes[scan->at++];
-    struct mr_text part = mr_text_part(text, begin, scan->at);
-    if (part.length <= HEAD_BYTES) return !mr_text_is_space(c);
-    return c == '>' && (ends_with(part, "</function>") || ends_with(part, "</tool_call>"));
-}
-
 /* Reads the name and the arguments so far of an unfinished call, an object that begins at `begin`.
  */
 static void read_open(struct mr_tool_cursor *cursor, size_t begin)
@@ -249,8 +225,7 @@ static void read_open(struct mr_tool_cursor *cursor, size_t begin)
 
 /* Reads on in the call whose opener ends at cursor->at. The call is read at the first byte at which
  * it can be decided, so that a text which grows in any pieces is decided alike. */
-static enum mr_tool_outcome read_on(struct mr_tool_cursor *cursor, const struct format *format,
-                                    reader *read)
+static enum mr_tool_outcome read_on(struct mr_tool_cursor *cursor, reader *read)
 {
     struct mr_tool_calls *found = cursor->found;
     struct mr_tool_cursor part = *cursor;
@@ -271,8 +246,7 @@ static enum mr_tool_outcome read_on(struct mr_tool_cursor *cursor, const struct 
         }
         if (found->scan.at == cursor->text.length) break;
         found->work++;
-        due = format->tags ? scan_tag(&found->scan, cursor->text, begin)
-                           : scan_byte(&found->scan, cursor->text.bytes[found->scan.at]);
+        due = scan_byte(&found->scan, cursor->text.bytes[found->scan.at]);
     }
     if (!cursor->ended) return MR_TOOL_MORE;
     cursor->at = begin;
@@ -290,7 +264,7 @@ static enum mr_status find_behind_openers(struct mr_tool_cursor *cursor,
         if (found->count < found->count_max && found->place_count < MR_TOOL_CALLS_MAX)
             outcome = find_opener(cursor, format, &read);
         size_t begin = cursor->at;
-        if (outcome == MR_TOOL_FOUND) outcome = read_on(cursor, format, read);
+        if (outcome == MR_TOOL_FOUND) outcome = read_on(cursor, read);
         if (outcome == MR_TOOL_MORE && read) read_open(cursor, begin);
         if (outcome == MR_TOOL_MORE) return MR_OK;
         if (outcome == MR_TOOL_NOMEM) decide(found, at);

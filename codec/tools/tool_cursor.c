@@ -3,7 +3,6 @@
 #include "codec/wire/document.h"
 
 #include <ctype.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define NAME_BYTES_MAX 128u
@@ -107,20 +106,6 @@ enum mr_tool_outcome mr_tool_add(struct mr_tool_cursor *cursor, struct mr_text n
 {
     enum mr_tool_outcome outcome = check_object(arguments);
     return outcome == MR_TOOL_FOUND ? push(cursor, name, arguments) : outcome;
-}
-
-enum mr_tool_outcome mr_tool_add_written(struct mr_tool_cursor *cursor, struct mr_text name,
-                                         struct mr_json_writer *writer)
-{
-    struct mr_error err;
-    struct mr_text arguments;
-    char *bytes;
-    size_t length;
-    enum mr_tool_outcome outcome = of(mr_json_writer_take(writer, &bytes, &length, &err));
-    if (outcome != MR_TOOL_FOUND) return outcome;
-    outcome = copy(cursor, (struct mr_text){bytes, length}, &arguments);
-    free(bytes);
-    return outcome == MR_TOOL_FOUND ? mr_tool_add(cursor, name, arguments) : outcome;
 }
 
 /* The arguments of a call: an object as it is written, or the object in a text. */

@@ -7,7 +7,6 @@
 
 #include "codec/arena.h"
 #include "codec/tools/tool_format.h"
-#include "codec/tools/tool_types.h"
 
 #include <stdint.h>
 
@@ -29,8 +28,7 @@ struct mr_tool_scan {
 struct mr_tool_calls {
     /* set by the caller, the rest zero */
     enum mr_tool_format format;
-    size_t count_max;                  /* most calls to look for, at most MR_TOOL_CALLS_MAX */
-    const struct mr_tool_types *types; /* of parameters, for QWEN_CODER; NULL: all are texts */
+    size_t count_max; /* most calls to look for, at most MR_TOOL_CALLS_MAX */
     /* a grammar makes the calls of a HERMES or ARRAY answer: `open` has those that are unfinished
      */
     bool steady;

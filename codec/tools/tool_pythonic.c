@@ -2,6 +2,7 @@
 #include "codec/limits.h"
 #include "codec/tools/tool_cursor.h"
 #include "codec/utf8.h"
+#include "codec/wire/json_writer.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -180,6 +181,9 @@ static enum mr_tool_outcome read_one(struct mr_tool_cursor *cursor)
     struct mr_json_writer writer;
     struct python python = {cursor, &writer};
     struct mr_text name;
+    struct mr_error err;
+    char *bytes;
+    size_t length;
     enum mr_tool_outcome outcome = mr_tool_read_name(cursor, &name);
     if (outcome != MR_TOOL_FOUND) return outcome;
     if (!take(&python, "(")) return MR_TOOL_BAD;
@@ -190,7 +194,12 @@ static enum mr_tool_outcome read_one(struct mr_tool_cursor *cursor)
         mr_json_writer_drop(&writer);
         return outcome;
     }
-    return mr_tool_add_written(cursor, name, &writer);
+    enum mr_status status = mr_json_writer_take(&writer, &bytes, &length, &err);
+    if (status != MR_OK) return status == MR_NOMEM ? MR_TOOL_NOMEM : MR_TOOL_BAD;
+    char *copy = mr_arena_copy_text(cursor->arena, bytes, length);
+    free(bytes);
+    if (!copy) return MR_TOOL_NOMEM;
+    return mr_tool_add(cursor, name, (struct mr_text){copy, length});
 }
 
 enum mr_tool_outcome mr_tool_read_pythonic(struct mr_tool_cursor *cursor)

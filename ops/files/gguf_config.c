@@ -340,8 +340,10 @@ static enum mr_status read_end_tokens(struct mr_model_config *config, const stru
         if (mr_gguf_u32(gguf, keys[i], &id)) mr_model_config_add_eos(config, id);
     const struct mr_gguf_value *listed = array_of(gguf, "tokenizer.ggml.eos_token_ids");
     bool integers = listed && (listed->type == MR_GGUF_I32 || listed->type == MR_GGUF_U32);
-    for (uint64_t i = 0; integers && i < listed->count && i < MR_EOS_IDS_MAX; i++)
-        mr_model_config_add_eos(config, (uint32_t)mr_gguf_element_int(listed, i));
+    for (uint64_t i = 0; integers && i < listed->count && i < MR_EOS_IDS_MAX; i++) {
+        const int64_t one = mr_gguf_element_int(listed, i);
+        if (one >= 0 && one < config->vocab_size) mr_model_config_add_eos(config, (uint32_t)one);
+    }
     const struct mr_gguf_value *tokens = array_of(gguf, "tokenizer.ggml.tokens");
     if (!tokens || tokens->type != MR_GGUF_TEXT) return MR_OK;
     struct mr_text *texts = mr_gguf_texts(tokens);

@@ -8,12 +8,6 @@
 
 #include <stdlib.h>
 
-static const struct mr_tool_parameter parameters[] = {{{"f", 1}, {"i", 1}, MR_TOOL_INTEGER},
-                                                      {{"f", 1}, {"n", 1}, MR_TOOL_NUMBER},
-                                                      {{"f", 1}, {"b", 1}, MR_TOOL_BOOL},
-                                                      {{"f", 1}, {"j", 1}, MR_TOOL_JSON}};
-static const struct mr_tool_types types = {4, parameters};
-
 static struct mr_tool_calls *find(struct mr_arena *arena, enum mr_tool_format format,
                                   struct mr_text text, size_t step)
 {
@@ -23,7 +17,6 @@ static struct mr_tool_calls *find(struct mr_arena *arena, enum mr_tool_format fo
     found->format = format;
     found->count_max = MR_TOOL_CALLS_MAX;
     found->arena = arena;
-    found->types = &types;
     for (size_t length = step; step > 0 && length < text.length; length += step)
         MR_ASSERT(mr_tool_calls_find(found, mr_text_part(text, 0, length), false, &err) == MR_OK);
     MR_ASSERT(mr_tool_calls_find(found, text, true, &err) == MR_OK);

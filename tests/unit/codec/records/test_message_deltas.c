@@ -94,18 +94,15 @@ static void assert_equal(const struct joined *one, const struct joined *other, s
     }
 }
 
-static const enum mr_tool_format formats[] = {
-    MR_TOOLS_HERMES,  MR_TOOLS_GRANITE,  MR_TOOLS_LLAMA, MR_TOOLS_PYTHONIC,  MR_TOOLS_MISTRAL,
-    MR_TOOLS_HARMONY, MR_TOOLS_DEEPSEEK, MR_TOOLS_ARRAY, MR_TOOLS_QWEN_CODER};
+static const enum mr_tool_format formats[] = {MR_TOOLS_HERMES,   MR_TOOLS_GRANITE, MR_TOOLS_LLAMA,
+                                              MR_TOOLS_PYTHONIC, MR_TOOLS_MISTRAL, MR_TOOLS_HARMONY,
+                                              MR_TOOLS_DEEPSEEK, MR_TOOLS_ARRAY};
 #define FORMATS (sizeof formats / sizeof formats[0])
 
 static struct mr_message_rules rules_of(enum mr_tool_format format)
 {
-    return (struct mr_message_rules){.is_split = true,
-                                     .format = format,
-                                     .calls_max = MR_TOOL_CALLS_MAX,
-                                     .types = tool_text_types(),
-                                     .has_reasoning = true};
+    return (struct mr_message_rules){
+        .is_split = true, .format = format, .calls_max = MR_TOOL_CALLS_MAX, .has_reasoning = true};
 }
 
 /* A text of the format, damaged for every other seed. Reasoning stands before every third. */

@@ -12,7 +12,6 @@ static struct mr_tool_calls *find(struct mr_arena *arena, enum mr_tool_format fo
     found->format = format;
     found->count_max = MR_TOOL_CALLS_MAX;
     found->arena = arena;
-    found->types = tool_text_types();
     for (size_t length = step; step > 0 && length < text.length; length += step) {
         size_t before = found->count;
         struct mr_text part = {text.bytes, length};
@@ -57,7 +56,7 @@ static void assert_same(const struct mr_tool_calls *found, const struct tool_tex
 
 static const enum mr_tool_format formats[] = {
     MR_TOOLS_HERMES,  MR_TOOLS_GRANITE,  MR_TOOLS_LLAMA, MR_TOOLS_PYTHONIC,
-    MR_TOOLS_MISTRAL, MR_TOOLS_DEEPSEEK, MR_TOOLS_ARRAY, MR_TOOLS_QWEN_CODER};
+    MR_TOOLS_MISTRAL, MR_TOOLS_DEEPSEEK, MR_TOOLS_ARRAY};
 #define FORMATS (sizeof formats / sizeof formats[0])
 
 static void calls_are_the_same_whole_and_cut_at_every_byte(void **state)
@@ -131,12 +130,6 @@ static void a_damaged_call_stays_text(void **state)
                             "call\xe2\x96\x81"
                             "begin\xef\xbd\x9c>f"},
         {MR_TOOLS_ARRAY, "{\"name\": \"f\", \"parameters\": {}}"},
-        {MR_TOOLS_QWEN_CODER, "<tool_call>{\"name\": \"f\", \"arguments\": {}}"},
-        {MR_TOOLS_QWEN_CODER, "<tool_call><function=f g></function>"},
-        {MR_TOOLS_QWEN_CODER, "<tool_call><function=f><parameter=a>1</parameter>"},
-        {MR_TOOLS_QWEN_CODER, "<function=f>a=1</function>"},
-        {MR_TOOLS_QWEN_CODER, "<function=f><parameter=>1</parameter></function>"},
-        {MR_TOOLS_QWEN_CODER, "<function=f><parameter=a\nb>1</parameter></function>"},
         {MR_TOOLS_NONE, "<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -146,84 +139,6 @@ static void a_damaged_call_stays_text(void **state)
         if (found->count > 0) fail_msg("a call in %s", cases[i].text);
         assert_true(mr_text_equal(rest_of(found, text), text));
         mr_arena_destroy(arena);
-    }
-}
-
-/* Values of Qwen3-Coder have no type of their own. */
-static void values_in_tags_get_the_types_of_the_tool(void **state)
-{
-    (void)state;
-    static const struct mr_tool_parameter parameters[] = {
-        {{"f", 1}, {"t", 1}, MR_TOOL_TEXT},   {{"f", 1}, {"i", 1}, MR_TOOL_INTEGER},
-        {{"f", 1}, {"n", 1}, MR_TOOL_NUMBER}, {{"f", 1}, {"b", 1}, MR_TOOL_BOOL},
-        {{"f", 1}, {"j", 1}, MR_TOOL_JSON},   {{"g", 1}, {"t", 1}, MR_TOOL_JSON}};
-    static const struct mr_tool_types types = {6, parameters};
-    static const struct {
-        const char *key, *value, *json;
-    } cases[] = {
-        {"t", "\n7\n", "\"7\""},
-        {"t", "\n\nif (a < b) {\n  \"x\" </b>\n}\n\n",
-         "\"\\nif (a < b) {\\n  \\\"x\\\" </b>\\n}\\n\""},
-        {"t", "NULL", "null"},
-        {"t", "", "\"\""},
-        {"i", "\n-7\n", "-7"},
-        {"i", " 7 ", "7"},
-        {"i", "7.5", "\"7.5\""},
-        {"i", "seven", "\"seven\""},
-        {"n", "7.5", "7.5"},
-        {"n", "7, 8", "\"7, 8\""},
-        {"b", "True", "true"},
-        {"b", "\nfalse\n", "false"},
-        {"b", "yes", "\"yes\""},
-        {"j", "\n{\"a\": [1, \"</x>\"]}\n", "{\"a\": [1, \"</x>\"]}"},
-        {"j", "{a}", "\"{a}\""},
-        {"other", "7", "\"7\""},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct mr_arena *arena = mr_arena_create(1 << 20);
-        struct mr_tool_calls found = {
-            .format = MR_TOOLS_QWEN_CODER, .count_max = 1, .types = &types, .arena = arena};
-        struct mr_error err;
-        char text[256], want[256];
-        snprintf(text, sizeof text, "<function=f><parameter=%s>%s</parameter></function>",
-                 cases[i].key, cases[i].value);
-        snprintf(want, sizeof want, "{\"%s\":%s}", cases[i].key, cases[i].json);
-        assert_int_equal(
-            mr_tool_calls_find(&found, (struct mr_text){text, strlen(text)}, true, &err), MR_OK);
-        assert_int_equal(found.count, 1);
-        if (!mr_text_is(found.calls[0].arguments, want))
-            fail_msg("%.*s, not %s", (int)found.calls[0].arguments.length,
-                     found.calls[0].arguments.bytes, want);
-        mr_arena_destroy(arena);
-    }
-}
-
-static void tags_may_be_left_out_where_the_call_is_clear(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *text, *rest;
-        size_t count;
-    } cases[] = {
-        {"So:\n<function=f>\n</function>\n</tool_call>\nDone", "So:\n\n\nDone", 1},
-        {"<tool_call><function=f><parameter=a>1<parameter=b>2</function></tool_call>", "", 1},
-        {"<tool_call><function=f></function><function=g></function></tool_call>", "", 2},
-        {"<tool_call><function=f></function> so <tool_call><function=g></function>", "so", 2},
-        {"<function=f><parameter=a>1</parameter><parameter=a>2</parameter></function>", "", 1},
-        {"<tool_call> is a tag, <function=f></function>", "<tool_call> is a tag,", 1},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct mr_text text = {cases[i].text, strlen(cases[i].text)};
-        for (size_t step = 0; step < 4; step++) {
-            struct mr_arena *arena = mr_arena_create(1 << 20);
-            const struct mr_tool_calls *found = find(arena, MR_TOOLS_QWEN_CODER, text, step);
-            assert_int_equal(found->count, cases[i].count);
-            if (!mr_text_is(rest_of(found, text), cases[i].rest)) fail_msg("%s", cases[i].text);
-            if (i == 1)
-                assert_true(mr_text_is(found->calls[0].arguments, "{\"a\":\"1\",\"b\":\"2\"}"));
-            if (i == 4) assert_true(mr_text_is(found->calls[0].arguments, "{\"a\":\"2\"}"));
-            mr_arena_destroy(arena);
-        }
     }
 }
 
@@ -276,8 +191,6 @@ int main(void)
         cmocka_unit_test(calls_are_the_same_whole_and_cut_at_every_byte),
         cmocka_unit_test(an_unfinished_call_stays_text),
         cmocka_unit_test(a_damaged_call_stays_text),
-        cmocka_unit_test(values_in_tags_get_the_types_of_the_tool),
-        cmocka_unit_test(tags_may_be_left_out_where_the_call_is_clear),
         cmocka_unit_test(arguments_may_be_a_text_that_contains_the_object),
         cmocka_unit_test(only_so_many_calls_are_looked_for),
         cmocka_unit_test(hostile_text_costs_bounded_work),

@@ -4,7 +4,6 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -75,26 +74,6 @@ static void a_record_has_what_its_text_decides(void **state)
     mr_ticket_destroy(ticket);
 }
 
-static void values_have_the_types_of_the_ticket(void **state)
-{
-    (void)state;
-    static const char text[] = "<function=f><parameter=n>1</parameter></function>";
-    struct mr_error err;
-    struct mr_ticket *ticket = make_ticket();
-    struct mr_tool_parameter *n;
-    ticket->tool_types = malloc(sizeof *ticket->tool_types + sizeof *n);
-    n = (struct mr_tool_parameter *)(void *)(ticket->tool_types + 1);
-    *n = (struct mr_tool_parameter){text_of("f"), text_of("n"), MR_TOOL_INTEGER};
-    *ticket->tool_types = (struct mr_tool_types){1, n};
-    struct mr_tokens_mail *mail = make_mail(ticket, NULL, text, false);
-    mail->rules.format = MR_TOOLS_QWEN_CODER;
-    assert_int_equal(mr_deltas_fill(mail, &err), MR_OK);
-    assert_int_equal(mail->record.message.call_count, 1);
-    assert_true(mr_text_is(mail->record.message.calls[0].arguments, "{\"n\":1}"));
-    mr_mail_free(&mail->mail);
-    mr_ticket_destroy(ticket);
-}
-
 static void a_resumed_answer_repeats_nothing(void **state)
 {
     (void)state;
@@ -156,7 +135,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_record_has_what_its_text_decides),
-        cmocka_unit_test(values_have_the_types_of_the_ticket),
         cmocka_unit_test(a_resumed_answer_repeats_nothing),
         cmocka_unit_test(a_record_without_anything_is_void),
         cmocka_unit_test(a_call_in_a_record_has_the_form_of_openai),
