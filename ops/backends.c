@@ -32,6 +32,21 @@ enum mr_status mr_backends_find(const struct mr_backend **out, const char *name,
     return MR_OK;
 }
 
+enum mr_status mr_backends_probe(const struct mr_compute *compute, const char *device,
+                                 uint64_t *free_bytes, struct mr_error *err)
+{
+    struct mr_device place;
+    struct mr_compute *opened = NULL;
+    *free_bytes = 0;
+    enum mr_status status = mr_device_parse(device, &place, err);
+    if (status != MR_OK || place.kind == MR_DEVICE_CPU) return status;
+    status = compute->backend->open(&opened, place, compute->number, err);
+    if (status != MR_OK) return status;
+    *free_bytes = compute->backend->free_bytes(opened);
+    compute->backend->close(opened);
+    return MR_OK;
+}
+
 const struct mr_cuda_kernels *mr_backends_cuda_kernels(void)
 {
 #ifdef MR_CUDA

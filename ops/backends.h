@@ -1,7 +1,8 @@
 /* backends - which backend computes on a device: the kernels of ops/cpu/ on the CPU, LibTorch on a
  * GPU and for numbers that those kernels do not have (fp16), unless the user names one.
  *
- * Threads: pure functions. Errors: MR_BAD_CONFIG names the value. */
+ * Threads: pure functions, but for _probe, which a thread calls that computes on no GPU. Errors:
+ * MR_BAD_CONFIG names the value. */
 #ifndef MR_OPS_BACKENDS_H
 #define MR_OPS_BACKENDS_H
 
@@ -11,6 +12,12 @@
 enum mr_status mr_backends_find(const struct mr_backend **out, const char *name,
                                 struct mr_device device, enum mr_number number,
                                 struct mr_error *err);
+
+/* Opens a device and closes it again, unless it is the CPU: is it there? Sets *free_bytes to the
+ * memory that is free on it; 0 on the CPU. compute: backend and number, not open. Errors: those of
+ * the backend's open. */
+enum mr_status mr_backends_probe(const struct mr_compute *compute, const char *device,
+                                 uint64_t *free_bytes, struct mr_error *err);
 
 /* The CUDA kernels of this build, for the option cuda_kernels of a model; NULL: it has none. */
 const struct mr_cuda_kernels *mr_backends_cuda_kernels(void);

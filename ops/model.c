@@ -53,24 +53,12 @@ enum mr_status mr_model_compute(const struct mr_model_options *options, struct m
     return status;
 }
 
-/* Opens a device other than the CPU and closes it again: is it there? */
-static enum mr_status probe(const struct mr_model_options *options,
-                            const struct mr_compute *compute, struct mr_error *err)
-{
-    struct mr_device device;
-    struct mr_compute *opened = NULL;
-    enum mr_status status = mr_device_parse(options->device, &device, err);
-    if (status != MR_OK || device.kind == MR_DEVICE_CPU) return status;
-    status = compute->backend->open(&opened, device, compute->number, err);
-    if (status == MR_OK) compute->backend->close(opened);
-    return status;
-}
-
 enum mr_status mr_model_check_options(const struct mr_model_options *options, struct mr_error *err)
 {
     struct mr_compute compute;
+    uint64_t free_bytes;
     enum mr_status status = mr_model_compute(options, &compute, err);
-    if (status == MR_OK) status = probe(options, &compute, err);
+    if (status == MR_OK) status = mr_backends_probe(&compute, options->device, &free_bytes, err);
     if (status != MR_OK) return status;
     if (options->rows_max == 0 || options->sequences_max == 0)
         return mr_fail(err, MR_BAD_CONFIG, "a step must have room for a row and a sequence");

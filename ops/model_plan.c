@@ -1,5 +1,6 @@
 #include "ops/model_plan.h"
 
+#include "ops/backends.h"
 #include "ops/files/model_source.h"
 #include "ops/kv_groups.h"
 #include "ops/weights.h"
@@ -18,23 +19,6 @@ static const char *dtype_name(enum mr_dtype dtype, bool quantized)
     default:
         return quantized ? "the file's own 4 to 8 bits" : "bf16";
     }
-}
-
-/* Sets *out to the memory that is free on a GPU; to 0 if the device is the CPU. */
-static enum mr_status read_free_bytes(const struct mr_model_options *options,
-                                      const struct mr_compute *compute, uint64_t *out,
-                                      struct mr_error *err)
-{
-    struct mr_device device;
-    struct mr_compute *opened = NULL;
-    *out = 0;
-    enum mr_status status = mr_device_parse(options->device, &device, err);
-    if (status != MR_OK || device.kind == MR_DEVICE_CPU) return status;
-    status = compute->backend->open(&opened, device, compute->number, err);
-    if (status != MR_OK) return status;
-    *out = compute->backend->free_bytes(opened);
-    compute->backend->close(opened);
-    return MR_OK;
 }
 
 static uint64_t pool_bytes(const struct mr_model_plan *plan, const struct mr_model_options *options)
@@ -63,7 +47,8 @@ enum mr_status mr_model_plan_make(struct mr_model_plan *out, const struct mr_mod
     *out = plan;
     enum mr_status status = mr_model_compute(options, &compute, err);
     if (status == MR_OK) status = mr_weights_check(&spec, &size, err);
-    if (status == MR_OK) status = read_free_bytes(options, &compute, &plan.device_bytes, err);
+    if (status == MR_OK)
+        status = mr_backends_probe(&compute, options->device, &plan.device_bytes, err);
     if (status != MR_OK) return status;
     for (uint32_t i = 0; i < source->tensors->count; i++)
         plan.stored_bytes += source->tensors->entries[i].size_bytes;

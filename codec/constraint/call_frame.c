@@ -9,19 +9,12 @@
         __VA_ARGS__                                                                                \
     }
 
-/* Any text. */
-static const struct mr_expr *any_text(struct mr_expr_builder *builder)
-{
-    return mr_expr_repeat(builder, mr_regex_any_char(builder, MR_SPELL_TEXT), 0, MR_EXPR_UNBOUNDED);
-}
-
 /* <tool_call>CALL</tool_call>, as often as `most` says, and text around in which no tag opens. */
 static const struct mr_expr *between_tags(struct mr_expr_builder *builder,
                                           const struct mr_expr *call, uint32_t most)
 {
-    const struct mr_expr *any = any_text(builder), *open = mr_expr_word(builder, "<tool_call>");
-    const struct mr_expr *with_tag = mr_expr_seq(builder, ITEMS(any, open, any), 3);
-    const struct mr_expr *free_text = mr_expr_minus(builder, any, with_tag);
+    const struct mr_expr *open = mr_expr_word(builder, "<tool_call>");
+    const struct mr_expr *free_text = mr_regex_text_without(builder, open);
     const struct mr_expr *line =
         mr_expr_either(builder, mr_expr_empty(), mr_expr_word(builder, "\n"));
     const struct mr_expr *close = mr_expr_word(builder, "</tool_call>");
@@ -38,7 +31,7 @@ static const struct mr_expr *whole_answer(struct mr_expr_builder *builder,
     const struct mr_expr *space = mr_expr_class(builder, spaces, 2, MR_SPELL_TEXT);
     const struct mr_expr *begin = mr_expr_either(builder, mr_expr_word(builder, "{"),
                                                  mr_expr_word(builder, "<|python_tag|>"));
-    const struct mr_expr *any = any_text(builder);
+    const struct mr_expr *any = mr_regex_any_text(builder);
     const struct mr_expr *gap = mr_expr_repeat(builder, space, 0, MR_EXPR_UNBOUNDED);
     const struct mr_expr *like_call = mr_expr_seq(builder, ITEMS(gap, begin, any), 3);
     const struct mr_expr *more = mr_expr_pair(builder, mr_expr_word(builder, "; "), call);

@@ -83,13 +83,9 @@ static void define_rules(struct mr_expr_builder *builder, const struct mr_constr
 /* Makes what rule 0 says the part of the answer behind its reasoning. */
 static void put_behind_reasoning(struct mr_expr_builder *builder)
 {
-    const struct mr_expr *any =
-        mr_expr_repeat(builder, mr_regex_any_char(builder, MR_SPELL_TEXT), 0, MR_EXPR_UNBOUNDED);
     const struct mr_expr *end = mr_expr_word(builder, MR_REASONING_END);
-    const struct mr_expr *with_end =
-        mr_expr_seq(builder, (const struct mr_expr *const[]){any, end, any}, 3);
     const struct mr_expr *const items[] = {
-        mr_expr_minus(builder, any, with_end), end,
+        mr_regex_text_without(builder, end), end,
         mr_expr_repeat(builder, mr_expr_word(builder, "\n"), 0, 2), mr_expr_ref(builder, 0)};
     const uint32_t rule = mr_expr_rule_add(builder, "reasoning");
     if (builder->status != MR_OK) return;

@@ -351,6 +351,19 @@ const struct mr_expr *mr_regex_any_char(struct mr_expr_builder *builder, enum mr
     return mr_expr_class(builder, &all, 1, spelling);
 }
 
+const struct mr_expr *mr_regex_any_text(struct mr_expr_builder *builder)
+{
+    return mr_expr_repeat(builder, mr_regex_any_char(builder, MR_SPELL_TEXT), 0, MR_EXPR_UNBOUNDED);
+}
+
+const struct mr_expr *mr_regex_text_without(struct mr_expr_builder *builder,
+                                            const struct mr_expr *word)
+{
+    const struct mr_expr *any = mr_regex_any_text(builder);
+    const struct mr_expr *const with_word[] = {any, word, any};
+    return mr_expr_minus(builder, any, mr_expr_seq(builder, with_word, 3));
+}
+
 const struct mr_expr *mr_regex_expr(struct mr_expr_builder *builder, struct mr_text pattern,
                                     const struct mr_regex_options *options)
 {

@@ -28,5 +28,10 @@ const struct mr_expr *mr_regex_expr(struct mr_expr_builder *builder, struct mr_t
                                     const struct mr_regex_options *options);
 /* Any one character in this spelling. */
 const struct mr_expr *mr_regex_any_char(struct mr_expr_builder *builder, enum mr_spelling spelling);
+/* Any text, as it is written in an answer. */
+const struct mr_expr *mr_regex_any_text(struct mr_expr_builder *builder);
+/* Any text that does not contain a word. */
+const struct mr_expr *mr_regex_text_without(struct mr_expr_builder *builder,
+                                            const struct mr_expr *word);
 
 #endif

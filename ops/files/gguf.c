@@ -334,6 +334,13 @@ const struct mr_gguf_value *mr_gguf_find(const struct mr_gguf *gguf, const char 
     return bsearch(&wanted, gguf->values, gguf->value_count, sizeof(wanted), compare_values);
 }
 
+const struct mr_gguf_value *mr_gguf_array(const struct mr_gguf *gguf, const char *key,
+                                          enum mr_gguf_type type)
+{
+    const struct mr_gguf_value *value = mr_gguf_find(gguf, key);
+    return value && value->is_array && value->type == type ? value : NULL;
+}
+
 /* ---- values ---- */
 
 static bool is_integer(enum mr_gguf_type type)

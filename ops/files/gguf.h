@@ -67,6 +67,10 @@ struct mr_file_stamp mr_gguf_stamp(const struct mr_gguf *gguf);
 /* Returns the value of `key`; NULL when the file has no such key. */
 const struct mr_gguf_value *mr_gguf_find(const struct mr_gguf *gguf, const char *key);
 
+/* Returns the array under `key`; NULL when there is none with elements of this type. */
+const struct mr_gguf_value *mr_gguf_array(const struct mr_gguf *gguf, const char *key,
+                                          enum mr_gguf_type type);
+
 /* Typed reads of a single value: false, with *out unchanged, when the key is absent or has another
  * type. _u32 accepts every integer type whose value fits; _number accepts integers and floats. */
 bool mr_gguf_u32(const struct mr_gguf *gguf, const char *key, uint32_t *out);

@@ -323,12 +323,6 @@ static enum mr_status read_vocabulary(struct mr_model_config *config,
     return MR_OK;
 }
 
-static const struct mr_gguf_value *array_of(const struct mr_gguf *gguf, const char *key)
-{
-    const struct mr_gguf_value *value = mr_gguf_find(gguf, key);
-    return value && value->is_array ? value : NULL;
-}
-
 /* The end tokens that keys name, then those known by their text. */
 static enum mr_status read_end_tokens(struct mr_model_config *config, const struct mr_gguf *gguf,
                                       struct mr_error *err)
@@ -338,14 +332,15 @@ static enum mr_status read_end_tokens(struct mr_model_config *config, const stru
     uint32_t id, ids[MR_END_TOKENS_MAX];
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
         if (mr_gguf_u32(gguf, keys[i], &id)) mr_model_config_add_eos(config, id);
-    const struct mr_gguf_value *listed = array_of(gguf, "tokenizer.ggml.eos_token_ids");
-    bool integers = listed && (listed->type == MR_GGUF_I32 || listed->type == MR_GGUF_U32);
-    for (uint64_t i = 0; integers && i < listed->count && i < MR_EOS_IDS_MAX; i++) {
+    const char *const list = "tokenizer.ggml.eos_token_ids";
+    const struct mr_gguf_value *listed = mr_gguf_array(gguf, list, MR_GGUF_I32);
+    if (!listed) listed = mr_gguf_array(gguf, list, MR_GGUF_U32);
+    for (uint64_t i = 0; listed && i < listed->count && i < MR_EOS_IDS_MAX; i++) {
         const int64_t one = mr_gguf_element_int(listed, i);
         if (one >= 0 && one < config->vocab_size) mr_model_config_add_eos(config, (uint32_t)one);
     }
-    const struct mr_gguf_value *tokens = array_of(gguf, "tokenizer.ggml.tokens");
-    if (!tokens || tokens->type != MR_GGUF_TEXT) return MR_OK;
+    const struct mr_gguf_value *tokens = mr_gguf_array(gguf, "tokenizer.ggml.tokens", MR_GGUF_TEXT);
+    if (!tokens) return MR_OK;
     struct mr_text *texts = mr_gguf_texts(tokens);
     if (!texts) return mr_fail(err, MR_NOMEM, "no memory for the texts of the tokens");
     uint32_t count = mr_end_tokens_find(texts, (uint32_t)tokens->count, ids);

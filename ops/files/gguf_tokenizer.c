@@ -13,17 +13,10 @@ struct parts {
     float *scores;
 };
 
-static const struct mr_gguf_value *array_of(const struct mr_gguf *gguf, const char *key,
-                                            enum mr_gguf_type type)
-{
-    const struct mr_gguf_value *value = mr_gguf_find(gguf, key);
-    return value && value->is_array && value->type == type ? value : NULL;
-}
-
 static enum mr_status read_texts(const struct mr_gguf *gguf, const char *key, struct mr_text **out,
                                  uint32_t *count, struct mr_error *err)
 {
-    const struct mr_gguf_value *value = array_of(gguf, key, MR_GGUF_TEXT);
+    const struct mr_gguf_value *value = mr_gguf_array(gguf, key, MR_GGUF_TEXT);
     if (!value)
         return mr_fail(err, MR_BAD_FILE, "GGUF key \"%s\" is missing or not a list of texts", key);
     *out = mr_gguf_texts(value);
@@ -41,7 +34,8 @@ static enum mr_status read_kinds(const struct mr_gguf *gguf, uint32_t token_coun
         MR_TOKEN_USER_DEFINED, MR_TOKEN_UNUSED, MR_TOKEN_BYTE,
     };
     if (!mr_gguf_find(gguf, "tokenizer.ggml.token_type")) return MR_OK;
-    const struct mr_gguf_value *value = array_of(gguf, "tokenizer.ggml.token_type", MR_GGUF_I32);
+    const struct mr_gguf_value *value =
+        mr_gguf_array(gguf, "tokenizer.ggml.token_type", MR_GGUF_I32);
     if (!value || value->count != token_count)
         return mr_fail(err, MR_BAD_FILE, "\"tokenizer.ggml.token_type\" is not %u integers",
                        token_count);
@@ -72,7 +66,7 @@ static enum mr_status read_scores(const struct mr_gguf *gguf, uint32_t token_cou
                                   struct mr_error *err)
 {
     if (!mr_gguf_find(gguf, "tokenizer.ggml.scores")) return MR_OK;
-    const struct mr_gguf_value *value = array_of(gguf, "tokenizer.ggml.scores", MR_GGUF_F32);
+    const struct mr_gguf_value *value = mr_gguf_array(gguf, "tokenizer.ggml.scores", MR_GGUF_F32);
     if (!value || value->count != token_count)
         return mr_fail(err, MR_BAD_FILE, "\"tokenizer.ggml.scores\" is not %u numbers",
                        token_count);
@@ -171,7 +165,7 @@ struct mr_text mr_gguf_token_text(const struct mr_gguf *gguf, const char *key)
 {
     struct mr_text found = {"", 0};
     uint32_t id = special_id(gguf, key);
-    const struct mr_gguf_value *tokens = array_of(gguf, "tokenizer.ggml.tokens", MR_GGUF_TEXT);
+    const struct mr_gguf_value *tokens = mr_gguf_array(gguf, "tokenizer.ggml.tokens", MR_GGUF_TEXT);
     if (!tokens || id >= tokens->count) return found;
     struct mr_text *texts = mr_gguf_texts(tokens);
     if (texts) found = texts[id];

@@ -79,8 +79,7 @@ struct mr_tier_job {
     uint32_t skip_below;
     /* total bytes of all items; in a store only of those that wait to be written or looked up */
     uint64_t bytes;
-    uint64_t tenant;   /* only in a store: the tenant whose budget pays (kvcache/byte_budget.h) */
-    uint32_t admitted; /* only in a store: items, from the first one on, that were not dropped */
+    uint64_t tenant; /* only in a store: the tenant whose budget pays (kvcache/byte_budget.h) */
     bool abandoned, final, late;
 };
 

@@ -118,25 +118,25 @@ static bool has_room(struct mr_tier_queue *queue, const struct mr_tier_job *job,
     return fits && mr_byte_budget_take(&queue->jobs.budget, job->tenant, length, now_ns);
 }
 
-/* Admits the items of a store from the first one on, while there is room. The others are dropped: a
- * lookup would not find an item behind one that is missing. */
-static void admit_items(struct mr_tier_queue *queue, struct mr_tier_job *job, uint64_t now_ns)
+/* Admits the items of a store from the first one on, while there is room, and returns how many. The
+ * others are dropped: a lookup would not find an item behind one that is missing. */
+static uint32_t admit_items(struct mr_tier_queue *queue, struct mr_tier_job *job, uint64_t now_ns)
 {
+    uint32_t admitted = job->item_count;
     job->bytes = 0;
-    job->admitted = job->item_count;
     for (uint32_t i = 0; i < job->item_count; i++) {
         struct mr_tier_entry *item = &job->items[i];
         if (item->not_written) continue;
-        if (job->admitted == job->item_count &&
-            has_room(queue, job, job->bytes, item->length, now_ns)) {
+        if (admitted == job->item_count && has_room(queue, job, job->bytes, item->length, now_ns)) {
             job->bytes += item->length;
             continue;
         }
-        if (job->admitted == job->item_count) job->admitted = i;
+        if (admitted == job->item_count) admitted = i;
         item->not_written = item->failed = true;
         mr_tier_jobs_count(&queue->jobs, MR_TIER_ITEMS_DROPPED, 1);
         mr_tier_jobs_count(&queue->jobs, MR_TIER_BYTES_DROPPED, item->length);
     }
+    return admitted;
 }
 
 /* Ends the parts (Redis values) of a store that belong to items marked not_written. */
@@ -168,10 +168,10 @@ static uint32_t admit_store(struct mr_tier_queue *queue, struct mr_tier_job *job
     }
     job->tenant = mr_byte_budget_tenant(tenant);
     mark_not_written(queue, job, now_ns);
-    admit_items(queue, job, now_ns);
-    if (job->bytes == 0 && job->admitted < job->item_count) return 0;
+    const uint32_t admitted = admit_items(queue, job, now_ns);
+    if (job->bytes == 0 && admitted < job->item_count) return 0;
     end_not_written(job);
-    return job->admitted;
+    return admitted;
 }
 
 static uint32_t admit(struct mr_tier_queue *queue, struct mr_tier_job *job, const char *tenant,

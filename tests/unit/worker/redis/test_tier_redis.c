@@ -6,11 +6,9 @@
 #include <cmocka.h>
 
 #include "tests/unit/worker/fake_redis.h"
+#include "tests/unit/worker/two_addresses.h"
 #include "worker/base/clock.h"
 #include "worker/redis/tier_redis.h"
-
-#include <dlfcn.h>
-#include <netdb.h>
 
 #define ITEMS  6u
 #define LENGTH ((size_t)70000)
@@ -497,18 +495,6 @@ static void invalid_configuration_is_refused_at_the_start(void **state)
     options = options_of("redis://x");
     options.password_file = "/nowhere";
     assert_int_equal(mr_tier_redis_create(&tier, &options, NULL), MR_BAD_CONFIG);
-}
-
-/* The host two.test has two addresses, of which only the second one has a server. */
-int getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
-                struct addrinfo **out)
-{
-    int (*resolve)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
-    void *found = dlsym(RTLD_NEXT, "getaddrinfo");
-    memcpy(&resolve, &found, sizeof resolve);
-    if (strcmp(host, "two.test") != 0) return resolve(host, port, hints, out);
-    int failed = resolve("127.0.0.2", port, hints, out);
-    return failed ? failed : resolve("127.0.0.1", port, hints, &(*out)->ai_next);
 }
 
 static enum mr_status on_visit(void *context, const struct mr_redis_port *port,

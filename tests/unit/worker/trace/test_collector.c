@@ -10,9 +10,7 @@
 #include <cmocka.h>
 
 #include "tests/unit/worker/trace/answering.h"
-
-#include <dlfcn.h>
-#include <netdb.h>
+#include "tests/unit/worker/two_addresses.h"
 
 #define SECOND_NS UINT64_C(1000000000)
 
@@ -131,18 +129,6 @@ static void a_collector_that_is_away_or_silent_is_given_up_at_the_deadline(void 
         MR_UNREACHABLE);
     assert_non_null(strstr(err.detail, "refused"));
     free(server);
-}
-
-/* The host two.test has two addresses. */
-int getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
-                struct addrinfo **out)
-{
-    int (*resolve)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
-    void *found = dlsym(RTLD_NEXT, "getaddrinfo");
-    memcpy(&resolve, &found, sizeof resolve);
-    if (strcmp(host, "two.test") != 0) return resolve(host, port, hints, out);
-    int failed = resolve("127.0.0.2", port, hints, out);
-    return failed ? failed : resolve("127.0.0.1", port, hints, &(*out)->ai_next);
 }
 
 /* A door at 127.0.0.2 whose queue is full: it swallows attempts to connect. fds[0]: the door. */
