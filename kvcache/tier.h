@@ -16,9 +16,9 @@
  * Threads: all calls from the engine thread; the tier has threads of its own, and wakes the engine
  *          when poll has an answer.
  * Memory:  bounded by the tier; at a bound lookup and load return false, and store takes fewer
- * items, which is no error. item.bytes is owned by the engine, often a block of the KV pool. The
- * engine does not touch these bytes until the item is reported (load) or the final answer is polled
- *          (store). */
+ *          items, which is no error. item.bytes is owned by the engine, often a block of the KV
+ *          pool. The engine does not touch these bytes until the item is reported (load) or the
+ *          final answer is polled (store). */
 #ifndef MR_KVCACHE_TIER_H
 #define MR_KVCACHE_TIER_H
 

@@ -1,6 +1,6 @@
 /* model_plan - what a model needs of a machine, computed from the headers of its files: no weight
  * is read and no memory is reserved. Weights of AWQ and GPTQ folders count as computed in their own
- * numbers, which a scale that is no half prevents. For `millrace check`.
+ * numbers; those with a scale that is not an fp16 number take more. For `millrace check`.
  *
  * Threads: pure functions; a GPU is opened and closed again. Memory: none kept. Errors: MR_BAD_FILE
  * and MR_NOMEM as mr_model_check_files; MR_BAD_CONFIG as mr_model_check_options. */
@@ -19,8 +19,9 @@ struct mr_model_plan {
     uint64_t kv_pool_bytes;      /* of all KV blocks and slots */
     uint64_t pool_tokens;        /* that the blocks of the pool hold */
     uint64_t device_bytes;       /* free on a GPU before the model is there; 0: on the CPU */
-    uint32_t context_asked;      /* --context-tokens; 0: none */
-    uint32_t context_tokens; /* longest sequence: least of the model's context, asked and pool */
+    uint32_t context_asked;      /* --context-tokens; 0: not given */
+    /* longest sequence: the least of the model's context, context_asked and what the pool holds */
+    uint32_t context_tokens;
 };
 
 /* source: files that are open, with their tensors; options: as for mr_model_open, without

@@ -11,7 +11,7 @@
  * Limits:  MR_TEMPLATE_STEPS_MAX, MR_TEMPLATE_DEPTH_MAX, MR_TEMPLATE_BYTES_MAX.
  * Errors:  _compile: MR_BAD_FILE with line and reason, MR_NOMEM. _render: MR_INVALID_REQUEST when
  *          the template calls raise_exception, fails, or exceeds a limit; MR_UNSUPPORTED_CONTENT
- * for a part without text that cannot be joined. */
+ *          for a part without text that cannot be joined. */
 #ifndef MR_CODEC_TEMPLATE_CHAT_TEMPLATE_H
 #define MR_CODEC_TEMPLATE_CHAT_TEMPLATE_H
 

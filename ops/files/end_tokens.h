@@ -4,7 +4,7 @@
  *
  * Threads: pure function. Memory: none. Errors: none.
  * Source:  the texts are those by which llama.cpp finds them (its special_eog_ids), for the
- *          families that are served. */
+ *          families that are served; without the tokens of fill-in-the-middle. */
 #ifndef MR_OPS_FILES_END_TOKENS_H
 #define MR_OPS_FILES_END_TOKENS_H
 

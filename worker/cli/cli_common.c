@@ -18,7 +18,7 @@ int mr_cli_fail(const struct mr_error *err)
     return (int)mr_worker_exit_code(err->status);
 }
 
-/* The reader of a pipe or socket is gone. */
+/* Stdout is a pipe whose reader is gone. */
 static bool output_is_closed(void)
 {
     struct pollfd output = {.fd = STDOUT_FILENO};

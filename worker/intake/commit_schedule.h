@@ -45,8 +45,9 @@ size_t mr_commit_schedule_gather(struct mr_commit_schedule *schedule);
 /* Call when the batch was sent to the broker, or to the transactions thread (in_transaction). */
 void mr_commit_schedule_sent(struct mr_commit_schedule *schedule, bool in_transaction,
                              uint64_t now_ns);
-/* Takes the outcome of the commit that was the number-th to be sent, for each of its partitions.
- * Ignored unless that one is the commit in flight: it was given up, and a later one repeats it. */
+/* Takes a COMMITTED event (worker/kafka/kafka_consumer_port.h): the outcome of a commit for each of
+ * its partitions. Ignored unless its number is that of the commit in flight: it was given up, and a
+ * later one repeats it. */
 void mr_commit_schedule_answered(struct mr_commit_schedule *schedule,
                                  const struct mr_kafka_event *event, uint64_t now_ns);
 /* Takes the outcome of the commit in flight for all its partitions. Ignored when no commit is in

@@ -237,11 +237,12 @@ static enum mr_status set_prefetch(rd_kafka_conf_t *conf, const struct mr_kafka_
     return status;
 }
 
-/* Where a partition's queue holds queued.min.messages records, or queued.max.messages.kbytes of
- * their values, librdkafka fetches nothing for fetch.queue.backoff.ms, and before 2.2 for a second.
- * With that second and a limit of 256 a worker that can run 1,300 requests of 2 KiB a second ran
- * 450: there the limit is what may be taken in a second. It has to be low because librdkafka does
- * not count keys and headers, which can be as large as a record. */
+/* Where a queue holds queued.min.messages records, or queued.max.messages.kbytes of their values,
+ * librdkafka fetches nothing for fetch.queue.backoff.ms, and before 2.2 for a second. A worker has
+ * a queue for each partition, a reader one for all. With that second and a limit of 256 a worker
+ * that can run 1,300 requests of 2 KiB a second ran 450: there the limit is what may be taken in a
+ * second. It has to be low because librdkafka does not count keys and headers, which can be as
+ * large as a record. */
 static enum mr_status set_queue_limit(rd_kafka_conf_t *conf, struct mr_error *err)
 {
     if (rd_kafka_version() < VERSION_2_2_0) return set(conf, "queued.min.messages", "2000", err);

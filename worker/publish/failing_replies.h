@@ -16,10 +16,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A transaction lasts at most 10 s: the second one that fails in a row lasts longer. */
+/* Longer than one transaction, which lasts 10 s at most: at least two have failed. */
 #define MR_FAILING_REPLY_NS   ((uint64_t)15000000000)
-#define MR_FAILING_HOLD_NS    ((uint64_t)60000000000)
-#define MR_FAILING_FORGET_NS  ((uint64_t)300000000000)
+#define MR_FAILING_HOLD_NS    ((uint64_t)60000000000)  /* how long a place then gets no reply */
+#define MR_FAILING_FORGET_NS  ((uint64_t)300000000000) /* a failure so long ago does not count */
 #define MR_FAILING_PLACES_MAX 32u
 #define MR_FAILING_TOPIC_MAX  250u /* bytes of the longest topic name with its NUL */
 

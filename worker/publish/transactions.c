@@ -85,8 +85,8 @@ static void on_reported(void *context, void *opaque, enum mr_status status, cons
         part->refused = true;
 }
 
-/* Call after a transaction that was not committed: gives up the reply if its partition alone makes
- * transactions fail. */
+/* Call after a transaction that was not committed although the broker took some of its records:
+ * gives up the reply if its partition has refused replies for too long. */
 static void judge_reply(struct mr_transactions *transactions, struct mr_ticket_part *part)
 {
     const struct mr_ticket *ticket = part->ticket;

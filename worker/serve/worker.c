@@ -264,7 +264,7 @@ static enum mr_status start_intake(struct mr_worker *worker, struct mr_error *er
     return status;
 }
 
-static void check_context(struct mr_worker *worker)
+static void warn_of_context(struct mr_worker *worker)
 {
     const uint32_t asked = worker->options.config->context_tokens;
     const uint32_t most = mr_engine_thread_model(worker->engine)->context_tokens;
@@ -424,7 +424,7 @@ enum mr_status mr_worker_create(struct mr_worker **out, const struct mr_worker_o
     }
     atomic_store(&worker->built, true);
     atomic_store(&worker->ready, true);
-    check_context(worker);
+    warn_of_context(worker);
     print_banner(worker);
     *out = worker;
     return MR_OK;
