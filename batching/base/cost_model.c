@@ -151,8 +151,7 @@ void mr_cost_model_observe(struct mr_cost_model *model, const struct mr_step_wor
     if (!(variance > 0.0)) return; /* by rounding */
     /* of the longer one: a step that was predicted far too short is not a precise one */
     const double noise = NOISE_SHARE * fmax(predicted, ms) + NOISE_MS;
-    /* a step that is too far off counts as a noisy one: it moves the fit little and teaches little
-     */
+    /* a step that is too far off counts as a noisy one, which moves the fit little */
     double total = variance + noise * noise;
     const double beyond = excess(model, residual, predicted, sqrt(total));
     if (is_slower_now(model, beyond > 1.0 && residual > 0.0, ms / predicted)) return;

@@ -16,11 +16,11 @@
  * small, would outweigh the long ones for thousands of steps.
  *
  * The first step sets the speed only: the initial coefficients, and how far they may be off, are
- * scaled to it. So it misleads little where it took longer than such a step does, as a first step
- * may. Guards: a step's noise is assumed proportional to its length. A step far beyond the recent
- * residuals counts as a noisy one. No coefficient becomes negative: one that would is set to zero,
- * and the others move to the best fit that has it at zero (constrained least squares; Simon,
- * "Optimal State Estimation", 2006, section 7.5).
+ * scaled to it. Where it took longer than such a step does, as a first step may, the next steps of
+ * each kind correct that. Guards: a step's noise is assumed proportional to its length. A step far
+ * beyond the recent residuals counts as a noisy one. No coefficient becomes negative: one that
+ * would is set to zero, and the others move to the best fit that has it at zero (constrained least
+ * squares; Simon, "Optimal State Estimation", 2006, section 7.5).
  *
  * Owner: engine thread. Memory: the struct itself. Clock: none. Errors: none. Units: ms. */
 #ifndef MR_BATCHING_BASE_COST_MODEL_H
