@@ -60,7 +60,7 @@ PARSERS = {
     "message": "codec/records/message.c codec/tools/harmony.c",
 }
 # Further targets whose corpora run lines of a parser: GGUF has another reader of the same configuration.
-ALSO = {"model_config": ["gguf"], "safetensors": ["gguf"]}
+ALSO = {"model_config": ["gguf"], "safetensors": ["gguf"], "gguf": ["safetensors"], "tokenizer": ["sentencepiece"], "request": ["model_config"]}
 
 
 def folder(*parts):

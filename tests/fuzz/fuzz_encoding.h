@@ -58,6 +58,12 @@ static inline void encode_all(struct mr_tokenizer *tokenizer, struct mr_text tex
         struct mr_encode_options options = {.add_special = i & 1u, .parse_special = i >> 1 & 1u};
         encode(tokenizer, (struct mr_text){usual, sizeof usual - 1}, options);
         encode(tokenizer, text, options);
+        /* two ranges in which control tokens are plain text */
+        const struct mr_text_range barred[] = {{0, text.length / 4},
+                                               {text.length / 3, text.length / 2}};
+        options.barred = barred;
+        options.barred_count = 2;
+        encode(tokenizer, text, options);
     }
     mr_tokenizer_destroy(tokenizer);
 }

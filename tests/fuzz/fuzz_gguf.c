@@ -1,6 +1,7 @@
 /* GGUF files: metadata, tensor table, configuration, tokenizer, and the rows of tensors.
  *
- * Input: the file. */
+ * Input: the file. A model in two parts has the second file behind the first: it begins with the
+ * last "GGUF" of the input. */
 #include "codec/tokenizer/tokenizer.h"
 #include "ops/files/model_gguf.h"
 #include "tests/fuzz/fuzz.h"
@@ -45,19 +46,37 @@ static void encode(const struct mr_tokenizer *tokenizer)
     mr_tokenizer_scratch_destroy(scratch);
 }
 
+/* Where the second part begins; size: there is none. */
+static size_t second_part(const uint8_t *data, size_t size)
+{
+    for (size_t at = size; at > 4; at--)
+        if (memcmp(data + at - 4, "GGUF", 4) == 0) return at - 4;
+    return size;
+}
+
+/* Sets the files; returns the path of the first. */
+static const char *set_files(const uint8_t *data, size_t size)
+{
+    size_t second = second_part(data, size);
+    struct mr_text text = {(const char *)data, size};
+    memory_file_clear();
+    memory_file_set("part-00001-of-00002.gguf", mr_text_part(text, 0, second));
+    memory_file_set("part-00002-of-00002.gguf", mr_text_part(text, second, size));
+    return "part-00001-of-00002.gguf";
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct mr_model_source source = {0};
     struct mr_error err = {0};
     struct mr_gguf *gguf = NULL;
-    memory_file_clear();
-    memory_file_set("model.gguf", (struct mr_text){(const char *)data, size});
-    enum mr_status status = mr_gguf_open(&gguf, "model.gguf", &err);
+    const char *path = set_files(data, size);
+    enum mr_status status = mr_gguf_open(&gguf, path, &err);
     MR_ASSERT(status == MR_OK || (status == MR_BAD_FILE && err.detail[0] && !gguf));
     if (status != MR_OK) return 0;
     read_rows(mr_gguf_tensors(gguf));
     mr_gguf_close(gguf);
-    status = mr_model_gguf_read(&source, "model.gguf", &err);
+    status = mr_model_gguf_read(&source, path, &err);
     MR_ASSERT(status == MR_OK || (status == MR_BAD_FILE && err.detail[0]));
     if (status == MR_OK) encode(source.tokenizer);
     mr_model_source_close(&source);

@@ -4,6 +4,7 @@
  * the name "@key" is the record's key; with the name "@strict" it makes the topic strict. Without
  * an empty line the whole input is the value. */
 #include "codec/limits.h"
+#include "codec/records/request_tools.h"
 #include "codec/utf8.h"
 #include "codec/wire/document.h"
 #include "codec/wire/writer.h"
@@ -107,13 +108,28 @@ static void check_request(const struct mr_request *request)
     MR_ASSERT(request->id.length >= 1 && request->id.length <= MR_ID_BYTES_MAX);
     MR_ASSERT(
         !!request->prompt.bytes + (request->chat.message_count > 0) + request->has_token_ids == 1);
-    MR_ASSERT(request->max_tokens >= 1 && request->min_tokens <= request->max_tokens);
+    MR_ASSERT(request->max_tokens >= 1 || request->task != MR_TASK_GENERATE ||
+              request->scores_prompt);
+    MR_ASSERT(request->min_tokens <= request->max_tokens);
+    MR_ASSERT((request->continuation_count > 0) == (request->task == MR_TASK_SCORE));
     MR_ASSERT(request->choice_count >= 1 && request->choice_count <= MR_CHOICES_MAX);
     MR_ASSERT(request->stop_count <= MR_STOP_COUNT_MAX);
     for (size_t i = 0; i < request->stop_count; i++)
         MR_ASSERT(request->stops[i].length >= 1 && request->stops[i].length <= MR_STOP_BYTES_MAX);
     MR_ASSERT(request->metadata.length <= MR_METADATA_BYTES_MAX);
     check_sampling(&request->sampling);
+}
+
+/* Constrains strict calls as for a model that writes them in a format that can be constrained. */
+static void constrain_calls(struct mr_request *request)
+{
+    struct mr_error err = {0};
+    if (!request->tool_use.strict) return;
+    enum mr_tool_format format = request->max_tokens % 2 ? MR_TOOLS_HERMES : MR_TOOLS_LLAMA;
+    enum mr_status status = mr_request_constrain_calls(request, format, &err);
+    MR_ASSERT(status == MR_OK || (mr_status_class(status) == MR_CLASS_REJECT && err.detail[0]));
+    MR_ASSERT(status != MR_OK || request->constraint.text.length > 0);
+    MR_ASSERT(mr_request_constrain_calls(request, MR_TOOLS_NONE, &err) == MR_UNSUPPORTED);
 }
 
 static void check_decoded(const struct mr_decoded *decoded, enum mr_status status,
@@ -126,6 +142,7 @@ static void check_decoded(const struct mr_decoded *decoded, enum mr_status statu
     MR_ASSERT(id >= 1 && id <= MR_ID_BYTES_MAX && decoded->deadline_ms >= 0);
     if (status == MR_OK) {
         check_request(decoded->request);
+        constrain_calls(decoded->request);
         return;
     }
     struct mr_text sentence = {err->detail, strlen(err->detail)};

@@ -9,6 +9,7 @@ import base64
 import glob
 import json
 import os
+import re
 import struct
 import sys
 
@@ -66,6 +67,60 @@ def requests():
         '{"specversion":"1.0","id":"%s","data_base64":"e30="}' % ("i" * 200))
 
 
+def fields():
+    """Each field of docker/fields.md: its example, the examples of whole requests, and values that do not fit."""
+    guide = open(os.path.join(TREE, "docker/fields.md")).read()
+    for name, example in re.findall(r"^\| `(\w+)` \|[^|]*\|[^|]*\| (?:-|`(.*?)`) \|", guide, re.M):
+        prompt = "" if re.match(r'"(prompt|prompt_token_ids|messages)"', example) else '"prompt": "x"'
+        put("request", "{%s}" % ", ".join(part for part in (prompt, example) if part))
+        for value in ["null", "-1", "0", "2", "1.5", '""', '"x"', "true", "false", "[]", '["x"]', "[1, 2]", "[null]", "[{}]", "{}",
+                      '{"x": 1}', "1e99"]:
+            put("request", '{"prompt": "x", "%s": %s}' % (name, value))
+    for body in re.findall(r"^```json\n(.*?)```", guide, re.M | re.S):
+        put("request", body)
+    hello = '"messages": [{"role": "user", "content": "Hi"}]'
+    for case in [
+        '"prompt": "x", "task": "score", "continuations": [%s]' % more for more in ('"a", [1, 2]', '""', "[]", "1", "[-1]")] + [
+        '"prompt": "x", "task": "%s", %s' % (task, more) for task in ("score", "embed")
+        for more in ('"n": 2', '"echo": true', '"prompt_logprobs": 1', '"guided_regex": "a"', '"logprobs": 1, "continuations": ["a"]')] + [
+        '"prompt": "x", ' + more for more in (
+            '"logprobs": true, "top_logprobs": 3', '"top_logprobs": 3', '"logprobs": 2, "top_logprobs": 3', '"echo": true, "logprobs": 1',
+            '"best_of": 3', '"n": 2, "max_tokens": 0', '"max_tokens": 0', '"max_tokens": 0, "prompt_logprobs": 1', '"min_tokens": 9, "max_tokens": 3',
+            '"guided_json": {"a": [true, 1.5, null, {"b": -1}]}', '"guided_choice": "a"', '"guided_grammar": ""',
+            '"guided_regex": "a", "guided_choice": ["b"]', '"guided_regex": "a", "ignore_eos": true',
+            '"guided_regex": "a", "response_format": {"type": "json_object"}', '"guided_json": {"a": 18446744073709551615}',
+            '"truncate_prompt_tokens": 0', '"truncate_prompt_tokens": -1, "truncation_side": "left"', '"truncation_side": "up"',
+            '"deadline_ms": 9999999999999', '"stream_options": {"include_usage": true, "continuous_usage_stats": true, "z": 1}')] + [
+        '"prompt": "x", "structured_outputs": {%s}' % more for more in (
+            '"json": {"type": "object"}', '"regex": "a"', '"grammar": "root ::= [a]"', '"json_object": true', '"json_object": 1',
+            '"json_object": false', '"regex": null', '"structural_tag": "t"', '"whitespace_pattern": " "', '"disable_fallback": true', '"z": 1')] + [
+        '"prompt": "x", "response_format": {%s}' % more for more in (
+            '"type": "json_schema", "json_schema": {"schema": {"type": "integer"}}', '"type": "json_schema"', '"type": "text"', '"type": "z"',
+            '"type": "regex"', '"type": "regex", "regex": "a"', '"type": "choice", "choice": ["a", "b"]', '"type": 1')] + [
+        hello + ', "reasoning_effort": "%s", "chat_template_kwargs": {"a": 1}' % effort for effort in ("none", "high")] + [
+        hello + ', "echo": true', hello + ', "chat_template_kwargs": {"enable_thinking": true}, "reasoning_effort": "low"',
+        '"messages": [{"role": "user", "content": [{"type": "text", "text": "a"}, "b", {"text": 1}]}]',
+        '"messages": [{"role": "user", "content": [{"type": "image_url"}, 1]}]', '"messages": [{"role": "user", "content": 1}]',
+        '"messages": [{"role": "%s", "content": ""}]' % ("r" * 80), '"messages": [{"content": "a"}]', '"messages": []',
+        '"messages": [{"role": "user", "content": "a", "x": 1e999}]']:
+        put("request", "{%s}" % case)
+    calls = [{"id": "1", "type": "function", "function": {"name": "f", "arguments": text}} for text in ("", '{"a":[1,null,true,2.5]}', "{", {"a": 1})]
+    put("request", json.dumps({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "tool_calls": calls},
+                                            {"role": "tool", "tool_call_id": "1", "content": "b"}]}))
+    schema = {"type": "object", "properties": {"a": {"enum": [1, 2.5, None, True, "x"]}, "b": {"$ref": "#/$defs/c"}},
+              "$defs": {"c": {"const": {"$ref": "#/z"}}}, "required": ["a"], "items": [{"$ref": "#"}, {"$ref": "other"}]}
+    function = lambda **parts: {"type": "function", "function": {"name": "f", **parts}}
+    for tools in [[function(parameters=schema)], [function(parameters=schema, strict=True)], [function(), function(name="g", parameters=None)],
+                  [function(strict=True), function(parameters={})], [function(name="")], [function(name="n" * 99)], [{"type": "function"}],
+                  [function(parameters=[])], []]:
+        for use in [{}, {"parallel_tool_calls": False}, {"parallel_tool_calls": 1}] + [
+                {"tool_choice": choice} for choice in ("auto", "none", "required", "z", {"function": {"name": "g"}}, {"function": 1}, {})] + [
+                {"tool_choice": "required", "parallel_tool_calls": False}, {"tool_choice": "required", "guided_regex": "a"},
+                {"guided_regex": "a"}, {"ignore_eos": True}, {"max_tokens": 2}, {"max_tokens": 2, "parallel_tool_calls": False}]:
+            put("request", json.dumps({"messages": [{"role": "user", "content": "a"}], "tools": tools, **use}))
+    put("request", '{"messages": [{"role": "user", "content": "a"}], "tool_choice": "required"}')
+
+
 def replies():
     choice = {"finish_reason": "stop_string", "stop_reason": "END", "text": "hi", "token_ids": [1, 2],
               "completion_tokens": 2}
@@ -87,6 +142,10 @@ def replies():
 def templates():
     for _, data in golden("templates/*.jinja"):
         put("template", data)
+    for path, data in golden("templates/*.json"):
+        for template in json.loads(data)["templates"]:
+            for case in template["cases"]:
+                put("template", template["template"].encode() + b"\0" + case["record"].encode())
     for source in [
         "{{ messages[0].content|trim|upper }}{{ 'a' ~ 1 + 2 * 3 // 2 % 5 - -1 }}",
         "{% for m in messages if m.role == 'user' %}{{ loop.index0 }}{{ loop.last }}{{ m['content'][1:-1] }}"
@@ -189,8 +248,42 @@ def tokenizers():
               small_tokenizer(pre_tokenizer={"type": "Sequence", "pretokenizers": [
                   split("\\v|\\u00e9|\\x41|\\P{Lu}|[\\p{L}\\d&&a]|\\S+|\\W|(?!a)b|\\.|\\A"), level]})]
     files += [small_tokenizer(added_tokens=[], decoder={"type": "Metaspace", "replacement": "\u2581"}, model=model)]
+    charsmap = base64.b64encode(character_map()).decode()
+    scored = [["<unk>", 0.0], ["\u2581", -3.0], ["a", -4.0], ["b", -4.5], ["ab", -2.0], ["<s>", 0.0], ["\u2581a", -1.0], ["<0x0A>", 0.0]]
+    unigram = {"type": "Unigram", "unk_id": 0, "vocab": scored, "byte_fallback": True}
+    space = {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "always", "split": True}
+    mapped = {"type": "Precompiled", "precompiled_charsmap": charsmap}
+    for change in [{}, {"normalizer": mapped}, {"normalizer": {"type": "Sequence", "normalizers": [mapped, {"type": "Nmt"}]}},
+                   {"normalizer": {"type": "Precompiled"}}, {"normalizer": {"type": "Precompiled", "precompiled_charsmap": "*"}},
+                   {"model": dict(unigram, unk_id=None)}, {"model": dict(unigram, vocab=[])}, {"model": dict(unigram, vocab=[["a"]])},
+                   {"model": dict(unigram, byte_fallback=1)}, {"decoder": dict(space, prepend_scheme="never")}, {"decoder": dict(space, replacement="")}]:
+        files += [small_tokenizer(**{"model": unigram, "pre_tokenizer": space, "decoder": space, **change})]
+    files += [small_tokenizer(model=dict(merging, **change)) for change in (
+        {"dropout": 0.5}, {"continuing_subword_prefix": "##"}, {"end_of_word_suffix": "</w>"}, {"vocab": []}, {"vocab": {"a": -1}},
+        {"vocab": {"a": 1, "b": 1}}, {"merges": 1}, {"merges": ["a"]}, {"merges": [["a"]]}, {"type": "WordPiece"}, {"type": "WordLevel"})]
+    files += [small_tokenizer(pre_tokenizer=one) for one in (
+        {"type": "BertPreTokenizer"}, {"type": "CharDelimiterSplit", "delimiter": "-"}, {"type": "UnicodeScripts"}, {"type": "Metaspace"},
+        dict(space, add_prefix_space=True, prepend_scheme="never"), split("a" * 200, key="String"), {"type": "Digits"},
+        {"type": "Sequence", "pretokenizers": [{"type": "Digits", "individual_digits": True}] * 20},
+        {"type": "Sequence", "pretokenizers": [split("a")] * 20}, {"type": "Sequence", "pretokenizers": [{"type": "BertPreTokenizer"}, level]})]
+    files += [small_tokenizer(normalizer=one) for one in (
+        level, {"type": "Nmt"}, {"type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": True, "strip_accents": None, "lowercase": True},
+        {"type": "Sequence", "normalizers": [{"type": "NFC"}] * 20}, {"type": "z"})]
+    files += [small_tokenizer(decoder=one) for one in (
+        {"type": "WordPiece"}, {"type": "z"}, {"type": "Sequence", "decoders": [{"type": "ByteFallback"}, {"type": "Replace"}]},
+        {"type": "Sequence", "decoders": [{"type": "Fuse"}, {"type": "Strip", "content": "x", "start": 1, "stop": 0}]})]
+    many = [{"SpecialToken": {"id": "<s>", "type_id": 0}}] * 40 + [{"Sequence": {"id": "A", "type_id": 0}}]
+    files += [small_tokenizer(post_processor=one) for one in (
+        dict(posts[0], single=many), dict(posts[0], special_tokens={"<s>": {"ids": [99]}}), dict(posts[0], special_tokens={}),
+        {"type": "Sequence", "processors": [posts[0], posts[1]]}, {"type": "z"})]
+    names = ["<|a|>", "<\uff5cb\uff5c>", "<|im_end|>", "Hello"]
+    files += [small_tokenizer(added_tokens=[{"id": 10 + i, "content": name, "special": False} for i, name in enumerate(names)]),
+              small_tokenizer(added_tokens=[{"id": -1, "content": "x"}]), small_tokenizer(added_tokens=[{"content": "x"}])]
     for file in files:
         put("tokenizer", file.encode() + b"\0" + config + b"\0" + text)
+    controls = "\x01\x0b\x7f\t\u200b\u2028 \u2581 \ufeff a\u0301\ufb01 \u4e2d\u6587 <|a|> <\uff5cb\uff5c>".encode()
+    for file in files[-60:]:
+        put("tokenizer", file.encode() + b"\0" + config + b"\0" + controls)
     for _, data in golden("tokenizer/odd_style.json"):
         put("tokenizer", data)
     for _, data in golden("models/qwen2/tokenizer.json"):
@@ -206,13 +299,17 @@ def message(field, data):
     return number(field << 3 | 2) + number(len(data)) + data
 
 
+def character_map():
+    """A character map of one entry, "a" to "b": see test_charsmap.c."""
+    units = [256 << 10] + [0] * 511
+    units[256 ^ 97], units[256 ^ 97 ^ 128] = 1 << 8 | 128 << 10 | 97, 1 << 31
+    return struct.pack("<I512I", 2048, *units) + b"b\0"
+
+
 def sentencepiece_models():
     tokens = [("<unk>", 0, 2), ("<s>", 0, 3), ("</s>", 0, 3), ("\u2581", -3, 1), ("a", -4, 1), ("b", -4, 1), ("ab", -2, 1), ("\u2581a", -1, 1),
               ("<0x0A>", 0, 6), ("x y", 0, 4), ("bb", -1, 5), ("\u00e9", -6, 1)]
-    # a character map of one entry, "a" to "b": see test_charsmap.c
-    units = [256 << 10] + [0] * 511
-    units[256 ^ 97], units[256 ^ 97 ^ 128] = 1 << 8 | 128 << 10 | 97, 1 << 31
-    charsmap = struct.pack("<I512I", 2048, *units) + b"b\0"
+    charsmap = character_map()
     text = ("ab a\u00e9 <s>  x y New\n a b bb " + "ab" * 200).encode()
     for kind in (1, 2, 3):
         for flags in range(8):
@@ -309,6 +406,52 @@ def gguf_files():
                   [("llama.attention.sliding_window", 4, 16), ("llama.rope.scaling.attn_factor", 6, 1.0)],
                   [("general.file_type", 4, 1), ("tokenizer.ggml.padding_token_id", 4, 3)]]:
         put("gguf", gguf_file(keys("llama", "gpt2", "smollm", extra), tensors[:2]))
+    put_families(keys, tensors)
+    listed = keys("llama", "gpt2", "smollm")
+    place = lambda number, count: [("split.no", 2, number), ("split.count", 2, count)]
+    for first, second in [((0, 2), (1, 2)), ((0, 2), (0, 2)), ((0, 3), (1, 3)), ((1, 2), (1, 2)), ((0, 60000), (1, 60000)), ((0, 2), (1, 3))]:
+        put("gguf", gguf_file(listed + place(*first), tensors[:1]) + gguf_file(place(*second), tensors[1:3]))
+
+
+def put_families(keys, tensors):
+    """A file of each family and kind of tokenizer, and each key that changes how a file is read."""
+    with_router = tensors[:2] + [("blk.%d.%s.weight" % (layer, name), [32], 0, 128) for layer in (0, 1)
+                                 for name in ("ffn_gate_inp", "ffn_up_shexp", "attn_q_norm")]
+    factors = [("rope_factors_%s.weight" % name, [4], 0, 16) for name in ("long", "short")]
+    for family in ("llama", "mistral3", "qwen2moe", "qwen3moe", "gemma", "gemma2", "gemma3", "phi3", "smollm3", "olmo2", "granite",
+                   "granitemoe", "stablelm", "gpt-oss"):
+        own = lambda name, kind, value: (family + "." + name, kind, value)
+        for extra in [[], [own("embedding_scale", 6, 12.0), own("attention.scale", 6, 0.1), own("logit_scale", 6, 8.0)],
+                      [own("rope.scaling.type", 8, "yarn"), own("rope.scaling.factor", 6, 4.0), own("rope.scaling.yarn_beta_fast", 6, 16.0)],
+                      [own("expert_count", 4, 4), own("expert_used_count", 4, 2), own("expert_gating_func", 4, 2)],
+                      [own("expert_count", 4, 4), own("expert_used_count", 4, 2), own("expert_shared_feed_forward_length", 4, 64)],
+                      [own("attention.sliding_window", 4, 16), own("attention.sliding_window_pattern", 7, [1, 0])],
+                      [own("attention.sliding_window", 4, 16), own("attention.sliding_window_pattern", 4, 2)],
+                      [own("attention.layer_norm_epsilon", 6, 1e-5), own("attention.causal", 7, 0)], [own("rope.scaling.finetuned", 7, 0)],
+                      [own("rope.freq_base_swa", 6, 100.0), own("attention.layer_norm_epsilon", 6, 1e-5)]]:
+            put("gguf", gguf_file(keys(family, "gpt2", "smollm", extra), with_router))
+    replaced = lambda changes: [changes.pop(key[0], key) for key in keys("llama", "gpt2", "smollm")]
+    for name, kind, value in [
+            ("llama.attention.head_count_kv", 5, [2, 2]), ("llama.attention.head_count_kv", 5, [2, 1]), ("llama.block_count", 1, 2),
+            ("llama.context_length", 3, 64), ("llama.feed_forward_length", 12, 64.0), ("llama.block_count", 8, "x"),
+            ("llama.attention.head_count", 4, [])]:
+        put("gguf", gguf_file(replaced({name: (name, kind, value)}), tensors[:2]))
+    for extra in [[("llama.rope.scaling.type", 8, "longrope")], [("llama.rope.scaling.type", 8, "z")], [("llama.rope.scale_linear", 6, 2.0)],
+                  [("llama.nextn_predict_layers", 4, 1)], [("llama.attention.sliding_window_pattern", 6, [1.0, 0.0])],
+                  [("tokenizer.ggml.eos_token_ids", 5, [4, 5, -1])], [("tokenizer.ggml.eos_token_ids", 4, [4, 5, 99])]]:
+        put("gguf", gguf_file(keys("llama", "gpt2", "smollm", extra), tensors[:2] + factors))
+    put("gguf", gguf_file(keys("phi3", "gpt2", "smollm"), tensors[:2] + factors))
+    put("gguf", gguf_file(keys("llama", "gpt2", "smollm"), tensors[:2] + [("rope_freqs.weight", [4], 0, 16)]))
+    put("gguf", gguf_file(keys("llama", "gpt2", "smollm"), tensors[:2] + [("rope_freqs.weight", [3], 0, 16)]))
+    tokens = ["<unk>", "</s>", "<pad>", "\u2581", "a", "\u2581a", "<0x0A>", "<|im_end|>"]
+    named = {"tokenizer.ggml.tokens": 8, "tokenizer.ggml.scores": 6, "tokenizer.ggml.token_type": 5}
+    for changes in [{}, {"tokenizer.ggml.token_type": [1] * 8}, {"tokenizer.ggml.token_type": [9] * 8}, {"tokenizer.ggml.token_type": [1]},
+                    {"tokenizer.ggml.scores": [-1.0] * 8}, {"tokenizer.ggml.scores": [-1.0]}, {"tokenizer.ggml.tokens": ["<|return|>", "<|call|>", "<|end|>"] + tokens[3:]}]:
+        for model, extra in [("t5", [("tokenizer.ggml.precompiled_charsmap", 0, list(character_map()))]), ("t5", []), ("llama", []), ("gpt2", []),
+                             ("bert", []), ("t5", [("tokenizer.ggml.remove_extra_whitespaces", 7, 1)])]:
+            of = {"tokenizer.ggml.tokens": tokens, **changes}
+            listed = [(key[0], named[key[0]], of[key[0]]) if key[0] in of else key for key in keys("llama", "llama", "default", extra)]
+            put("gguf", gguf_file([("tokenizer.ggml.model", 8, model) if key[0] == "tokenizer.ggml.model" else key for key in listed], tensors[:2]))
 
 
 def safetensors_files():
@@ -328,7 +471,25 @@ def safetensors_files():
         put("safetensors", b"\2" + json.dumps(index).encode() + b"\0" + struct.pack("<H", size) + head)
     put("safetensors", b"\2" + b'{"weight_map":{"a":"../a.safetensors"}}' + b"\0")
     data = lambda *numbers: struct.pack(f"<{len(numbers)}q", *numbers)
+    configs = {1: [{"quant_method": "fp8", "weight_block_size": [8, 8]}, {"quant_method": "fp8", "weight_block_size": 1}],
+               2: [{"quant_method": "compressed-tensors", "format": "pack-quantized", "config_groups": {"g": {
+                   "weights": {"num_bits": 4, "group_size": 8, "block_structure": [4, 4]}, "format": "int-quantized"}}},
+                   {"quant_method": "compressed-tensors", "format": "z"}, {"quant_method": "compressed-tensors", "sparsity_config": {"format": "z"}},
+                   {"quant_method": "compressed-tensors", "config_groups": {"g": {"format": "z"}}}],
+               3: [{"quant_method": "awq", "bits": 4, "group_size": 8}, {"quant_method": "awq", "w_bit": 4, "q_group_size": 8, "version": "GEMM"},
+                   {"quant_method": "awq", "version": "gemv"}, {"quant_method": "awq", "bits": 8}],
+               4: [{"quant_method": "gptq", "bits": 4, "group_size": 8}, {"quant_method": "gptq", "bits": 8, "checkpoint_format": "gptq_v2"},
+                   {"quant_method": "gptq", "bits": 3}, {"quant_method": "gptq", "checkpoint_format": "marlin"}],
+               5: [{"quant_method": "mxfp4"}, {"load_in_4bit": True}, {"load_in_8bit": True}, {"quant_method": "z"}, None, {}]}
     for form, tensors, values in [
+            (b"\3\0\37", [("a.qweight", "I32", [32, 1], 128), ("a.qzeros", "I32", [1, 1], 4),
+                           ("a.scales", "F16", [1, 8], 16)], b"\x21\x43" * 64 + b"\x11" * 4 + b"\0\x3c" * 8),
+            (b"\4\0\37", [("a.qweight", "I32", [4, 8], 128), ("a.qzeros", "I32", [1, 1], 4), ("a.scales", "F16", [1, 8], 16)],
+             b"\x21\x43" * 64 + b"\x11" * 4 + b"\0\x3c" * 4 + b"\1\2\0\x3c\xff\xff\0\xfc"),
+            (b"\4\0\37", [("a.qweight", "I32", [4, 8], 128), ("a.qzeros", "I32", [1, 1], 4), ("a.scales", "BF16", [1, 8], 16),
+                           ("a.g_idx", "I32", [32], 128)], b"\x21\x43" * 64 + b"\x11" * 4 + b"\x80\x3f" * 8),
+            (b"\2\0\37", [("a.weight_shape", "I64", [2], 16), ("a.weight_packed", "I32", [8, 4], 128), ("a.weight_scale", "BF16", [8, 1], 16)],
+             data(8, 32) + b"\x21\x43" * 64 + b"\x80\x3f" * 8),
             (b"\1\0\0", [("a.weight", "F8_E4M3", [8, 8], 64), ("a.weight_scale_inv", "F32", [8, 8], 256)], b""),
             (b"\2\0\7", [("a.weight_shape", "I64", [2], 16), ("a.weight_packed", "I32", [8, 2], 64),
                           ("a.weight_scale", "F16", [8, 2], 32), ("a.weight_zero_point", "I32", [1, 2], 8),
@@ -341,7 +502,11 @@ def safetensors_files():
                           ("a.scales", "F16", [2, 8], 32), ("a.g_idx", "I32", [16], 64)], b""),
             (b"\5\0\0", [("x_blocks", "U8", [2, 2, 1, 16], 64), ("x_scales", "U8", [2, 2, 1], 4)], b"")]:
         head, size = header(*tensors)
-        put("safetensors", b"\3" + form + struct.pack("<H", len(head)) + head + values.ljust(size, b"\0"))
+        rest = struct.pack("<H", len(head)) + head + values.ljust(size, b"\0")
+        put("safetensors", b"\3" + form + rest)
+        for config in configs[form[0]]:
+            for key in ("quantization_config", "compression_config"):
+                put("safetensors", b"\4" + json.dumps({key: config}).encode() + b"\0" + rest)
 
 
 def configs():
@@ -473,7 +638,7 @@ def texts():
 
 
 def main():
-    for make in (requests, replies, templates, tokenizers, tekkens, sentencepiece_models, gguf_files, safetensors_files, configs, redis_replies,
+    for make in (requests, fields, replies, templates, tokenizers, tekkens, sentencepiece_models, gguf_files, safetensors_files, configs, redis_replies,
                  trails, frames, metadata, options, http, texts):
         make()
     print(" ".join("%s:%d" % pair for pair in sorted(counts.items())))
