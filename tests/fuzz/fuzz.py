@@ -34,7 +34,7 @@ PARSERS = {
     "request": "codec/records/request_*.c codec/records/cloud_event.c codec/wire/json.c codec/wire/wire.c "
                "codec/wire/document.c codec/wire/encoding.c worker/ticket/envelope.c worker/ticket/decode.c",
     "reply": "codec/records/reply.c",
-    "template": "codec/jinja/*.c codec/template/*.c",
+    "template": "codec/jinja/*.c codec/template/*.c codec/tools/tool_format.c",
     "tokenizer": "codec/tokenizer_files/tokenizer_json.c codec/tokenizer_files/tekken.c codec/tokenizer_files/scored_merges.c codec/tokenizer/tokenizer_assemble.c codec/tokenizer/*_load.c "
                  "codec/tokenizer/added_tokens.c codec/tokenizer/pretokenizer.c codec/tokenizer/normalizer.c "
                  "codec/tokenizer/bpe.c codec/unicode/regex_translate.c",
@@ -56,11 +56,12 @@ PARSERS = {
     "detokenizer": "codec/tokenizer/detokenizer.c codec/utf8.c",
     "constraint": "codec/constraint/schema.c",
     "stop_match": "codec/tokenizer/stop_match.c",
-    "tool_calls": "codec/tools/tool_calls.c codec/tools/tool_cursor.c codec/tools/tool_format.c codec/tools/tool_pythonic.c",
+    "tool_calls": "codec/tools/tool_calls.c codec/tools/tool_cursor.c codec/tools/tool_pythonic.c",
     "message": "codec/records/message.c codec/tools/harmony.c",
 }
-# Further targets whose corpora run lines of a parser: GGUF has another reader of the same configuration.
-ALSO = {"model_config": ["gguf"], "safetensors": ["gguf"], "gguf": ["safetensors"], "tokenizer": ["sentencepiece"], "request": ["model_config"]}
+# Further targets whose corpora run lines of a parser, such as the other reader of the same configuration.
+ALSO = {"model_config": ["gguf"], "safetensors": ["gguf"], "gguf": ["safetensors"], "tokenizer": ["sentencepiece"],
+        "request": ["model_config"]}
 
 
 def folder(*parts):

@@ -6,6 +6,7 @@
 #include "codec/limits.h"
 #include "codec/records/request_decode.h"
 #include "codec/template/chat_template.h"
+#include "codec/tools/tool_format.h"
 #include "codec/utf8.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -95,6 +96,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         print(MR_INVALID_REQUEST, "no request", NULL);
         return 0;
     }
+    MR_ASSERT(mr_tool_format_name(mr_tool_format_find(source))[0]);
     const struct mr_special_texts special = {.of = {{"<s>", 3}, {"</s>", 4}}};
     enum mr_status status = mr_chat_template_compile(&compiled, source, &special, &err);
     /* memory for a template is bounded: a template that needs more cannot be compiled */
