@@ -84,7 +84,7 @@ def findings(target):
 
 
 def seeds():
-    subprocess.run([sys.executable, os.path.join(TREE, "tests/fuzz/make_seeds.py"), folder("seeds")],
+    subprocess.run([sys.executable, os.path.join(TREE, "tests/fuzz/seeds/make_seeds.py"), folder("seeds")],
                    check=True, stdout=subprocess.DEVNULL)
 
 

@@ -6,7 +6,8 @@
  *   2  an index, a byte of value 0, then as in form 1 for the file "a.safetensors"
  *   3  the method of quantization, its bits and group size, the length of the JSON header as u16,
  *      the header, the data
- *   4  config.json, a byte of value 0, the length of the JSON header as u16, the header, the data */
+ *   4  config.json, a byte of value 0, the length of the JSON header as u16, the header, the data
+ */
 #include "ops/files/quantized_folder.h"
 #include "ops/files/safetensors.h"
 #include "ops/numbers/dequant.h"
