@@ -16,7 +16,7 @@ static const double first_theta[MR_COST_TERMS] = {6.0, 24.0, 425.0, 20.0};
 #define NOISE_MS    0.05
 #define SPREAD_RATE 0.05
 #define SPREAD      0.1 /* first guess of the spread */
-#define SLOW_STEPS  4u  /* so many steps in a row that are far too long: the machine is slower */
+#define FAR_STEPS   4u /* so many steps in a row far too long, or far too short, change the speed */
 
 void mr_step_work_add(struct mr_step_work *work, uint32_t row_count, uint32_t context_tokens,
                       bool decode)
@@ -60,22 +60,23 @@ double mr_cost_model_predict(const struct mr_cost_model *model, const struct mr_
     return product(model->theta, terms);
 }
 
-/* Makes the coefficients those of a machine that takes `factor` times as long, and each less
- * certain. */
+/* Makes the coefficients those of a machine that takes `factor` times as long, each as certain as
+ * before. */
 static void set_speed(struct mr_cost_model *model, double factor)
 {
     for (uint32_t i = 0; i < MR_COST_TERMS; i++) {
         model->theta[i] *= factor;
-        model->covariance[i][i] *= factor * factor;
+        for (uint32_t j = 0; j < MR_COST_TERMS; j++)
+            model->covariance[i][j] *= factor * factor;
     }
 }
 
 /* By what factor the residual is larger than the recent residuals and the fit's own uncertainty
- * explain; at least 1. uncertainty: standard deviation of the residual. */
-static double excess(struct mr_cost_model *model, double residual, double predicted,
-                     double uncertainty)
+ * explain; at least 1. size: ms of the shorter of the predicted and the measured step. uncertainty:
+ * standard deviation of the residual. */
+static double excess(struct mr_cost_model *model, double residual, double size, double uncertainty)
 {
-    double size = fmax(predicted, NOISE_MS);
+    size = fmax(size, NOISE_MS);
     double limit = fmax(4.0 * fmax(model->spread, NOISE_SHARE) * size, 3.0 * uncertainty);
     model->spread += SPREAD_RATE * (fmin(fabs(residual) / size, 4.0) - model->spread);
     return fmax(1.0, fabs(residual) / limit);
@@ -92,19 +93,20 @@ static void scale_variance(struct mr_cost_model *model, const double *direction,
             model->covariance[i][j] -= part * (direction[i] * direction[j]);
 }
 
-/* True when this step and the last ones were far too long: the coefficients are scaled to them.
- * far: the step was longer than noise explains. */
-static bool is_slower_now(struct mr_cost_model *model, bool far, double factor)
+/* True when this step and the last ones were all far too long, or all far too short: the
+ * coefficients are scaled to the one of them that was least so. far: noise does not explain the
+ * step's time. factor: measured / predicted time. */
+static bool changes_speed(struct mr_cost_model *model, bool far, double factor)
 {
-    if (!far) {
-        model->slow_steps = 0;
-        return false;
-    }
-    model->slowdown = model->slow_steps > 0 ? fmin(model->slowdown, factor) : factor;
-    if (++model->slow_steps < SLOW_STEPS) return false;
-    set_speed(model, model->slowdown);
+    const bool alike = model->far_steps > 0 && (factor > 1.0) == (model->far_factor > 1.0);
+    if (!far || !alike) model->far_steps = 0;
+    if (!far) return false;
+    const bool least = !alike || fabs(log(factor)) < fabs(log(model->far_factor));
+    if (least) model->far_factor = factor;
+    if (++model->far_steps < FAR_STEPS) return false;
+    set_speed(model, model->far_factor);
     model->spread = SPREAD;
-    model->slow_steps = 0;
+    model->far_steps = 0;
     return true;
 }
 
@@ -141,6 +143,7 @@ void mr_cost_model_observe(struct mr_cost_model *model, const struct mr_step_wor
     double terms[MR_COST_TERMS], direction[MR_COST_TERMS];
     terms_of(work, terms);
     const double predicted = product(model->theta, terms), residual = ms - predicted;
+    model->prefills += work->chunk > 0;
     if (model->observations++ == 0) {
         set_speed(model, ms / predicted);
         return;
@@ -153,8 +156,8 @@ void mr_cost_model_observe(struct mr_cost_model *model, const struct mr_step_wor
     const double noise = NOISE_SHARE * fmax(predicted, ms) + NOISE_MS;
     /* a step that is too far off counts as a noisy one, which moves the fit little */
     double total = variance + noise * noise;
-    const double beyond = excess(model, residual, predicted, sqrt(total));
-    if (is_slower_now(model, beyond > 1.0 && residual > 0.0, ms / predicted)) return;
+    const double beyond = excess(model, residual, fmin(predicted, ms), sqrt(total));
+    if (changes_speed(model, beyond > 1.0, ms / predicted)) return;
     total *= beyond;
     for (uint32_t i = 0; i < MR_COST_TERMS; i++)
         model->theta[i] += direction[i] / total * residual;

@@ -11,9 +11,10 @@
  * is kept, and the fit follows a change of speed within some dozens of steps of a kind, however
  * long the engine has run and whatever its steps have in common.
  *
- * After four steps in a row that were far too long the machine counts as slower: the coefficients
- * are scaled as by the first step. Otherwise what was learnt from short steps, whose noise is
- * small, would outweigh the long ones for thousands of steps.
+ * After four steps in a row that were far too long, or far too short, the speed of the machine has
+ * changed: all coefficients are scaled, as by the first step. Otherwise what was learnt from short
+ * steps, whose noise is small, would outweigh the long ones for thousands of steps; and after a
+ * pause of the machine during decodes, prefill would seem slow until prompts were computed.
  *
  * The first step sets the speed only: the initial coefficients, and how far they may be off, are
  * scaled to it. Where it took longer than such a step does, as a first step may, the next steps of
@@ -40,10 +41,10 @@ struct mr_cost_model {
      * history */
     double theta[MR_COST_TERMS];
     double covariance[MR_COST_TERMS][MR_COST_TERMS];
-    double spread;       /* running mean of |measured - predicted| / predicted step time */
-    uint32_t slow_steps; /* the last steps that were all far too long */
-    double slowdown;     /* least measured / predicted time of these */
-    uint64_t observations;
+    double spread;      /* running mean of |measured - predicted| / the shorter of the two times */
+    uint32_t far_steps; /* the last steps that were all far too long, or all far too short */
+    double far_factor;  /* of these, the measured / predicted time nearest to 1 */
+    uint64_t observations, prefills; /* steps observed, and those of them with prefill tokens */
 };
 
 /* The work of one step, as the cost model counts it. */

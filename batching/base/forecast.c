@@ -12,7 +12,8 @@ static double steps_ms(const struct mr_cost_model *model, const struct mr_step_w
 
 double mr_forecast_ms(const struct mr_cost_model *model, const struct mr_forecast *forecast)
 {
-    if (model->observations < MR_FORECAST_STEPS_MIN) return 0;
+    if (model->observations < MR_FORECAST_STEPS_MIN || model->prefills < MR_FORECAST_PREFILLS_MIN)
+        return 0;
     uint32_t chunk = forecast->chunk_tokens, pending = forecast->pending_tokens;
     if (chunk == 0 || chunk > pending) chunk = pending;
     double ms = 0;

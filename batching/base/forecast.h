@@ -11,7 +11,10 @@
 
 #include "batching/base/cost_model.h"
 
-#define MR_FORECAST_STEPS_MIN 32u /* steps the cost model must have observed to forecast */
+/* Steps that the cost model must have observed to forecast, and how many of them with prefill
+ * tokens: until then a first step that took too long makes prompts seem slow. */
+#define MR_FORECAST_STEPS_MIN    32u
+#define MR_FORECAST_PREFILLS_MIN 4u
 
 struct mr_forecast {
     /* decode rows and history of the other running sequences in each step */
@@ -22,8 +25,10 @@ struct mr_forecast {
     uint32_t output_tokens;   /* output tokens that the request is expected to generate */
 };
 
-/* Predicted ms from now to the end of the request; 0 while the cost model has observed fewer than
- * MR_FORECAST_STEPS_MIN steps. */
+/* Predicted ms from now to the end of the request; 0, unknown, while the cost model has observed
+ * fewer than MR_FORECAST_STEPS_MIN steps or fewer than MR_FORECAST_PREFILLS_MIN with prefill
+ * tokens.
+ */
 double mr_forecast_ms(const struct mr_cost_model *model, const struct mr_forecast *forecast);
 
 #endif

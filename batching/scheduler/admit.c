@@ -13,6 +13,10 @@
 #include <string.h>
 
 #define SCAN_MAX 31u /* most candidates passed over in one planning round */
+/* After so many rejections for a deadline, and so long after the last one, a request starts as a
+ * trial of the forecast. */
+#define TRIAL_REJECTIONS 8u
+#define TRIAL_NS         ((uint64_t)10000000000)
 
 enum verdict {
     ADMITTED,
@@ -233,28 +237,6 @@ static enum verdict reserve(struct mr_schedule *schedule, struct mr_sequence *se
     return ADMITTED;
 }
 
-/* Starts the candidate of the row. Its tokens end the starvation of prefill, unless a running
- * prefill got none in this round. */
-static void start(struct mr_schedule *schedule, const struct mr_plan_row *row)
-{
-    struct mr_round *round = &schedule->round;
-    struct mr_sequence *sequence = row->sequence;
-    struct mr_job *job = sequence->job;
-    if (!job->started) {
-        job->started = true;
-        job->started_ns = round->now_ns;
-        job->cached_tokens = sequence->num_computed < sequence->prompt_tokens
-                                 ? sequence->num_computed
-                                 : sequence->prompt_tokens;
-        schedule->job_count++;
-        mr_request_queue_charge(schedule->options.queue, job->tenant_index,
-                                (uint64_t)mr_sequence_pending(sequence) * MR_PROMPT_TOKEN_COST);
-    }
-    mr_sequence_move(sequence, MR_SEQUENCE_RUNNING);
-    schedule->running[schedule->running_count++] = sequence;
-    round->prefill_given |= row->token_count > 0 && !round->prefill_missed;
-}
-
 /* True when the request would end after its deadline, as predicted by the cost model for steps that
  * also hold the rows planned now, less the time that loading from the Redis cache saves. */
 static bool is_late(const struct mr_schedule *schedule, const struct mr_sequence *sequence)
@@ -274,7 +256,41 @@ static bool is_late(const struct mr_schedule *schedule, const struct mr_sequence
     forecast.beside.chunk = 0;
     double ms = mr_forecast_ms(options->cost, &forecast);
     if (options->shared != NULL && ms > 0) ms -= mr_shared_load_saved_ms(options->shared, sequence);
-    return schedule->round.now_ns + (uint64_t)(ms * 1e6) > job->deadline_ns;
+    return (double)schedule->round.now_ns + ms * 1e6 > (double)job->deadline_ns;
+}
+
+/* True when a request that is late by the forecast may start all the same. Its steps correct a
+ * forecast that is wrong: if every request were rejected, nothing would. */
+static bool tries_forecast(const struct mr_schedule *schedule)
+{
+    return schedule->late_count >= TRIAL_REJECTIONS &&
+           schedule->round.now_ns - schedule->trial_ns >= TRIAL_NS;
+}
+
+/* Starts the candidate of the row. Its tokens end the starvation of prefill, unless a running
+ * prefill got none in this round. */
+static void start(struct mr_schedule *schedule, const struct mr_plan_row *row)
+{
+    struct mr_round *round = &schedule->round;
+    struct mr_sequence *sequence = row->sequence;
+    struct mr_job *job = sequence->job;
+    if (is_late(schedule, sequence)) {
+        schedule->late_count = 0;
+        schedule->trial_ns = round->now_ns;
+    }
+    if (!job->started) {
+        job->started = true;
+        job->started_ns = round->now_ns;
+        job->cached_tokens = sequence->num_computed < sequence->prompt_tokens
+                                 ? sequence->num_computed
+                                 : sequence->prompt_tokens;
+        schedule->job_count++;
+        mr_request_queue_charge(schedule->options.queue, job->tenant_index,
+                                (uint64_t)mr_sequence_pending(sequence) * MR_PROMPT_TOKEN_COST);
+    }
+    mr_sequence_move(sequence, MR_SEQUENCE_RUNNING);
+    schedule->running[schedule->running_count++] = sequence;
+    round->prefill_given |= row->token_count > 0 && !round->prefill_missed;
 }
 
 /* Decides what to load from the Redis cache. When a block is to be loaded, cached tokens are not
@@ -301,7 +317,7 @@ static enum verdict try_to_admit(struct mr_schedule *schedule, struct mr_sequenc
     *row = (struct mr_plan_row){.sequence = sequence};
     row->logits = match_prefix(schedule, sequence);
     if (row->logits == NULL && mr_sequence_needs_prefill(sequence)) decide_load(schedule, sequence);
-    if (is_late(schedule, sequence)) return LATE;
+    if (is_late(schedule, sequence) && !tries_forecast(schedule)) return LATE;
     if (!fits_pool(schedule, sequence)) return MISFIT;
     enum verdict verdict = reserve(schedule, sequence, row);
     if (verdict != MISFIT || !can_drop_copy(sequence)) return verdict;
@@ -449,6 +465,7 @@ static struct mr_sequence *walk_candidates(struct mr_schedule *schedule, struct 
         if (verdict == ADMITTED || verdict == MISFIT) schedule->pool_short = verdict == MISFIT;
         if (verdict == ADMITTED || verdict == EXHAUSTED) continue;
         if (verdict == LATE) {
+            schedule->late_count++;
             schedule->plan.late[schedule->plan.late_count++] = sequence;
             continue;
         }

@@ -64,6 +64,8 @@ struct mr_schedule {
     bool pool_short;       /* the last candidate that needed only KV blocks did not get them */
     uint64_t costly_turns; /* costly sequences planned so far */
     double output_share;   /* expected output tokens / max_tokens, learnt from ended sequences */
+    uint32_t late_count;   /* requests rejected for their deadline since the last trial */
+    uint64_t trial_ns;     /* when a request last started as a trial of the forecast; 0: never */
     struct mr_round round;
     struct mr_plan plan;
     /* Scratch arrays to predict the peak of KV blocks. order: [sequences_max + 1] running sequences

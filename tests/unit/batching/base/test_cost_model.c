@@ -210,6 +210,28 @@ static void a_machine_that_becomes_many_times_slower_is_followed_at_once(void **
     }
 }
 
+/* While only answers are computed the machine pauses for some steps: what a prompt takes is known
+ * again without one. */
+static void a_pause_during_decodes_does_not_make_prompts_slow(void **state)
+{
+    (void)state;
+    static const double times[] = {3.0, 5.0, 20.0};
+    const struct mr_step_work both = {.rows = 8, .chunk = 256, .history = 6000 + 256 * 1000};
+    for (uint32_t i = 0; i < sizeof times / sizeof *times; i++)
+        for (uint32_t pause = 1; pause < 20; pause++) {
+            struct mr_cost_model model;
+            mr_cost_model_init(&model);
+            run_mixed(&model, 5000, 1.0);
+            for (uint32_t step = 0; step < pause + 40; step++) {
+                struct mr_step_work work = {.rows = 8, .history = 8 * (500 + step)};
+                double ms = cost(&cpu, &work) * (step < pause ? times[i] : 1.0);
+                mr_cost_model_observe(&model, &work, ms);
+            }
+            double predicted = mr_cost_model_predict(&model, &both);
+            assert_true(fabs(predicted - cost(&cpu, &both)) < 0.25 * cost(&cpu, &both));
+        }
+}
+
 static void what_a_rare_step_taught_is_kept(void **state)
 {
     (void)state;
@@ -372,6 +394,7 @@ int main(void)
         cmocka_unit_test(the_first_steps_tell_the_speed_of_any_machine),
         cmocka_unit_test(it_follows_when_all_steps_are_equal),
         cmocka_unit_test(a_machine_that_becomes_many_times_slower_is_followed_at_once),
+        cmocka_unit_test(a_pause_during_decodes_does_not_make_prompts_slow),
         cmocka_unit_test(what_a_rare_step_taught_is_kept),
         cmocka_unit_test(predictions_hold_where_the_terms_do_not_fit),
         cmocka_unit_test(one_stalled_step_moves_it_little),

@@ -32,6 +32,28 @@ static void nothing_is_predicted_before_enough_steps(void **state)
     assert_true(mr_forecast_ms(&model, &forecast) > 0);
 }
 
+/* Decodes alone do not show that the first prompt took too long: without this, no request with a
+ * deadline would ever run again. */
+static void a_first_prompt_that_took_too_long_predicts_nothing(void **state)
+{
+    (void)state;
+    struct mr_cost_model model;
+    struct mr_forecast forecast = {.pending_tokens = 300, .output_tokens = 10};
+    const struct mr_step_work prompt = {.chunk = 300, .history = 45000};
+    const double prompt_ms = 10 + 300 * 0.1;
+    mr_cost_model_init(&model);
+    mr_cost_model_observe(&model, &prompt, 20 * prompt_ms);
+    for (uint32_t i = 0; i < 200; i++) {
+        const struct mr_step_work decode = {.rows = 1, .history = 300 + i};
+        mr_cost_model_observe(&model, &decode, 11);
+    }
+    assert_true(mr_forecast_ms(&model, &forecast) == 0);
+    for (uint32_t i = 1; i < MR_FORECAST_PREFILLS_MIN; i++)
+        mr_cost_model_observe(&model, &prompt, prompt_ms);
+    double ms = mr_forecast_ms(&model, &forecast), expected = prompt_ms + 9 * 11;
+    assert_true(ms > 0.9 * expected && ms < 1.1 * expected);
+}
+
 static void prefill_and_answer_add_up(void **state)
 {
     (void)state;
@@ -68,6 +90,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_predicted_before_enough_steps),
+        cmocka_unit_test(a_first_prompt_that_took_too_long_predicts_nothing),
         cmocka_unit_test(prefill_and_answer_add_up),
         cmocka_unit_test(other_sequences_cost_time_in_every_step),
         cmocka_unit_test(a_cached_prompt_with_one_output_token_takes_no_time),

@@ -80,12 +80,50 @@ static void what_does_not_fit_is_passed_over_but_not_for_ever(void **state)
     scheduler_rig_end(&rig);
 }
 
+/* Plans steps in which one request must end within a second. Returns how many were rejected before
+ * the first that was not; `most`: none was admitted. */
+static uint32_t rejected_in_a_row(struct scheduler_rig *rig, uint32_t most)
+{
+    for (uint32_t i = 0; i < most; i++) {
+        struct mr_sequence *sequence = scheduler_rig_add(rig, 1, 100, 2, 0);
+        sequence->job->deadline_ns = rig->now_ns + 1000000000;
+        const struct mr_plan *plan = scheduler_rig_step(rig);
+        if (plan->late_count == 0) {
+            assert_int_equal(scheduler_rig_planned(plan, sequence), 100);
+            mr_scheduler_remove(rig->scheduler, sequence, rig->now_ns);
+            return i;
+        }
+    }
+    return most;
+}
+
+/* A machine that was slow is not slow for ever. */
+static void a_request_runs_now_and_then_although_predicted_late(void **state)
+{
+    (void)state;
+    struct scheduler_rig rig;
+    scheduler_rig_init(&rig);
+    rig.options.deadline_admission = true;
+    rig.prefix_cache = false;
+    rig.now_ns = (uint64_t)100 * 1000000000;
+    scheduler_rig_teach(&rig, 5000.0, 1.0, 1.0);
+    scheduler_rig_start(&rig);
+    assert_int_equal(rejected_in_a_row(&rig, 10), 8);
+    assert_int_equal(rejected_in_a_row(&rig, 10), 10); /* the last trial was not long ago */
+    rig.now_ns += (uint64_t)10 * 1000000000;
+    assert_int_equal(rejected_in_a_row(&rig, 10), 0);
+    rig.now_ns += (uint64_t)10 * 1000000000;
+    assert_int_equal(rejected_in_a_row(&rig, 10), 8);
+    scheduler_rig_end(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(prefills_that_start_together_are_bounded),
         cmocka_unit_test(requests_wait_for_a_common_prefix_being_computed),
         cmocka_unit_test(what_does_not_fit_is_passed_over_but_not_for_ever),
+        cmocka_unit_test(a_request_runs_now_and_then_although_predicted_late),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
