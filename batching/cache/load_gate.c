@@ -117,7 +117,8 @@ struct mr_load_answer mr_load_gate_decide(const struct mr_load_question *questio
     if (end < question->computed_tokens + MR_LOAD_TOKENS_MIN)
         return nothing(question, MR_LOAD_SHORT);
     if (!question->rates.up) return nothing(question, MR_LOAD_DOWN);
-    if (!(question->rates.bytes_per_second > 0.0)) return load_all(question, MR_LOAD_TRIAL);
+    if (!(question->rates.bytes_per_second > 0.0) || question->cost->observations == 0)
+        return load_all(question, MR_LOAD_TRIAL);
 
     double alone_ms = compute_ms(question, question->computed_tokens, question->known_tokens);
     double best_ms;

@@ -15,10 +15,10 @@
  * other requests to compute, a load that takes no longer than computing costs the engine only the
  * copy into the KV pool, so everything found is loaded.
  *
- * Before the first measurement everything found is loaded, and prefill waits for it only briefly;
- * this measures Redis. When computing was faster, Redis is measured again from time to time
- * (question.probe) by a load for which prefill does not wait: the pieces and complete-prompt entry
- * behind the full blocks, or else the last full block.
+ * Before Redis was measured, and before the first step was, everything found is loaded, and prefill
+ * waits for it only briefly; this measures Redis. When computing was faster, Redis is measured
+ * again from time to time (question.probe) by a load for which prefill does not wait: the pieces
+ * and complete-prompt entry behind the full blocks, or else the last full block.
  *
  * Pure arithmetic. Threads: any. Memory, errors: none. Units: ms where a name says so. */
 #ifndef MR_BATCHING_CACHE_LOAD_GATE_H
@@ -28,13 +28,13 @@
 #include "kvcache/kv_cache.h"
 
 #define MR_LOAD_TOKENS_MIN 32u  /* loading fewer tokens is not worth a round trip to Redis */
-#define MR_LOAD_TRIAL_MS   15.0 /* how long prefill waits for a Redis cache never measured */
+#define MR_LOAD_TRIAL_MS   15.0 /* how long prefill waits while nothing was measured */
 #define MR_LOAD_STALL_MS   25.0 /* how long prefill waits while Redis sends nothing */
 
 enum mr_load_verdict {
     MR_LOAD_ALL,    /* load everything the Redis cache has and prefill has not computed */
     MR_LOAD_BACK,   /* load the last blocks while prefill computes the first ones */
-    MR_LOAD_TRIAL,  /* Redis was never measured: load everything, wait only briefly */
+    MR_LOAD_TRIAL,  /* loads or steps were never measured: load everything, wait only briefly */
     MR_LOAD_PROBE,  /* computing is faster; load one value only to measure Redis again */
     MR_LOAD_SLOWER, /* computing is faster: load nothing */
     MR_LOAD_SHORT,  /* too few tokens to be worth a round trip: load nothing */

@@ -136,6 +136,20 @@ static void an_unmeasured_tier_is_tried_with_short_patience(void **state)
     assert_true(answer.patience_ms <= MR_LOAD_TRIAL_MS);
 }
 
+/* The coefficients before the first step are those of some other machine. */
+static void before_the_first_step_a_tier_is_tried_however_fast(void **state)
+{
+    (void)state;
+    struct mr_cost_model cost;
+    mr_cost_model_init(&cost);
+    for (double rate = 1e5; rate < 1e11; rate *= 10) {
+        struct mr_load_question asked = question(&cost, rate);
+        struct mr_load_answer answer = mr_load_gate_decide(&asked);
+        assert_int_equal(answer.verdict, MR_LOAD_TRIAL);
+        assert_true(answer.patience_ms <= MR_LOAD_TRIAL_MS);
+    }
+}
+
 static void a_tier_that_is_down_is_not_tried(void **state)
 {
     (void)state;
@@ -194,6 +208,7 @@ int main(void)
         cmocka_unit_test(a_busy_engine_loads_all_it_can),
         cmocka_unit_test(what_waits_before_it_makes_a_tier_slower),
         cmocka_unit_test(an_unmeasured_tier_is_tried_with_short_patience),
+        cmocka_unit_test(before_the_first_step_a_tier_is_tried_however_fast),
         cmocka_unit_test(a_tier_that_is_down_is_not_tried),
         cmocka_unit_test(a_few_tokens_are_not_worth_a_round_trip),
         cmocka_unit_test(an_entry_saves_the_end_of_the_prompt),

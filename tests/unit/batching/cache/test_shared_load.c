@@ -85,6 +85,8 @@ static void a_tier_slower_than_computing_is_left_alone(void **state)
     fleet_start(&fleet, &fleet_fast, &slow);
     struct fleet_spec spec = {.shared = 4 * BLOCK, .count = 4 * BLOCK + 20, .ending = 1};
     fleet_run(&fleet, 0, spec);
+    const struct fleet_spec measured = {.shared = 9, .count = 2 * BLOCK, .ending = 3};
+    fleet_run(&fleet, 1, measured); /* what a step takes is known */
     spec.ending = 2;
     fleet.rigs[1].fake->now_ns = 1000; /* earlier than the first probe */
     const struct rig_seen *seen = fleet_run(&fleet, 1, spec);
