@@ -52,7 +52,7 @@ struct mr_tier_entry { /* one item of the request: mostly a KV block */
     /* only in a store: not to be written, because Redis has the item, it is offered for the first
      * time, or a limit is reached */
     bool not_written;
-    size_t write_bytes; /* only in a store: bytes of the slices that Redis lacks */
+    size_t write_bytes; /* only in a store: bytes of the slices that its lookup did not find */
     bool present;       /* Redis has every slice of the item */
 };
 

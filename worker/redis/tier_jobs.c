@@ -178,7 +178,7 @@ static void finish_slice(struct mr_tier_jobs *jobs, struct mr_tier_job *job, uin
     } else if (job->work == MR_TIER_STORE && !item->not_written) {
         mr_tier_jobs_count(jobs, item->present ? MR_TIER_ITEMS_STORED : MR_TIER_ITEMS_DROPPED, 1);
         mr_tier_jobs_count(jobs, item->present ? MR_TIER_BYTES_STORED : MR_TIER_BYTES_DROPPED,
-                           item->present ? item->write_bytes : item->length);
+                           item->write_bytes);
     }
 }
 
@@ -219,6 +219,44 @@ void mr_tier_jobs_add(struct mr_tier_jobs *jobs, struct mr_tier_job *job, uint64
         mr_tier_job_list_push(list_of(jobs, job), job);
 }
 
+/* The lookup that precedes a store has ended: the values that Redis lacks wait for a thread again,
+ * now to be written with SET. The bytes of the others no longer count against the limits. */
+static void begin_writing(struct mr_tier_jobs *jobs, struct mr_tier_job *job, uint64_t now_ns)
+{
+    uint64_t spared_bytes = 0;
+    for (uint32_t i = 0; i < job->part_count; i++) {
+        struct mr_tier_part *part = &job->parts[i];
+        if (!part->released) part->step = MR_TIER_STEP_SET;
+        if (job->items[part->item].not_written) continue;
+        if (!part->present) job->items[part->item].write_bytes += part->frame.length;
+        if (part->present || job->late || job->abandoned) {
+            spared_bytes += part->frame.length;
+            finish_slice(jobs, job, part->item, part->present, now_ns);
+            continue;
+        }
+        part->taken = false;
+        job->untaken++;
+        job->open++;
+    }
+    mr_byte_budget_give(&jobs->budget, job->tenant, spared_bytes);
+    job->bytes -= spared_bytes;
+    jobs->stats.waiting_store_bytes -= spared_bytes;
+    if (job->open == 0) {
+        finish_job(jobs, job, now_ns);
+        return;
+    }
+    mr_tier_job_list_push(list_of(jobs, job), job);
+    mr_tier_jobs_ring(jobs, 1, jobs->thread_count);
+}
+
+static void end_lookup_if_done(struct mr_tier_jobs *jobs, struct mr_tier_job *job, uint64_t now_ns)
+{
+    if (job->work == MR_TIER_LOOKUP)
+        finish_if_done(jobs, job, now_ns);
+    else if (job->open == 0 && job->untaken == 0)
+        begin_writing(jobs, job, now_ns);
+}
+
 /* Ends a lookup early: items whose STRLEN command was not yet sent count as absent. */
 static void drop_lookup(struct mr_tier_jobs *jobs, struct mr_tier_job *job, uint64_t now_ns)
 {
@@ -230,7 +268,7 @@ static void drop_lookup(struct mr_tier_jobs *jobs, struct mr_tier_job *job, uint
         job->parts[i].taken = true;
     }
     job->late = true;
-    finish_if_done(jobs, job, now_ns);
+    end_lookup_if_done(jobs, job, now_ns);
 }
 
 void mr_tier_jobs_drop(struct mr_tier_jobs *jobs, struct mr_tier_job *job, uint32_t below,
@@ -247,6 +285,8 @@ void mr_tier_jobs_drop(struct mr_tier_jobs *jobs, struct mr_tier_job *job, uint3
         if (part->taken || part->item >= below) continue;
         if (--job->untaken == 0) mr_tier_job_list_remove(list, job);
         part->taken = true;
+        if (job->work == MR_TIER_STORE)
+            mr_byte_budget_give(&jobs->budget, job->tenant, part->frame.length);
         finish_transfer(jobs, part, false, now_ns);
     }
 }
@@ -295,36 +335,6 @@ struct mr_tier_part *mr_tier_jobs_take(struct mr_tier_jobs *jobs, uint32_t threa
     return part;
 }
 
-/* The lookup that precedes a store has ended: the values that Redis lacks wait for a thread again,
- * now to be written with SET. The bytes of the others no longer count against the limits. */
-static void begin_writing(struct mr_tier_jobs *jobs, struct mr_tier_job *job, uint64_t now_ns)
-{
-    uint64_t spared_bytes = 0;
-    for (uint32_t i = 0; i < job->part_count; i++) {
-        struct mr_tier_part *part = &job->parts[i];
-        if (!part->released) part->step = MR_TIER_STEP_SET;
-        if (job->items[part->item].not_written) continue;
-        if (part->present || job->late || job->abandoned) {
-            spared_bytes += part->frame.length;
-            finish_slice(jobs, job, part->item, part->present, now_ns);
-            continue;
-        }
-        job->items[part->item].write_bytes += part->frame.length;
-        part->taken = false;
-        job->untaken++;
-        job->open++;
-    }
-    mr_byte_budget_give(&jobs->budget, job->tenant, spared_bytes);
-    job->bytes -= spared_bytes;
-    jobs->stats.waiting_store_bytes -= spared_bytes;
-    if (job->open == 0) {
-        finish_job(jobs, job, now_ns);
-        return;
-    }
-    mr_tier_job_list_push(list_of(jobs, job), job);
-    mr_tier_jobs_ring(jobs, 1, jobs->thread_count);
-}
-
 static void finish_lookup(struct mr_tier_jobs *jobs, struct mr_tier_part *part, bool good,
                           uint64_t now_ns)
 {
@@ -335,10 +345,8 @@ static void finish_lookup(struct mr_tier_jobs *jobs, struct mr_tier_part *part, 
     if (job->work == MR_TIER_LOOKUP) {
         finish_slice(jobs, job, part->item, good, now_ns);
         if (!good) mr_key_memory_remove(jobs->present, job->items[part->item].key);
-        finish_if_done(jobs, job, now_ns);
-    } else if (job->open == 0 && job->untaken == 0) {
-        begin_writing(jobs, job, now_ns);
     }
+    end_lookup_if_done(jobs, job, now_ns);
 }
 
 bool mr_tier_jobs_finish(struct mr_tier_jobs *jobs, struct mr_tier_part *part, bool good,

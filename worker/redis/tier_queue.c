@@ -154,6 +154,19 @@ static void end_not_written(struct mr_tier_job *job)
     }
 }
 
+/* Counts a store that is refused: the items that Redis has are not lost. */
+static void count_refused(struct mr_tier_queue *queue, const struct mr_tier_job *job,
+                          uint64_t now_ns)
+{
+    for (uint32_t i = 0; i < job->item_count; i++) {
+        const struct mr_tier_entry *item = &job->items[i];
+        bool present = mr_key_memory_has(queue->jobs.present, item->key, now_ns);
+        mr_tier_jobs_count(&queue->jobs, MR_TIER_ITEMS_KNOWN, present);
+        mr_tier_jobs_count(&queue->jobs, MR_TIER_ITEMS_DROPPED, !present);
+        mr_tier_jobs_count(&queue->jobs, MR_TIER_BYTES_DROPPED, present ? 0 : item->length);
+    }
+}
+
 /* Returns how many items of the store are taken, from the first one on; 0: none, because there is
  * nothing to write before the first one that is dropped. */
 static uint32_t admit_store(struct mr_tier_queue *queue, struct mr_tier_job *job,
@@ -162,8 +175,7 @@ static uint32_t admit_store(struct mr_tier_queue *queue, struct mr_tier_job *job
     bool good = is_up(queue) && queue->jobs.job_count < MR_TIER_JOBS_MAX &&
                 now_ns >= queue->paused_until_ns;
     if (!good) {
-        mr_tier_jobs_count(&queue->jobs, MR_TIER_ITEMS_DROPPED, job->item_count);
-        mr_tier_jobs_count(&queue->jobs, MR_TIER_BYTES_DROPPED, job->bytes);
+        count_refused(queue, job, now_ns);
         return 0;
     }
     job->tenant = mr_byte_budget_tenant(tenant);

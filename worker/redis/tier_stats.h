@@ -24,8 +24,8 @@
     X(ITEMS_FIRST_TOUCH, "items_first_touch",                                                      \
       "Items not written because this worker computed them for the first time")                    \
     X(ITEMS_DROPPED, "items_dropped",                                                              \
-      "Items not written: queue full, write budget spent, or refused by Redis")                    \
-    X(BYTES_DROPPED, "bytes_dropped", "Bytes of the items not written for these reasons")          \
+      "Items not written: queue full, write budget spent, not in time, or refused by Redis")       \
+    X(BYTES_DROPPED, "bytes_dropped", "Bytes of these items that Redis lacks")                     \
     X(REFUSALS, "refusals", "Commands that Redis refused: out of memory, no permission, read-only")
 
 enum mr_tier_counter {

@@ -223,6 +223,21 @@ static void known_items_cost_nothing(void **state)
     close_queue(queue);
 }
 
+static void known_items_of_a_refused_store_are_not_dropped(void **state)
+{
+    struct mr_tier_queue *queue = open_queue();
+    (void)state;
+    set_ready(queue);
+    assert_int_equal(post(queue, MR_TIER_STORE, 0), ITEMS);
+    assert_int_equal(run_store(queue, 0), ITEMS);
+    assert_true(mr_tier_queue_refused(queue, false, 1));
+    assert_int_equal(post(queue, MR_TIER_STORE, 2), 0);
+    assert_int_equal(counter(queue, MR_TIER_ITEMS_KNOWN), ITEMS);
+    assert_int_equal(counter(queue, MR_TIER_ITEMS_DROPPED), 0);
+    assert_int_equal(counter(queue, MR_TIER_BYTES_DROPPED), 0);
+    close_queue(queue);
+}
+
 static void untaken_parts_end_at_their_deadline(void **state)
 {
     static const enum mr_tier_work works[] = {MR_TIER_LOOKUP, MR_TIER_LOAD, MR_TIER_STORE};
@@ -563,6 +578,7 @@ int main(void)
         cmocka_unit_test(a_store_is_taken_from_its_front_up_to_a_limit),
         cmocka_unit_test(one_item_may_be_larger_than_a_limit),
         cmocka_unit_test(known_items_cost_nothing),
+        cmocka_unit_test(known_items_of_a_refused_store_are_not_dropped),
         cmocka_unit_test(untaken_parts_end_at_their_deadline),
         cmocka_unit_test(untaken_parts_end_when_the_last_connection_is_lost),
         cmocka_unit_test(a_silent_server_gets_no_lookups_and_loads),
