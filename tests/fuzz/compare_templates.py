@@ -101,7 +101,7 @@ def main():
             verdict = "equal but for Python's own values"
         counts[verdict] = counts.get(verdict, 0) + 1
         if verdict == "equal":
-            cases.append((os.path.basename(path), source, [record]))
+            cases.append((os.path.basename(path), source, [record], None))
         if verdict == "DIFFERENT" or (given.verbose and verdict.startswith("only")):
             print("%s: %s\n  template  %r\n  ours      %s\n  reference %r"
                   % (path, verdict, source[:300], reason or repr(text.decode(errors="replace")[:200]), wanted[:200]))
