@@ -105,7 +105,8 @@ struct mr_shared_cache {
     uint64_t now_ns; /* time of the last mr_shared_cache_poll() */
     struct mr_load_answer decision; /* what to load for the sequence in state MR_FETCH_DECIDED */
     uint64_t loaded_ns;             /* when the last load began */
-    double import_ms; /* running mean of the time to copy one loaded block into the KV pool */
+    /* running mean of the time to copy one loaded block into the KV pool; each probe halves it */
+    double import_ms;
 };
 
 uint64_t mr_shared_base_ticket(struct mr_shared_cache *shared, uint32_t slot);

@@ -221,6 +221,8 @@ void mr_shared_load_begin(struct mr_shared_cache *shared, struct mr_sequence *se
     }
     shared->stats.loads++;
     shared->loaded_ns = now_ns;
+    /* A probe rarely copies a whole block. If one copy took too long, loads go on after a while. */
+    if (shared->decision.verdict == MR_LOAD_PROBE) shared->import_ms /= 2;
     sequence->load = load;
     load->begun_ns = now_ns;
     load->until_ns = now_ns + (uint64_t)(shared->decision.patience_ms * 1e6);

@@ -1,6 +1,7 @@
 /* Loads of one engine from a fake tier that another engine has filled. */
 #include "batching/cache/shared_load.h"
 
+#include "batching/engine_state.h"
 #include "tests/fakes/fleet_rig.h"
 
 #include <setjmp.h>
@@ -93,6 +94,29 @@ static void a_tier_slower_than_computing_is_left_alone(void **state)
     assert_int_equal(seen->result.cached_tokens_redis, 0);
     assert_int_equal(fleet.tiers[1]->loads, 0);
     assert_int_equal(fleet_stats(&fleet, 1).decisions[MR_LOAD_SLOWER], 1);
+    fleet_end(&fleet);
+}
+
+/* Copying one block once took 20 s. No load follows that would show what it takes, only probes. */
+static void a_copy_that_stalled_does_not_end_loads_for_ever(void **state)
+{
+    (void)state;
+    struct fleet fleet;
+    uint32_t loaded = 0;
+    fleet_start_as(&fleet, (struct fleet_kind){.remote = true}, &fleet_fast, &fleet_fast);
+    struct fleet_spec spec = {.count = 4 * BLOCK + 20, .ending = 1};
+    fleet_run(&fleet, 1, spec);
+    fleet.rigs[1].engine->shared->import_ms = 5000; /* a quarter */
+    for (uint32_t i = 0; i < 20 && loaded < 4 * BLOCK; i++) {
+        spec.ending++;
+        fleet_run(&fleet, 0, spec);
+        fleet_drain_tier(&fleet, 0);
+        fleet.rigs[1].fake->now_ns += MR_PROBE_INTERVAL_NS;
+        loaded = fleet_run(&fleet, 1, spec)->result.cached_tokens_redis;
+        fleet_drain_tier(&fleet, 1);
+    }
+    assert_true(fleet_stats(&fleet, 1).decisions[MR_LOAD_PROBE] > 0);
+    assert_true(loaded >= 4 * BLOCK);
     fleet_end(&fleet);
 }
 
@@ -281,6 +305,7 @@ int main(void)
         cmocka_unit_test(blocks_that_arrive_early_are_used_later),
         cmocka_unit_test(what_is_to_be_loaded_counts_for_a_deadline),
         cmocka_unit_test(a_tier_slower_than_computing_is_left_alone),
+        cmocka_unit_test(a_copy_that_stalled_does_not_end_loads_for_ever),
         cmocka_unit_test(an_unmeasured_slow_tier_costs_little),
         cmocka_unit_test(what_is_cut_off_is_computed_at_once),
         cmocka_unit_test(a_load_that_stalls_is_not_waited_for),
