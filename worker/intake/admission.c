@@ -8,13 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* True when the partition has not been lost or assigned anew since the ticket (the consumed record)
- * was taken. */
-static bool is_current(const struct mr_ticket *ticket)
-{
-    return ticket->intake.partition->epoch == ticket->epoch;
-}
-
 static void end_ticket(struct mr_admission *admission, struct mr_ticket *ticket)
 {
     MR_ASSERT(admission->flight->count > 0 && ticket->intake.partition->tickets > 0);
@@ -178,8 +171,7 @@ static enum mr_status check_identity(const struct mr_admission *admission,
                                      struct mr_error *err)
 {
     if (admission->config->duplicate_id == MR_DUPLICATE_ID_RUN) {
-        if (mr_flight_count_waiting(admission->flight, ticket) < MR_FLIGHT_SAME_ID_MAX)
-            return MR_OK;
+        if (mr_flight_may_wait(admission->flight, ticket)) return MR_OK;
         return mr_fail(err, MR_DUPLICATE_ID, "%u requests with this id wait already",
                        MR_FLIGHT_SAME_ID_MAX);
     }
@@ -238,7 +230,7 @@ static void place(struct mr_admission *admission, struct mr_ticket *ticket, uint
         mr_ticket_table_find(flight->submitted, ticket->tenant_index, mr_ticket_id(ticket));
     bool is_same = same && !atomic_load(&same->dropped) &&
                    mr_identity_equal(&same->identity, &ticket->identity);
-    if (!is_current(ticket)) {
+    if (!mr_flight_is_current(ticket)) {
         end_ticket(admission, ticket);
     } else if (ticket->intake.lookup) {
         mr_flight_park(flight, ticket);
@@ -462,7 +454,7 @@ bool mr_admission_accept(struct mr_admission *admission, const struct mr_kafka_r
 
 static void finish(struct mr_admission *admission, struct mr_ticket *ticket)
 {
-    if (is_current(ticket))
+    if (mr_flight_is_current(ticket))
         mr_offset_ledger_finish(ticket->intake.partition->ledger, ticket->offset);
     if (ticket->trail) mr_trail_delete(ticket->trail);
     mr_metrics_count_end(admission->metrics, ticket->topic_index, &ticket->end);
@@ -506,7 +498,8 @@ static void end_submitted(void *context, struct mr_ticket *ticket)
 
 void mr_admission_returned(struct mr_admission *admission, struct mr_ticket *ticket)
 {
-    if (ticket->intake.running && is_current(ticket)) mr_starts_release(admission->starts, ticket);
+    if (ticket->intake.running && mr_flight_is_current(ticket))
+        mr_starts_release(admission->starts, ticket);
     end_submitted(admission, ticket);
 }
 
@@ -549,7 +542,8 @@ static void change_running(void *context, struct mr_ticket *ticket)
 {
     const struct visit *visit = context;
     bool here = !visit->partition || ticket->intake.partition == visit->partition;
-    if (here && is_current(ticket) && ticket->intake.running) visit->change(visit->starts, ticket);
+    if (here && mr_flight_is_current(ticket) && ticket->intake.running)
+        visit->change(visit->starts, ticket);
 }
 
 void mr_admission_each_running(struct mr_admission *admission, const struct mr_partition *partition,

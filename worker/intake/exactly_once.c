@@ -28,13 +28,13 @@ bool mr_exactly_once_is_due(const struct mr_exactly_once *exactly_once, uint64_t
 
 static bool is_gone(const struct mr_ticket *ticket)
 {
-    return atomic_load(&ticket->dropped) || ticket->intake.partition->epoch != ticket->epoch;
+    return atomic_load(&ticket->dropped) || !mr_flight_is_current(ticket);
 }
 
 static void finish(const struct mr_ticket *ticket)
 {
     const struct mr_partition *partition = ticket->intake.partition;
-    if (partition->state == MR_PARTITION_OWNED && partition->epoch == ticket->epoch)
+    if (partition->state == MR_PARTITION_OWNED && mr_flight_is_current(ticket))
         mr_offset_ledger_finish(partition->ledger, ticket->offset);
 }
 

@@ -1,5 +1,7 @@
 #include "worker/intake/flight.h"
 
+#include "worker/intake/partition.h"
+
 enum mr_status mr_flight_open(struct mr_flight *flight, const struct mr_flight_limits *limits,
                               struct mr_error *err)
 {
@@ -17,6 +19,11 @@ void mr_flight_close(struct mr_flight *flight)
     mr_id_memory_destroy(flight->ended);
     flight->submitted = NULL;
     flight->ended = NULL;
+}
+
+bool mr_flight_is_current(const struct mr_ticket *ticket)
+{
+    return ticket->intake.partition->epoch == ticket->epoch;
 }
 
 bool mr_flight_is_full(const struct mr_flight *flight)
@@ -82,14 +89,6 @@ struct mr_ticket *mr_flight_unpark(struct mr_flight *flight, uint32_t tenant_ind
     return ticket;
 }
 
-uint32_t mr_flight_count_waiting(const struct mr_flight *flight, const struct mr_ticket *ticket)
-{
-    uint32_t count = 0;
-    for (const struct mr_ticket *other = flight->parked; other; other = other->intake.next)
-        count += is_of(other, ticket->tenant_index, mr_ticket_id(ticket));
-    return count;
-}
-
 void mr_flight_submit(struct mr_flight *flight, struct mr_ticket *ticket)
 {
     ticket->intake.submitted = true;
@@ -105,24 +104,45 @@ void mr_flight_withdraw(struct mr_flight *flight, struct mr_ticket *ticket)
     if (mr_flight_is_suspect(flight, ticket)) flight->suspects--;
 }
 
-/* The tenant's submitted request with the ticket's id, or else the oldest one that waits. */
-static const struct mr_ticket *find(const struct mr_flight *flight, const struct mr_ticket *ticket)
+/* The tenant's submitted request with the ticket's id; NULL: none, or it was dropped. */
+static const struct mr_ticket *find_submitted(const struct mr_flight *flight,
+                                              const struct mr_ticket *ticket)
 {
-    struct mr_text id = mr_ticket_id(ticket);
     const struct mr_ticket *other =
-        mr_ticket_table_find(flight->submitted, ticket->tenant_index, id);
-    if (other && !atomic_load(&other->dropped)) return other;
-    other = flight->parked;
-    while (other && (!is_of(other, ticket->tenant_index, id) || atomic_load(&other->dropped)))
+        mr_ticket_table_find(flight->submitted, ticket->tenant_index, mr_ticket_id(ticket));
+    return other && !atomic_load(&other->dropped) ? other : NULL;
+}
+
+/* The first request from `other` on, in the list of parked ones, that has the ticket's tenant and
+ * id. */
+static const struct mr_ticket *find_parked(const struct mr_ticket *other,
+                                           const struct mr_ticket *ticket)
+{
+    while (other && !(is_of(other, ticket->tenant_index, mr_ticket_id(ticket)) &&
+                      mr_flight_is_current(other)))
         other = other->intake.next;
     return other;
+}
+
+bool mr_flight_may_wait(const struct mr_flight *flight, const struct mr_ticket *ticket)
+{
+    const struct mr_ticket *other = find_submitted(flight, ticket);
+    uint32_t count = other != NULL;
+    if (other && mr_identity_equal(&other->identity, &ticket->identity)) return true;
+    for (other = find_parked(flight->parked, ticket); other;
+         other = find_parked(other->intake.next, ticket)) {
+        if (mr_identity_equal(&other->identity, &ticket->identity)) return true;
+        count++;
+    }
+    return count <= MR_FLIGHT_SAME_ID_MAX;
 }
 
 enum mr_claim mr_flight_claim(const struct mr_flight *flight, const struct mr_ticket *ticket,
                               uint64_t now_ns)
 {
     struct mr_identity ended;
-    const struct mr_ticket *other = find(flight, ticket);
+    const struct mr_ticket *other = find_submitted(flight, ticket);
+    if (!other) other = find_parked(flight->parked, ticket);
     if (other)
         return mr_identity_equal(&other->identity, &ticket->identity) ? MR_CLAIM_FREE
                                                                       : MR_CLAIM_IN_FLIGHT;

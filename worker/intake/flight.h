@@ -23,7 +23,8 @@
 
 /* with this many requests waiting in intake, suspects not counted, no further record is taken */
 #define MR_FLIGHT_PARKED_MAX 256u
-/* most of them with the same id, if other requests under an id in use are run (--duplicate-id) */
+/* most records that wait for one of the same id, if other requests under an id in use are run
+ * (--duplicate-id) */
 #define MR_FLIGHT_SAME_ID_MAX 16u
 
 #define MR_FLIGHT_KEEP_NS ((uint64_t)600000000000)
@@ -57,6 +58,8 @@ enum mr_status mr_flight_open(struct mr_flight *flight, const struct mr_flight_l
 /* Every ticket must have ended before. */
 void mr_flight_close(struct mr_flight *flight);
 
+/* Whether the partition was neither lost nor assigned anew since the ticket was created. */
+bool mr_flight_is_current(const struct mr_ticket *ticket);
 bool mr_flight_is_full(const struct mr_flight *flight);
 bool mr_flight_is_poison(const struct mr_flight *flight, const struct mr_ticket *ticket);
 bool mr_flight_is_suspect(const struct mr_flight *flight, const struct mr_ticket *ticket);
@@ -69,8 +72,9 @@ struct mr_ticket *mr_flight_unpark_all(struct mr_flight *flight);
  * NULL: there is none. */
 struct mr_ticket *mr_flight_unpark(struct mr_flight *flight, uint32_t tenant_index,
                                    struct mr_text id);
-/* How many requests of the ticket's tenant wait in intake under the ticket's id. */
-uint32_t mr_flight_count_waiting(const struct mr_flight *flight, const struct mr_ticket *ticket);
+/* Whether the ticket may run after the requests under its id that its tenant has in flight: at most
+ * MR_FLIGHT_SAME_ID_MAX records and the one that runs first, or one of them is the same request. */
+bool mr_flight_may_wait(const struct mr_flight *flight, const struct mr_ticket *ticket);
 
 /* Adds the ticket to the table of submitted tickets; call before the ticket goes to the engine. */
 void mr_flight_submit(struct mr_flight *flight, struct mr_ticket *ticket);
@@ -78,7 +82,7 @@ void mr_flight_submit(struct mr_flight *flight, struct mr_ticket *ticket);
  * No effect on a ticket that was not submitted. */
 void mr_flight_withdraw(struct mr_flight *flight, struct mr_ticket *ticket);
 
-/* A dropped request has no claim to its id. */
+/* A request that was dropped, or whose partition was lost, has no claim to its id. */
 enum mr_claim mr_flight_claim(const struct mr_flight *flight, const struct mr_ticket *ticket,
                               uint64_t now_ns);
 /* Remembers the identity of a ticket whose result is on the broker. No effect on a ticket that was

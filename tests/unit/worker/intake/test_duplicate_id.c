@@ -194,6 +194,29 @@ static void by_option_at_most_sixteen_requests_of_an_id_wait(void **state)
     close_intake_rig(&rig);
 }
 
+static void by_option_a_request_sent_again_is_not_one_too_many(void **state)
+{
+    (void)state;
+    struct intake_rig rig;
+    char value[64];
+    open_two_tenants(&rig);
+    rig.config.duplicate_id = MR_DUPLICATE_ID_RUN;
+    const int count = (int)MR_FLIGHT_SAME_ID_MAX + 1;
+    for (int i = 0; i < 2 * count; i++) { /* each request, and then each again */
+        snprintf(value, sizeof value, VALUE("a", "%d"), i % count);
+        arrive_in(&rig, 0, i, value, NULL);
+    }
+    assert_int_equal(rig.intake->admission.stats.refused, 0);
+    for (int i = 0; i < count; i++) {
+        assert_int_equal(ticket_of(&rig, 0, "a")->offset, i);
+        assert_int_equal(rig.intake->admission.stats.duplicates, i + 1);
+        end_ticket_of(&rig, 0, "a");
+        mr_admission_retry_parked(&rig.intake->admission, &rig.now);
+    }
+    assert_int_equal(rig.intake->flight.count, 0);
+    close_intake_rig(&rig);
+}
+
 /* A deadline, and the topic's limit on waiting. */
 static void a_deadline_ends_the_wait_for_another_request(void **state)
 {
@@ -234,6 +257,7 @@ int main(void)
         cmocka_unit_test(a_refused_request_leaves_its_id_free),
         cmocka_unit_test(by_option_another_request_runs_after_the_first),
         cmocka_unit_test(by_option_at_most_sixteen_requests_of_an_id_wait),
+        cmocka_unit_test(by_option_a_request_sent_again_is_not_one_too_many),
         cmocka_unit_test(a_deadline_ends_the_wait_for_another_request),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

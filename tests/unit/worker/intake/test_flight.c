@@ -1,9 +1,12 @@
 #include "worker/intake/flight.h"
 
+#include "worker/intake/partition.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -82,7 +85,6 @@ static void waiting_suspects_leave_room_for_healthy_requests(void **state)
         mr_flight_park(&flight, &healthy[i]);
     }
     assert_true(mr_flight_is_full(&flight));
-    assert_int_equal(mr_flight_count_waiting(&flight, &healthy[0]), MR_FLIGHT_PARKED_MAX);
     suspects[0].intake.start.crashed_alone = true; /* Redis has answered meanwhile */
     for (size_t i = 0; i < MR_FLIGHT_PARKED_MAX; i++)
         assert_ptr_equal(mr_flight_unpark(&flight, 0, (struct mr_text){"a", 1}), &suspects[i]);
@@ -108,6 +110,73 @@ static void it_is_full_by_tickets_and_by_parked_ones(void **state)
     mr_flight_close(&flight);
 }
 
+static struct mr_partition partition; /* in epoch 0 */
+
+static struct mr_ticket ticket_of(const char *id, uint32_t tenant_index, unsigned char digest)
+{
+    struct mr_ticket ticket = {.tenant_index = tenant_index,
+                               .identity = {.bytes = {digest}},
+                               .intake = {.partition = &partition}};
+    snprintf(ticket.id, sizeof ticket.id, "%s", id);
+    return ticket;
+}
+
+/* Whether one runs already, or all of them still wait for Redis. */
+static void of_one_id_one_runs_and_sixteen_wait(void **state)
+{
+    (void)state;
+    static struct mr_ticket first[MR_FLIGHT_SAME_ID_MAX + 1];
+    for (int submitted = 0; submitted < 2; submitted++) {
+        struct mr_flight flight;
+        assert_int_equal(mr_flight_open(&flight, &limits, NULL), MR_OK);
+        for (unsigned char i = 0; i <= MR_FLIGHT_SAME_ID_MAX; i++) {
+            first[i] = ticket_of("a", 0, i);
+            assert_true(mr_flight_may_wait(&flight, &first[i]));
+            if (submitted && i == 0)
+                mr_flight_submit(&flight, &first[i]);
+            else
+                mr_flight_park(&flight, &first[i]);
+        }
+        struct mr_ticket more = ticket_of("a", 0, 99), other_id = ticket_of("b", 0, 99),
+                         other_tenant = ticket_of("a", 1, 99);
+        assert_false(mr_flight_may_wait(&flight, &more));
+        assert_true(mr_flight_may_wait(&flight, &other_id));
+        assert_true(mr_flight_may_wait(&flight, &other_tenant));
+        for (unsigned char i = 0; i <= MR_FLIGHT_SAME_ID_MAX; i++) {
+            struct mr_ticket again = ticket_of("a", 0, i);
+            assert_true(mr_flight_may_wait(&flight, &again));
+        }
+        if (submitted) {
+            atomic_store(&first[0].dropped, true);
+            assert_true(mr_flight_may_wait(&flight, &more));
+        }
+        mr_flight_withdraw(&flight, &first[0]);
+        mr_flight_close(&flight);
+    }
+}
+
+static void a_request_whose_partition_was_lost_has_no_claim(void **state)
+{
+    (void)state;
+    static struct mr_ticket lost[MR_FLIGHT_SAME_ID_MAX + 1];
+    struct mr_partition other = {.epoch = 1}; /* the records were taken in epoch 0 */
+    struct mr_flight flight;
+    struct mr_ticket again = ticket_of("a", 0, 0), more = ticket_of("a", 0, 99);
+    assert_int_equal(mr_flight_open(&flight, &limits, NULL), MR_OK);
+    for (unsigned char i = 0; i <= MR_FLIGHT_SAME_ID_MAX; i++) {
+        lost[i] = ticket_of("a", 0, i);
+        lost[i].intake.partition = &other;
+        mr_flight_park(&flight, &lost[i]);
+    }
+    assert_false(mr_flight_is_current(&lost[0]));
+    assert_true(mr_flight_is_current(&again));
+    assert_true(mr_flight_may_wait(&flight, &more));
+    assert_int_equal(mr_flight_claim(&flight, &more, 0), MR_CLAIM_FREE);
+    mr_flight_park(&flight, &again);
+    assert_int_equal(mr_flight_claim(&flight, &more, 0), MR_CLAIM_IN_FLIGHT);
+    mr_flight_close(&flight);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -115,6 +184,8 @@ int main(void)
         cmocka_unit_test(suspects_are_counted_while_they_are_submitted),
         cmocka_unit_test(waiting_suspects_leave_room_for_healthy_requests),
         cmocka_unit_test(it_is_full_by_tickets_and_by_parked_ones),
+        cmocka_unit_test(of_one_id_one_runs_and_sixteen_wait),
+        cmocka_unit_test(a_request_whose_partition_was_lost_has_no_claim),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
