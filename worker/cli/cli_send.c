@@ -134,34 +134,40 @@ struct wait {
     struct mr_text id;
     struct mr_client_place place; /* of the request on the broker */
     struct mr_answer answer;
-    /* The attempt of the token records read last, 0: none yet; whether it answers another request
+    /* The attempt of the token records read last, 0: none yet; whether they answer another request
      * under this id, one that was running when this one was sent. */
     uint32_t attempt;
     bool is_of_another;
 };
 
-/* Whether the record answers another request under the same id: a result says so; token records do
- * if the first one that was read does not begin with the first token. */
-static bool is_of_another(struct wait *wait, const struct mr_client_event *event)
+/* Whether the result answers another request under the same id. */
+static bool is_result_of_another(const struct wait *wait, const struct mr_result *result)
 {
-    const struct mr_result *result = &event->result;
     const char *topic = wait->config->request_topics[0].name;
-    if (event->kind == MR_CLIENT_RESULT)
-        return result->error == MR_DUPLICATE_ID && wait->place.offset >= 0 &&
-               !(mr_text_is(result->source_topic, topic) &&
-                 result->source_partition == wait->place.partition &&
-                 result->source_offset == wait->place.offset);
-    if (event->tokens.attempt != wait->attempt)
-        wait->is_of_another = event->tokens.index > 0 && event->tokens.resumed_at < 0;
-    wait->attempt = event->tokens.attempt;
+    return result->error == MR_DUPLICATE_ID && wait->place.offset >= 0 &&
+           !(mr_text_is(result->source_topic, topic) &&
+             result->source_partition == wait->place.partition &&
+             result->source_offset == wait->place.offset);
+}
+
+/* Whether the token record answers another request under the same id, as those do that are read
+ * before a first token, or comes late from a worker whose attempt another one has replaced. */
+static bool is_stray(struct wait *wait, const struct mr_token_record *tokens)
+{
+    if (!wait->is_of_another && tokens->attempt < wait->attempt) return true;
+    if (wait->is_of_another || tokens->attempt != wait->attempt)
+        wait->is_of_another = tokens->index > 0 && (wait->is_of_another || tokens->resumed_at < 0);
+    wait->attempt = tokens->attempt;
     return wait->is_of_another;
 }
 
 static bool is_mine(struct wait *wait, const struct mr_client_event *event)
 {
-    return event->kind != MR_CLIENT_OTHER && event->id.length == wait->id.length &&
-           memcmp(event->id.bytes, wait->id.bytes, event->id.length) == 0 &&
-           !is_of_another(wait, event);
+    if (event->kind == MR_CLIENT_OTHER || event->id.length != wait->id.length ||
+        memcmp(event->id.bytes, wait->id.bytes, event->id.length) != 0)
+        return false;
+    return event->kind == MR_CLIENT_RESULT ? !is_result_of_another(wait, &event->result)
+                                           : !is_stray(wait, &event->tokens);
 }
 
 static int exit_code_of(const struct mr_result *result)

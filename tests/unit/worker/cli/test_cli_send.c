@@ -8,7 +8,13 @@
 #include <pthread.h>
 #include <unistd.h>
 
-/* Answers one request with a result for each place in `sources`. */
+struct tokens {
+    uint32_t attempt, index;
+    const char *text; /* of one token; NULL: none, the end of a list */
+    int64_t resumed_at;
+};
+
+/* Answers one request with these token records, and then with these results. */
 struct worker {
     struct broker broker;
     struct producing producing;
@@ -19,13 +25,43 @@ struct worker {
         bool of_another; /* the source is another record */
     } results[2];
     size_t result_count;
-    char request[512]; /* value of the request */
+    const char *text;            /* of a result without an error; NULL: "" */
+    const struct tokens *tokens; /* NULL: none */
+    char request[512];           /* value of the request */
 };
+
+static void publish(struct worker *worker, const char *topic, struct mr_text id,
+                    unsigned char *bytes, size_t length)
+{
+    const struct mr_kafka_record record = {
+        .topic = topic, .key = id, .value = {(const char *)bytes, length}};
+    mr_kafka_out_produce(worker->producing.out, &record, NULL, NULL);
+    mr_kafka_out_flush(worker->producing.out, 10000);
+    free(bytes);
+}
+
+static void publish_tokens(struct worker *worker, struct mr_text id, const struct tokens *tokens)
+{
+    static const uint32_t token_id = 7;
+    const struct mr_token_record record = {.id = id,
+                                           .attempt = tokens->attempt,
+                                           .index = tokens->index,
+                                           .resumed_at = tokens->resumed_at,
+                                           .token_ids = &token_id,
+                                           .token_count = 1,
+                                           .text = {tokens->text, strlen(tokens->text)}};
+    unsigned char *bytes = NULL;
+    size_t length = 0;
+    mr_token_record_encode(&record, MR_ENCODING_JSON, &bytes, &length, NULL);
+    publish(worker, "millrace.tokens", id, bytes, length);
+}
 
 static void publish_result(struct worker *worker, const struct mr_kafka_record *request, size_t i)
 {
     const bool failed = worker->results[i].error != MR_OK;
+    const char *text = failed || !worker->text ? "" : worker->text;
     const struct mr_choice choice = {.finish = failed ? MR_FINISH_REJECTED : MR_FINISH_EOS,
+                                     .text = {text, strlen(text)},
                                      .stop_token = MR_TOKEN_NONE};
     const struct mr_result result = {.id = request->key,
                                      .attempt = 1,
@@ -39,13 +75,10 @@ static void publish_result(struct worker *worker, const struct mr_kafka_record *
                                      .source_partition = request->partition,
                                      .source_offset =
                                          request->offset + worker->results[i].of_another};
-    struct mr_kafka_record record = {.topic = "millrace.results", .key = request->key};
     unsigned char *bytes = NULL;
-    mr_result_encode(&result, MR_ENCODING_JSON, &bytes, &record.value.length, NULL);
-    record.value.bytes = (const char *)bytes;
-    mr_kafka_out_produce(worker->producing.out, &record, NULL, NULL);
-    mr_kafka_out_flush(worker->producing.out, 10000);
-    free(bytes);
+    size_t length = 0;
+    mr_result_encode(&result, MR_ENCODING_JSON, &bytes, &length, NULL);
+    publish(worker, "millrace.results", request->key, bytes, length);
 }
 
 static void *answer(void *context)
@@ -57,6 +90,9 @@ static void *answer(void *context)
         if (++tries > 300) return NULL;
     snprintf(worker->request, sizeof worker->request, "%.*s", (int)record.value.length,
              record.value.bytes);
+    for (const struct tokens *tokens = worker->tokens; tokens && tokens->text; tokens++)
+        publish_tokens(worker, record.key, tokens);
+    if (worker->tokens) usleep(300000); /* Kafka does not order the records of two topics */
     for (size_t i = 0; i < worker->result_count; i++)
         publish_result(worker, &record, i);
     return NULL;
@@ -122,6 +158,68 @@ static void a_duplicate_of_this_request_ends_it_and_one_of_another_does_not(void
     assert_int_equal(send_to(&own, words), MR_EXIT_FAILED);
 }
 
+/* What send prints to stdout. */
+static void assert_printed(const struct tokens *tokens, const char *text, const char *printed)
+{
+    static const char *const words[] = {"--id", "a", "hello", NULL};
+    struct worker worker = {
+        .results = {{MR_OK, false}}, .result_count = 1, .text = text, .tokens = tokens};
+    char output[256] = "";
+    FILE *file = tmpfile();
+    fflush(stdout);
+    int old = dup(STDOUT_FILENO);
+    assert_true(file && old >= 0);
+    dup2(fileno(file), STDOUT_FILENO);
+    int code = send_to(&worker, words);
+    fflush(stdout);
+    dup2(old, STDOUT_FILENO);
+    close(old);
+    rewind(file);
+    size_t length = fread(output, 1, sizeof output - 1, file);
+    fclose(file);
+    assert_int_equal(code, MR_EXIT_DONE);
+    assert_int_equal(length, strlen(printed));
+    assert_string_equal(output, printed);
+}
+
+/* "[1]" is of the first attempt, "[2]" of the second. The result's text differs from what was
+ * printed, so it follows in a line of its own. */
+static void late_records_of_a_lower_attempt_are_skipped(void **state)
+{
+    (void)state;
+    static const struct tokens tokens[] = {{1, 0, "[1]", -1},
+                                           {2, 0, "[2]", -1},
+                                           {1, 1, "late", -1},
+                                           {2, 1, " on", -1},
+                                           {1, 2, "late", -1},
+                                           {2, 2, " end", -1},
+                                           {0}};
+    assert_printed(tokens, "x", "[1]\n[2] on end\nx\n");
+}
+
+static void an_attempt_that_resumes_is_printed(void **state)
+{
+    (void)state;
+    static const struct tokens tokens[] = {
+        {1, 0, "a", -1}, {1, 1, "b", -1}, {2, 2, "c", 2}, {2, 3, "d", -1}, {0}};
+    assert_printed(tokens, "x", "abcd\nx\n");
+}
+
+/* What was running under this id when the request was sent, whatever its attempt. */
+static void tokens_of_another_request_are_not_printed(void **state)
+{
+    (void)state;
+    static const struct tokens hidden[] = {
+        {1, 5, "no", -1}, {1, 6, "no", -1}, {2, 7, "no", 7}, {2, 8, "no", -1}, {0}};
+    assert_printed(hidden, "x", "x\n");
+    static const struct tokens then_own[] = {
+        {2, 5, "no", -1}, {2, 6, "no", -1}, {1, 0, "a", -1}, {1, 1, "b", -1}, {0}};
+    assert_printed(then_own, "x", "ab\nx\n");
+    static const struct tokens same_attempt[] = {
+        {1, 5, "no", -1}, {1, 0, "a", -1}, {1, 1, "b", -1}, {0}};
+    assert_printed(same_attempt, "x", "ab\nx\n");
+}
+
 static void words_behind_two_dashes_are_the_prompt(void **state)
 {
     (void)state;
@@ -171,6 +269,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_duplicate_of_this_request_ends_it_and_one_of_another_does_not),
+        cmocka_unit_test(late_records_of_a_lower_attempt_are_skipped),
+        cmocka_unit_test(an_attempt_that_resumes_is_printed),
+        cmocka_unit_test(tokens_of_another_request_are_not_printed),
         cmocka_unit_test(words_behind_two_dashes_are_the_prompt),
         cmocka_unit_test(without_words_the_prompt_is_read_from_stdin),
         cmocka_unit_test(an_id_that_no_request_can_have_is_refused),
