@@ -247,23 +247,33 @@ static enum mr_status measure(struct fleet *fleet, struct mr_error *err)
     return status == MR_OK ? kept : status;
 }
 
-/* Runs requests one after another. If these miss the objectives, a lower rate misses them too. */
-static enum mr_status try_alone(struct fleet *fleet, struct mr_error *err)
+/* Runs requests one after another; *met: they meet the objectives. */
+static enum mr_status run_alone(struct fleet *fleet, bool *met, struct mr_error *err)
 {
-    struct mr_bench_results *results = fleet->results;
+    const struct mr_bench_results *results = fleet->results;
     struct mr_bench_figures figures;
     uint32_t count = fleet->config->requests < ALONE_MAX ? fleet->config->requests : ALONE_MAX;
     if (fleet->options->progress) fputs("one request after another\n", fleet->options->progress);
-    fleet->workload.rate = 0;
-    fleet->concurrency = 1;
     enum mr_status status = begin(fleet, count, "alone", err);
     if (status == MR_OK) status = run(fleet, err);
     if (status == MR_OK) status = mr_bench_tally_figures(fleet->tally, &figures, err);
+    if (status == MR_OK)
+        *met = mr_bench_objectives_met(results->objectives, results->objective_count, &figures);
+    return status;
+}
+
+/* If requests one after another miss the objectives, a lower rate misses them too. One slow request
+ * can be the reason, so they must miss them twice. */
+static enum mr_status try_alone(struct fleet *fleet, struct mr_error *err)
+{
+    bool met = false;
+    fleet->workload.rate = 0;
+    fleet->concurrency = 1;
+    enum mr_status status = run_alone(fleet, &met, err);
+    if (status == MR_OK && !met) status = run_alone(fleet, &met, err);
     fleet->concurrency = fleet->config->concurrency;
-    if (status != MR_OK) return status;
-    results->unattainable =
-        !mr_bench_objectives_met(results->objectives, results->objective_count, &figures);
-    return MR_OK;
+    fleet->results->unattainable = status == MR_OK && !met;
+    return status;
 }
 
 static enum mr_status sweep(struct fleet *fleet, struct mr_error *err)

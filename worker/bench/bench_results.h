@@ -31,7 +31,7 @@ struct mr_bench_results {
     struct mr_bench_run runs[MR_BENCH_SWEEP_MAX]; /* in the order of the search */
     size_t run_count;
     bool sweep;
-    bool unattainable;   /* of a sweep: requests one after another miss the objectives too */
+    bool unattainable;   /* of a sweep: requests one after another miss the objectives too, twice */
     double highest_rate; /* of a sweep: the highest rate that met the objectives; 0: none did */
 };
 

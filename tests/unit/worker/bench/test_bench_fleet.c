@@ -13,14 +13,16 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Answers every request with two token records and a result. */
+/* Answers every request with two token records and a result, the first `slow_count` of them after
+ * SLOW_US. */
+#define SLOW_US 1200000u
 struct answering {
     struct broker broker;
     struct mr_kafka_reader *reader;
     struct producing producing;
     enum mr_finish finish;
     atomic_bool end;
-    uint32_t answered;
+    uint32_t answered, slow_count;
     pthread_t thread;
 };
 
@@ -43,6 +45,7 @@ static void answer(struct answering *answering, struct mr_text id)
     static const uint32_t ids[] = {1, 2};
     unsigned char *bytes = NULL;
     size_t length = 0;
+    if (answering->answered < answering->slow_count) usleep(SLOW_US);
     for (uint32_t i = 0; i < 2; i++) {
         struct mr_token_record record = {.id = id,
                                          .attempt = 1,
@@ -270,8 +273,8 @@ static void a_sweep_doubles_the_rate_and_reports_each_run(void **state)
     status = bench(&answering, flags, 9, &table, &err);
     if (status != MR_OK) fail_msg("%s", err.detail);
     finish(&answering);
-    /* one run at a rate, and one of requests one after another */
-    assert_int_equal(answering.answered, MR_BENCH_SWEEP_MAX + 2);
+    /* one run at a rate, and two of requests one after another */
+    assert_int_equal(answering.answered, MR_BENCH_SWEEP_MAX + 3);
     assert_has(table,
                "No rate that was tried meets the objectives, nor do requests one after another.");
     free(table);
@@ -282,6 +285,25 @@ static void a_sweep_doubles_the_rate_and_reports_each_run(void **state)
     assert_has(text, "<!doctype html>");
     fclose(file);
     unlink(page);
+}
+
+static void one_slow_request_does_not_end_a_sweep(void **state)
+{
+    (void)state;
+    static const char *const flags[] = {
+        "--requests=1",  "--prompt-tokens=8",       "--warmup=0", "--output-tokens=2",
+        "--timeout=60s", "--objective=e2el-max=1s", "--sweep",    "--rate=1000"};
+    struct answering answering;
+    struct mr_error err = {0};
+    char *table = NULL;
+    start(&answering, MR_FINISH_LENGTH);
+    answering.slow_count = 2; /* of the first rate, and of the first requests one after another */
+    enum mr_status status = bench(&answering, flags, 8, &table, &err);
+    if (status != MR_OK) fail_msg("%s", err.detail);
+    finish(&answering);
+    assert_null(strstr(table, "No rate that was tried"));
+    assert_has(table, "       500 requests/s: ");
+    free(table);
 }
 
 static void a_sweep_ends_when_all_requests_of_a_rate_fail(void **state)
@@ -329,6 +351,7 @@ int main(void)
         cmocka_unit_test(without_answers_it_times_out_and_prints_its_figures),
         cmocka_unit_test(no_topic_is_created),
         cmocka_unit_test(a_sweep_doubles_the_rate_and_reports_each_run),
+        cmocka_unit_test(one_slow_request_does_not_end_a_sweep),
         cmocka_unit_test(a_sweep_ends_when_all_requests_of_a_rate_fail),
         cmocka_unit_test(objectives_that_cannot_be_measured_are_refused),
     };
