@@ -18,11 +18,11 @@ int mr_cli_fail(const struct mr_error *err)
     return (int)mr_worker_exit_code(err->status);
 }
 
-/* Stdout is a pipe whose reader is gone. */
+/* Stdout is a pipe or socket whose reader is gone, or a terminal that was closed. */
 static bool output_is_closed(void)
 {
     struct pollfd output = {.fd = STDOUT_FILENO};
-    return poll(&output, 1, 0) > 0 && output.revents & POLLERR;
+    return poll(&output, 1, 0) > 0 && output.revents & (POLLERR | POLLHUP);
 }
 
 bool mr_cli_output_failed(void)

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -41,13 +42,15 @@ static void a_request_id_has_1_to_128_printable_ascii_characters(void **state)
         assert_int_equal(mr_cli_check_id(wrong[i], &err), MR_BAD_CONFIG);
 }
 
-/* stdout is this descriptor, which is closed then, while something is written to it. */
-static void write_to(int fd, bool *failed, int *code)
+/* stdout is this descriptor, which is closed then, while something is written to it. *closed: it
+ * failed before. */
+static void write_to(int fd, bool *closed, bool *failed, int *code)
 {
     int old = dup(STDOUT_FILENO);
     fflush(stdout);
     dup2(fd, STDOUT_FILENO);
     close(fd);
+    *closed = mr_cli_output_failed();
     printf("x");
     fflush(stdout);
     *failed = mr_cli_output_failed();
@@ -57,23 +60,35 @@ static void write_to(int fd, bool *failed, int *code)
     clearerr(stdout);
 }
 
-static void output_that_cannot_be_written_is_a_failure_but_a_closed_pipe_is_not(void **state)
+static void output_that_cannot_be_written_is_a_failure_but_a_closed_reader_is_not(void **state)
 {
     (void)state;
-    bool failed;
+    bool closed, failed;
     int code, ends[2];
     signal(SIGPIPE, SIG_IGN);
-    write_to(open("/dev/null", O_WRONLY), &failed, &code);
-    assert_false(failed);
+    write_to(open("/dev/null", O_WRONLY), &closed, &failed, &code);
+    assert_false(closed || failed);
     assert_int_equal(code, MR_EXIT_DONE);
-    write_to(open("/dev/full", O_WRONLY), &failed, &code);
+    write_to(open("/dev/full", O_WRONLY), &closed, &failed, &code);
+    assert_false(closed);
     assert_true(failed);
     assert_int_equal(code, MR_EXIT_FAILED);
     assert_int_equal(pipe(ends), 0);
     close(ends[0]);
-    write_to(ends[1], &failed, &code);
-    assert_true(failed);
+    write_to(ends[1], &closed, &failed, &code);
+    assert_true(closed && failed);
     assert_int_equal(code, MR_EXIT_DONE);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    close(ends[0]);
+    write_to(ends[1], &closed, &failed, &code);
+    assert_true(closed && failed);
+    assert_int_equal(code, MR_EXIT_DONE);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    shutdown(ends[0], SHUT_WR); /* it still reads */
+    write_to(ends[1], &closed, &failed, &code);
+    assert_false(closed || failed);
+    assert_int_equal(code, MR_EXIT_DONE);
+    close(ends[0]);
 }
 
 static void a_failure_has_the_exit_code_of_its_kind(void **state)
@@ -136,7 +151,7 @@ int main(void)
         cmocka_unit_test(the_timeout_option_shortens_the_usual_time),
         cmocka_unit_test(words_are_joined_by_single_spaces),
         cmocka_unit_test(a_request_id_has_1_to_128_printable_ascii_characters),
-        cmocka_unit_test(output_that_cannot_be_written_is_a_failure_but_a_closed_pipe_is_not),
+        cmocka_unit_test(output_that_cannot_be_written_is_a_failure_but_a_closed_reader_is_not),
         cmocka_unit_test(a_failure_has_the_exit_code_of_its_kind),
         cmocka_unit_test(signals_are_waited_for_and_counted),
     };
