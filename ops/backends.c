@@ -32,15 +32,28 @@ enum mr_status mr_backends_find(const struct mr_backend **out, const char *name,
     return MR_OK;
 }
 
-enum mr_status mr_backends_probe(const struct mr_compute *compute, const char *device,
-                                 uint64_t *free_bytes, struct mr_error *err)
+enum mr_status mr_backends_open(struct mr_compute **out, const struct mr_compute *compute,
+                                const char *device, const struct mr_cuda_kernels *kernels,
+                                struct mr_error *err)
 {
     struct mr_device place;
-    struct mr_compute *opened = NULL;
+    *out = NULL;
+    enum mr_status status = mr_device_parse(device, &place, err);
+    if (status != MR_OK) return status;
+    place.kernels = kernels;
+    return compute->backend->open(out, place, compute->number, err);
+}
+
+enum mr_status mr_backends_probe(const struct mr_compute *compute, const char *device,
+                                 const struct mr_cuda_kernels *kernels, uint64_t *free_bytes,
+                                 struct mr_error *err)
+{
+    struct mr_device place;
+    struct mr_compute *opened;
     *free_bytes = 0;
     enum mr_status status = mr_device_parse(device, &place, err);
     if (status != MR_OK || place.kind == MR_DEVICE_CPU) return status;
-    status = compute->backend->open(&opened, place, compute->number, err);
+    status = mr_backends_open(&opened, compute, device, kernels, err);
     if (status != MR_OK) return status;
     *free_bytes = compute->backend->free_bytes(opened);
     compute->backend->close(opened);

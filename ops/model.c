@@ -58,7 +58,9 @@ enum mr_status mr_model_check_options(const struct mr_model_options *options, st
     struct mr_compute compute;
     uint64_t free_bytes;
     enum mr_status status = mr_model_compute(options, &compute, err);
-    if (status == MR_OK) status = mr_backends_probe(&compute, options->device, &free_bytes, err);
+    if (status == MR_OK)
+        status =
+            mr_backends_probe(&compute, options->device, options->cuda_kernels, &free_bytes, err);
     if (status != MR_OK) return status;
     if (options->rows_max == 0 || options->sequences_max == 0)
         return mr_fail(err, MR_BAD_CONFIG, "a step must have room for a row and a sequence");
@@ -76,17 +78,14 @@ static enum mr_status set_up(struct mr_model *model, const struct mr_model_optio
                              struct mr_error *err)
 {
     struct mr_compute compute;
-    struct mr_device device;
     model->numbers = mr_weight_numbers_of(options->dtype);
     uint32_t threads = options->thread_count > 0 ? options->thread_count : mr_parallel_core_count();
     enum mr_status status = mr_model_check_options(options, err);
     if (status == MR_OK) status = mr_model_compute(options, &compute, err);
-    if (status == MR_OK) status = mr_device_parse(options->device, &device, err);
     if (status == MR_OK) status = mr_parallel_set_thread_count(threads, err);
     if (status != MR_OK) return status;
-    device.kernels = options->cuda_kernels;
     snprintf(model->device, sizeof(model->device), "%s", options->device);
-    return compute.backend->open(&model->compute, device, compute.number, err);
+    return mr_backends_open(&model->compute, &compute, options->device, options->cuda_kernels, err);
 }
 
 /* Takes over the files that the caller has read, or reads them. */
