@@ -41,11 +41,8 @@ static void read_yarn(struct mr_model_config *config, struct mr_rope_config *rop
                                  ? log_scale(rope->factor, mscale) / log_scale(rope->factor, all)
                                  : log_scale(rope->factor, 1.0);
     rope->attention_factor = mr_json_number_or(from, "attention_factor", rope->attention_factor);
-    /* Qwen's recipe for long texts leaves max_position_embeddings as it was. */
-    double extended =
-        rope->factor * mr_json_number_or(from, "original_max_position_embeddings", 0.0);
-    if (extended > config->context_tokens && extended <= UINT32_MAX)
-        config->context_tokens = (uint32_t)extended;
+    mr_model_config_extend_context(
+        config, rope->factor, mr_json_number_or(from, "original_max_position_embeddings", 0.0));
 }
 
 /* Longrope (Ding et al., "LongRoPE", 2024). */

@@ -18,6 +18,14 @@ void mr_model_config_add_eos(struct mr_model_config *config, uint32_t id)
     if (config->eos_count < MR_EOS_IDS_MAX) config->eos_ids[config->eos_count++] = id;
 }
 
+void mr_model_config_extend_context(struct mr_model_config *config, double factor,
+                                    double original_tokens)
+{
+    double extended = factor * original_tokens;
+    if (extended > config->context_tokens && extended <= UINT32_MAX)
+        config->context_tokens = (uint32_t)extended;
+}
+
 int mr_model_config_shown(struct mr_text text)
 {
     return (int)(text.length < 64 ? text.length : 64);

@@ -94,6 +94,11 @@ void mr_model_config_set_windows(struct mr_model_config *config, uint32_t first,
 /* Sets rope_of of all layers from windowed and the family; drops a second rope that is equal
  * to the first, or that no layer has. */
 void mr_model_config_assign_ropes(struct mr_model_config *config);
+/* Yarn serves `factor` times the context that the model was trained with; raises context_tokens to
+ * that, where a file names the trained context as the model's (Qwen's recipe for long texts).
+ * original_tokens: that length; 0: the file does not say. */
+void mr_model_config_extend_context(struct mr_model_config *config, double factor,
+                                    double original_tokens);
 /* Checks all limits. A reader returns what this returns. */
 enum mr_status mr_model_config_check(const struct mr_model_config *config, struct mr_error *err);
 

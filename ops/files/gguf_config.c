@@ -211,6 +211,9 @@ static enum mr_status read_scaling(struct mr_model_config *config, struct reader
         rope->keeps_fractions = config->family->yarn_keeps_fractions;
         double usual = rope->factor > 1.0 ? 0.1 * log(rope->factor) + 1.0 : 1.0;
         rope->attention_factor = number(reader, "rope.scaling.yarn_attn_factor", usual);
+        /* the converter writes max_position_embeddings as context_length, extended or not */
+        mr_model_config_extend_context(config, factor,
+                                       number(reader, "rope.scaling.original_context_length", 0.0));
     } else if (mr_text_is(type, "longrope")) {
         rope->kind = MR_ROPE_LONG; /* its factors are tensors */
         rope->original_context = original;

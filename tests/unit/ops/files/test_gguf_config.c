@@ -25,36 +25,75 @@ static const struct entry usual[] = {
 };
 #define USUAL_COUNT (sizeof usual / sizeof usual[0])
 
-/* Reads a file with the usual keys; `changed` replaces the key of its name, or is added. */
-static enum mr_status from_gguf(const struct entry *changed, struct mr_model_config *out,
-                                struct mr_error *err)
+static void put_entry(struct bytes *to, const struct entry *entry)
+{
+    put_text(to, entry->key);
+    put_u32(to, entry->text ? MR_GGUF_TEXT : MR_GGUF_U32);
+    if (entry->text)
+        put_text(to, entry->text);
+    else
+        put_u32(to, entry->number);
+}
+
+static bool is_changed(const char *key, const struct entry *changed)
+{
+    for (; changed && changed->key; changed++)
+        if (strcmp(key, changed->key) == 0) return true;
+    return false;
+}
+
+/* The end tokens of a list, and a vocabulary; empty for most tests. */
+struct vocabulary {
+    uint32_t type; /* of the list's numbers, MR_GGUF_I32 or MR_GGUF_U32 */
+    const uint32_t *eos_ids;
+    uint64_t eos_count;
+    const char *const *tokens;
+    uint64_t token_count;
+};
+
+static uint64_t put_vocabulary(struct bytes *to, const struct vocabulary *vocabulary)
+{
+    if (vocabulary->eos_count > 0) {
+        put_text(to, "tokenizer.ggml.eos_token_ids");
+        put_u32(to, MR_GGUF_ARRAY);
+        put_u32(to, vocabulary->type);
+        put_u64(to, vocabulary->eos_count);
+        for (uint64_t i = 0; i < vocabulary->eos_count; i++)
+            put_u32(to, vocabulary->eos_ids[i]);
+    }
+    if (vocabulary->token_count > 0) {
+        put_text(to, "tokenizer.ggml.tokens");
+        put_u32(to, MR_GGUF_ARRAY);
+        put_u32(to, MR_GGUF_TEXT);
+        put_u64(to, vocabulary->token_count);
+        for (uint64_t i = 0; i < vocabulary->token_count; i++)
+            put_text(to, vocabulary->tokens[i]);
+    }
+    return (uint64_t)(vocabulary->eos_count > 0) + (uint64_t)(vocabulary->token_count > 0);
+}
+
+/* Reads a file with the usual keys. changed: keys that replace those of their name or are added, up
+ * to one without a name; NULL: none. */
+static enum mr_status read_gguf(const struct entry *changed, const struct vocabulary *vocabulary,
+                                struct mr_model_config *out, struct mr_error *err)
 {
     static struct bytes bytes;
     struct scratch scratch;
-    bool replaced = false;
     bytes.size = 0;
     put(&bytes, "GGUF\3\0\0\0\1\0\0\0\0\0\0\0", 16);
     put_u64(&bytes, 0);
     uint64_t count = 0;
-    for (size_t i = 0; i <= USUAL_COUNT; i++) {
-        const struct entry *entry = i < USUAL_COUNT ? &usual[i] : changed;
-        if (i < USUAL_COUNT && changed && strcmp(entry->key, changed->key) == 0) {
-            entry = changed;
-            replaced = true;
-        }
-        if (!entry || (i == USUAL_COUNT && replaced) || !entry->key[0]) continue;
-        put_text(&bytes, entry->key);
-        put_u32(&bytes, entry->text ? MR_GGUF_TEXT : MR_GGUF_U32);
-        if (entry->text)
-            put_text(&bytes, entry->text);
-        else
-            put_u32(&bytes, entry->number);
+    for (size_t i = 0; i < USUAL_COUNT; i++) {
+        if (is_changed(usual[i].key, changed)) continue;
+        put_entry(&bytes, &usual[i]);
         count++;
     }
+    for (; changed && changed->key; changed++, count++)
+        put_entry(&bytes, changed);
     put_text(&bytes, "llama.attention.layer_norm_rms_epsilon");
     put_u32(&bytes, MR_GGUF_F32);
     put_float(&bytes, 1e-5f);
-    count++;
+    count += 1 + put_vocabulary(&bytes, vocabulary);
     memcpy(bytes.data + 16, &count, sizeof count);
     put_text(&bytes, "token_embd.weight");
     put_u32(&bytes, 2);
@@ -73,6 +112,14 @@ static enum mr_status from_gguf(const struct entry *changed, struct mr_model_con
     mr_gguf_close(gguf);
     scratch_close(&scratch);
     return status;
+}
+
+static enum mr_status from_gguf(const struct entry *changed, struct mr_model_config *out,
+                                struct mr_error *err)
+{
+    static const struct vocabulary none;
+    const struct entry entries[] = {changed ? *changed : (struct entry){0}, {0}};
+    return read_gguf(entries, &none, out, err);
 }
 
 static void gguf_metadata_is_a_configuration(void **state)
@@ -138,6 +185,68 @@ static void a_rope_factor_without_a_type_is_linear(void **state)
     }
 }
 
+/* As in a folder: test_json_rope.c. The usual context_length is 512. */
+static void yarn_extends_the_context(void **state)
+{
+    (void)state;
+#define YARN(factor)                                                                               \
+    {"llama.rope.scaling.type", 0, "yarn"},                                                        \
+    {                                                                                              \
+        "llama.rope.scaling.factor", factor, NULL                                                  \
+    }
+    static const struct vocabulary none;
+    static const struct {
+        struct entry entries[5];
+        uint32_t context, original;
+    } cases[] = {
+        {{YARN(4), {"llama.rope.scaling.original_context_length", 512, NULL}}, 2048, 512},
+        {{YARN(4), {"llama.rope.scaling.original_context_length", 128, NULL}}, 512, 128},
+        {{YARN(4), {"llama.rope.scaling.original_context_length", 64, NULL}}, 512, 64},
+        {{YARN(4)}, 512, 512}, /* it may be the extended one already */
+        {{YARN(4000000000), {"llama.rope.scaling.original_context_length", 512, NULL}}, 512, 512},
+        {{YARN(4),
+          {"llama.rope.scaling.original_context_length", 512, NULL},
+          {"llama.context_length", 4096, NULL}},
+         4096,
+         512},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct mr_model_config c;
+        struct mr_error err = {0};
+        if (read_gguf(cases[i].entries, &none, &c, &err) != MR_OK) fail_msg("%s", err.detail);
+        assert_int_equal(c.ropes[0].kind, MR_ROPE_YARN);
+        assert_true(c.ropes[0].original_context == cases[i].original);
+        assert_int_equal(c.context_tokens, cases[i].context);
+    }
+}
+
+static void assert_ends(const struct vocabulary *vocabulary, const uint32_t *ids, uint32_t count)
+{
+    struct mr_model_config c;
+    struct mr_error err = {0};
+    if (read_gguf(NULL, vocabulary, &c, &err) != MR_OK) fail_msg("%s", err.detail);
+    assert_int_equal(c.eos_count, count);
+    assert_memory_equal(c.eos_ids, ids, count * sizeof *ids);
+}
+
+/* The keys name 2 and 3; the model has 40 tokens. */
+static void end_tokens_are_named_by_keys_by_a_list_and_by_their_text(void **state)
+{
+    (void)state;
+    static const uint32_t listed[] = {7, 3, (uint32_t)-1, 40, 39};
+    static const char *const tokens[] = {"a", "<eos>", "b", "</s>", "<|im_end|>", "<|im_start|>"};
+    const struct vocabulary by_list[] = {{MR_GGUF_I32, listed, 5, NULL, 0},
+                                         {MR_GGUF_U32, listed, 5, NULL, 0}};
+    const struct vocabulary by_text = {0, NULL, 0, tokens, 6},
+                            both = {MR_GGUF_U32, listed, 5, tokens, 6},
+                            wrong_type = {MR_GGUF_F32, listed, 5, NULL, 0};
+    for (size_t i = 0; i < 2; i++)
+        assert_ends(&by_list[i], (const uint32_t[]){2, 3, 7, 39}, 4);
+    assert_ends(&by_text, (const uint32_t[]){2, 3, 4}, 3);
+    assert_ends(&both, (const uint32_t[]){2, 3, 7, 39, 4}, 5);
+    assert_ends(&wrong_type, (const uint32_t[]){2, 3}, 2);
+}
+
 static void keys_of_features_that_are_not_computed_are_rejected(void **state)
 {
     (void)state;
@@ -161,6 +270,8 @@ int main(void)
         cmocka_unit_test(gguf_metadata_is_a_configuration),
         cmocka_unit_test(gguf_metadata_that_is_wrong_is_rejected),
         cmocka_unit_test(a_rope_factor_without_a_type_is_linear),
+        cmocka_unit_test(yarn_extends_the_context),
+        cmocka_unit_test(end_tokens_are_named_by_keys_by_a_list_and_by_their_text),
         cmocka_unit_test(keys_of_features_that_are_not_computed_are_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
