@@ -18,6 +18,12 @@ static const char *const texts[TEXT_COUNT] = {
     "<end_of_utterance>",
     "<EOT>",
     "_<EOT>",
+    "<|fim_pad|>",
+    "<|fim_repo|>",
+    "<|repo_name|>",
+    "<|file_sep|>",
+    "<fim_pad>",
+    "<reponame>",
 };
 
 static int text_of(struct mr_text token)

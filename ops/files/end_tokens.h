@@ -4,7 +4,8 @@
  *
  * Threads: pure function. Memory: none. Errors: none.
  * Source:  the texts are those by which llama.cpp finds them (its special_eog_ids), for the
- *          families that are served; without the tokens of fill-in-the-middle. */
+ *          families that are served. Those of code models, which write them behind a filled-in
+ *          middle, are the last: a model's list of end tokens has room for its first ones. */
 #ifndef MR_OPS_FILES_END_TOKENS_H
 #define MR_OPS_FILES_END_TOKENS_H
 
@@ -12,7 +13,7 @@
 
 #include <stdint.h>
 
-#define MR_END_TOKENS_MAX 12u
+#define MR_END_TOKENS_MAX 18u
 
 /* Sets ids to the ids of the end tokens among tokens[count], whose index is their id; returns how
  * many there are. */

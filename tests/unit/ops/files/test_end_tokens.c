@@ -33,6 +33,25 @@ static void ends_of_a_turn_and_of_a_document_are_found(void **state)
     check(gemma, 2, NULL, 0);
 }
 
+/* The names of files and repositories of code models, as in llama.cpp; other tokens of theirs,
+ * which stand before text, end no answer. */
+static void what_follows_a_filled_in_middle_is_found_last(void **state)
+{
+    (void)state;
+    static const char *const qwen[] = {"<|fim_pad|>",    "<|fim_prefix|>", "<|fim_middle|>",
+                                       "<|file_sep|>",   "<|repo_name|>",  "<|im_end|>",
+                                       "<|fim_suffix|>", "<|endoftext|>"};
+    static const char *const granite[] = {"<fim_pad>", "<fim_middle>", "<reponame>", "<filename>"};
+    struct mr_text tokens[8];
+    uint32_t found[MR_END_TOKENS_MAX];
+    check(qwen, 8, (const uint32_t[]){0, 3, 4, 5, 7}, 5);
+    check(granite, 4, (const uint32_t[]){0, 2}, 2);
+    for (uint32_t i = 0; i < 8; i++)
+        tokens[i] = (struct mr_text){qwen[i], strlen(qwen[i])};
+    mr_end_tokens_find(tokens, 8, found);
+    assert_true(found[0] == 5 && found[1] == 7);
+}
+
 static void in_harmony_the_end_of_a_message_is_not_that_of_the_answer(void **state)
 {
     (void)state;
@@ -45,6 +64,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ends_of_a_turn_and_of_a_document_are_found),
+        cmocka_unit_test(what_follows_a_filled_in_middle_is_found_last),
         cmocka_unit_test(in_harmony_the_end_of_a_message_is_not_that_of_the_answer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -106,11 +106,93 @@ static void lists_of_the_wrong_type_or_length_are_rejected(void **state)
     rejected(&(struct plan){"gpt2", MR_GGUF_TEXT, 0, 2, MR_GGUF_TEXT}, "is not 2 integers");
 }
 
+/* ---- end tokens ---- */
+
+#define END  "<|im_end|>"
+#define NAME "[tool]"
+
+/* A tokenizer of "a", END and NAME; the last is user defined. kind: of END, as GGUF numbers them.
+ */
+static struct mr_tokenizer *tokenizer_with(uint32_t kind)
+{
+    static const char *const tokens[] = {"a", END, NAME};
+    const uint32_t kinds[] = {1, kind, 4};
+    static struct bytes bytes;
+    struct scratch scratch;
+    bytes.size = 0;
+    put(&bytes, "GGUF\3\0\0\0\0\0\0\0\0\0\0\0", 16);
+    put_u64(&bytes, 4);
+    put_text(&bytes, "tokenizer.ggml.model");
+    put_u32(&bytes, MR_GGUF_TEXT);
+    put_text(&bytes, "gpt2");
+    put_text(&bytes, "tokenizer.ggml.pre");
+    put_u32(&bytes, MR_GGUF_TEXT);
+    put_text(&bytes, "qwen2");
+    put_text(&bytes, "tokenizer.ggml.tokens");
+    put_u32(&bytes, MR_GGUF_ARRAY);
+    put_u32(&bytes, MR_GGUF_TEXT);
+    put_u64(&bytes, 3);
+    for (size_t i = 0; i < 3; i++)
+        put_text(&bytes, tokens[i]);
+    put_text(&bytes, "tokenizer.ggml.token_type");
+    put_u32(&bytes, MR_GGUF_ARRAY);
+    put_u32(&bytes, MR_GGUF_I32);
+    put_u64(&bytes, 3);
+    for (size_t i = 0; i < 3; i++)
+        put_u32(&bytes, kinds[i]);
+    put_padding(&bytes, 32);
+    scratch_open(&scratch);
+    struct mr_gguf *gguf;
+    struct mr_tokenizer *tokenizer;
+    struct mr_error err = {0};
+    const char *path = scratch_write(&scratch, "f", bytes.data, bytes.size);
+    if (mr_gguf_open(&gguf, path, &err) != MR_OK ||
+        mr_gguf_tokenizer_create(&tokenizer, gguf, &err) != MR_OK)
+        fail_msg("%s", err.detail);
+    mr_gguf_close(gguf);
+    scratch_close(&scratch);
+    return tokenizer;
+}
+
+/* Returns how many ids the text has, with all of it barred to control tokens or nothing. */
+static size_t count_ids(const struct mr_tokenizer *tokenizer, const char *text, bool barred)
+{
+    const struct mr_text_range all = {0, strlen(text)};
+    struct mr_tokenizer_scratch *scratch = mr_tokenizer_scratch_create(tokenizer);
+    uint32_t ids[16];
+    struct mr_id_list list = {.ids = ids, .max = 16};
+    const struct mr_encode_options options = {
+        .parse_special = true, .barred = &all, .barred_count = barred ? 1 : 0};
+    assert_int_equal(mr_tokenizer_encode(tokenizer, scratch, (struct mr_text){text, strlen(text)},
+                                         options, &list, NULL),
+                     MR_OK);
+    mr_tokenizer_scratch_destroy(scratch);
+    return list.count;
+}
+
+/* Whether the file has it as a word, as a control token, or as user defined. */
+static void an_end_token_is_a_control_token_whatever_the_file_says(void **state)
+{
+    (void)state;
+    static const uint32_t kinds[] = {1, 3, 4};
+    for (size_t i = 0; i < 3; i++) {
+        struct mr_tokenizer *tokenizer = tokenizer_with(kinds[i]);
+        assert_int_equal(count_ids(tokenizer, "a" END "a", false), 3);
+        assert_int_equal(count_ids(tokenizer, "a" END "a", true), 2);
+        assert_int_equal(count_ids(tokenizer, "a" NAME "a", true), 3);
+        assert_int_equal(mr_tokenizer_bytes(tokenizer, 1, true).length, 0);
+        assert_int_equal(mr_tokenizer_bytes(tokenizer, 1, false).length, strlen(END));
+        assert_int_equal(mr_tokenizer_bytes(tokenizer, 2, true).length, strlen(NAME));
+        mr_tokenizer_destroy(tokenizer);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_real_file_encodes_as_the_reference_does),
         cmocka_unit_test(lists_of_the_wrong_type_or_length_are_rejected),
+        cmocka_unit_test(an_end_token_is_a_control_token_whatever_the_file_says),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

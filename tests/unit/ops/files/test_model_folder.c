@@ -151,6 +151,31 @@ static void special_tokens_come_from_the_tokenizer_config_or_the_map(void **stat
     scratch_close(&scratch);
 }
 
+/* The other end token is that of config.json, 262. */
+static void the_tokenizers_end_token_ends_an_answer(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *config;
+        uint32_t count;
+    } cases[] = {{"{\"eos_token\":\"<s>\"}", 2},
+                 {"{\"eos_token\":{\"content\":\"<s>\"}}", 2},
+                 {"{\"eos_token\":\"</s>\"}", 1},
+                 {"{\"eos_token\":\"<no token>\"}", 1},
+                 {"{\"eos_token\":null}", 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct scratch scratch;
+        tiny_folder_open(&scratch, "grouped_tied");
+        write_text(&scratch, "tokenizer_config.json", cases[i].config);
+        struct mr_model_source source = read_folder(&scratch);
+        assert_int_equal(source.config.eos_count, cases[i].count);
+        assert_int_equal(source.config.eos_ids[0], 262);
+        if (cases[i].count > 1) assert_int_equal(source.config.eos_ids[1], 261);
+        mr_model_source_close(&source);
+        scratch_close(&scratch);
+    }
+}
+
 static void optional_files_may_be_absent(void **state)
 {
     (void)state;
@@ -242,6 +267,7 @@ int main(void)
         cmocka_unit_test(the_template_of_a_processor_is_used_when_the_tokenizer_has_none),
         cmocka_unit_test(of_several_templates_the_default_and_that_for_tools_are_used),
         cmocka_unit_test(special_tokens_come_from_the_tokenizer_config_or_the_map),
+        cmocka_unit_test(the_tokenizers_end_token_ends_an_answer),
         cmocka_unit_test(optional_files_may_be_absent),
         cmocka_unit_test(a_missing_file_is_named),
         cmocka_unit_test(other_files_take_the_place_of_tokenizer_json),
