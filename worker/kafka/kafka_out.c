@@ -1,5 +1,6 @@
 #include "worker/kafka/kafka_out.h"
 
+#include "codec/check.h"
 #include "worker/kafka/kafka_client.h"
 #include "worker/kafka/kafka_errors.h"
 #include "worker/kafka/kafka_lookup.h"
@@ -11,6 +12,8 @@
 
 #define PRIME_TIMEOUT_MS  10000u
 #define STATS_INTERVAL_MS "5000" /* as that of the consumer: kafka_conf.c */
+/* most bytes of keys and headers without a report; librdkafka counts those of values only */
+#define EXTRA_BYTES_MAX ((size_t)64 << 20)
 
 struct mr_kafka_out {
     /* must be the first field: callbacks in kafka_conf.c read it */
@@ -21,13 +24,38 @@ struct mr_kafka_out {
     struct mr_kafka_lookup *lookup;
     atomic_bool attending; /* delivery reports ring options.wake */
     uint32_t served;       /* delivery reports handled since _create */
+    size_t extra_bytes;    /* of the keys and headers of the records without a report */
     bool closing;
 };
+
+/* Bytes of the record's key and headers, and those of a record that is reported. */
+static size_t extra_bytes(const struct mr_kafka_record *record)
+{
+    size_t bytes = record->key.length;
+    for (size_t i = 0; i < record->header_count && i < MR_KAFKA_HEADERS_MAX; i++)
+        bytes += strlen(record->headers[i].name) + record->headers[i].length;
+    return bytes;
+}
+
+static size_t reported_extra_bytes(const rd_kafka_message_t *message)
+{
+    size_t bytes = message->key_len, length;
+    rd_kafka_headers_t *headers;
+    const char *name;
+    const void *value;
+    if (rd_kafka_message_headers(message, &headers) != RD_KAFKA_RESP_ERR_NO_ERROR) return bytes;
+    for (size_t i = 0; !rd_kafka_header_get_all(headers, i, &name, &value, &length); i++)
+        bytes += strlen(name) + length;
+    return bytes;
+}
 
 static void on_report(rd_kafka_t *rk, const rd_kafka_message_t *message, void *opaque)
 {
     (void)rk;
     struct mr_kafka_out *out = opaque;
+    const size_t bytes = reported_extra_bytes(message);
+    MR_ASSERT(bytes <= out->extra_bytes);
+    out->extra_bytes -= bytes;
     out->served++;
     if (out->closing) return;
     if (!message->err && out->options.placed)
@@ -151,6 +179,9 @@ enum mr_status mr_kafka_out_produce(struct mr_kafka_out *out, const struct mr_ka
 {
     rd_kafka_vu_t arguments[6 + MR_KAFKA_HEADERS_MAX];
     size_t count = 0;
+    if (out->extra_bytes >= EXTRA_BYTES_MAX)
+        return mr_fail(err, MR_FULL, "produce to %s: too many keys and headers wait for the broker",
+                       record->topic);
     arguments[count++] = (rd_kafka_vu_t){.vtype = RD_KAFKA_VTYPE_TOPIC, .u.cstr = record->topic};
     arguments[count++] =
         (rd_kafka_vu_t){.vtype = RD_KAFKA_VTYPE_MSGFLAGS, .u.i = RD_KAFKA_MSG_F_COPY};
@@ -168,7 +199,10 @@ enum mr_status mr_kafka_out_produce(struct mr_kafka_out *out, const struct mr_ka
         arguments[count++].u.header.size = (ssize_t)header->length;
     }
     rd_kafka_error_t *error = rd_kafka_produceva(out->rk, arguments, count);
-    if (!error) return MR_OK;
+    if (!error) {
+        out->extra_bytes += extra_bytes(record);
+        return MR_OK;
+    }
     enum mr_status status = mr_kafka_status(rd_kafka_error_code(error));
     if (rd_kafka_fatal_error(out->rk, NULL, 0)) status = MR_BACKEND;
     mr_fail(err, status, "produce to %s: %s", record->topic, rd_kafka_error_string(error));

@@ -5,10 +5,11 @@
  * the record, or why it failed. Records of one partition keep their order.
  *
  * Owner: one thread makes all calls; on this thread _serve and _flush call the callback `reported`.
- * A delivery report that arrives rings options.wake, unless _attend says no. Memory: at most 64 MiB
- * and 100,000 records without a report; beyond that _produce returns MR_FULL. Errors: MR_BAD_CONFIG
- * at creation; MR_BACKEND after a fatal error of the producer, after which the process should exit,
- * so that Kafka delivers the requests to another worker. */
+ * A delivery report that arrives rings options.wake, unless _attend says no. Memory: at most
+ * 100,000 records without a report, with values of 64 MiB, and keys and headers of 64 MiB and one
+ * record; beyond that _produce returns MR_FULL. Errors: MR_BAD_CONFIG at creation; MR_BACKEND after
+ * a fatal error of the producer, after which the process should exit, so that Kafka delivers the
+ * requests to another worker. */
 #ifndef MR_WORKER_KAFKA_KAFKA_OUT_H
 #define MR_WORKER_KAFKA_KAFKA_OUT_H
 

@@ -96,9 +96,9 @@ static void memory_is_the_sum_of_what_a_worker_holds(void **state)
     struct mr_model_plan plan = {.weight_bytes = 1000 * MIB, .kv_pool_bytes = 500 * MIB};
     struct mr_machine machine = {.memory_bytes = 8000 * MIB, .memory_limit_bytes = 1700 * MIB};
     char text[400];
-    assert_int_equal(mr_worker_rules_memory(config, &plan), (1000 + 500 + 100 + 50 + 164) * MIB);
+    assert_int_equal(mr_worker_rules_memory(config, &plan), (1000 + 500 + 100 + 50 + 228) * MIB);
     assert_false(mr_worker_rules_fits(config, &plan, &machine, text, sizeof text));
-    assert_non_null(strstr(text, "1814 MiB at most (weights 1000, KV pool 500"));
+    assert_non_null(strstr(text, "1878 MiB at most (weights 1000, KV pool 500"));
     assert_non_null(strstr(text, "the limit of the control group is 1700 MiB: lower --kv-memory"));
     machine.memory_limit_bytes = 0;
     assert_true(mr_worker_rules_fits(config, &plan, &machine, text, sizeof text));
@@ -110,7 +110,7 @@ static void memory_is_the_sum_of_what_a_worker_holds(void **state)
     assert_false(mr_worker_rules_fits(config, &plan, &machine, text, sizeof text));
     machine.memory_bytes = 400 * MIB;
     assert_true(mr_worker_rules_fits(config, &plan, &machine, text, sizeof text));
-    assert_non_null(strstr(text, "314 MiB at most for queues; on the GPU weights of 1000 MiB"));
+    assert_non_null(strstr(text, "378 MiB at most for queues; on the GPU weights of 1000 MiB"));
     plan.device_bytes = 1400 * MIB;
     assert_false(mr_worker_rules_fits(config, &plan, &machine, text, sizeof text));
     assert_non_null(strstr(text, "1400 MiB are free: the model is too large"));

@@ -139,6 +139,34 @@ static void a_record_that_cannot_be_produced_is_refused_or_reported(void **state
     assert_int_equal(bus->producing.last, MR_MALFORMED);
 }
 
+/* librdkafka counts the bytes of values only. */
+static void keys_and_headers_without_a_report_are_bounded(void **state)
+{
+    struct bus *bus = *state;
+    const size_t half = 1000000;
+    char *large = calloc(1, half);
+    const struct mr_kafka_header header = {"name", large, half};
+    const struct mr_kafka_record record = {.topic = "t",
+                                           .partition = -1,
+                                           .key = {large, half},
+                                           .value = text_of("v"),
+                                           .headers = &header,
+                                           .header_count = 1};
+    struct mr_error err = {0};
+    uint32_t count = 0;
+    add_topic(&bus->broker, "t", 1);
+    assert_non_null(large);
+    while (count < 100 && mr_kafka_out_produce(bus->producing.out, &record, NULL, &err) == MR_OK)
+        count++;
+    assert_int_equal(count, 34); /* the last one is above 64 MiB */
+    assert_int_equal(err.status, MR_FULL);
+    while (bus->producing.reports < count)
+        mr_kafka_out_serve(bus->producing.out, 100);
+    assert_int_equal(bus->producing.failures, 0);
+    assert_int_equal(mr_kafka_out_produce(bus->producing.out, &record, NULL, &err), MR_OK);
+    free(large);
+}
+
 static void a_transient_broker_error_is_not_reported(void **state)
 {
     struct bus *bus = *state;
@@ -185,6 +213,7 @@ int main(void)
         cmocka_unit_test(reports_ring_the_wake),
         cmocka_unit_test(reports_that_nobody_attends_to_ring_nothing_and_are_kept),
         BUS_TEST(a_record_that_cannot_be_produced_is_refused_or_reported),
+        BUS_TEST(keys_and_headers_without_a_report_are_bounded),
         BUS_TEST(a_transient_broker_error_is_not_reported),
         BUS_TEST(a_fatal_producer_error_is_reported),
         BUS_TEST(records_wait_for_an_unreachable_broker),
