@@ -11,6 +11,10 @@
 #define OPEN_TAG  "<think>"
 #define CLOSE_TAG MR_REASONING_END
 
+#define CALLS_BYTES_MAX (2 * MR_RESULT_BYTES_MAX)
+_Static_assert(MR_TOOL_CALLS_MAX *(MR_TOOL_ARGUMENTS_BYTES_MAX + 64) < CALLS_BYTES_MAX,
+               "the arguments of all calls fit into the arena");
+
 /* Collects text without white space at its ends. */
 struct sink {
     struct mr_buffer out;   /* since the last push */
@@ -182,13 +186,14 @@ enum mr_status mr_message_create(struct mr_message **out, const struct mr_messag
     message->echoed_left = rules->echoed_bytes;
     message->found.format = rules->format;
     message->found.count_max = rules->calls_max;
+    message->found.types = rules->types;
     message->found.steady = rules->steady;
     mr_buffer_init(&message->text, MR_RESULT_BYTES_MAX);
     mr_buffer_init(&message->reasoning.out, 2 * MR_RESULT_BYTES_MAX);
     mr_buffer_init(&message->reasoning.blank, 2 * MR_RESULT_BYTES_MAX);
     mr_buffer_init(&message->content.out, 2 * MR_RESULT_BYTES_MAX);
     mr_buffer_init(&message->content.blank, 2 * MR_RESULT_BYTES_MAX);
-    message->found.arena = mr_arena_create(2 * MR_RESULT_BYTES_MAX);
+    message->found.arena = mr_arena_create(CALLS_BYTES_MAX);
     if (!message->found.arena) {
         mr_message_destroy(message);
         return mr_fail(err, MR_NOMEM, "no memory for the message of an answer");
@@ -301,6 +306,15 @@ static bool copy_delta(struct mr_choice *choice, const struct mr_message_delta *
     return room;
 }
 
+/* Bytes of the texts of a delta. */
+static size_t bytes_of(const struct mr_message_delta *delta)
+{
+    size_t bytes = delta->content.length + delta->reasoning.length;
+    for (size_t i = 0; i < delta->call_count; i++)
+        bytes += delta->calls[i].name.length + delta->calls[i].arguments.length;
+    return bytes;
+}
+
 enum mr_status mr_message_split(struct mr_choice *choice, const struct mr_message_rules *rules,
                                 struct mr_arena *arena, struct mr_error *err)
 {
@@ -309,6 +323,10 @@ enum mr_status mr_message_split(struct mr_choice *choice, const struct mr_messag
     if (!rules->is_split) return MR_OK;
     enum mr_status status = mr_message_create(&message, rules, err);
     if (status == MR_OK) status = mr_message_push(message, choice->text, true, &delta, err);
+    /* values without types grow when they become JSON */
+    if (status == MR_OK && mr_arena_bytes(arena) + bytes_of(&delta) > MR_RESULT_BYTES_MAX)
+        status = mr_fail(err, MR_RECORD_TOO_LARGE, "the message of an answer is above %zu bytes",
+                         MR_RESULT_BYTES_MAX);
     if (status == MR_OK && !copy_delta(choice, &delta, rules->has_reasoning, arena))
         status = mr_fail(err, MR_NOMEM, "no memory for the message of an answer");
     mr_message_destroy(message);

@@ -27,6 +27,9 @@ struct mr_message_rules {
     bool is_split; /* false: the request has neither tools nor separate_reasoning */
     enum mr_tool_format format;
     size_t calls_max;
+    /* of the tools' parameters, for QWEN_CODER; must outlive the message. NULL, also from
+     * mr_message_rules_of: all are texts */
+    const struct mr_tool_types *types;
     bool steady;           /* a grammar makes the calls: their arguments are put out as they come */
     bool has_reasoning;    /* reasoning is reported; otherwise it is left out */
     bool reasoning_opened; /* the prompt ends with <think> */
@@ -34,7 +37,8 @@ struct mr_message_rules {
 };
 struct mr_message_rules mr_message_rules_of(const struct mr_request *request);
 
-/* Fills the members of *choice from its text if the request has tools or separate_reasoning. */
+/* Fills the members of *choice from its text if the request has tools or separate_reasoning. The
+ * arena gets the members of all choices of a result, at most MR_RESULT_BYTES_MAX. */
 enum mr_status mr_message_split(struct mr_choice *choice, const struct mr_message_rules *rules,
                                 struct mr_arena *arena, struct mr_error *err);
 

@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FORCED_CALLS_MAX    16 /* calls in an answer that must call tools */
-#define TOOL_NAME_BYTES_MAX 128u
+#define FORCED_CALLS_MAX 16 /* calls in an answer that must call tools */
 
 /* ---- fields ---- */
 
@@ -182,10 +181,10 @@ static enum mr_status read_tool(const struct call_schema *calls, size_t index, s
     const struct mr_data *named = function ? mr_data_get(function, "name") : NULL;
     *parameters = function ? mr_data_get(function, "parameters") : NULL;
     if (!named || named->kind != MR_DATA_TEXT || named->text.length == 0 ||
-        named->text.length > TOOL_NAME_BYTES_MAX)
+        named->text.length > MR_TOOL_NAME_BYTES_MAX)
         return mr_fail(calls->err, MR_INVALID_REQUEST,
                        "tools[%zu].function.name must be a text of 1 to %u bytes", index,
-                       TOOL_NAME_BYTES_MAX);
+                       MR_TOOL_NAME_BYTES_MAX);
     if (*parameters && (*parameters)->kind != MR_DATA_MAP && (*parameters)->kind != MR_DATA_NULL)
         return mr_fail(calls->err, MR_INVALID_REQUEST,
                        "tools[%zu].function.parameters must be a JSON schema", index);
@@ -315,4 +314,101 @@ enum mr_status mr_request_check_tools(struct mr_request_reader *reader)
          i++)
         use->strict |= is_strict(&request->chat.tools.list.items[i]);
     return forced ? constrain(reader) : MR_OK;
+}
+
+/* ---- the types of parameters ---- */
+
+enum { IS_TEXT = 1, IS_INTEGER = 2, IS_NUMBER = 4, IS_BOOL = 8, IS_OTHER = 16, IS_NULL = 32 };
+
+static unsigned kind_of(struct mr_text type)
+{
+    static const struct {
+        const char *word;
+        unsigned kind;
+    } kinds[] = {
+        {"string", IS_TEXT},  {"integer", IS_INTEGER}, {"number", IS_NUMBER},
+        {"boolean", IS_BOOL}, {"null", IS_NULL},       {"str", IS_TEXT}, /* others are Python's */
+        {"text", IS_TEXT},    {"enum", IS_TEXT},       {"int", IS_INTEGER},
+        {"float", IS_NUMBER}, {"bool", IS_BOOL},
+    };
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (mr_text_is(type, kinds[i].word)) return kinds[i].kind;
+    return IS_OTHER;
+}
+
+/* The types that a schema allows; 0: it does not say. Recursive; the document has limited the
+ * depth. */
+static unsigned kinds_of(const struct mr_data *schema)
+{
+    static const char *const groups[] = {"anyOf", "oneOf", "allOf"};
+    const struct mr_data *type = mr_data_get(schema, "type");
+    unsigned kinds = mr_data_get(schema, "$ref") ? IS_OTHER : 0;
+    if (type && type->kind == MR_DATA_TEXT) kinds |= kind_of(type->text);
+    for (size_t i = 0; type && type->kind == MR_DATA_LIST && i < type->list.count; i++)
+        if (type->list.items[i].kind == MR_DATA_TEXT) kinds |= kind_of(type->list.items[i].text);
+    for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++) {
+        const struct mr_data *group = mr_data_get(schema, groups[i]);
+        for (size_t k = 0; group && group->kind == MR_DATA_LIST && k < group->list.count; k++)
+            kinds |= kinds_of(&group->list.items[k]);
+    }
+    return kinds;
+}
+
+static enum mr_tool_type type_of(const struct mr_data *schema)
+{
+    unsigned kinds = kinds_of(schema), others = kinds & ~(unsigned)IS_NULL;
+    if (others == 0 || (others & IS_TEXT))
+        return kinds & IS_NULL ? MR_TOOL_TEXT_OR_NULL : MR_TOOL_TEXT;
+    if (others == IS_INTEGER) return MR_TOOL_INTEGER;
+    if (others == IS_BOOL) return MR_TOOL_BOOL;
+    return (others & ~(unsigned)(IS_INTEGER | IS_NUMBER)) == 0 ? MR_TOOL_NUMBER : MR_TOOL_JSON;
+}
+
+/* The parameters that have a type, in the order of the request. */
+struct typed {
+    struct mr_tool_parameter *parameters; /* [MR_TOOL_TYPES_MAX] */
+    size_t count;
+    bool cut; /* not all of them */
+};
+
+static void add_typed(struct typed *typed, const struct mr_data *tool)
+{
+    const struct mr_data *function = mr_data_get(tool, "function");
+    const struct mr_data *name = function ? mr_data_get(function, "name") : NULL;
+    const struct mr_data *schema = function ? mr_data_get(function, "parameters") : NULL;
+    const struct mr_data *properties = schema ? mr_data_get(schema, "properties") : NULL;
+    if (!name || name->kind != MR_DATA_TEXT || !properties || properties->kind != MR_DATA_MAP)
+        return;
+    for (size_t i = 0; i < properties->map.count; i++) {
+        const struct mr_data_member *member = &properties->map.members[i];
+        enum mr_tool_type type = type_of(&member->value);
+        bool fits = typed->count < MR_TOOL_TYPES_MAX &&
+                    name->text.length <= MR_TOOL_NAME_BYTES_MAX &&
+                    member->name.length <= MR_TOOL_NAME_BYTES_MAX;
+        if (type == MR_TOOL_TEXT) continue;
+        if (fits)
+            typed->parameters[typed->count++] =
+                (struct mr_tool_parameter){name->text, member->name, type};
+        typed->cut |= !fits;
+    }
+}
+
+enum mr_status mr_request_tool_types(struct mr_request *request, struct mr_tool_types **out,
+                                     struct mr_error *err)
+{
+    static const char cut[] = "tools: the types of some parameters are not kept, because there are "
+                              "too many or a name is too long; their values in calls are texts";
+    const struct mr_data *tools = &request->chat.tools;
+    enum mr_status status = MR_OK;
+    *out = NULL;
+    if (request->tool_use.format != MR_TOOLS_QWEN_CODER || tools->kind != MR_DATA_LIST)
+        return MR_OK;
+    struct typed typed = {.parameters = calloc(MR_TOOL_TYPES_MAX, sizeof *typed.parameters)};
+    if (!typed.parameters) return mr_fail(err, MR_NOMEM, "no memory for the types of tools");
+    for (size_t i = 0; i < tools->list.count; i++)
+        add_typed(&typed, &tools->list.items[i]);
+    if (typed.count > 0) status = mr_tool_types_create(out, typed.parameters, typed.count, err);
+    if (typed.cut) mr_request_add_warning(request, (struct mr_text){cut, sizeof cut - 1});
+    free(typed.parameters);
+    return status;
 }

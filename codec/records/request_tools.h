@@ -12,6 +12,7 @@
 #define MR_CODEC_RECORDS_REQUEST_TOOLS_H
 
 #include "codec/records/request_lists.h"
+#include "codec/tools/tool_types.h"
 
 mr_request_read mr_request_read_tool_choice, mr_request_read_parallel_calls;
 
@@ -21,5 +22,10 @@ enum mr_status mr_request_check_tools(struct mr_request_reader *reader);
  * MR_UNSUPPORTED for a format in which the beginning of a call cannot be told from text. */
 enum mr_status mr_request_constrain_calls(struct mr_request *request, enum mr_tool_format format,
                                           struct mr_error *err);
+/* Sets *out to the types of the parameters of the request's tools, which the caller frees with
+ * free(); NULL when there are none, or the model writes calls in a format that does not need them.
+ * Adds a warning when some do not fit into the list. MR_NOMEM. */
+enum mr_status mr_request_tool_types(struct mr_request *request, struct mr_tool_types **out,
+                                     struct mr_error *err);
 
 #endif

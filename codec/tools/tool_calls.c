@@ -1,6 +1,7 @@
 #include "codec/tools/tool_calls.h"
 
 #include "codec/tools/tool_cursor.h"
+#include "codec/tools/tool_tags.h"
 
 #include <string.h>
 
@@ -134,12 +135,15 @@ static enum mr_status no_memory(struct mr_error *err)
     return mr_fail(err, MR_NOMEM, "no memory for tool calls");
 }
 
-/* Looks for an opener at cursor->at; moves the cursor behind it. */
+/* Looks for an opener at cursor->at; moves the cursor behind it. Behind the last call that is
+ * looked for, only markers are openers. */
 static enum mr_tool_outcome find_opener(struct mr_tool_cursor *cursor, const struct format *format,
                                         reader **read)
 {
     enum mr_tool_outcome best = MR_TOOL_BAD;
+    bool is_full = cursor->found->count >= cursor->found->count_max;
     for (size_t i = 0; i < OPENERS_MAX && format->openers[i].word; i++) {
+        if (is_full && format->openers[i].read != read_marker) continue;
         enum mr_tool_outcome outcome = mr_tool_read_word(cursor, format->openers[i].word);
         *read = format->openers[i].read;
         if (outcome == MR_TOOL_FOUND) return outcome;
@@ -261,8 +265,7 @@ static enum mr_status find_behind_openers(struct mr_tool_cursor *cursor,
         reader *read = NULL;
         size_t at = cursor->at = found->from;
         enum mr_tool_outcome outcome = MR_TOOL_BAD;
-        if (found->count < found->count_max && found->place_count < MR_TOOL_CALLS_MAX)
-            outcome = find_opener(cursor, format, &read);
+        if (found->place_count < MR_TOOL_PLACES_MAX) outcome = find_opener(cursor, format, &read);
         size_t begin = cursor->at;
         if (outcome == MR_TOOL_FOUND) outcome = read_on(cursor, read);
         if (outcome == MR_TOOL_MORE && read) read_open(cursor, begin);
@@ -317,7 +320,7 @@ static enum mr_tool_outcome read_item(struct mr_tool_cursor *cursor)
         cursor->at++;
         return fits ? MR_TOOL_FOUND : MR_TOOL_BAD;
     }
-    if (!found->in_array || found->place_count == MR_TOOL_CALLS_MAX) return MR_TOOL_BAD;
+    if (!found->in_array || found->place_count == MR_TOOL_PLACES_MAX) return MR_TOOL_BAD;
     if (scan->at == 0) scan->at = begin;
     while (scan->at < cursor->text.length) {
         if (!scan_byte(scan, cursor->text.bytes[scan->at])) continue;
@@ -349,12 +352,26 @@ static enum mr_status find_in_array(struct mr_tool_cursor *cursor, struct mr_err
     return MR_OK;
 }
 
+static enum mr_status find_tags(struct mr_tool_cursor *cursor, struct mr_error *err)
+{
+    struct mr_tool_calls *found = cursor->found;
+    while (found->from < cursor->text.length) {
+        enum mr_tool_outcome outcome = mr_tool_read_tags(cursor);
+        if (outcome == MR_TOOL_NOMEM) return no_memory(err);
+        if (outcome == MR_TOOL_MORE) break;
+        if (outcome == MR_TOOL_FOUND) add_place(found, cursor->at);
+        decide(found, cursor->at);
+    }
+    return MR_OK;
+}
+
 enum mr_status mr_tool_calls_find(struct mr_tool_calls *found, struct mr_text text, bool ended,
                                   struct mr_error *err)
 {
     struct mr_tool_cursor cursor = {text, 0, ended, found, found->arena};
     const struct format *format = &formats[found->format];
     if (found->format == MR_TOOLS_ARRAY) return find_in_array(&cursor, err);
+    if (found->format == MR_TOOLS_QWEN_CODER) return find_tags(&cursor, err);
     return format->whole ? find_whole(&cursor, format, err)
                          : find_behind_openers(&cursor, format, err);
 }

@@ -3,9 +3,8 @@
 #include "codec/wire/document.h"
 
 #include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
-
-#define NAME_BYTES_MAX 128u
 
 enum mr_tool_outcome mr_tool_end(const struct mr_tool_cursor *cursor)
 {
@@ -31,13 +30,13 @@ enum mr_tool_outcome mr_tool_read_word(struct mr_tool_cursor *cursor, const char
 enum mr_tool_outcome mr_tool_read_name(struct mr_tool_cursor *cursor, struct mr_text *name)
 {
     size_t from = cursor->at;
-    while (cursor->at < cursor->text.length && cursor->at - from <= NAME_BYTES_MAX) {
+    while (cursor->at < cursor->text.length && cursor->at - from <= MR_TOOL_NAME_BYTES_MAX) {
         char c = cursor->text.bytes[cursor->at];
         if (!isalnum((unsigned char)c) && c != '_' && c != '.' && c != '-') break;
         cursor->at++;
     }
     *name = mr_text_part(cursor->text, from, cursor->at);
-    if (name->length > NAME_BYTES_MAX) return MR_TOOL_BAD;
+    if (name->length > MR_TOOL_NAME_BYTES_MAX) return MR_TOOL_BAD;
     if (cursor->at == cursor->text.length) return mr_tool_end(cursor);
     return name->length > 0 ? MR_TOOL_FOUND : MR_TOOL_BAD;
 }
@@ -86,7 +85,7 @@ static enum mr_tool_outcome push(struct mr_tool_cursor *cursor, struct mr_text n
                                  struct mr_text arguments)
 {
     struct mr_tool_calls *found = cursor->found;
-    if (name.length == 0 || name.length > NAME_BYTES_MAX) return MR_TOOL_BAD;
+    if (name.length == 0 || name.length > MR_TOOL_NAME_BYTES_MAX) return MR_TOOL_BAD;
     if (found->count == MR_TOOL_CALLS_MAX) return MR_TOOL_BAD;
     found->calls[found->count++] = (struct mr_tool_call){name, arguments};
     return MR_TOOL_FOUND;
@@ -105,6 +104,22 @@ enum mr_tool_outcome mr_tool_add(struct mr_tool_cursor *cursor, struct mr_text n
                                  struct mr_text arguments)
 {
     enum mr_tool_outcome outcome = check_object(arguments);
+    return outcome == MR_TOOL_FOUND ? push(cursor, name, arguments) : outcome;
+}
+
+enum mr_tool_outcome mr_tool_add_written(struct mr_tool_cursor *cursor, struct mr_text name,
+                                         struct mr_json_writer *writer)
+{
+    struct mr_error err;
+    struct mr_text arguments;
+    char *bytes;
+    size_t length;
+    enum mr_tool_outcome outcome = of(mr_json_writer_take(writer, &bytes, &length, &err));
+    if (outcome != MR_TOOL_FOUND) return outcome;
+    outcome = check_object((struct mr_text){bytes, length});
+    if (outcome == MR_TOOL_FOUND)
+        outcome = copy(cursor, (struct mr_text){bytes, length}, &arguments);
+    free(bytes);
     return outcome == MR_TOOL_FOUND ? push(cursor, name, arguments) : outcome;
 }
 
@@ -135,7 +150,7 @@ enum mr_tool_outcome mr_tool_add_object(struct mr_tool_cursor *cursor, struct mr
     if (outcome != MR_TOOL_FOUND) return outcome;
     bool named = mr_value_get(mr_document_root(document), "name", &value) &&
                  mr_value_kind(value) == MR_VALUE_TEXT;
-    named = named && mr_value_text(value).length <= NAME_BYTES_MAX;
+    named = named && mr_value_text(value).length <= MR_TOOL_NAME_BYTES_MAX;
     outcome = named ? copy(cursor, mr_value_text(value), &name) : MR_TOOL_BAD;
     if (outcome == MR_TOOL_FOUND) outcome = arguments_of(cursor, document, &arguments);
     if (outcome == MR_TOOL_FOUND) outcome = push(cursor, name, arguments);
@@ -169,7 +184,7 @@ enum mr_tool_outcome mr_tool_read_head(struct mr_tool_cursor *cursor, struct mr_
     if (outcome != MR_TOOL_FOUND) return outcome;
     size_t from = cursor->at;
     while (cursor->at < cursor->text.length && cursor->text.bytes[cursor->at] != '"' &&
-           cursor->text.bytes[cursor->at] != '\\' && cursor->at - from < NAME_BYTES_MAX)
+           cursor->text.bytes[cursor->at] != '\\' && cursor->at - from < MR_TOOL_NAME_BYTES_MAX)
         cursor->at++;
     *name = mr_text_part(cursor->text, from, cursor->at);
     outcome = mr_tool_read_word(cursor, "\"");

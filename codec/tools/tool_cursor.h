@@ -8,6 +8,7 @@
 #define MR_CODEC_TOOLS_TOOL_CURSOR_H
 
 #include "codec/tools/tool_list.h"
+#include "codec/wire/json_writer.h"
 
 enum mr_tool_outcome { MR_TOOL_FOUND, MR_TOOL_MORE, MR_TOOL_BAD, MR_TOOL_NOMEM };
 
@@ -40,6 +41,9 @@ enum mr_tool_outcome mr_tool_read_array(struct mr_tool_cursor *cursor);
 /* Adds a call with this name and arguments; BAD when the arguments are no JSON object. */
 enum mr_tool_outcome mr_tool_add(struct mr_tool_cursor *cursor, struct mr_text name,
                                  struct mr_text arguments);
+/* As above, with the arguments of a writer, which is empty afterwards; copies them to the arena. */
+enum mr_tool_outcome mr_tool_add_written(struct mr_tool_cursor *cursor, struct mr_text name,
+                                         struct mr_json_writer *writer);
 /* Reads calls in Python's syntax, [f(a=1), g()], and adds them (codec/tools/tool_pythonic.c). */
 enum mr_tool_outcome mr_tool_read_pythonic(struct mr_tool_cursor *cursor);
 

@@ -25,8 +25,8 @@ enum mr_tool_format mr_tool_format_find(struct mr_text chat_template)
         {"[TOOL_CALLS]", "", MR_TOOLS_MISTRAL},
         {"<|tool_call|>", "", MR_TOOLS_GRANITE},
         {"<tool_call>", "granite", MR_TOOLS_GRANITE},
-        {"<function=", "<parameter=", MR_TOOLS_NONE}, /* Qwen3-Coder: tags in place of JSON */
-        {"<tool_call>", "<arg_key>", MR_TOOLS_NONE},  /* GLM 4.5: other tags */
+        {"<function=", "<parameter=", MR_TOOLS_QWEN_CODER},
+        {"<tool_call>", "<arg_key>", MR_TOOLS_NONE}, /* GLM 4.5: other tags */
         {"<tool_call>", "", MR_TOOLS_HERMES},
         {"[func_name1(", "", MR_TOOLS_PYTHONIC},
         {"<|python_start|>", "", MR_TOOLS_PYTHONIC},
@@ -48,7 +48,7 @@ bool mr_tool_format_has_control(enum mr_tool_format format)
 const char *mr_tool_format_name(enum mr_tool_format format)
 {
     static const char *const names[] = {"none",    "hermes",  "granite",  "llama", "pythonic",
-                                        "mistral", "harmony", "deepseek", "array"};
+                                        "mistral", "harmony", "deepseek", "array", "qwen-coder"};
     MR_ASSERT((unsigned)format < MR_TOOLS_FORMAT_COUNT);
     return names[format];
 }

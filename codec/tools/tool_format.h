@@ -17,6 +17,7 @@ enum mr_tool_format {
     MR_TOOLS_HARMONY,
     MR_TOOLS_DEEPSEEK,
     MR_TOOLS_ARRAY, /* the answer was constrained to an array of calls */
+    MR_TOOLS_QWEN_CODER,
     MR_TOOLS_FORMAT_COUNT
 };
 

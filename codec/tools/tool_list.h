@@ -7,11 +7,16 @@
 
 #include "codec/arena.h"
 #include "codec/tools/tool_format.h"
+#include "codec/tools/tool_types.h"
 
 #include <stdint.h>
 
 #define MR_TOOL_CALLS_MAX 64u /* calls found in one answer; further ones stay text */
-#define MR_TOOL_WORK_MAX  ((size_t)64 << 20)
+/* calls, and what stands before and behind all of them */
+#define MR_TOOL_PLACES_MAX          (MR_TOOL_CALLS_MAX + 2u)
+#define MR_TOOL_PARAMETERS_MAX      128u /* of a QWEN_CODER call; one with more stays text */
+#define MR_TOOL_ARGUMENTS_BYTES_MAX ((size_t)1 << 20) /* of a PYTHONIC or QWEN_CODER call */
+#define MR_TOOL_WORK_MAX            ((size_t)64 << 20)
 
 struct mr_tool_call {
     struct mr_text name;
@@ -25,10 +30,27 @@ struct mr_tool_scan {
     bool quoted, escaped;
 };
 
+/* Where the parts of an argument are in the text. */
+struct mr_tool_argument {
+    struct mr_text_range key, value;
+};
+
+/* How far the text of a QWEN_CODER answer has been read (codec/tools/tool_tags.h). */
+struct mr_tool_tags {
+    size_t at; /* the byte to be read next */
+    int step;  /* what is expected there */
+    /* of the call that is being read */
+    struct mr_text_range name;
+    struct mr_tool_argument parameters[MR_TOOL_PARAMETERS_MAX];
+    size_t parameter_count;
+};
+
 struct mr_tool_calls {
     /* set by the caller, the rest zero */
     enum mr_tool_format format;
     size_t count_max; /* most calls to look for, at most MR_TOOL_CALLS_MAX */
+    const struct mr_tool_types
+        *types; /* of the arguments of QWEN_CODER calls; NULL: all are texts */
     /* a grammar makes the calls of a HERMES or ARRAY answer: `open` has those that are unfinished
      */
     bool steady;
@@ -37,7 +59,7 @@ struct mr_tool_calls {
     struct mr_tool_call calls[MR_TOOL_CALLS_MAX];
     size_t count;
     /* [place_count] the parts of the text that are calls, markers included, in ascending order */
-    struct mr_text_range places[MR_TOOL_CALLS_MAX];
+    struct mr_text_range places[MR_TOOL_PLACES_MAX];
     size_t place_count;
     size_t from; /* the text before is decided: it is calls, or has none */
     /* of what may be a call at `from`; scan.at 0: nothing was scanned */
@@ -49,9 +71,10 @@ struct mr_tool_calls {
     struct mr_text_range open_name;
     size_t open_arguments;         /* where they begin */
     struct mr_tool_scan open_scan; /* up to their end */
-    bool in_array;                 /* the array of a format that is one has begun */
-    bool plain;                    /* no call follows: the rest is text */
-    size_t work;                   /* bytes read; at MR_TOOL_WORK_MAX the rest stays text */
+    struct mr_tool_tags tags;
+    bool in_array; /* the array of a format that is one has begun */
+    bool plain;    /* no call follows: the rest is text */
+    size_t work;   /* bytes read; at MR_TOOL_WORK_MAX JSON stays text */
 };
 
 #endif

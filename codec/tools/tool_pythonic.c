@@ -2,13 +2,10 @@
 #include "codec/limits.h"
 #include "codec/tools/tool_cursor.h"
 #include "codec/utf8.h"
-#include "codec/wire/json_writer.h"
 
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define ARGUMENTS_BYTES_MAX ((size_t)1 << 20)
 
 struct python {
     struct mr_tool_cursor *cursor;
@@ -181,25 +178,17 @@ static enum mr_tool_outcome read_one(struct mr_tool_cursor *cursor)
     struct mr_json_writer writer;
     struct python python = {cursor, &writer};
     struct mr_text name;
-    struct mr_error err;
-    char *bytes;
-    size_t length;
     enum mr_tool_outcome outcome = mr_tool_read_name(cursor, &name);
     if (outcome != MR_TOOL_FOUND) return outcome;
     if (!take(&python, "(")) return MR_TOOL_BAD;
     mr_tool_skip_space(cursor);
-    mr_json_writer_init(&writer, ARGUMENTS_BYTES_MAX);
+    mr_json_writer_init(&writer, MR_TOOL_ARGUMENTS_BYTES_MAX);
     outcome = read_arguments(&python);
     if (outcome != MR_TOOL_FOUND) {
         mr_json_writer_drop(&writer);
         return outcome;
     }
-    enum mr_status status = mr_json_writer_take(&writer, &bytes, &length, &err);
-    if (status != MR_OK) return status == MR_NOMEM ? MR_TOOL_NOMEM : MR_TOOL_BAD;
-    char *copy = mr_arena_copy_text(cursor->arena, bytes, length);
-    free(bytes);
-    if (!copy) return MR_TOOL_NOMEM;
-    return mr_tool_add(cursor, name, (struct mr_text){copy, length});
+    return mr_tool_add_written(cursor, name, &writer);
 }
 
 enum mr_tool_outcome mr_tool_read_pythonic(struct mr_tool_cursor *cursor)

@@ -1,6 +1,7 @@
 #include "worker/intake/admission.h"
 
 #include "codec/check.h"
+#include "codec/records/request_tools.h"
 #include "worker/ticket/decode.h"
 #include "worker/ticket/messages.h"
 #include "worker/ticket/ticket_trace.h"
@@ -202,8 +203,10 @@ static enum mr_status examine(struct mr_admission *admission, struct mr_ticket *
     if (!is_model(admission, ticket->intake.request->model))
         return mr_fail(err, MR_MODEL_NOT_FOUND, "this worker serves %s",
                        admission->config->model_name);
-    return mr_prompt_encode(admission->prompt, ticket->intake.request,
-                            (uint64_t)(now->unix_ms / 1000), err);
+    enum mr_status status = mr_prompt_encode(admission->prompt, ticket->intake.request,
+                                             (uint64_t)(now->unix_ms / 1000), err);
+    if (status != MR_OK) return status;
+    return mr_request_tool_types(ticket->intake.request, &ticket->tool_types, err);
 }
 
 /* The ticket's record repeats the request of `same`, which is in flight: the result of `same` ends

@@ -9,8 +9,10 @@ static enum mr_status open_message(struct mr_message **out, const struct mr_toke
 {
     struct mr_message *message;
     struct mr_message_delta written;
+    struct mr_message_rules rules = mail->rules;
     *out = NULL;
-    enum mr_status status = mr_message_create(&message, &mail->rules, err);
+    rules.types = mail->ticket->tool_types;
+    enum mr_status status = mr_message_create(&message, &rules, err);
     if (status == MR_OK && mail->record.before.length > 0)
         status = mr_message_push(message, mail->record.before, false, &written, err);
     if (status == MR_OK)

@@ -236,6 +236,7 @@ enum mr_status mr_output_result(struct mr_output *output, const struct mr_output
     }
     struct mr_message_rules rules = {0};
     if (mail->request) rules = mr_message_rules_of(mail->request);
+    rules.types = mail->ticket->tool_types;
     if (!rules.is_split) return encode_result(output, options, mail->ticket, &result, err);
     return split_result(output, options, mail->ticket, &result, &rules, err);
 }

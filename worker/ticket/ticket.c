@@ -51,6 +51,7 @@ void mr_ticket_destroy(struct mr_ticket *ticket)
     mr_mail_free(ticket->publish.terminal);
     if (ticket->intake.refusal) mr_mail_free(&ticket->intake.refusal->mail);
     free(ticket->intake.kept);
+    free(ticket->tool_types);
     mr_request_trace_destroy(ticket->trace);
     free(ticket);
 }

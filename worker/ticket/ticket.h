@@ -105,6 +105,10 @@ struct mr_ticket {
     char trace_id[MR_TRACE_HEX_BYTES]; /* for log lines; "": none */
     /* notes for the request's spans (worker/ticket/ticket_trace.h); owned; NULL: not sampled */
     struct mr_request_trace *trace;
+    /* of the request's tools, for publish (codec/tools/tool_types.h), since the engine may end the
+     * request while its token records are written; owned; NULL: none. Set before the request is
+     * submitted. */
+    struct mr_tool_types *tool_types;
     uint32_t kept_count; /* number of tokens of earlier attempts that this attempt continues */
     uint32_t kept_shown; /* how many of the kept_count tokens are already in token records */
     struct mr_ticket_intake intake;

@@ -95,6 +95,22 @@ static void the_echoed_prompt_is_not_searched(void **state)
     mr_arena_destroy(rig.arena);
 }
 
+/* The choices of a result share an arena. */
+static void more_than_a_result_can_have_is_too_large(void **state)
+{
+    (void)state;
+    struct rig rig = {.request.tool_use.format = MR_TOOLS_HERMES};
+    struct mr_message_rules rules = mr_message_rules_of(&rig.request);
+    struct mr_error err;
+    rig.arena = mr_arena_create(2 * MR_RESULT_BYTES_MAX);
+    assert_non_null(mr_arena_take(rig.arena, MR_RESULT_BYTES_MAX));
+    rig.choice = answer_choice();
+    rig.choice.text = text_of("a");
+    assert_int_equal(mr_message_split(&rig.choice, &rules, rig.arena, &err), MR_RECORD_TOO_LARGE);
+    assert_false(rig.choice.parsed);
+    mr_arena_destroy(rig.arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -103,6 +119,7 @@ int main(void)
         cmocka_unit_test(reasoning_is_split_off_on_request),
         cmocka_unit_test(a_call_in_the_reasoning_is_none),
         cmocka_unit_test(the_echoed_prompt_is_not_searched),
+        cmocka_unit_test(more_than_a_result_can_have_is_too_large),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

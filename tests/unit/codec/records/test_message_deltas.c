@@ -94,15 +94,18 @@ static void assert_equal(const struct joined *one, const struct joined *other, s
     }
 }
 
-static const enum mr_tool_format formats[] = {MR_TOOLS_HERMES,   MR_TOOLS_GRANITE, MR_TOOLS_LLAMA,
-                                              MR_TOOLS_PYTHONIC, MR_TOOLS_MISTRAL, MR_TOOLS_HARMONY,
-                                              MR_TOOLS_DEEPSEEK, MR_TOOLS_ARRAY};
+static const enum mr_tool_format formats[] = {
+    MR_TOOLS_HERMES,  MR_TOOLS_GRANITE,  MR_TOOLS_LLAMA, MR_TOOLS_PYTHONIC,  MR_TOOLS_MISTRAL,
+    MR_TOOLS_HARMONY, MR_TOOLS_DEEPSEEK, MR_TOOLS_ARRAY, MR_TOOLS_QWEN_CODER};
 #define FORMATS (sizeof formats / sizeof formats[0])
 
 static struct mr_message_rules rules_of(enum mr_tool_format format)
 {
-    return (struct mr_message_rules){
-        .is_split = true, .format = format, .calls_max = MR_TOOL_CALLS_MAX, .has_reasoning = true};
+    return (struct mr_message_rules){.is_split = true,
+                                     .format = format,
+                                     .calls_max = MR_TOOL_CALLS_MAX,
+                                     .types = tool_text_types(),
+                                     .has_reasoning = true};
 }
 
 /* A text of the format, damaged for every other seed. Reasoning stands before every third. */
@@ -265,6 +268,17 @@ static void text_is_held_back_only_while_it_may_be_a_call(void **state)
         {MR_TOOLS_HARMONY, "<|channel|>final<|message|>It is", "It is"},
         {MR_TOOLS_HARMONY, "<|channel|>final<|mess", ""},
         {MR_TOOLS_HARMONY, "It is", "It is"},
+        {MR_TOOLS_QWEN_CODER, "It is <b>", "It is <b>"},
+        {MR_TOOLS_QWEN_CODER, "It is <tool_call>\n<func", "It is"},
+        {MR_TOOLS_QWEN_CODER, "It <tool_call> is", "It <tool_call> is"},
+        {MR_TOOLS_QWEN_CODER, "It <function=f> is", "It <function=f> is"},
+        {MR_TOOLS_QWEN_CODER, "It <function=f><parameter=a>is</parameter> not",
+         "It <function=f>"
+         "<parameter=a>is"
+         "</parameter> not"},
+        {MR_TOOLS_QWEN_CODER, "It is <function=f><parameter=a>what</par", "It is"},
+        {MR_TOOLS_QWEN_CODER, "So <function=f></function> \n</tool", "So"},
+        {MR_TOOLS_QWEN_CODER, "So <function=f></function> \n</tool_call> it", "So  it"},
         {MR_TOOLS_NONE, "It is <tool_call>", "It is <tool_call>"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

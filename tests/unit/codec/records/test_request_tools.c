@@ -3,6 +3,7 @@
 #include "codec/records/request_tools.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #define TOOL(name, parameters)                                                                     \
     "{\"type\":\"function\",\"function\":{\"name\":\"" name "\",\"parameters\":" parameters "}}"
@@ -151,6 +152,114 @@ static void strict_calls_are_constrained_where_they_begin(void **state)
     }
 }
 
+static struct mr_tool_types *types_of(struct mr_request *request)
+{
+    struct mr_tool_types *types;
+    struct mr_error err;
+    request->tool_use.format = MR_TOOLS_QWEN_CODER;
+    assert_int_equal(mr_request_tool_types(request, &types, &err), MR_OK);
+    mr_tool_types_check(types);
+    return types;
+}
+
+static void types_of_parameters_are_those_of_the_schemas(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *schema;
+        enum mr_tool_type type;
+    } cases[] = {
+        {"{}", MR_TOOL_TEXT},
+        {"true", MR_TOOL_TEXT},
+        {"{\"type\":\"string\"}", MR_TOOL_TEXT},
+        {"{\"type\":[\"string\",\"null\"]}", MR_TOOL_TEXT_OR_NULL},
+        {"{\"type\":\"null\"}", MR_TOOL_TEXT_OR_NULL},
+        {"{\"type\":\"integer\"}", MR_TOOL_INTEGER},
+        {"{\"type\":\"int\"}", MR_TOOL_INTEGER},
+        {"{\"type\":[\"integer\",\"null\"]}", MR_TOOL_INTEGER},
+        {"{\"type\":[\"integer\",\"number\"]}", MR_TOOL_NUMBER},
+        {"{\"type\":[\"integer\",\"string\"]}", MR_TOOL_TEXT},
+        {"{\"type\":[\"integer\",\"boolean\"]}", MR_TOOL_JSON},
+        {"{\"type\":\"boolean\"}", MR_TOOL_BOOL},
+        {"{\"type\":\"array\",\"items\":{\"type\":\"string\"}}", MR_TOOL_JSON},
+        {"{\"type\":\"dict\"}", MR_TOOL_JSON},
+        {"{\"anyOf\":[{\"type\":\"object\"},{\"type\":\"null\"}]}", MR_TOOL_JSON},
+        {"{\"anyOf\":[{\"type\":\"string\"},{\"type\":\"null\"}]}", MR_TOOL_TEXT_OR_NULL},
+        {"{\"allOf\":[{\"type\":\"integer\"}]}", MR_TOOL_INTEGER},
+        {"{\"$ref\":\"#/$defs/x\"}", MR_TOOL_JSON},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char tools[512];
+        struct mr_tool_types *types;
+        struct mr_error err;
+        snprintf(tools, sizeof tools,
+                 TOOL("f", "{\"properties\":{\"a\":%s,\"b\":{}}}") "," TOOL("g", "{}"),
+                 cases[i].schema);
+        struct decoded got = with(tools, "");
+        assert_int_equal(got.status, MR_OK);
+        assert_int_equal(mr_request_tool_types(got.request, &types, &err), MR_OK);
+        assert_null(types);
+        types = types_of(got.request);
+        assert_int_equal(got.request->warning_count, 0);
+        mr_request_destroy(got.request);
+        if (mr_tool_types_find(types, text_of("f"), text_of("a")) != cases[i].type)
+            fail_msg("%s", cases[i].schema);
+        assert_int_equal(mr_tool_types_find(types, text_of("g"), text_of("a")), MR_TOOL_TEXT);
+        assert_int_equal(types ? types->count : 0, cases[i].type != MR_TOOL_TEXT);
+        free(types);
+    }
+}
+
+/* {"messages": …, "tools": [a tool with `count` properties, and g]} with a name of some bytes */
+static struct decoded with_properties(size_t name_bytes, size_t count, const char *schema)
+{
+    static char json[1 << 20], name[1 << 16];
+    memset(name, 'f', name_bytes);
+    name[name_bytes] = '\0';
+    size_t length = (size_t)snprintf(
+        json, sizeof json,
+        "{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}],\"tools\":[{\"type\":\"function\","
+        "\"function\":{\"name\":\"%s\",\"parameters\":{\"properties\":{",
+        name);
+    for (size_t i = 0; i < count; i++)
+        length += (size_t)snprintf(json + length, sizeof json - length, "%s\"p%zu\":%s",
+                                   i > 0 ? "," : "", i, schema);
+    snprintf(json + length, sizeof json - length, "}}}},%s]}",
+             TOOL("g", "{\"properties\":{\"a\":{\"type\":\"integer\"}}}"));
+    return decode(text_of(json));
+}
+
+static void many_properties_have_a_bounded_list(void **state)
+{
+    (void)state;
+    static const char integer[] = "{\"type\":\"integer\"}", string[] = "{\"type\":\"string\"}";
+    static const struct {
+        size_t name_bytes, count;
+        const char *schema;
+        size_t types;
+        bool cut;
+    } cases[] = {
+        {1, 15000, integer, MR_TOOL_TYPES_MAX, true},
+        {128, MR_TOOL_TYPES_MAX - 1, integer, MR_TOOL_TYPES_MAX, false},
+        {129, 10, integer, 1, true},
+        {60000, 15000, integer, 1, true},
+        {60000, 15000, string, 1, false},
+        {1, 15000, string, 1, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct decoded got = with_properties(cases[i].name_bytes, cases[i].count, cases[i].schema);
+        if (got.status != MR_OK) fail_msg("%s", got.err.detail);
+        struct mr_tool_types *types = types_of(got.request);
+        assert_int_equal(types->count, cases[i].types);
+        assert_int_equal(got.request->warning_count, cases[i].cut);
+        if (cases[i].count < MR_TOOL_TYPES_MAX || cases[i].types == 1)
+            assert_int_equal(mr_tool_types_find(types, text_of("g"), text_of("a")),
+                             MR_TOOL_INTEGER);
+        mr_request_destroy(got.request);
+        free(types);
+    }
+}
+
 static void strict_is_refused_where_it_cannot_be_guaranteed(void **state)
 {
     (void)state;
@@ -162,6 +271,7 @@ static void strict_is_refused_where_it_cannot_be_guaranteed(void **state)
     } cases[] = {
         {MR_TOOLS_MISTRAL, "", MR_UNSUPPORTED, "function.strict in tools cannot be guaranteed"},
         {MR_TOOLS_NONE, "", MR_UNSUPPORTED, "give tool_choice required"},
+        {MR_TOOLS_QWEN_CODER, "", MR_UNSUPPORTED, "in the format qwen-coder"},
         {MR_TOOLS_HERMES, ",\"guided_regex\":\"a\"", MR_INVALID_REQUEST, "response_format"},
         {MR_TOOLS_HERMES, "", MR_INVALID_REQUEST, "ignore_eos"},
     };
@@ -169,7 +279,7 @@ static void strict_is_refused_where_it_cannot_be_guaranteed(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct mr_error err = {.detail = ""};
         struct decoded got = with(strict, cases[i].more);
-        got.request->ignore_eos = i == 3;
+        got.request->ignore_eos = i == 4;
         assert_int_equal(mr_request_constrain_calls(got.request, cases[i].format, &err),
                          cases[i].status);
         assert_non_null(strstr(err.detail, cases[i].why));
@@ -188,6 +298,8 @@ int main(void)
         cmocka_unit_test(required_calls_have_a_schema),
         cmocka_unit_test(names_of_parameters_are_no_keywords),
         cmocka_unit_test(strict_calls_are_constrained_where_they_begin),
+        cmocka_unit_test(types_of_parameters_are_those_of_the_schemas),
+        cmocka_unit_test(many_properties_have_a_bounded_list),
         cmocka_unit_test(strict_is_refused_where_it_cannot_be_guaranteed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,6 +12,7 @@ static struct mr_tool_calls *find(struct mr_arena *arena, enum mr_tool_format fo
     found->format = format;
     found->count_max = MR_TOOL_CALLS_MAX;
     found->arena = arena;
+    found->types = tool_text_types();
     for (size_t length = step; step > 0 && length < text.length; length += step) {
         size_t before = found->count;
         struct mr_text part = {text.bytes, length};
@@ -56,7 +57,7 @@ static void assert_same(const struct mr_tool_calls *found, const struct tool_tex
 
 static const enum mr_tool_format formats[] = {
     MR_TOOLS_HERMES,  MR_TOOLS_GRANITE,  MR_TOOLS_LLAMA, MR_TOOLS_PYTHONIC,
-    MR_TOOLS_MISTRAL, MR_TOOLS_DEEPSEEK, MR_TOOLS_ARRAY};
+    MR_TOOLS_MISTRAL, MR_TOOLS_DEEPSEEK, MR_TOOLS_ARRAY, MR_TOOLS_QWEN_CODER};
 #define FORMATS (sizeof formats / sizeof formats[0])
 
 static void calls_are_the_same_whole_and_cut_at_every_byte(void **state)
@@ -130,6 +131,12 @@ static void a_damaged_call_stays_text(void **state)
                             "call\xe2\x96\x81"
                             "begin\xef\xbd\x9c>f"},
         {MR_TOOLS_ARRAY, "{\"name\": \"f\", \"parameters\": {}}"},
+        {MR_TOOLS_QWEN_CODER, "<tool_call>{\"name\": \"f\", \"arguments\": {}}"},
+        {MR_TOOLS_QWEN_CODER, "<tool_call><function=f g></function>"},
+        {MR_TOOLS_QWEN_CODER, "<tool_call><function=f><parameter=a>1</parameter>"},
+        {MR_TOOLS_QWEN_CODER, "<function=f>a=1</function>"},
+        {MR_TOOLS_QWEN_CODER, "<function=f><parameter=>1</parameter></function>"},
+        {MR_TOOLS_QWEN_CODER, "<function=f><parameter=a\nb>1</parameter></function>"},
         {MR_TOOLS_NONE, "<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -169,6 +176,32 @@ static void only_so_many_calls_are_looked_for(void **state)
     mr_arena_destroy(arena);
 }
 
+/* What DeepSeek writes around calls is no content, also behind the last call that is looked for. */
+static void markers_behind_the_last_call_are_no_text(void **state)
+{
+    (void)state;
+    static const char bytes[] = WIDE("calls" LOW "begin")
+        WIDE("call" LOW "begin") "f" WIDE("sep") "{}" WIDE("call" LOW "end")
+            WIDE("call" LOW "begin") "g" WIDE("sep") "{}" WIDE("call" LOW "end")
+                WIDE("calls" LOW "end");
+    static const char second[] =
+        WIDE("call" LOW "begin") "g" WIDE("sep") "{}" WIDE("call" LOW "end");
+    const struct mr_text text = {bytes, sizeof bytes - 1};
+    for (size_t count = 1; count <= 2; count++) {
+        struct mr_arena *arena = mr_arena_create(1 << 20);
+        struct mr_tool_calls found = {
+            .format = MR_TOOLS_DEEPSEEK, .count_max = count, .arena = arena};
+        struct mr_error err;
+        for (size_t length = 0; length <= text.length; length++)
+            assert_int_equal(mr_tool_calls_find(&found, mr_text_part(text, 0, length),
+                                                length == text.length, &err),
+                             MR_OK);
+        assert_int_equal(found.count, count);
+        assert_true(mr_text_is(rest_of(&found, text), count == 1 ? second : ""));
+        mr_arena_destroy(arena);
+    }
+}
+
 /* Half a megabyte of openers, each of which could begin an object that never ends. */
 static void hostile_text_costs_bounded_work(void **state)
 {
@@ -193,6 +226,7 @@ int main(void)
         cmocka_unit_test(a_damaged_call_stays_text),
         cmocka_unit_test(arguments_may_be_a_text_that_contains_the_object),
         cmocka_unit_test(only_so_many_calls_are_looked_for),
+        cmocka_unit_test(markers_behind_the_last_call_are_no_text),
         cmocka_unit_test(hostile_text_costs_bounded_work),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,8 +17,8 @@ static void the_template_tells_the_format(void **state)
     } cases[] = {
         {"{{ '<|im_start|>' }}", MR_TOOLS_NONE},
         {"within <tool_call></tool_call> XML tags", MR_TOOLS_HERMES},
-        {"<tool_call>\n<function=f>\n<parameter=a>\n1\n</parameter>", MR_TOOLS_NONE},
-        {"<tool_call>f\n<arg_key>a</arg_key>", MR_TOOLS_NONE},
+        {"<tool_call>\n<function=f>\n<parameter=a>\n1", MR_TOOLS_QWEN_CODER},
+        {"<tool_call>{name}\n<arg_key>{key}</arg_key>", MR_TOOLS_NONE},
         {"You are Granite{{ x }}<tool_call>granite", MR_TOOLS_GRANITE},
         {"'<|tool_call|>' + tools", MR_TOOLS_GRANITE},
         {"[AVAILABLE_TOOLS]{{ '[TOOL_CALLS]' }}", MR_TOOLS_MISTRAL},

@@ -142,6 +142,35 @@ static inline void put_call(struct draw *draw, enum mr_tool_format format, const
     }
 }
 
+/* The types of the arguments of all calls that are drawn: any JSON. */
+static inline const struct mr_tool_types *tool_text_types(void)
+{
+    static char names[100][8];
+    static struct mr_tool_parameter parameters[300];
+    static struct mr_tool_types *types;
+    struct mr_error err;
+    if (types) return types;
+    for (size_t i = 0; i < 300; i++) {
+        snprintf(names[i / 3], sizeof names[0], "get_%u", (unsigned)(i / 3));
+        parameters[i] = (struct mr_tool_parameter){
+            {names[i / 3], strlen(names[i / 3])}, {&"abc"[i % 3], 1}, MR_TOOL_JSON};
+    }
+    assert_int_equal(mr_tool_types_create(&types, parameters, 300, &err), MR_OK);
+    return types;
+}
+
+/* Writes the call of Qwen3-Coder, whose arguments are `count` draws. */
+static inline void put_tags(struct draw *draw, const char *name, uint32_t count, uint32_t variant)
+{
+    put(draw, variant ? "<tool_call>\n<function=%s>\n" : "<function=%s>\n", name);
+    for (uint32_t i = 0; i < count; i++) {
+        put(draw, "<parameter=%c>\n", 'a' + (int)i);
+        put_value(draw, 0);
+        put(draw, "\n</parameter>\n");
+    }
+    put(draw, variant ? "</function>\n</tool_call>" : "</function>");
+}
+
 static inline struct tool_text tool_text_make(enum mr_tool_format format, uint32_t seed)
 {
     struct tool_text text = {.count = 1 + seed % TEXT_CALLS};
@@ -168,14 +197,19 @@ static inline struct tool_text tool_text_make(enum mr_tool_format format, uint32
         draw.state = json.state;
         snprintf(text.names[i], sizeof text.names[i], "get_%u", draw_below(&draw, 100));
         if (i > 0) put(&draw, list ? ", " : format == MR_TOOLS_LLAMA ? "; " : "");
-        if (python) { /* the same draws as of the JSON above */
-            struct draw same = {state, draw.out, draw.length, draw.room, true};
+        /* the same draws as of the JSON above */
+        struct draw same = {state, draw.out, draw.length, draw.room, python};
+        if (python) {
             put(&same, "%s(", text.names[i]);
             put_arguments(&same, count);
             put(&same, ")");
             draw.length = same.length;
+        } else if (format == MR_TOOLS_QWEN_CODER) {
+            put_tags(&same, text.names[i], count, variant);
+            draw.length = same.length;
+        } else {
+            put_call(&draw, format, text.names[i], text.arguments[i], variant);
         }
-        if (!python) put_call(&draw, format, text.names[i], text.arguments[i], variant);
     }
     if (list) put(&draw, "]");
     if (format == MR_TOOLS_DEEPSEEK) put(&draw, WIDE("calls" LOW "end"));

@@ -74,6 +74,23 @@ static void a_record_has_what_its_text_decides(void **state)
     mr_ticket_destroy(ticket);
 }
 
+static void values_have_the_types_of_the_ticket(void **state)
+{
+    (void)state;
+    static const char text[] = "<function=f><parameter=n>1</parameter></function>";
+    struct mr_error err;
+    struct mr_ticket *ticket = make_ticket();
+    const struct mr_tool_parameter n = {text_of("f"), text_of("n"), MR_TOOL_INTEGER};
+    assert_int_equal(mr_tool_types_create(&ticket->tool_types, &n, 1, &err), MR_OK);
+    struct mr_tokens_mail *mail = make_mail(ticket, NULL, text, false);
+    mail->rules.format = MR_TOOLS_QWEN_CODER;
+    assert_int_equal(mr_deltas_fill(mail, &err), MR_OK);
+    assert_int_equal(mail->record.message.call_count, 1);
+    assert_true(mr_text_is(mail->record.message.calls[0].arguments, "{\"n\":1}"));
+    mr_mail_free(&mail->mail);
+    mr_ticket_destroy(ticket);
+}
+
 static void a_resumed_answer_repeats_nothing(void **state)
 {
     (void)state;
@@ -135,6 +152,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_record_has_what_its_text_decides),
+        cmocka_unit_test(values_have_the_types_of_the_ticket),
         cmocka_unit_test(a_resumed_answer_repeats_nothing),
         cmocka_unit_test(a_record_without_anything_is_void),
         cmocka_unit_test(a_call_in_a_record_has_the_form_of_openai),
