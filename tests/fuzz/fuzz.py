@@ -56,7 +56,8 @@ PARSERS = {
     "detokenizer": "codec/tokenizer/detokenizer.c codec/utf8.c",
     "constraint": "codec/constraint/schema.c",
     "stop_match": "codec/tokenizer/stop_match.c",
-    "tool_calls": "codec/tools/tool_calls.c codec/tools/tool_cursor.c codec/tools/tool_pythonic.c",
+    "tool_calls": "codec/tools/tool_calls.c codec/tools/tool_cursor.c codec/tools/tool_pythonic.c codec/tools/tool_tags.c "
+                  "codec/tools/tool_types.c",
     "message": "codec/records/message.c codec/tools/harmony.c",
 }
 # Further targets whose corpora run lines of a parser, such as the other reader of the same configuration.

@@ -8,6 +8,20 @@
 
 #include <stdlib.h>
 
+static const struct mr_tool_types *types_of_f(void)
+{
+    static const struct mr_tool_parameter parameters[] = {
+        {{"f", 1}, {"i", 1}, MR_TOOL_INTEGER},
+        {{"f", 1}, {"n", 1}, MR_TOOL_NUMBER},
+        {{"f", 1}, {"b", 1}, MR_TOOL_BOOL},
+        {{"f", 1}, {"j", 1}, MR_TOOL_JSON},
+        {{"f", 1}, {"t", 1}, MR_TOOL_TEXT_OR_NULL}};
+    static struct mr_tool_types *types;
+    struct mr_error err;
+    if (!types) MR_ASSERT(mr_tool_types_create(&types, parameters, 5, &err) == MR_OK);
+    return types;
+}
+
 static struct mr_tool_calls *find(struct mr_arena *arena, enum mr_tool_format format,
                                   struct mr_text text, size_t step)
 {
@@ -17,6 +31,7 @@ static struct mr_tool_calls *find(struct mr_arena *arena, enum mr_tool_format fo
     found->format = format;
     found->count_max = MR_TOOL_CALLS_MAX;
     found->arena = arena;
+    found->types = types_of_f();
     for (size_t length = step; step > 0 && length < text.length; length += step)
         MR_ASSERT(mr_tool_calls_find(found, mr_text_part(text, 0, length), false, &err) == MR_OK);
     MR_ASSERT(mr_tool_calls_find(found, text, true, &err) == MR_OK);
@@ -48,6 +63,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         end = whole->places[i].end;
     }
     MR_ASSERT(end <= text.length && whole->work <= MR_TOOL_WORK_MAX + text.length);
+    if (format == MR_TOOLS_QWEN_CODER) MR_ASSERT(whole->work <= 2 * text.length);
     mr_arena_destroy(arena);
     return 0;
 }

@@ -42,6 +42,16 @@ Write a call as <tool_call>{"name": name, "arguments": arguments}</tool_call>.<|
 {% endif %}"""
 
 
+# A chat template for calls as Qwen3-Coder writes them.
+TAGS_TEMPLATE = """{%- if tools %}<|im_start|>system
+Tools:{% for tool in tools %} {{ tool.function.name }}{% endfor %}
+Write <tool_call><function=name><parameter=key>value</parameter></function></tool_call>.<|im_end|>
+{% endif %}{% for message in messages %}<|im_start|>{{ message.role }}
+{{ message.content }}<|im_end|>
+{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
+{% endif %}"""
+
+
 def rows():
     """{field: (of, here, example)} of the table of request fields."""
     found = {}
@@ -132,19 +142,54 @@ def check_stream(records, result, where):
     assert joined == wanted, f"{where}: {joined} was streamed of {wanted}"
 
 
+def serve(template, bodies, *options, **more):
+    with tempfile.NamedTemporaryFile("w", suffix=".jinja") as file:
+        file.write(template)
+        file.flush()
+        return embedded_rig.serve(bodies, "--chat-template", file.name, *options, **more)
+
+
+def check_tags(*options):
+    """Calls in tags get the types of the tool's schema, or stay text; what cannot be kept or guaranteed is said."""
+    def tool(properties, **more):
+        return {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": properties}, **more}}
+
+    days = tool({"days": {"type": "integer"}, "city": {"type": "string"}, "units": {"type": "array"}})
+    call = ("<tool_call>\n<function=f>\n<parameter=days>\n3\n</parameter>\n<parameter=city>\n7\n</parameter>\n"
+            '<parameter=units>\n["C"]\n</parameter>\n</function>\n</tool_call>')
+    ask = {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 200, "tools": [days]}
+    many = tool({f"p{number}": {"type": "integer"} for number in range(15000)})
+    bodies = {"call": {**ask, "guided_choice": [f"I look.\n{call}\n{call}"]},
+              "single": {**ask, "guided_choice": [call], "parallel_tool_calls": False},
+              "cut": {**ask, "guided_choice": [call[:-30]]},
+              "many": {**ask, "tools": [many], "guided_choice": [call]},
+              "strict": {**ask, "tools": [tool({}, strict=True)]},
+              "required": {**ask, "tool_choice": "required", "parallel_tool_calls": False}}
+    results, tokens = serve(TAGS_TEMPLATE, bodies, *options)
+    found = {name: [json.loads(call["function"]["arguments"]) for call in result.get("tool_calls", [])]
+             for name, result in results.items()}
+    typed = {"days": 3, "city": "7", "units": ["C"]}
+    assert found["call"] == [typed, typed] and results["call"]["content"] == "I look.", results["call"]
+    assert found["single"] == [typed] and results["single"]["content"] == "", results["single"]
+    assert found["cut"] == [] and results["cut"]["content"] == call[:-30], results["cut"]
+    assert found["many"] == [{"days": "3", "city": "7", "units": '["C"]'}], results["many"]
+    assert len(results["many"]["warnings"]) == 1 and results["many"]["warnings"][0].startswith("tools: "), results["many"]
+    assert "qwen-coder" in results["strict"]["error"]["message"], results["strict"]
+    assert len(found["required"]) == 1 and not results["required"].get("warnings"), results["required"]
+    for name in ("call", "single", "cut", "many", "required"):
+        check_stream(tokens.get(name, []), results[name], name)
+    print(f"{len(bodies)} answers of a model that writes calls in tags are right")
+
+
 def main():
     table = rows()
     check_lists(table)
     examples = {name: fill(example) for name, (_, _, example) in table.items() if example is not None}
     pages = {f"page-{number}": request for number, (request, _) in enumerate(conversations())}
     bodies = {**examples, **{f"strict-{name}": body for name, body in examples.items()}, **pages}
-    with tempfile.NamedTemporaryFile("w", suffix=".jinja") as template:
-        template.write(TEMPLATE)
-        template.flush()
-        results, tokens = embedded_rig.serve(
-            bodies, "--chat-template", template.name, "--requests-topic", embedded_rig.REQUESTS,
-            "--requests-topic", f"{STRICT},strict",
-            topic_of=lambda name: STRICT if name.startswith("strict-") else embedded_rig.REQUESTS)
+    results, tokens = serve(
+        TEMPLATE, bodies, "--requests-topic", embedded_rig.REQUESTS, "--requests-topic", f"{STRICT},strict",
+        topic_of=lambda name: STRICT if name.startswith("strict-") else embedded_rig.REQUESTS)
     for name in examples:
         for prefix in ("", "strict-"):
             check_outcome(name, table[name][1], results[prefix + name], prefix != "")
@@ -154,6 +199,8 @@ def main():
         check_stream(tokens.get(f"page-{number}", []), result, f"example {number + 1}")
     assert sum("tool_calls" in record for records in tokens.values() for record in records) >= 8  # some come in pieces
     print(f"{len(examples)} examples of fields and {len(pages)} of features have the outcome that docker/fields.md says")
+    check_tags()
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -269,8 +269,25 @@ def texts():
         put("stop_match", data + b"\5" + text.encode())
 
 
+def tool_calls():
+    """Calls of Qwen3-Coder (format 9), with the types of the target's tool f."""
+    values = {"i": "7", "n": "1e5", "b": "True", "j": '{"a": [1, null]}', "t": "None", "code": "if (a < b) { x[0] = '>' }"}
+    parameters = "".join("<parameter=%s>\n%s\n</parameter>\n" % pair for pair in values.items())
+    call = "<tool_call>\n<function=f>\n%s</function>\n</tool_call>" % parameters
+    for text in [
+        "I look.\n" + call + "\n<tool_call>\n<function=g>\n</function>\n</tool_call>", call.replace("\n", ""),
+        "<function=f><parameter=b>no<parameter=n>x</function>\n</tool_call> and <tool_call><function=f></function> so "
+        "<function=h>\n<parameter=x",
+        "<tool_call> <function=f><function=f> <parameter=i>1</parameter> <parameter=i>null</parameter></function></tool",
+        "<function=f><parameter=%s>1</parameter></function>" % ("k" * 129), "<function=%s></function>" % ("f" * 129),
+        "<function=f>" + "".join("<parameter=p%d>1" % i for i in range(129)) + "</function>",
+        "<function=f><parameter=j>\n" + "[" * 40 + "]" * 40 + "\n</parameter></function>",
+    ]:
+        put("tool_calls", b"\x09\x03" + text.encode())
+
+
 def main():
-    for make in (requests, fields, replies, templates, redis_replies, trails, frames, metadata, options, http, texts):
+    for make in (requests, fields, replies, templates, redis_replies, trails, frames, metadata, options, http, texts, tool_calls):
         make()
     model_seeds.make()
     print(" ".join("%s:%d" % pair for pair in sorted(counts.items())))
