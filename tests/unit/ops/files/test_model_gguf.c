@@ -23,9 +23,11 @@ static void a_gguf_file_fills_a_source(void **state)
     assert_true(source.gguf_names);
     assert_string_equal(source.file_type, "Q4_1");
     assert_int_equal(source.config.layer_count, 30);
-    assert_int_equal(source.config.eos_count, 2); /* <|endoftext|> too, which no key names */
+    assert_int_equal(source.config.eos_count,
+                     3); /* <|endoftext|> and <reponame>, which no key names */
     assert_int_equal(source.config.eos_ids[0], 2);
     assert_int_equal(source.config.eos_ids[1], 0);
+    assert_int_equal(source.config.eos_ids[2], 4);
     assert_int_equal(source.tensors->count, 272);
     assert_int_equal(source.special.of[MR_EOS_TEXT].length, 10);
     assert_true(source.chat_template.length > 300);
