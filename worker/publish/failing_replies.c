@@ -30,10 +30,13 @@ bool mr_failing_replies_add(struct mr_failing_replies *failing, const char *topi
     const bool known = index < failing->count;
     struct mr_failing_place *place = known ? &failing->places[index] : make_room(failing);
     if (!known || now_ns > place->until_ns + MR_FAILING_FORGET_NS) {
-        *place = (struct mr_failing_place){.partition = partition, .since_ns = began_ns};
+        *place = (struct mr_failing_place){.partition = partition, .until_ns = began_ns};
         snprintf(place->topic, sizeof place->topic, "%s", topic);
     }
-    const bool give_up = now_ns - place->since_ns >= MR_FAILING_REPLY_NS;
+    const bool long_ago = began_ns > place->until_ns + MR_FAILING_PAUSE_NS;
+    const uint64_t from_ns = long_ago ? began_ns - MR_FAILING_PAUSE_NS : place->until_ns;
+    if (now_ns > from_ns) place->failed_ns += now_ns - from_ns;
+    const bool give_up = place->failed_ns >= MR_FAILING_REPLY_NS;
     place->until_ns = give_up ? now_ns + MR_FAILING_HOLD_NS : now_ns;
     return give_up;
 }

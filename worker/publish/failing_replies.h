@@ -1,11 +1,12 @@
 /* failing_replies - with exactly-once delivery: the reply partitions that do not take replies,
- * while the broker takes other records.
+ * while the broker takes all results and dead letters.
  *
  * A transaction with such a reply is aborted, and the results of all its requests wait with it. So
  * a place (a reply topic and partition; partition -1 is the whole topic) that has made transactions
  * fail for MR_FAILING_REPLY_NS gets no reply for MR_FAILING_HOLD_NS: those replies are lost at
  * once. After that the next transaction tries a reply there again: if it fails too, its replies are
- * lost and the time begins anew.
+ * lost and there are none for as long again. What lies between two failures counts for a second at
+ * most: nothing ran then, or other records failed too.
  *
  * Owner: the transactions thread. Pure: no clock, no I/O. Memory: of the struct; with more than
  * MR_FAILING_PLACES_MAX places the one that failed longest ago is forgotten. Errors: none. */
@@ -18,6 +19,7 @@
 
 /* Longer than one transaction, which lasts 10 s at most: at least two have failed. */
 #define MR_FAILING_REPLY_NS   ((uint64_t)15000000000)
+#define MR_FAILING_PAUSE_NS   ((uint64_t)1000000000)   /* most of a pause that counts */
 #define MR_FAILING_HOLD_NS    ((uint64_t)60000000000)  /* how long a place then gets no reply */
 #define MR_FAILING_FORGET_NS  ((uint64_t)300000000000) /* a failure so long ago does not count */
 #define MR_FAILING_PLACES_MAX 32u
@@ -26,8 +28,8 @@
 struct mr_failing_place {
     char topic[MR_FAILING_TOPIC_MAX];
     int32_t partition;
-    uint64_t since_ns; /* when the first of the transactions began that failed in a row */
-    uint64_t until_ns; /* no reply is written before; else when a transaction failed last */
+    uint64_t failed_ns; /* how long transactions have failed in a row because of the place */
+    uint64_t until_ns;  /* no reply is written before; else when a transaction failed last */
 };
 
 struct mr_failing_replies {
@@ -35,8 +37,9 @@ struct mr_failing_replies {
     size_t count;
 };
 
-/* Call when a transaction that began at began_ns has failed because the place did not take a reply.
- * True: give the reply up; no reply is to be written there for MR_FAILING_HOLD_NS. */
+/* Call when a transaction that began at began_ns has failed because the place did not take a reply,
+ * once for each such reply. True: give the reply up; no reply is to be written there for
+ * MR_FAILING_HOLD_NS. */
 bool mr_failing_replies_add(struct mr_failing_replies *failing, const char *topic,
                             int32_t partition, uint64_t began_ns, uint64_t now_ns);
 /* Whether no reply is to be written there now. */

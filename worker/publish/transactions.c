@@ -41,7 +41,8 @@ struct mr_transactions {
     struct mr_error error;     /* error of the last library call; its status becomes the outcome */
     /* why a record can never be written; status MR_OK: there is no such record */
     struct mr_error unwritable;
-    bool answered; /* the broker has acknowledged a record of the transaction */
+    /* records of the transaction that the broker has not acknowledged, replies not counted */
+    uint32_t unacknowledged;
     struct mr_failing_replies failing;
 
     pthread_mutex_t mutex;
@@ -77,7 +78,7 @@ static void on_reported(void *context, void *opaque, enum mr_status status, cons
     struct mr_transactions *transactions = context;
     struct mr_ticket_part *part = opaque;
     struct mr_error err = {0};
-    if (status == MR_OK) transactions->answered = true;
+    if (status == MR_OK && part->kind != MR_PART_REPLY) transactions->unacknowledged--;
     if (status == MR_OK || status == MR_BACKEND) return;
     mr_fail(&err, status, "%s", reason);
     /* MR_CLOSED: the transaction was aborted for another reason */
@@ -85,8 +86,8 @@ static void on_reported(void *context, void *opaque, enum mr_status status, cons
         part->refused = true;
 }
 
-/* Call after a transaction that was not committed although the broker took some of its records:
- * gives up the reply if its partition has refused replies for too long. */
+/* Call after a transaction that was not committed although the broker took all of its records but
+ * replies: gives up the reply if its partition has refused replies for too long. */
 static void judge_reply(struct mr_transactions *transactions, struct mr_ticket_part *part)
 {
     const struct mr_ticket *ticket = part->ticket;
@@ -110,7 +111,7 @@ static void judge_reply(struct mr_transactions *transactions, struct mr_ticket_p
 static void judge_replies(struct mr_transactions *transactions)
 {
     for (struct mr_ticket *ticket = transactions->running->tickets;
-         ticket && transactions->answered; ticket = ticket->intake.ready_next)
+         ticket && transactions->unacknowledged == 0; ticket = ticket->intake.ready_next)
         judge_reply(transactions, &ticket->publish.parts[MR_PART_REPLY]);
 }
 
@@ -141,6 +142,7 @@ static enum mr_status produce_part(struct mr_transactions *transactions,
  * pending until a transaction that contains them is committed. */
 static void prepare_ticket(struct mr_ticket *ticket)
 {
+    ticket->publish.parts[MR_PART_REPLY].refused = false;
     if (ticket->publish.phase != MR_TERMINAL_WAITING) return;
     ticket->publish.phase = MR_TERMINAL_RESULT;
     for (unsigned i = 0; i < MR_PART_TOKENS; i++) {
@@ -203,7 +205,6 @@ static uint64_t take_job(struct mr_transactions *transactions, uint64_t now_ns)
         count++;
     }
     transactions->error = (struct mr_error){0};
-    transactions->answered = false;
     transactions->began_ns = now_ns;
     mr_metrics_transaction_began(transactions->options.metrics, count, now_ns);
     return enter(transactions, PHASE_PREPARE);
@@ -237,11 +238,13 @@ static uint64_t begin(struct mr_transactions *transactions)
     enum mr_status status = transactions->port.begin(transactions->port.self, &transactions->error);
     if (status != MR_OK) return end_transaction(transactions, status);
     transactions->opened_ns = transactions->now_ns;
+    transactions->unacknowledged = 0;
     for (struct mr_ticket *ticket = transactions->running->tickets; ticket;
          ticket = ticket->intake.ready_next)
         for (unsigned i = 0; i < MR_PART_TOKENS; i++) {
-            ticket->publish.parts[i].unsent = ticket->publish.parts[i].pending;
-            ticket->publish.parts[i].refused = false;
+            struct mr_ticket_part *part = &ticket->publish.parts[i];
+            part->unsent = part->pending;
+            if (part->pending && part->kind != MR_PART_REPLY) transactions->unacknowledged++;
         }
     return enter(transactions, PHASE_PRODUCE);
 }

@@ -34,9 +34,9 @@ struct fake_producer {
     bool holding;           /* serve reports nothing */
     bool attending;         /* reports would ring the wake */
     enum mr_status outcome; /* status of reports from now on */
-    /* a topic whose reports have another status; wants_keys: only those of
+    /* topics whose reports have another status; wants_keys: only those of
      * records without a key */
-    const char *refusing;
+    const char *refusing, *refusing_too;
     enum mr_status refusal;
     bool wants_keys;
     enum mr_status partitions; /* status of a lookup */
@@ -69,8 +69,9 @@ static inline enum mr_status fake_produce(void *self, const struct mr_kafka_reco
 static inline enum mr_status fake_outcome(const struct fake_producer *fake,
                                           const struct fake_record *record)
 {
-    bool refused = fake->refusing && strcmp(fake->refusing, record->topic) == 0 &&
-                   !(fake->wants_keys && record->has_key);
+    bool refused = (fake->refusing && strcmp(fake->refusing, record->topic) == 0) ||
+                   (fake->refusing_too && strcmp(fake->refusing_too, record->topic) == 0);
+    if (fake->wants_keys && record->has_key) refused = false;
     return refused ? fake->refusal : fake->outcome;
 }
 

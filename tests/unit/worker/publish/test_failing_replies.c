@@ -43,6 +43,38 @@ static void a_place_that_takes_replies_again_or_was_not_used_for_long_begins_ane
     assert_false(mr_failing_replies_add(&failing, "a", -1, forgotten_ns - SECOND, forgotten_ns));
 }
 
+/* Between the failures nothing ran, or other records failed too. */
+static void an_outage_between_two_failures_does_not_count(void **state)
+{
+    (void)state;
+    struct mr_failing_replies failing = {0};
+    assert_false(mr_failing_replies_add(&failing, "a", 0, 10 * SECOND, 12 * SECOND));
+    assert_false(mr_failing_replies_add(&failing, "a", 0, 100 * SECOND, 102 * SECOND));
+    assert_false(mr_failing_replies_add(&failing, "a", 0, 200 * SECOND, 208 * SECOND));
+    assert_true(mr_failing_replies_add(&failing, "a", 0, 208 * SECOND + 1, 211 * SECOND));
+}
+
+/* Each fails within milliseconds, and the next one begins half a second later. */
+static void failures_that_come_quickly_count_with_the_pauses_between_them(void **state)
+{
+    (void)state;
+    struct mr_failing_replies failing = {0};
+    uint64_t now_ns = 10 * SECOND;
+    while (!mr_failing_replies_add(&failing, "a", 0, now_ns, now_ns + SECOND / 100))
+        now_ns += SECOND / 2;
+    assert_in_range(now_ns, 24 * SECOND, 26 * SECOND);
+}
+
+static void many_replies_of_one_transaction_count_once(void **state)
+{
+    (void)state;
+    struct mr_failing_replies failing = {0};
+    for (int i = 0; i < 5; i++)
+        assert_false(mr_failing_replies_add(&failing, "a", 0, 10 * SECOND, 20 * SECOND));
+    for (int i = 0; i < 5; i++) /* the next one; each of its replies is given up */
+        assert_true(mr_failing_replies_add(&failing, "a", 0, 20 * SECOND, 30 * SECOND));
+}
+
 static void with_too_many_places_the_oldest_is_forgotten(void **state)
 {
     (void)state;
@@ -60,6 +92,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_place_is_given_up_when_it_has_failed_for_long_enough),
         cmocka_unit_test(a_place_that_takes_replies_again_or_was_not_used_for_long_begins_anew),
+        cmocka_unit_test(an_outage_between_two_failures_does_not_count),
+        cmocka_unit_test(failures_that_come_quickly_count_with_the_pauses_between_them),
+        cmocka_unit_test(many_replies_of_one_transaction_count_once),
         cmocka_unit_test(with_too_many_places_the_oldest_is_forgotten),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

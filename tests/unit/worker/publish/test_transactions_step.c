@@ -304,6 +304,25 @@ static void a_reply_waits_for_a_broker_that_takes_no_record_at_all(void **state)
     assert_true(reply_of(&rig->tickets[0])->pending);
 }
 
+/* The partition of the dead letters has no leader either; that of the results has one. */
+static void a_reply_is_not_blamed_when_another_record_fails_too(void **state)
+{
+    struct rig *rig = *state;
+    struct mr_refusal_mail *mail = (struct mr_refusal_mail *)rig->tickets[1].publish.terminal;
+    mail->dead_letter = true;
+    rig->producer.refusing = "replies";
+    rig->producer.refusing_too = "dlq";
+    rig->producer.refusal = MR_TIMEOUT;
+    for (int i = 0; i < 5; i++)
+        run_job(rig, MR_AGAIN, 10000 * MS);
+    assert_true(reply_of(&rig->tickets[0])->pending);
+    rig->producer.refusing_too = NULL; /* now it is the reply alone: the time begins */
+    run_job(rig, MR_AGAIN, 10000 * MS);
+    assert_true(reply_of(&rig->tickets[0])->pending);
+    run_job(rig, MR_AGAIN, 10000 * MS);
+    assert_true(reply_of(&rig->tickets[0])->lost);
+}
+
 static void a_result_refused_for_good_fails_its_job(void **state)
 {
     struct rig *rig = *state;
@@ -356,6 +375,7 @@ int main(void)
         RIG_TEST(a_reply_refused_for_good_is_left_out_of_the_next_transaction),
         RIG_TEST(a_reply_that_keeps_results_from_being_written_is_given_up),
         RIG_TEST(a_reply_waits_for_a_broker_that_takes_no_record_at_all),
+        RIG_TEST(a_reply_is_not_blamed_when_another_record_fails_too),
         RIG_TEST(a_result_refused_for_good_fails_its_job),
         RIG_TEST(a_broken_producer_is_replaced_when_the_broker_can_be_reached),
         RIG_TEST(a_producer_that_cannot_be_replaced_is_the_outcome),
