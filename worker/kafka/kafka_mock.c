@@ -72,6 +72,7 @@ enum mr_status mr_kafka_mock_topic(struct mr_kafka_mock *mock, const char *topic
 
 void mr_kafka_mock_fail(struct mr_kafka_mock *mock, int16_t api_key, int code, uint32_t count)
 {
+    rd_kafka_mock_clear_request_errors(mock->cluster, api_key);
     for (uint32_t i = 0; i < count; i++)
         rd_kafka_mock_push_request_errors(mock->cluster, api_key, 1, (rd_kafka_resp_err_t)code);
 }
@@ -82,6 +83,13 @@ void mr_kafka_mock_fail_at(struct mr_kafka_mock *mock, int32_t broker, int16_t a
     for (uint32_t i = 0; i < count; i++)
         rd_kafka_mock_broker_push_request_error_rtts(mock->cluster, broker, api_key, 1,
                                                      (rd_kafka_resp_err_t)code, 0);
+}
+
+void mr_kafka_mock_hide(struct mr_kafka_mock *mock, const char *topic, bool hidden)
+{
+    rd_kafka_mock_topic_set_error(mock->cluster, topic,
+                                  hidden ? RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART
+                                         : RD_KAFKA_RESP_ERR_NO_ERROR);
 }
 
 void mr_kafka_mock_lead(struct mr_kafka_mock *mock, const char *topic, int32_t partition,

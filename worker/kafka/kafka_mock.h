@@ -30,11 +30,15 @@ enum mr_status mr_kafka_mock_topic(struct mr_kafka_mock *mock, const char *topic
 
 /* ---- fault injection, for tests ---- */
 
-/* The next `count` requests with this Kafka API key fail with this Kafka error code. */
+/* The next `count` requests with this Kafka API key fail with this Kafka error code, in place of
+ * what an earlier call has said about this key. */
 void mr_kafka_mock_fail(struct mr_kafka_mock *mock, int16_t api_key, int code, uint32_t count);
 /* Like mr_kafka_mock_fail, but only requests to one broker fail. */
 void mr_kafka_mock_fail_at(struct mr_kafka_mock *mock, int32_t broker, int16_t api_key, int code,
                            uint32_t count);
+/* Hides a topic as if it was deleted, or shows it again: in the answers to metadata requests, not
+ * in others. */
+void mr_kafka_mock_hide(struct mr_kafka_mock *mock, const char *topic, bool hidden);
 /* Makes the broker the leader of a partition (_lead), or the coordinator of a group
  * (_coordinate). */
 void mr_kafka_mock_lead(struct mr_kafka_mock *mock, const char *topic, int32_t partition,

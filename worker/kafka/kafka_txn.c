@@ -5,6 +5,7 @@
 #include "worker/kafka/kafka_errors.h"
 
 #include <librdkafka/rdkafka.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -25,6 +26,7 @@ struct mr_kafka_txn {
     uint32_t renewals; /* producers replaced since the last committed transaction */
     uint64_t began_ns; /* when the last transaction began */
     _Atomic uint64_t call_ns;
+    rd_kafka_topic_partition_list_t *gone; /* partitions that the cluster does not have any more */
 };
 
 /* Converts a librdkafka error to a status and frees the error. An error is fatal unless librdkafka
@@ -124,6 +126,7 @@ enum mr_status mr_kafka_txn_create(struct mr_kafka_txn **out,
     struct mr_kafka_txn *txn = calloc(1, sizeof *txn);
     if (!txn) return mr_fail(err, MR_NOMEM, "no memory for transactions");
     txn->options = *options;
+    txn->gone = rd_kafka_topic_partition_list_new(0);
     enum mr_status status = init(txn, err);
     if (status != MR_OK) {
         mr_kafka_txn_destroy(txn);
@@ -138,6 +141,7 @@ void mr_kafka_txn_destroy(struct mr_kafka_txn *txn)
     if (!txn) return;
     if (txn->open) mr_kafka_txn_abort(txn, NULL);
     mr_kafka_out_destroy(txn->out);
+    rd_kafka_topic_partition_list_destroy(txn->gone);
     free(txn);
 }
 
@@ -194,6 +198,57 @@ static rd_kafka_topic_partition_list_t *partition_list(const struct mr_kafka_txn
     return list;
 }
 
+/* ---- partitions that are gone ---- */
+
+/* A topic that was deleted must not make every transaction fail until the group gives its
+ * partitions up. A partition is taken for gone when the group coordinator has refused it as unknown
+ * for as long as librdkafka repeats that (OFFSETS_MS), and the list of all topics does not have it
+ * either: for a moment after its start a broker does not know all topics. */
+
+static void remove_known(void *context, const char *topic, int32_t partition_count)
+{
+    rd_kafka_topic_partition_list_t *list = context;
+    for (int i = list->cnt - 1; i >= 0; i--)
+        if (list->elems[i].partition < partition_count && strcmp(list->elems[i].topic, topic) == 0)
+            rd_kafka_topic_partition_list_del_by_idx(list, i);
+}
+
+static bool is_in(rd_kafka_topic_partition_list_t *list, const rd_kafka_topic_partition_t *element)
+{
+    return rd_kafka_topic_partition_list_find(list, element->topic, element->partition) != NULL;
+}
+
+/* Call when the group coordinator has refused these offsets because of an unknown partition. */
+static void note_gone(struct mr_kafka_txn *txn, const rd_kafka_topic_partition_list_t *refused)
+{
+    const struct mr_kafka_options *kafka = txn->options.out.kafka;
+    rd_kafka_topic_partition_list_t *missing = rd_kafka_topic_partition_list_copy(refused);
+    bool known = mr_kafka_client_topics(txn->rk, OFFSETS_MS, remove_known, missing, NULL) == MR_OK;
+    for (int i = 0; i < missing->cnt && known; i++) {
+        char text[400];
+        const rd_kafka_topic_partition_t *element = &missing->elems[i];
+        rd_kafka_topic_partition_list_add(txn->gone, element->topic, element->partition);
+        snprintf(text, sizeof text, "topic %s, partition %d is gone: its offset is not committed",
+                 element->topic, element->partition);
+        if (kafka->log) kafka->log(kafka->log_context, MR_LOG_WARN, text);
+    }
+    rd_kafka_topic_partition_list_destroy(missing);
+}
+
+/* Takes the partitions out of the list that are gone still. */
+static void leave_out_gone(struct mr_kafka_txn *txn, rd_kafka_topic_partition_list_t *list)
+{
+    int found = 0;
+    for (int i = 0; i < list->cnt && txn->gone->cnt > 0; i++)
+        found += is_in(txn->gone, &list->elems[i]);
+    if (found == 0) return;
+    mr_kafka_client_topics(txn->rk, OFFSETS_MS, remove_known, txn->gone, NULL);
+    for (int i = list->cnt - 1; i >= 0; i--)
+        if (is_in(txn->gone, &list->elems[i])) rd_kafka_topic_partition_list_del_by_idx(list, i);
+}
+
+/* ---- one transaction, its end ---- */
+
 static enum mr_status send_offsets(struct mr_kafka_txn *txn,
                                    const struct mr_transaction_offsets *offsets,
                                    struct mr_error *err)
@@ -203,12 +258,15 @@ static enum mr_status send_offsets(struct mr_kafka_txn *txn,
     rd_kafka_topic_partition_list_t *list = partition_list(txn, offsets);
     rd_kafka_error_t *error = NULL;
     uint64_t timeout_ns = txn->options.out.kafka->transaction_timeout_ns;
+    leave_out_gone(txn, list);
     do {
         if (error) rd_kafka_error_destroy(error);
         atomic_store(&txn->call_ns, mr_clock_ns());
         error = rd_kafka_send_offsets_to_transaction(txn->rk, list, membership, (int)OFFSETS_MS);
         atomic_store(&txn->call_ns, 0);
     } while (is_retriable(error) && !is_stopping(txn) && age_ns(txn) < timeout_ns);
+    if (error && rd_kafka_error_code(error) == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART)
+        note_gone(txn, list);
     rd_kafka_topic_partition_list_destroy(list);
     return take_error("offsets", error, err);
 }

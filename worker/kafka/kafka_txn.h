@@ -48,8 +48,9 @@ enum mr_status mr_kafka_txn_begin(struct mr_kafka_txn *txn, struct mr_error *err
 /* Returns the producer for records between _begin and _commit. If the delivery report of a record
  * is not MR_OK, the transaction must be aborted. */
 struct mr_kafka_out *mr_kafka_txn_out(struct mr_kafka_txn *txn);
-/* MR_OK: the broker has committed the records and offsets. MR_AGAIN: the transaction was
- * aborted. */
+/* MR_OK: the broker has committed the records and offsets, but not those of partitions that are
+ * gone: their topic was deleted, and one transaction was aborted when that was found. MR_AGAIN: the
+ * transaction was aborted. */
 enum mr_status mr_kafka_txn_commit(struct mr_kafka_txn *txn,
                                    const struct mr_transaction_offsets *offsets,
                                    struct mr_error *err);

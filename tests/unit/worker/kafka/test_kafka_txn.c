@@ -16,6 +16,7 @@
 #define API_TXN_COMMIT       28
 #define INVALID_PRODUCER     47 /* INVALID_PRODUCER_EPOCH: fenced */
 #define ILLEGAL_GENERATION   22
+#define UNKNOWN_TOPIC        3
 #define UNAUTHORIZED         53 /* TRANSACTIONAL_ID_AUTHORIZATION_FAILED */
 #define ROOMY_NS             30000000000u
 #define BRIEF_NS             3000000000u /* longer than what follows takes, also on a busy machine */
@@ -25,7 +26,7 @@ static const struct mr_transaction_offsets no_offsets;
 struct rig {
     struct broker broker;
     struct producing producing;
-    struct mr_request_topic topic;
+    struct mr_request_topic topics[2];
     struct mr_kafka_consumer_topic read;
     struct mr_kafka_txn *txn;
     struct mr_kafka_in *in;
@@ -39,7 +40,7 @@ static enum mr_status open_txn(struct rig *rig, struct mr_error *err)
                                                    .transactional_id = "t-w",
                                                    .reported = count_report,
                                                    .context = &rig->producing},
-                                           .topics = &rig->topic,
+                                           .topics = rig->topics,
                                            .timeout_ms = 10000,
                                            .stopping = &rig->stopping};
     return mr_kafka_txn_create(&rig->txn, &options, err);
@@ -49,10 +50,12 @@ static int open_broker_rig(void **state)
 {
     struct rig *rig = *state = calloc(1, sizeof *rig);
     assert_non_null(rig);
-    rig->topic.name = "r";
+    rig->topics[0].name = "r";
+    rig->topics[1].name = "other";
     open_broker(&rig->broker);
     rig->broker.kafka.transaction_timeout_ns = ROOMY_NS;
     add_topic(&rig->broker, "r", 1);
+    add_topic(&rig->broker, "other", 1);
     add_topic(&rig->broker, "results", 1);
     assert_int_equal(mr_wake_open(&rig->wake, NULL), MR_OK);
     rig->read = (struct mr_kafka_consumer_topic){"r", 1};
@@ -73,6 +76,16 @@ static int open_rig(void **state)
     return 0;
 }
 
+/* librdkafka repeats what an unknown topic refuses until the transaction times out. */
+static int open_brief_rig(void **state)
+{
+    struct mr_error err = {0};
+    open_broker_rig(state);
+    ((struct rig *)*state)->broker.kafka.transaction_timeout_ns = BRIEF_NS;
+    if (open_txn(*state, &err) != MR_OK) fail_msg("%s", err.detail);
+    return 0;
+}
+
 /* Also ends an open transaction. */
 static int close_rig(void **state)
 {
@@ -85,7 +98,8 @@ static int close_rig(void **state)
     return 0;
 }
 
-#define RIG_TEST(name) cmocka_unit_test_setup_teardown(name, open_rig, close_rig)
+#define RIG_TEST(name)   cmocka_unit_test_setup_teardown(name, open_rig, close_rig)
+#define BRIEF_TEST(name) cmocka_unit_test_setup_teardown(name, open_brief_rig, close_rig)
 
 static void write_one(struct rig *rig)
 {
@@ -93,14 +107,20 @@ static void write_one(struct rig *rig)
     assert_int_equal(mr_kafka_out_produce(mr_kafka_txn_out(rig->txn), &record, NULL, NULL), MR_OK);
 }
 
-static enum mr_status commit(struct rig *rig, struct mr_error *err)
+static enum mr_status commit_offsets(struct rig *rig, const struct mr_kafka_commit *commits,
+                                     size_t count, struct mr_error *err)
 {
     struct mr_kafka_membership *membership = mr_kafka_in_membership(rig->in);
-    const struct mr_kafka_commit offset = {.offset = 3, .metadata = "text"};
-    const struct mr_transaction_offsets offsets = {&offset, 1, membership};
+    const struct mr_transaction_offsets offsets = {commits, count, membership};
     enum mr_status status = mr_kafka_txn_commit(rig->txn, &offsets, err);
     mr_kafka_membership_free(membership);
     return status;
+}
+
+static enum mr_status commit(struct rig *rig, struct mr_error *err)
+{
+    const struct mr_kafka_commit offset = {.offset = 3, .metadata = "text"};
+    return commit_offsets(rig, &offset, 1, err);
 }
 
 static enum mr_status renew(struct rig *rig, const struct mr_kafka_commit *offset, bool *committed,
@@ -139,6 +159,43 @@ static void offsets_of_an_older_generation_abort_it_and_the_next_one_works(void 
     assert_int_equal(mr_kafka_txn_begin(rig->txn, &err), MR_OK);
     write_one(rig);
     assert_int_equal(commit(rig, &err), MR_OK);
+}
+
+/* One transaction with these offsets; the broker refuses offsets, of whatever topic, with an error,
+ * if not 0. */
+static enum mr_status run_one(struct rig *rig, const struct mr_kafka_commit *commits, size_t count,
+                              int refusal)
+{
+    struct mr_error err = {0};
+    mr_kafka_mock_fail(rig->broker.mock, API_TXN_COMMIT, refusal, refusal ? 100 : 0);
+    assert_int_equal(mr_kafka_txn_begin(rig->txn, &err), MR_OK);
+    write_one(rig);
+    return commit_offsets(rig, commits, count, &err);
+}
+
+/* The mock broker takes offsets of every topic. So what is left out shows where it refuses all. */
+static void offsets_of_a_topic_that_is_gone_are_left_out(void **state)
+{
+    struct rig *rig = *state;
+    const struct mr_kafka_commit both[] = {{0, 0, 3, "a"}, {1, 0, 3, "a"}};
+    mr_kafka_mock_hide(rig->broker.mock, "other", true);
+    assert_int_equal(run_one(rig, both, 2, UNKNOWN_TOPIC), MR_AGAIN);
+    assert_int_equal(run_one(rig, &both[1], 1, ILLEGAL_GENERATION), MR_OK); /* it is not sent */
+    assert_int_equal(run_one(rig, both, 2, ILLEGAL_GENERATION), MR_AGAIN);
+    assert_int_equal(run_one(rig, both, 2, 0), MR_OK);
+    mr_kafka_mock_hide(rig->broker.mock, "other", false);
+    assert_int_equal(run_one(rig, &both[1], 1, ILLEGAL_GENERATION), MR_AGAIN);
+    mr_kafka_mock_hide(rig->broker.mock, "other", true); /* it was known since */
+    assert_int_equal(run_one(rig, &both[1], 1, ILLEGAL_GENERATION), MR_AGAIN);
+}
+
+static void a_topic_that_only_the_coordinator_does_not_know_is_not_gone(void **state)
+{
+    struct rig *rig = *state;
+    const struct mr_kafka_commit offset = {0, 0, 3, "a"};
+    assert_int_equal(run_one(rig, &offset, 1, UNKNOWN_TOPIC), MR_AGAIN);
+    assert_int_equal(run_one(rig, &offset, 1, ILLEGAL_GENERATION), MR_AGAIN);
+    assert_int_equal(run_one(rig, &offset, 1, 0), MR_OK);
 }
 
 static void a_transaction_can_begin_after_an_abort(void **state)
@@ -260,6 +317,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         RIG_TEST(records_and_offsets_go_in_one_transaction),
         RIG_TEST(offsets_of_an_older_generation_abort_it_and_the_next_one_works),
+        BRIEF_TEST(offsets_of_a_topic_that_is_gone_are_left_out),
+        BRIEF_TEST(a_topic_that_only_the_coordinator_does_not_know_is_not_gone),
         RIG_TEST(a_transaction_can_begin_after_an_abort),
         RIG_TEST(a_producer_whose_id_was_taken_is_broken_for_good),
         RIG_TEST(a_producer_fenced_for_its_long_transaction_is_replaced),
