@@ -5,18 +5,21 @@
 #include <librdkafka/rdkafka.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-/* A commit of the owner: a request for each topic, so that a topic that was deleted does not hold
- * back the commits of the others (librdkafka 2.0.2 gives the error of one partition to the whole
- * request). It lasts from when it is sent until next_event has returned its outcome. */
+/* A commit of the owner. It lasts from when it is sent until next_event has returned its outcome.
+ *
+ * librdkafka gives the error of one partition to all partitions of a request. So each topic has a
+ * request of its own: one that was deleted does not hold back the commits of the others. And once a
+ * topic's metadata was too large for the broker, of one partition or of all together, each of its
+ * partitions has one. */
 struct mr_kafka_in_commit {
     struct mr_kafka_in_commit *next;
+    struct mr_kafka_in *in;
     uint64_t number;
     size_t left; /* requests without an answer */
     enum mr_status status;
     char reason[160];
-    /* [claim_count] partitions that are not known to be committed */
+    /* [claim_count] the partitions; topic NULL: the offset is committed */
     size_t claim_count;
     struct mr_kafka_claim claims[];
 };
@@ -27,6 +30,7 @@ static struct mr_kafka_in_commit *create_commit(struct mr_kafka_in *in,
     struct mr_kafka_in_commit *commit =
         calloc(1, sizeof *commit + count * sizeof commit->claims[0]);
     if (!commit) return NULL;
+    commit->in = in;
     for (size_t i = 0; i < count; i++)
         commit->claims[i] =
             (struct mr_kafka_claim){.topic = in->options.topics[offsets[i].topic_index].name,
@@ -36,25 +40,22 @@ static struct mr_kafka_in_commit *create_commit(struct mr_kafka_in *in,
     return commit;
 }
 
-static void remove_topic(struct mr_kafka_in_commit *commit, const char *topic)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < commit->claim_count; i++)
-        if (strcmp(commit->claims[i].topic, topic) != 0) commit->claims[kept++] = commit->claims[i];
-    commit->claim_count = kept;
-}
-
-/* Takes the answer to the request for one topic. */
+/* Takes the answer to one request, whose list is of one topic and refers to the claims. */
 static void end_request(struct mr_kafka_in_commit *commit, rd_kafka_resp_err_t code,
                         const rd_kafka_topic_partition_list_t *list)
 {
-    const char *topic = list && list->cnt > 0 ? list->elems[0].topic : "";
     if (!code) code = (rd_kafka_resp_err_t)mr_kafka_client_list_error(list);
-    if (!code) {
-        remove_topic(commit, topic);
-    } else if (commit->status == MR_OK) {
+    for (int i = 0; list && i < list->cnt; i++) {
+        struct mr_kafka_claim *claim = list->elems[i].opaque;
+        if (!code) claim->topic = NULL;
+        if (code == RD_KAFKA_RESP_ERR_OFFSET_METADATA_TOO_LARGE ||
+            code == RD_KAFKA_RESP_ERR_INVALID_COMMIT_OFFSET_SIZE)
+            commit->in->topics[claim->topic_index].apart = true;
+    }
+    if (code && commit->status == MR_OK) {
         commit->status = mr_kafka_status(code);
-        snprintf(commit->reason, sizeof commit->reason, "%s: %s", topic, rd_kafka_err2str(code));
+        snprintf(commit->reason, sizeof commit->reason, "%s: %s",
+                 list && list->cnt > 0 ? list->elems[0].topic : "", rd_kafka_err2str(code));
     }
     commit->left--;
 }
@@ -67,15 +68,36 @@ static void on_commit(rd_kafka_t *rk, rd_kafka_resp_err_t code,
     end_request(commit, code, list);
 }
 
-static void send_request(struct mr_kafka_in *in, struct mr_kafka_in_commit *commit,
-                         rd_kafka_topic_partition_list_t *list)
+/* Sends the list and frees it. */
+static void send_request(struct mr_kafka_in_commit *commit, rd_kafka_topic_partition_list_t *list)
 {
+    struct mr_kafka_in *in = commit->in;
     commit->left++;
     rd_kafka_resp_err_t code =
         rd_kafka_commit_queue(in->rk, list, in->consumer_queue, on_commit, commit);
-    if (!code) return;
-    end_request(commit, code, list);
-    mr_wake_ring(in->options.wake);
+    if (code) {
+        end_request(commit, code, list);
+        mr_wake_ring(in->options.wake);
+    }
+    rd_kafka_topic_partition_list_destroy(list);
+}
+
+/* Sends the offsets of one topic; offsets: [claim_count], one for each claim. */
+static void send_topic(struct mr_kafka_in_commit *commit, const struct mr_kafka_commit *offsets,
+                       size_t topic)
+{
+    struct mr_kafka_in *in = commit->in;
+    rd_kafka_topic_partition_list_t *list = NULL;
+    for (size_t i = 0; i < commit->claim_count; i++) {
+        if (offsets[i].topic_index != topic) continue;
+        if (!list) list = rd_kafka_topic_partition_list_new(1);
+        mr_kafka_client_add_offset(list, in->options.topics[topic].name, &offsets[i]);
+        list->elems[list->cnt - 1].opaque = &commit->claims[i];
+        if (!in->topics[topic].apart) continue;
+        send_request(commit, list);
+        list = NULL;
+    }
+    if (list) send_request(commit, list);
 }
 
 enum mr_status mr_kafka_in_commit(struct mr_kafka_in *in, const struct mr_kafka_commit *commits,
@@ -88,15 +110,18 @@ enum mr_status mr_kafka_in_commit(struct mr_kafka_in *in, const struct mr_kafka_
     while (*end)
         end = &(*end)->next;
     *end = commit;
-    for (size_t topic = 0; topic < in->options.topic_count; topic++) {
-        rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(1);
-        for (size_t i = 0; i < count; i++)
-            if (commits[i].topic_index == topic)
-                mr_kafka_client_add_offset(list, in->options.topics[topic].name, &commits[i]);
-        if (list->cnt > 0) send_request(in, commit, list);
-        rd_kafka_topic_partition_list_destroy(list);
-    }
+    for (size_t topic = 0; topic < in->options.topic_count; topic++)
+        send_topic(commit, commits, topic);
     return MR_OK;
+}
+
+/* Takes out the partitions whose offset is committed. */
+static void keep_refused(struct mr_kafka_in_commit *commit)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < commit->claim_count; i++)
+        if (commit->claims[i].topic) commit->claims[kept++] = commit->claims[i];
+    commit->claim_count = kept;
 }
 
 bool mr_kafka_in_next_outcome(struct mr_kafka_in *in, struct mr_kafka_event *event)
@@ -109,6 +134,7 @@ bool mr_kafka_in_next_outcome(struct mr_kafka_in *in, struct mr_kafka_event *eve
     if (!(commit = *link)) return false;
     *link = commit->next;
     in->reported = commit;
+    keep_refused(commit);
     *event = (struct mr_kafka_event){.kind = MR_KAFKA_EVENT_COMMITTED,
                                      .claims = commit->claims,
                                      .claim_count = commit->claim_count,

@@ -33,10 +33,10 @@ struct mr_kafka_in_partition {
     struct mr_kafka_in_partition *arrived_next;
 };
 
-/* The partitions of a topic that are assigned, by number; NULL: not assigned. */
 struct mr_kafka_in_topic {
-    struct mr_kafka_in_partition **partitions;
+    struct mr_kafka_in_partition **partitions; /* [count], by number; NULL: not assigned */
     size_t count;
+    bool apart; /* commits have a request for each partition (kafka_in_commit.c) */
 };
 
 /* A rebalance that is not completed. */

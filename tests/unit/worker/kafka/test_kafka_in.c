@@ -8,6 +8,7 @@
 
 #define API_OFFSET_COMMIT          8
 #define API_OFFSET_FETCH           9
+#define METADATA_TOO_LARGE         12
 #define TOPIC_AUTHORIZATION_FAILED 29
 #define API_HEARTBEAT              12
 #define FENCED_INSTANCE_ID         82
@@ -338,6 +339,25 @@ static void a_commit_that_is_refused_for_one_topic_names_its_partitions(void **s
     close_consuming(&consuming);
 }
 
+/* librdkafka gives the error of one partition to all of the request. */
+static void metadata_too_large_does_not_hold_back_the_other_partitions(void **state)
+{
+    struct bus *bus = *state;
+    struct consuming consuming;
+    add_topic(&bus->broker, "t", 3);
+    open_consuming(&consuming, &bus->broker, one_topic, 1, false);
+    const struct mr_kafka_commit offsets[] = {{0, 0, 1, "a"}, {0, 1, 1, "a"}, {0, 2, 1, "a"}};
+    for (int i = 0; i < 3; i++) {
+        mr_kafka_mock_fail(bus->broker.mock, API_OFFSET_COMMIT, METADATA_TOO_LARGE, 1);
+        assert_int_equal(commit(&consuming, offsets, 3), MR_MALFORMED);
+        assert_int_equal(consuming.refused, i == 0 ? 3 : 1); /* then of the first request only */
+        assert_int_equal(consuming.refused_partition, 0);
+    }
+    assert_int_equal(commit(&consuming, offsets, 3), MR_OK);
+    assert_int_equal(consuming.refused, 0);
+    close_consuming(&consuming);
+}
+
 /* Serves both members until the partitions are spread as wanted: held by first, held by second.
  * False: they are not within a minute. */
 static bool balance(struct consuming *first, struct consuming *second, size_t one, size_t two)
@@ -540,6 +560,7 @@ int main(void)
         cmocka_unit_test(committed_offsets_that_are_not_told_are_asked_for_again),
         BUS_TEST(a_refused_commit_is_reported),
         BUS_TEST(a_commit_that_is_refused_for_one_topic_names_its_partitions),
+        BUS_TEST(metadata_too_large_does_not_hold_back_the_other_partitions),
         BUS_TEST(members_share_the_partitions_and_inherit_them),
         BUS_TEST(with_the_cooperative_protocol_what_stays_is_not_touched),
         BUS_TEST(a_revocation_is_over_when_its_owner_completes_it),
