@@ -266,6 +266,7 @@ enum mr_status mr_kafka_reader_create(struct mr_kafka_reader **out,
 void mr_kafka_reader_destroy(struct mr_kafka_reader *reader)
 {
     if (!reader) return;
+    rd_kafka_queue_io_event_enable(reader->queue, -1, NULL, 0);
     if (reader->is_gone) {
         /* librdkafka 2.0.2 never ends a consumer of a topic that was deleted: rd_kafka_destroy
          * waits for a thread for ever. So it runs on, and its callbacks do nothing. */
@@ -273,7 +274,6 @@ void mr_kafka_reader_destroy(struct mr_kafka_reader *reader)
         return;
     }
     if (reader->taken) rd_kafka_message_destroy(reader->taken);
-    rd_kafka_queue_io_event_enable(reader->queue, -1, NULL, 0);
     rd_kafka_queue_destroy(reader->queue);
     rd_kafka_consumer_close(reader->rk);
     mr_kafka_conf_close(reader->rk, true);

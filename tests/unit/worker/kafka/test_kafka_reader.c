@@ -119,6 +119,40 @@ static void only_what_stays_is_a_failure(void **state)
     mr_kafka_reader_destroy(reader);
 }
 
+static void a_topic_that_is_gone_is_a_failure_and_its_reader_is_left(void **state)
+{
+    struct bus *bus = *state;
+    static const char *const topics[] = {"kept", "t"};
+    struct mr_error err = {0};
+    struct mr_wake wake;
+    assert_int_equal(mr_wake_open(&wake, NULL), MR_OK);
+    add_topic(&bus->broker, "kept", 2);
+    add_topic(&bus->broker, "t", 2);
+    struct mr_kafka_reader *reader = NULL;
+    const struct mr_kafka_reader_options options = {.kafka = &bus->broker.kafka,
+                                                    .wake = &wake,
+                                                    .topics = topics,
+                                                    .topic_count = 2,
+                                                    .timeout_ms = 5000};
+    assert_int_equal(mr_kafka_reader_create(&reader, &options, NULL), MR_OK);
+    mr_kafka_mock_hide(bus->broker.mock, "t", true);
+    assert_int_equal(fail_fetches(&bus->broker, reader, 3, &err), MR_BACKEND);
+    assert_string_equal(err.detail, "topic t does not exist any more");
+    mr_kafka_mock_set_down(bus->broker.mock, 1, true); /* it is not asked once more */
+    assert_int_equal(mr_kafka_reader_failure(reader, 0, &err), MR_BACKEND);
+    mr_kafka_mock_set_down(bus->broker.mock, 1, false);
+    mr_kafka_mock_fail(bus->broker.mock, FETCH, 0, 0);
+    struct mr_kafka_record record;
+    assert_false(
+        mr_kafka_reader_take(reader, 0, &record)); /* the next record would ring the wake */
+    mr_kafka_reader_destroy(reader);               /* librdkafka's threads go on */
+    mr_wake_wait(&wake, 0);
+    for (int32_t partition = 0; partition < 2; partition++)
+        produce(&bus->producing, "kept", partition, "a", "x");
+    assert_false(mr_wake_wait(&wake, 500000000u)); /* it may be closed */
+    mr_wake_close(&wake);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -127,6 +161,7 @@ int main(void)
         BUS_TEST(a_reader_by_age_works_without_lookup_by_time),
         BUS_TEST(a_missing_topic_is_an_error),
         BUS_TEST(only_what_stays_is_a_failure),
+        BUS_TEST(a_topic_that_is_gone_is_a_failure_and_its_reader_is_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
