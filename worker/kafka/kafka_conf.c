@@ -117,10 +117,9 @@ static const struct property consumer[] = {
 
 static const struct property reader[] = {
     /* librdkafka requires a group id; the reader never joins that group */
-    {"group.id", "millrace-reader"},
-    {"auto.offset.reset", "latest"},
-    {"queued.max.messages.kbytes", "8192"},
-    {"fetch.message.max.bytes", "1048576"},
+    {"group.id", "millrace-reader"},        {"auto.offset.reset", "latest"},
+    {"queued.min.messages", "10000"}, /* before librdkafka 2.2: most records read in a second */
+    {"queued.max.messages.kbytes", "8192"}, {"fetch.message.max.bytes", "1048576"},
 };
 
 static const struct property scanner[] = {
@@ -239,15 +238,21 @@ static enum mr_status set_prefetch(rd_kafka_conf_t *conf, const struct mr_kafka_
 
 /* Where a queue holds queued.min.messages records, or queued.max.messages.kbytes of their values,
  * librdkafka fetches nothing for fetch.queue.backoff.ms, and before 2.2 for a second. A worker has
- * a queue for each partition, a reader one for all. With that second and a limit of 256 a worker
- * that can run 1,300 requests of 2 KiB a second ran 450: there the limit is what may be taken in a
- * second. It has to be low because librdkafka does not count keys and headers, which can be as
- * large as a record. */
-static enum mr_status set_queue_limit(rd_kafka_conf_t *conf, struct mr_error *err)
+ * a queue for each partition, a reader one for all. */
+static enum mr_status set_queue_pause(rd_kafka_conf_t *conf, struct mr_error *err)
 {
-    if (rd_kafka_version() < VERSION_2_2_0) return set(conf, "queued.min.messages", "2000", err);
-    enum mr_status status = set(conf, "fetch.queue.backoff.ms", "10", err);
-    return status == MR_OK ? set(conf, "queued.min.messages", "256", err) : status;
+    if (rd_kafka_version() < VERSION_2_2_0) return MR_OK;
+    return set(conf, "fetch.queue.backoff.ms", "10", err);
+}
+
+/* How many requests of a partition wait at most. With the pause of a second and a limit of 256 a
+ * worker that can run 1,300 requests of 2 KiB a second ran 450: there the limit is what may be
+ * taken in a second. It has to be low because librdkafka does not count keys and headers, which can
+ * be as large as a record. */
+static enum mr_status set_request_limit(rd_kafka_conf_t *conf, struct mr_error *err)
+{
+    const char *limit = rd_kafka_version() < VERSION_2_2_0 ? "2000" : "256";
+    return set(conf, "queued.min.messages", limit, err);
 }
 
 static enum mr_status set_role(rd_kafka_conf_t *conf, enum mr_kafka_role role,
@@ -255,7 +260,7 @@ static enum mr_status set_role(rd_kafka_conf_t *conf, enum mr_kafka_role role,
 {
     if (is_producer(role)) return set_producer(conf, role, options, err);
     enum mr_status status = set_all(conf, reading, COUNT(reading), err);
-    if (status == MR_OK) status = set_queue_limit(conf, err);
+    if (status == MR_OK) status = set_queue_pause(conf, err);
     if (status != MR_OK) return status;
     /* Apache Kafka answers a fetch as soon as a record arrives; the embedded test broker waits the
      * whole time, so its fetch wait must be short. */
@@ -265,6 +270,7 @@ static enum mr_status set_role(rd_kafka_conf_t *conf, enum mr_kafka_role role,
     if (status != MR_OK) return status;
     if (role != MR_KAFKA_CONSUMER) return set_reader(conf, role, err);
     status = set_all(conf, consumer, COUNT(consumer), err);
+    if (status == MR_OK) status = set_request_limit(conf, err);
     if (status == MR_OK) status = set_prefetch(conf, options, err);
     if (status == MR_OK) status = set(conf, "group.id", options->group, err);
     if (status == MR_OK && options->group_instance && *options->group_instance)

@@ -160,25 +160,32 @@ static void fetching_ahead_is_bounded_for_all_partitions_together(void **state)
     assert_int_equal(one.queue_kbytes, 8192);
 }
 
-/* Keys and headers count for nothing else. */
-static void few_records_wait_unless_librdkafka_pauses_for_a_second(void **state)
+static void assert_most_records_wait(enum mr_kafka_role role, const char *wanted)
 {
-    (void)state;
-    struct mr_kafka_options options = {.brokers = "127.0.0.1:1",
-                                       .group = "g",
-                                       .client_id = "c",
-                                       .session_timeout_ns = 45000000000u,
-                                       .poll_interval_max_ns = 60000000000u};
+    const struct mr_kafka_options options = {.brokers = "127.0.0.1:1",
+                                             .group = "g",
+                                             .client_id = "c",
+                                             .session_timeout_ns = 45000000000u,
+                                             .poll_interval_max_ns = 60000000000u};
     const struct mr_kafka_options *opaque = &options;
     rd_kafka_conf_t *conf = NULL;
     char value[16];
     size_t size = sizeof value;
-    assert_int_equal(
-        mr_kafka_conf_create(&conf, MR_KAFKA_CONSUMER, &options, (void *)&opaque, NULL), MR_OK);
+    assert_int_equal(mr_kafka_conf_create(&conf, role, &options, (void *)&opaque, NULL), MR_OK);
     assert_int_equal(rd_kafka_conf_get(conf, "queued.min.messages", value, &size),
                      RD_KAFKA_CONF_OK);
-    assert_string_equal(value, rd_kafka_version() < 0x020200ff ? "2000" : "256");
+    assert_string_equal(value, wanted);
     rd_kafka_conf_destroy(conf);
+}
+
+/* Of requests keys and headers count for nothing else. A reader that pauses for a second could not
+ * follow the records of a fast fleet. */
+static void few_requests_wait_and_many_records_of_readers(void **state)
+{
+    (void)state;
+    assert_most_records_wait(MR_KAFKA_CONSUMER, rd_kafka_version() < 0x020200ff ? "2000" : "256");
+    assert_most_records_wait(MR_KAFKA_READER, "10000");
+    assert_most_records_wait(MR_KAFKA_SCANNER, "100000");
 }
 
 int main(void)
@@ -188,7 +195,7 @@ int main(void)
         cmocka_unit_test(unknown_and_malformed_properties_are_named),
         cmocka_unit_test(every_property_that_a_guarantee_rests_on_is_refused),
         cmocka_unit_test(fetching_ahead_is_bounded_for_all_partitions_together),
-        cmocka_unit_test(few_records_wait_unless_librdkafka_pauses_for_a_second),
+        cmocka_unit_test(few_requests_wait_and_many_records_of_readers),
         cmocka_unit_test(callbacks_are_refused),
         cmocka_unit_test(the_release_that_reconnects_in_a_loop_is_refused),
     };
