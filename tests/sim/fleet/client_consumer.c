@@ -209,6 +209,18 @@ static enum mr_status port_serve(void *self, struct mr_error *err)
     return MR_OK;
 }
 
+/* The claim of one of the group's partitions; nothing is committed. */
+static struct mr_kafka_claim claim_of(const struct sim_consumer *consumer, uint32_t index)
+{
+    uint32_t topic;
+    struct mr_kafka_claim claim = {.committed = -1, .start = -1};
+    broker_group_place(consumer->wire->broker, index, &topic, &claim.partition);
+    claim.topic = consumer->wire->broker->topics[topic].name;
+    while (strcmp(consumer->options.topics[claim.topic_index].name, claim.topic) != 0)
+        claim.topic_index++;
+    return claim;
+}
+
 /* Fills the claims with what is committed. False: the broker has not answered yet. */
 static bool fill_claims(struct sim_consumer *consumer, const struct sim_rebalance *rebalance,
                         struct mr_kafka_event *event)
@@ -221,14 +233,9 @@ static bool fill_claims(struct sim_consumer *consumer, const struct sim_rebalanc
             broker_cover(broker, COVER_OFFSETS_UNSTABLE);
             return false;
         }
-        uint32_t topic;
         struct mr_kafka_claim *claim = &consumer->claims[event->claim_count++];
         const struct broker_offset *committed = broker->group.committed[i];
-        *claim = (struct mr_kafka_claim){.committed = -1, .start = -1};
-        broker_group_place(broker, i, &topic, &claim->partition);
-        claim->topic = broker->topics[topic].name;
-        while (strcmp(consumer->options.topics[claim->topic_index].name, claim->topic) != 0)
-            claim->topic_index++;
+        *claim = claim_of(consumer, i);
         claim->generation = consumer->generation;
         if (!committed) continue;
         claim->committed = claim->start = committed->offset;
@@ -237,20 +244,30 @@ static bool fill_claims(struct sim_consumer *consumer, const struct sim_rebalanc
     return true;
 }
 
+/* Takes the outcome of the oldest commit that has one. */
+static void take_outcome(struct sim_consumer *consumer, struct mr_kafka_event *event)
+{
+    *event = (struct mr_kafka_event){.kind = MR_KAFKA_EVENT_COMMITTED,
+                                     .claims = consumer->refused,
+                                     .number = consumer->outcomes[0].number,
+                                     .status = consumer->outcomes[0].status,
+                                     .reason = consumer->outcomes[0].reason};
+    for (uint32_t i = 0; i < consumer->wire->broker->group.partition_count; i++)
+        if (consumer->outcomes[0].refused >> i & 1)
+            consumer->refused[event->claim_count++] = claim_of(consumer, i);
+    memmove(&consumer->outcomes[0], &consumer->outcomes[1],
+            --consumer->outcome_count * sizeof consumer->outcomes[0]);
+}
+
 static bool port_next_event(void *self, struct mr_kafka_event *event)
 {
     struct sim_consumer *consumer = self;
     if (is_gone(consumer)) return false;
-    *event = (struct mr_kafka_event){.claims = consumer->claims, .reason = ""};
     if (consumer->outcome_count > 0) {
-        event->kind = MR_KAFKA_EVENT_COMMITTED;
-        event->number = consumer->outcomes[0].number;
-        event->status = consumer->outcomes[0].status;
-        event->reason = consumer->outcomes[0].reason;
-        memmove(&consumer->outcomes[0], &consumer->outcomes[1],
-                --consumer->outcome_count * sizeof consumer->outcomes[0]);
+        take_outcome(consumer, event);
         return true;
     }
+    *event = (struct mr_kafka_event){.claims = consumer->claims, .reason = ""};
     if (consumer->rebalance_count == 0 || consumer->in_progress) return false;
     const struct sim_rebalance *rebalance = &consumer->rebalances[0];
     if (!fill_claims(consumer, rebalance, event)) return false;
@@ -376,6 +393,7 @@ struct commit_request {
     int32_t generation;
     uint64_t number;
     enum mr_status status;
+    uint32_t sent, refused; /* bit masks of the group's partitions */
 };
 
 static void on_commit_answer(struct broker *broker, void *context, uint64_t value)
@@ -387,29 +405,37 @@ static void on_commit_answer(struct broker *broker, void *context, uint64_t valu
     MR_ASSERT(consumer->outcome_count < CONSUMER_EVENTS_MAX);
     consumer->outcomes[consumer->outcome_count].number = request->number;
     consumer->outcomes[consumer->outcome_count].status = request->status;
+    consumer->outcomes[consumer->outcome_count].refused = request->refused;
     consumer->outcomes[consumer->outcome_count++].reason =
         request->status == MR_OK ? "" : "the simulated coordinator refused";
     ring(consumer);
 }
 
+/* kafka_in sends a request for each topic: all of them fail, or that of one topic. */
 static void on_commit(struct broker *broker, void *context, uint64_t value)
 {
     struct commit_request *request = context;
-    (void)value;
-    if (broker_may_commit(broker, request->id, request->generation) != ANSWER_OK)
-        request->status = MR_AGAIN;
-    uint32_t percent = broker->commit_fail_percent;
-    bool fails = sim_chance(&broker->random, percent);
+    const struct sim_consumer *consumer = request->consumer;
+    bool may = broker_may_commit(broker, request->id, request->generation) == ANSWER_OK;
+    bool fails = sim_chance(&broker->random, broker->commit_fail_percent);
     bool lost = fails && sim_chance(&broker->random, 50);
-    if (fails) broker_cover(broker, lost ? COVER_COMMIT_ANSWER_LOST : COVER_COMMIT_FAILED);
-    if (fails && !lost) request->status = MR_AGAIN;
+    bool all = !fails || sim_chance(&broker->random, 50);
+    size_t one = all ? 0 : sim_below(&broker->random, (uint32_t)consumer->options.topic_count);
+    (void)value;
     for (struct broker_offset *offset = request->offsets, *next; offset; offset = next) {
         next = offset->next;
-        if (request->status == MR_OK) broker_commit(broker, offset);
+        bool hit = fails && (all || offset->topic == one);
+        if (hit || !may)
+            request->refused |= 1u << broker_group_index(broker, offset->topic, offset->partition);
+        if (may && (!hit || lost)) broker_commit(broker, offset);
     }
-    if (request->status == MR_OK && request->consumer->wire->machine->dead)
+    if (request->refused) request->status = lost ? MR_TIMEOUT : MR_AGAIN;
+    if (fails && request->refused)
+        broker_cover(broker, lost ? COVER_COMMIT_ANSWER_LOST : COVER_COMMIT_FAILED);
+    if (request->refused && request->refused != request->sent)
+        broker_cover(broker, COVER_COMMIT_PARTIAL);
+    if (request->status == MR_OK && consumer->wire->machine->dead)
         broker_cover(broker, COVER_COMMITTED_AND_CRASHED);
-    if (lost) request->status = MR_TIMEOUT;
     broker_schedule(broker, broker_latency(broker), false, on_commit_answer, request, 0);
 }
 
@@ -441,8 +467,9 @@ static enum mr_status port_commit(void *self, const struct mr_kafka_commit *comm
                                        .number = number};
     for (size_t i = count; i > 0; i--) {
         struct broker_offset *offset = copy_offset(consumer, &commits[i - 1]);
-        rules_commit(consumer->wire,
-                     (uint32_t)broker_group_index(broker, offset->topic, offset->partition));
+        int index = broker_group_index(broker, offset->topic, offset->partition);
+        rules_commit(consumer->wire, (uint32_t)index);
+        request->sent |= 1u << index;
         offset->next = request->offsets;
         request->offsets = offset;
     }

@@ -72,11 +72,14 @@ struct sim_consumer {
         uint64_t number;
         enum mr_status status;
         const char *reason;
+        uint32_t
+            refused; /* bit mask of the group's partitions that are not known to be committed */
     } outcomes[CONSUMER_EVENTS_MAX];
     uint32_t outcome_count;
     uint64_t commit_ns; /* when the last commit reaches the broker */
     struct mr_kafka_claim claims[BROKER_GROUPED_MAX];
-    int taken; /* partition of the last record; -1: none */
+    struct mr_kafka_claim refused[BROKER_GROUPED_MAX]; /* of the outcome that was returned last */
+    int taken;                                         /* partition of the last record; -1: none */
     int64_t taken_position;
     uint32_t turn;
 };

@@ -32,6 +32,7 @@
     X(PRODUCE_QUEUE_FULL, "produce_queue_full") \
     X(COMMIT_FAILED, "commit_failed") \
     X(COMMIT_ANSWER_LOST, "commit_answer_lost") \
+    X(COMMIT_PARTIAL, "commit_partial") \
     X(RETENTION, "retention") \
     X(COMPACTION, "compaction") \
     X(REDIS_DOWN, "redis_down") \
