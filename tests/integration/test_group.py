@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Tests request topics with an Apache Kafka: turns by weight and priority, limits on wait and run, a cancel before its
-request, a log whose beginning was deleted, offsets set by hand. Then a dead-letter topic that refuses records without a
-key, reply topics, and whether a worker says that it is ready."""
+request, a log whose beginning was deleted, offsets set by hand, a topic that is deleted. Then a dead-letter topic that
+refuses records without a key, reply topics, and whether a worker says that it is ready."""
 
 import argparse
 import contextlib
@@ -52,8 +52,8 @@ def topics(fleet):
 
 
 @contextlib.contextmanager
-def fleet_of(services, name, *flags, partitions=1, request_topics=("requests",), model=None):
-    fleet = rig.Fleet(OPTIONS, services, name, *flags, model=model)
+def fleet_of(services, name, *flags, partitions=1, request_topics=("requests",), model=None, options=OPTIONS):
+    fleet = rig.Fleet(options, services, name, *flags, model=model)
     for topic in [*request_topics, "results", "cancel"]:
         services.call(f"kafka_topic {fleet.prefix}.{topic} {partitions if topic in request_topics else 1}")
     try:
@@ -63,8 +63,8 @@ def fleet_of(services, name, *flags, partitions=1, request_topics=("requests",),
     assert not fleet.abnormal, json.dumps(fleet.abnormal, indent=1)
 
 
-def topic_flags(name, **limits):
-    prefix = f"{name}-{OPTIONS.delivery}"
+def topic_flags(name, options=OPTIONS, **limits):
+    prefix = f"{name}-{options.delivery}"
     return [word for topic, text in limits.items() for word in ("--requests-topic", f"{prefix}.{topic},{text}")]
 
 
@@ -165,6 +165,27 @@ def check_truncation(services):
     print("a log without its beginning is read from where it begins; an offset set by hand is obeyed", flush=True)
 
 
+def check_deleted_topic(services):
+    """A topic is deleted while its request runs. The offset of that request is in a transaction with the results of
+    others, which must not wait until the group notices that the topic is gone, about a minute."""
+    options = argparse.Namespace(**{**vars(OPTIONS), "delivery": "exactly-once"})
+    flags = topic_flags("deleted", options, kept="priority=0", gone="priority=0")
+    with fleet_of(services, "deleted", *flags, request_topics=("kept", "gone"), model=SLOW_MODEL,
+                  options=options) as fleet:
+        worker = fleet.add(1)[0]
+        send(services, f"{fleet.prefix}.gone", requests(fleet, "gone", 1, max_tokens=2500))
+        subprocess.run(["kcat", "-C", "-b", services.brokers, "-t", f"{fleet.prefix}.tokens", "-c", "1", "-q"], check=True,
+                       stdout=subprocess.DEVNULL, timeout=60)  # it runs
+        services.call(f'{ADMIN}.TopicCommand --bootstrap-server "$KAFKA_BROKERS" --delete --topic {fleet.prefix}.gone')
+        began = time.monotonic()
+        send(services, f"{fleet.prefix}.cancel", [("gone-0", {})])
+        send(services, f"{fleet.prefix}.kept", requests(fleet, "kept", 4))
+        wait_until(lambda: len(keys(services, f"{fleet.prefix}.results")) == 5, "five results", 30)
+        assert worker.logged("partition 0 is gone: its offset is not committed") == 1, worker.tail()
+        print(f"a deleted topic: results of another one after {time.monotonic() - began:.0f} s", flush=True)
+        worker.end(signal.SIGKILL)  # librdkafka 2.0.2 does not close such a consumer
+
+
 # ---- other topics, and pages over HTTP ----
 
 def wait_until(condition, what, seconds=60):
@@ -260,7 +281,7 @@ def main():
     services = rig.Services()
     try:
         for check in (check_weights, check_priorities, check_limits, check_cancel_before, check_truncation,
-                      check_compacted_dead_letters, check_reply_topics, check_top, check_readiness):
+                      check_deleted_topic, check_compacted_dead_letters, check_reply_topics, check_top, check_readiness):
             if len(sys.argv) == 1 or check.__name__ in sys.argv[1:]:
                 check(services)
     finally:
