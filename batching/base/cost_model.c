@@ -94,8 +94,9 @@ static void scale_variance(struct mr_cost_model *model, const double *direction,
 }
 
 /* True when this step and the last ones were all far too long, or all far too short: the
- * coefficients are scaled to the one of them that was least so. far: noise does not explain the
- * step's time. factor: measured / predicted time. */
+ * coefficients are scaled to the one of them that was least so. If that undoes the last change,
+ * only one kind of step may have changed, and each coefficient is learnt anew. far: noise does not
+ * explain the step's time. factor: measured / predicted time. */
 static bool changes_speed(struct mr_cost_model *model, bool far, double factor)
 {
     const bool alike = model->far_steps > 0 && (factor > 1.0) == (model->far_factor > 1.0);
@@ -105,6 +106,10 @@ static bool changes_speed(struct mr_cost_model *model, bool far, double factor)
     if (least) model->far_factor = factor;
     if (++model->far_steps < FAR_STEPS) return false;
     set_speed(model, model->far_factor);
+    const bool undone = model->last_factor > 0.0 && (model->last_factor > 1.0) != (factor > 1.0);
+    for (uint32_t i = 0; undone && i < MR_COST_TERMS; i++)
+        model->covariance[i][i] += model->theta[i] * model->theta[i];
+    model->last_factor = undone ? 0.0 : model->far_factor;
     model->spread = SPREAD;
     model->far_steps = 0;
     return true;

@@ -14,7 +14,9 @@
  * After four steps in a row that were far too long, or far too short, the speed of the machine has
  * changed: all coefficients are scaled, as by the first step. Otherwise what was learnt from short
  * steps, whose noise is small, would outweigh the long ones for thousands of steps; and after a
- * pause of the machine during decodes, prefill would seem slow until prompts were computed.
+ * pause of the machine during decodes, prefill would seem slow until prompts were computed. If the
+ * next such change goes the other way, only one kind of step may have become slower or faster, so
+ * every coefficient counts as uncertain then.
  *
  * The first step sets the speed only: the initial coefficients, and how far they may be off, are
  * scaled to it. Where it took longer than such a step does, as a first step may, the next steps of
@@ -44,6 +46,7 @@ struct mr_cost_model {
     double spread;      /* running mean of |measured - predicted| / the shorter of the two times */
     uint32_t far_steps; /* the last steps that were all far too long, or all far too short */
     double far_factor;  /* of these, the measured / predicted time nearest to 1 */
+    double last_factor; /* by which such steps changed the speed last; 0: the change was undone */
     uint64_t observations, prefills; /* steps observed, and those of them with prefill tokens */
 };
 

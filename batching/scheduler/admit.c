@@ -311,19 +311,28 @@ static void decide_load(struct mr_schedule *schedule, struct mr_sequence *sequen
     }
 }
 
-static enum verdict try_to_admit(struct mr_schedule *schedule, struct mr_sequence *sequence,
+static enum verdict reserve_room(struct mr_schedule *schedule, struct mr_sequence *sequence,
                                  struct mr_plan_row *row)
 {
-    *row = (struct mr_plan_row){.sequence = sequence};
-    row->logits = match_prefix(schedule, sequence);
-    if (row->logits == NULL && mr_sequence_needs_prefill(sequence)) decide_load(schedule, sequence);
-    if (is_late(schedule, sequence) && !tries_forecast(schedule)) return LATE;
     if (!fits_pool(schedule, sequence)) return MISFIT;
     enum verdict verdict = reserve(schedule, sequence, row);
     if (verdict != MISFIT || !can_drop_copy(sequence)) return verdict;
     drop_copy(sequence);
     row->logits = NULL;
     return reserve(schedule, sequence, row);
+}
+
+static enum verdict try_to_admit(struct mr_schedule *schedule, struct mr_sequence *sequence,
+                                 struct mr_plan_row *row)
+{
+    *row = (struct mr_plan_row){.sequence = sequence};
+    row->logits = match_prefix(schedule, sequence);
+    if (row->logits == NULL && mr_sequence_needs_prefill(sequence)) decide_load(schedule, sequence);
+    const bool late = is_late(schedule, sequence);
+    if (late && !tries_forecast(schedule)) return LATE;
+    enum verdict verdict = reserve_room(schedule, sequence, row);
+    /* a trial does not wait: requests that are in time are behind it */
+    return late && verdict != ADMITTED ? LATE : verdict;
 }
 
 /* True when the request was asked for before and may not start yet, or when the requests that wait

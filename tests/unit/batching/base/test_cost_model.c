@@ -232,6 +232,43 @@ static void a_pause_during_decodes_does_not_make_prompts_slow(void **state)
         }
 }
 
+/* A prompt of eight steps, then twenty steps of an answer. Returns the largest factor by which a
+ * prediction was off. */
+static double run_prompt_and_answer(struct mr_cost_model *model, const struct truth *truth)
+{
+    double worst = 1.0;
+    for (uint32_t step = 0; step < 28; step++) {
+        struct mr_step_work work = {.rows = 1, .history = 2048 + step};
+        if (step < 8)
+            work = (struct mr_step_work){.chunk = 256, .history = 256 * (256 * step + 128)};
+        double noise = 1.0 + 0.03 * ((double)random_below(2001) / 1000.0 - 1.0);
+        double off = mr_cost_model_predict(model, &work) / cost(truth, &work);
+        worst = fmax(worst, fmax(off, 1.0 / off));
+        mr_cost_model_observe(model, &work, cost(truth, &work) * noise);
+    }
+    return worst;
+}
+
+/* A neighbour that takes memory bandwidth slows answers down, other causes prompts. */
+static void one_kind_of_step_becomes_slower_or_faster(void **state)
+{
+    (void)state;
+    static const struct truth machines[] = {{10.0, 0.6, 2.5, 5e-4},
+                                            {10.0, 0.6, 0.1, 2e-5},
+                                            {30.0, 1.8, 0.5, 1e-4},
+                                            {3.0, 0.2, 0.5, 1e-4}};
+    for (uint32_t i = 0; i < sizeof machines / sizeof *machines; i++) {
+        struct mr_cost_model model;
+        mr_cost_model_init(&model);
+        for (uint32_t cycle = 0; cycle < 200; cycle++)
+            run_prompt_and_answer(&model, &cpu);
+        for (uint32_t cycle = 0; cycle < 3; cycle++)
+            run_prompt_and_answer(&model, &machines[i]);
+        for (uint32_t cycle = 0; cycle < 5; cycle++)
+            assert_true(run_prompt_and_answer(&model, &machines[i]) < 1.3);
+    }
+}
+
 static void what_a_rare_step_taught_is_kept(void **state)
 {
     (void)state;
@@ -395,6 +432,7 @@ int main(void)
         cmocka_unit_test(it_follows_when_all_steps_are_equal),
         cmocka_unit_test(a_machine_that_becomes_many_times_slower_is_followed_at_once),
         cmocka_unit_test(a_pause_during_decodes_does_not_make_prompts_slow),
+        cmocka_unit_test(one_kind_of_step_becomes_slower_or_faster),
         cmocka_unit_test(what_a_rare_step_taught_is_kept),
         cmocka_unit_test(predictions_hold_where_the_terms_do_not_fit),
         cmocka_unit_test(one_stalled_step_moves_it_little),

@@ -117,6 +117,26 @@ static void a_request_runs_now_and_then_although_predicted_late(void **state)
     scheduler_rig_end(&rig);
 }
 
+static void a_late_request_does_not_wait_for_blocks(void **state)
+{
+    (void)state;
+    struct scheduler_rig rig;
+    scheduler_rig_init(&rig);
+    rig.options.deadline_admission = true;
+    rig.options.block_count = 12;
+    rig.prefix_cache = false;
+    rig.now_ns = (uint64_t)100 * 1000000000;
+    scheduler_rig_teach(&rig, 5000.0, 1.0, 1.0);
+    scheduler_rig_start(&rig);
+    scheduler_rig_add(&rig, 1, 4 * BLOCK, 8 * BLOCK, 0);
+    scheduler_rig_step(&rig);
+    assert_int_equal(rejected_in_a_row(&rig, 8), 8);
+    struct mr_sequence *large = scheduler_rig_add(&rig, 50, 9 * BLOCK, 4, 0);
+    large->job->deadline_ns = rig.now_ns + 1000000000;
+    assert_int_equal(scheduler_rig_step(&rig)->late_count, 1);
+    scheduler_rig_end(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -124,6 +144,7 @@ int main(void)
         cmocka_unit_test(requests_wait_for_a_common_prefix_being_computed),
         cmocka_unit_test(what_does_not_fit_is_passed_over_but_not_for_ever),
         cmocka_unit_test(a_request_runs_now_and_then_although_predicted_late),
+        cmocka_unit_test(a_late_request_does_not_wait_for_blocks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
