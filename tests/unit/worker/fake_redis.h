@@ -285,7 +285,7 @@ static inline void *fake_run(void *argument)
     struct fake_redis *redis = argument;
     while (!atomic_load(&redis->stop)) {
         struct pollfd doors[FAKE_PEERS + 1] = {{.fd = redis->door, .events = POLLIN}};
-        bool silent = atomic_load(&redis->silent);
+        bool silent = atomic_load(&redis->silent); /* then poll only waits */
         for (int i = 0; i < FAKE_PEERS; i++)
             doors[i + 1] =
                 (struct pollfd){.fd = silent ? -1 : redis->peers[i].fd, .events = POLLIN};
@@ -294,6 +294,7 @@ static inline void *fake_run(void *argument)
         if (atomic_exchange(&redis->hang_up, false))
             for (int i = 0; i < FAKE_PEERS; i++)
                 if (redis->peers[i].fd >= 0) fake_hang_up(&redis->peers[i]);
+        if (atomic_load(&redis->silent)) continue; /* since before what was sent now */
         for (int i = 0; i < FAKE_PEERS; i++)
             if (doors[i + 1].revents && redis->peers[i].fd >= 0) fake_hear(redis, &redis->peers[i]);
         if (!(doors[0].revents & POLLIN)) continue;

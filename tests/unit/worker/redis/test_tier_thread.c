@@ -123,7 +123,6 @@ static void calls_to_a_silent_server_end_in_time(void **state)
     struct result result = {0};
     (void)state;
     atomic_store(&rig.redis->silent, true);
-    usleep(10000);
     assert_true(call(&rig, "INCR", &result, 20 * MS));
     wait_for(&result, 1);
     assert_int_equal(result.outcome, MR_REDIS_TIMEOUT);
@@ -139,7 +138,6 @@ static void every_call_is_answered_when_the_thread_stops(void **state)
     struct result result = {0};
     (void)state;
     atomic_store(&rig.redis->silent, true);
-    usleep(10000);
     for (int i = 0; i < 10; i++)
         assert_true(call(&rig, "INCR", &result, 60000 * MS));
     rig_close(&rig);
