@@ -5,8 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
-#define FORCED_CALLS_MAX 16 /* calls in an answer that must call tools */
+#define FORCED_CALLS_MAX    16         /* calls in an answer that must call tools */
+#define REFERENCE_DEPTH_MAX 8          /* references from a schema to the next, for its type */
+#define REFERENCE_STEPS_MAX (1u << 20) /* members compared for them in a request */
 
 /* ---- fields ---- */
 
@@ -318,7 +321,22 @@ enum mr_status mr_request_check_tools(struct mr_request_reader *reader)
 
 /* ---- the types of parameters ---- */
 
-enum { IS_TEXT = 1, IS_INTEGER = 2, IS_NUMBER = 4, IS_BOOL = 8, IS_OTHER = 16, IS_NULL = 32 };
+enum {
+    IS_TEXT = 1,
+    IS_INTEGER = 2,
+    IS_NUMBER = 4,
+    IS_BOOL = 8,
+    IS_OTHER = 16,
+    IS_NULL = 32,
+    IS_UNRESOLVED = 64 /* a reference that leads nowhere, or too far */
+};
+
+/* The schemas that those of a tool may refer to. Schemas may refer to each other, so the members
+ * that are compared on the way are counted, for all tools of a request together. */
+struct definitions {
+    const struct mr_data *maps[2]; /* $defs and definitions of the parameters; NULL: not there */
+    size_t *steps_left;
+};
 
 static unsigned kind_of(struct mr_text type)
 {
@@ -326,39 +344,80 @@ static unsigned kind_of(struct mr_text type)
         const char *word;
         unsigned kind;
     } kinds[] = {
-        {"string", IS_TEXT},  {"integer", IS_INTEGER}, {"number", IS_NUMBER},
-        {"boolean", IS_BOOL}, {"null", IS_NULL},       {"str", IS_TEXT}, /* others are Python's */
-        {"text", IS_TEXT},    {"enum", IS_TEXT},       {"int", IS_INTEGER},
-        {"float", IS_NUMBER}, {"bool", IS_BOOL},
+        {"string", IS_TEXT}, {"integer", IS_INTEGER}, {"number", IS_NUMBER}, {"boolean", IS_BOOL},
+        {"null", IS_NULL},   {"str", IS_TEXT}, /* others are Python's */
+        {"text", IS_TEXT},   {"enum", IS_TEXT},       {"varchar", IS_TEXT},  {"char", IS_TEXT},
+        {"int", IS_INTEGER}, {"float", IS_NUMBER},    {"bool", IS_BOOL},
     };
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
-        if (mr_text_is(type, kinds[i].word)) return kinds[i].kind;
+        if (type.length == strlen(kinds[i].word) &&
+            strncasecmp(type.bytes, kinds[i].word, type.length) == 0)
+            return kinds[i].kind;
     return IS_OTHER;
 }
 
-/* The types that a schema allows; 0: it does not say. Recursive; the document has limited the
- * depth. */
-static unsigned kinds_of(const struct mr_data *schema)
+static bool spend(const struct definitions *definitions, size_t steps)
+{
+    bool enough = steps <= *definitions->steps_left;
+    *definitions->steps_left -= enough ? steps : *definitions->steps_left;
+    return enough;
+}
+
+/* The schema at #/$defs/NAME or #/definitions/NAME of the parameters; or NULL. */
+static const struct mr_data *find_definition(const struct definitions *definitions,
+                                             const struct mr_data *reference)
+{
+    static const char *const places[] = {"#/$defs/", "#/definitions/"};
+    for (size_t i = 0; reference->kind == MR_DATA_TEXT && i < 2; i++) {
+        const struct mr_data *map = definitions->maps[i];
+        struct mr_text text = reference->text;
+        size_t length = strlen(places[i]);
+        if (!map || map->kind != MR_DATA_MAP || text.length < length ||
+            memcmp(text.bytes, places[i], length) != 0)
+            continue;
+        if (!spend(definitions, map->map.count)) return NULL;
+        for (size_t k = 0; k < map->map.count; k++)
+            if (mr_text_equal(map->map.members[k].name, mr_text_part(text, length, text.length)))
+                return &map->map.members[k].value;
+    }
+    return NULL;
+}
+
+/* The types that a schema allows; 0: it does not say. depth: of the references that led to it.
+ * Recursive; the document has limited the depth of a schema. */
+static unsigned kinds_of(const struct definitions *definitions, const struct mr_data *schema,
+                         unsigned depth)
 {
     static const char *const groups[] = {"anyOf", "oneOf", "allOf"};
+    const struct mr_data *reference = mr_data_get(schema, "$ref");
     const struct mr_data *type = mr_data_get(schema, "type");
-    unsigned kinds = mr_data_get(schema, "$ref") ? IS_OTHER : 0;
+    size_t count = type && type->kind == MR_DATA_LIST ? type->list.count : 0;
+    size_t members = schema->kind == MR_DATA_MAP ? schema->map.count : 0;
+    unsigned kinds = 0;
+    if (depth > 0 && !spend(definitions, 1 + members + count)) return IS_UNRESOLVED;
+    if (reference) {
+        const struct mr_data *found =
+            depth < REFERENCE_DEPTH_MAX ? find_definition(definitions, reference) : NULL;
+        kinds |= found ? kinds_of(definitions, found, depth + 1) : IS_UNRESOLVED;
+    }
     if (type && type->kind == MR_DATA_TEXT) kinds |= kind_of(type->text);
-    for (size_t i = 0; type && type->kind == MR_DATA_LIST && i < type->list.count; i++)
+    for (size_t i = 0; i < count; i++)
         if (type->list.items[i].kind == MR_DATA_TEXT) kinds |= kind_of(type->list.items[i].text);
     for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++) {
         const struct mr_data *group = mr_data_get(schema, groups[i]);
         for (size_t k = 0; group && group->kind == MR_DATA_LIST && k < group->list.count; k++)
-            kinds |= kinds_of(&group->list.items[k]);
+            kinds |= kinds_of(definitions, &group->list.items[k], depth);
     }
     return kinds;
 }
 
-static enum mr_tool_type type_of(const struct mr_data *schema)
+static enum mr_tool_type type_of(const struct definitions *definitions,
+                                 const struct mr_data *schema)
 {
-    unsigned kinds = kinds_of(schema), others = kinds & ~(unsigned)IS_NULL;
+    unsigned kinds = kinds_of(definitions, schema, 0), others = kinds & ~(unsigned)IS_NULL;
     if (others == 0 || (others & IS_TEXT))
         return kinds & IS_NULL ? MR_TOOL_TEXT_OR_NULL : MR_TOOL_TEXT;
+    if (others & IS_UNRESOLVED) return MR_TOOL_OBJECT_OR_ARRAY;
     if (others == IS_INTEGER) return MR_TOOL_INTEGER;
     if (others == IS_BOOL) return MR_TOOL_BOOL;
     return (others & ~(unsigned)(IS_INTEGER | IS_NUMBER)) == 0 ? MR_TOOL_NUMBER : MR_TOOL_JSON;
@@ -368,7 +427,8 @@ static enum mr_tool_type type_of(const struct mr_data *schema)
 struct typed {
     struct mr_tool_parameter *parameters; /* [MR_TOOL_TYPES_MAX] */
     size_t count;
-    bool cut; /* not all of them */
+    size_t steps_left; /* see struct definitions */
+    bool cut;          /* not all of them */
 };
 
 static void add_typed(struct typed *typed, const struct mr_data *tool)
@@ -379,9 +439,11 @@ static void add_typed(struct typed *typed, const struct mr_data *tool)
     const struct mr_data *properties = schema ? mr_data_get(schema, "properties") : NULL;
     if (!name || name->kind != MR_DATA_TEXT || !properties || properties->kind != MR_DATA_MAP)
         return;
+    const struct definitions definitions = {
+        {mr_data_get(schema, "$defs"), mr_data_get(schema, "definitions")}, &typed->steps_left};
     for (size_t i = 0; i < properties->map.count; i++) {
         const struct mr_data_member *member = &properties->map.members[i];
-        enum mr_tool_type type = type_of(&member->value);
+        enum mr_tool_type type = type_of(&definitions, &member->value);
         bool fits = typed->count < MR_TOOL_TYPES_MAX &&
                     name->text.length <= MR_TOOL_NAME_BYTES_MAX &&
                     member->name.length <= MR_TOOL_NAME_BYTES_MAX;
@@ -403,7 +465,8 @@ enum mr_status mr_request_tool_types(struct mr_request *request, struct mr_tool_
     *out = NULL;
     if (request->tool_use.format != MR_TOOLS_QWEN_CODER || tools->kind != MR_DATA_LIST)
         return MR_OK;
-    struct typed typed = {.parameters = calloc(MR_TOOL_TYPES_MAX, sizeof *typed.parameters)};
+    struct typed typed = {.parameters = calloc(MR_TOOL_TYPES_MAX, sizeof *typed.parameters),
+                          .steps_left = REFERENCE_STEPS_MAX};
     if (!typed.parameters) return mr_fail(err, MR_NOMEM, "no memory for the types of tools");
     for (size_t i = 0; i < tools->list.count; i++)
         add_typed(&typed, &tools->list.items[i]);

@@ -55,6 +55,10 @@ static enum mr_tool_outcome put_value(struct mr_json_writer *writer, struct mr_t
 {
     struct mr_text word = trim(value);
     enum mr_tool_outcome json = MR_TOOL_BAD;
+    if (type == MR_TOOL_OBJECT_OR_ARRAY) {
+        bool fits = word.length > 0 && (word.bytes[0] == '{' || word.bytes[0] == '[');
+        type = fits ? MR_TOOL_JSON : MR_TOOL_TEXT;
+    }
     if (type != MR_TOOL_TEXT && (is_word(word, "null") || is_word(word, "none")))
         mr_json_put_null(writer);
     else if (type == MR_TOOL_BOOL && (is_word(word, "true") || is_word(word, "false")))

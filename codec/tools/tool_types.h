@@ -22,8 +22,9 @@ enum mr_tool_type {
     MR_TOOL_TEXT_OR_NULL, /* null is no text */
     MR_TOOL_INTEGER,      /* this and all below may be null as well */
     MR_TOOL_NUMBER,
-    MR_TOOL_BOOL, /* true or false in any case */
-    MR_TOOL_JSON  /* any JSON */
+    MR_TOOL_BOOL,           /* true or false in any case */
+    MR_TOOL_JSON,           /* any JSON */
+    MR_TOOL_OBJECT_OR_ARRAY /* never null: the schema does not say whether it may be a text */
 };
 
 struct mr_tool_parameter {

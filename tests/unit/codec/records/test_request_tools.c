@@ -11,7 +11,7 @@
 /* {"messages": …, "tools": [<tools>], <more>} */
 static struct decoded with(const char *tools, const char *more)
 {
-    static char json[1 << 14];
+    static char json[1 << 17];
     struct mr_request_context context = test_context();
     snprintf(json, sizeof json,
              "{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}],\"tools\":[%s]%s}", tools,
@@ -186,14 +186,34 @@ static void types_of_parameters_are_those_of_the_schemas(void **state)
         {"{\"anyOf\":[{\"type\":\"object\"},{\"type\":\"null\"}]}", MR_TOOL_JSON},
         {"{\"anyOf\":[{\"type\":\"string\"},{\"type\":\"null\"}]}", MR_TOOL_TEXT_OR_NULL},
         {"{\"allOf\":[{\"type\":\"integer\"}]}", MR_TOOL_INTEGER},
-        {"{\"$ref\":\"#/$defs/x\"}", MR_TOOL_JSON},
+        {"{\"type\":\"STRING\"}", MR_TOOL_TEXT},
+        {"{\"type\":[\"Varchar\",\"NULL\"]}", MR_TOOL_TEXT_OR_NULL},
+        {"{\"type\":\"char\"}", MR_TOOL_TEXT},
+        {"{\"type\":\"BOOLEAN\"}", MR_TOOL_BOOL},
+        {"{\"type\":\"Integer\"}", MR_TOOL_INTEGER},
+        {"{\"$ref\":\"#/$defs/color\"}", MR_TOOL_TEXT},
+        {"{\"allOf\":[{\"$ref\":\"#/$defs/color\"}]}", MR_TOOL_TEXT},
+        {"{\"$ref\":\"#/$defs/maybe\"}", MR_TOOL_TEXT_OR_NULL},
+        {"{\"$ref\":\"#/$defs/point\"}", MR_TOOL_JSON},
+        {"{\"$ref\":\"#/definitions/count\"}", MR_TOOL_INTEGER},
+        {"{\"anyOf\":[{\"$ref\":\"#/definitions/count\"},{\"type\":\"null\"}]}", MR_TOOL_INTEGER},
+        {"{\"$ref\":\"#/$defs/again\"}", MR_TOOL_OBJECT_OR_ARRAY},
+        {"{\"$ref\":\"#/$defs/x\"}", MR_TOOL_OBJECT_OR_ARRAY},
+        {"{\"$ref\":\"#/definitions/color\"}", MR_TOOL_OBJECT_OR_ARRAY},
+        {"{\"$ref\":\"other.json\"}", MR_TOOL_OBJECT_OR_ARRAY},
+        {"{\"$ref\":7}", MR_TOOL_OBJECT_OR_ARRAY},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        char tools[512];
+        char tools[1024];
         struct mr_tool_types *types;
         struct mr_error err;
         snprintf(tools, sizeof tools,
-                 TOOL("f", "{\"properties\":{\"a\":%s,\"b\":{}}}") "," TOOL("g", "{}"),
+                 TOOL("f",
+                      "{\"properties\":{\"a\":%s,\"b\":{}},\"$defs\":{\"color\":{\"type\":"
+                      "\"string\",\"enum\":[\"none\"]},\"point\":{\"type\":\"object\"},"
+                      "\"maybe\":{\"anyOf\":[{\"$ref\":\"#/$defs/color\"},{\"type\":\"null\"}]},"
+                      "\"again\":{\"$ref\":\"#/$defs/again\"}},"
+                      "\"definitions\":{\"count\":{\"type\":\"integer\"}}}") "," TOOL("g", "{}"),
                  cases[i].schema);
         struct decoded got = with(tools, "");
         assert_int_equal(got.status, MR_OK);
@@ -208,6 +228,39 @@ static void types_of_parameters_are_those_of_the_schemas(void **state)
         assert_int_equal(types ? types->count : 0, cases[i].type != MR_TOOL_TEXT);
         free(types);
     }
+}
+
+/* Each definition refers to the next ten times, and there are many parameters. */
+static void references_are_followed_in_bounded_steps(void **state)
+{
+    (void)state;
+    static char tools[1 << 16];
+    size_t length = (size_t)snprintf(tools, sizeof tools,
+                                     "{\"type\":\"function\",\"function\":{\"name\":\"f\","
+                                     "\"parameters\":{\"$defs\":{\"d30\":{\"type\":\"string\"}");
+    for (unsigned i = 0; i < 30; i++) {
+        length +=
+            (size_t)snprintf(tools + length, sizeof tools - length, ",\"d%u\":{\"anyOf\":[", i);
+        for (unsigned k = 0; k < 10; k++)
+            length += (size_t)snprintf(tools + length, sizeof tools - length,
+                                       "%s{\"$ref\":\"#/$defs/d%u\"}", k > 0 ? "," : "", i + 1);
+        length += (size_t)snprintf(tools + length, sizeof tools - length, "]}");
+    }
+    length += (size_t)snprintf(tools + length, sizeof tools - length, "},\"properties\":{");
+    for (unsigned i = 0; i < 1000; i++)
+        length += (size_t)snprintf(tools + length, sizeof tools - length,
+                                   "%s\"p%u\":{\"$ref\":\"#/$defs/d%u\"}", i > 0 ? "," : "", i,
+                                   i > 0 ? 0 : 28);
+    snprintf(tools + length, sizeof tools - length, "}}}}");
+    struct decoded got = with(tools, "");
+    if (got.status != MR_OK) fail_msg("%s", got.err.detail);
+    struct mr_tool_types *types = types_of(got.request);
+    mr_request_destroy(got.request);
+    assert_int_equal(types->count, 999);
+    assert_int_equal(mr_tool_types_find(types, text_of("f"), text_of("p0")), MR_TOOL_TEXT);
+    assert_int_equal(mr_tool_types_find(types, text_of("f"), text_of("p1")),
+                     MR_TOOL_OBJECT_OR_ARRAY);
+    free(types);
 }
 
 /* {"messages": …, "tools": [a tool with `count` properties, and g]} with a name of some bytes */
@@ -299,6 +352,7 @@ int main(void)
         cmocka_unit_test(names_of_parameters_are_no_keywords),
         cmocka_unit_test(strict_calls_are_constrained_where_they_begin),
         cmocka_unit_test(types_of_parameters_are_those_of_the_schemas),
+        cmocka_unit_test(references_are_followed_in_bounded_steps),
         cmocka_unit_test(many_properties_have_a_bounded_list),
         cmocka_unit_test(strict_is_refused_where_it_cannot_be_guaranteed),
     };

@@ -61,9 +61,13 @@ static void values_get_the_types_of_the_tool(void **state)
 {
     (void)state;
     static const struct mr_tool_parameter parameters[] = {
-        {{"f", 1}, {"nt", 2}, MR_TOOL_TEXT_OR_NULL}, {{"f", 1}, {"i", 1}, MR_TOOL_INTEGER},
-        {{"f", 1}, {"n", 1}, MR_TOOL_NUMBER},        {{"f", 1}, {"b", 1}, MR_TOOL_BOOL},
-        {{"f", 1}, {"j", 1}, MR_TOOL_JSON},          {{"g", 1}, {"t", 1}, MR_TOOL_JSON}};
+        {{"f", 1}, {"nt", 2}, MR_TOOL_TEXT_OR_NULL},
+        {{"f", 1}, {"i", 1}, MR_TOOL_INTEGER},
+        {{"f", 1}, {"n", 1}, MR_TOOL_NUMBER},
+        {{"f", 1}, {"b", 1}, MR_TOOL_BOOL},
+        {{"f", 1}, {"j", 1}, MR_TOOL_JSON},
+        {{"g", 1}, {"t", 1}, MR_TOOL_JSON},
+        {{"f", 1}, {"oa", 2}, MR_TOOL_OBJECT_OR_ARRAY}};
     static const struct {
         const char *key, *value, *json;
     } cases[] = {
@@ -98,11 +102,17 @@ static void values_get_the_types_of_the_tool(void **state)
         {"j", "{a}", "\"{a}\""},
         {"j", "{\"a\": 1, \"a\": 2}", "\"{\\\"a\\\": 1, \\\"a\\\": 2}\""},
         {"j", "", "\"\""},
+        {"oa", "\n{\"a\": 1}\n", "{\"a\": 1}"},
+        {"oa", "[1]", "[1]"},
+        {"oa", "[1", "\"[1\""},
+        {"oa", "7", "\"7\""},
+        {"oa", "none", "\"none\""},
+        {"oa", "null", "\"null\""},
         {"other", "7", "\"7\""},
     };
     struct mr_tool_types *types;
     struct mr_error err;
-    assert_int_equal(mr_tool_types_create(&types, parameters, 6, &err), MR_OK);
+    assert_int_equal(mr_tool_types_create(&types, parameters, 7, &err), MR_OK);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct reading reading = {.found = {.types = types}};
         char text[256], want[256];
