@@ -3,8 +3,9 @@
  *
  * The text may be whole, or the beginning of one that grows: what is found in a beginning depends
  * on its bytes only, not on the pieces in which it came, so that a stream which is resumed at any
- * byte goes on as it was. A call is found at its last byte and is never taken back. What is no
- * complete call stays text; so do calls behind the first count_max, but not the markers behind it.
+ * byte goes on as it was. A call is found at its last byte, or where what follows proves
+ * that to be its end, and is never taken back. What is no complete call stays text; so do calls
+ * behind the first count_max, but not the markers behind it.
  *
  * Work: linear in the text; where JSON is read again, at most MR_TOOL_WORK_MAX bytes of an answer.
  * Threads: any (pure functions). Memory: the caller's arena; the texts of a call point into it or

@@ -37,12 +37,17 @@ struct mr_tool_argument {
 
 /* How far the text of a QWEN_CODER answer has been read (codec/tools/tool_tags.h). */
 struct mr_tool_tags {
-    size_t at; /* the byte to be read next */
-    int step;  /* what is expected there */
+    size_t at;   /* the byte to be read next */
+    int step;    /* what is expected there */
+    size_t back; /* where to read on once a step has looked ahead; 0: where it stopped */
     /* of the call that is being read */
+    bool grouped; /* it began with <tool_call> */
     struct mr_text_range name;
     struct mr_tool_argument parameters[MR_TOOL_PARAMETERS_MAX];
     size_t parameter_count;
+    bool open;   /* the next parameter has its key, and the start of its value */
+    size_t tag;  /* where the tag begins that ends this value, if what follows confirms it */
+    bool closed; /* the call ends without a further </tool_call> */
 };
 
 struct mr_tool_calls {

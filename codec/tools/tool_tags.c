@@ -75,17 +75,33 @@ static enum mr_tool_outcome put_value(struct mr_json_writer *writer, struct mr_t
 
 /* What is read next. Each step returns FOUND, with the cursor behind what it has read and the step
  * that follows in tags->step; or MORE, with the place to read on from in tags->at; or BAD, with the
- * cursor at the place that proves it. */
+ * cursor at the place that proves it. A step that has looked ahead sets tags->back to the place. */
 enum step {
     STEP_TEXT, /* text without a call */
     STEP_FUNCTION,
     STEP_NAME,
-    STEP_PARAMETER,
+    STEP_PARAMETER, /* behind <function=NAME> or </parameter> */
     STEP_KEY,
-    STEP_VALUE,
-    STEP_ADD,  /* the call is complete */
-    STEP_CLOSE /* what may follow it */
+    STEP_VALUE,        /* also the text before the first parameter */
+    STEP_FUNCTION_END, /* behind </function> in a value */
+    STEP_GROUP_END,    /* behind </tool_call> in a value of a call with <tool_call> */
+    STEP_GROUP,        /* behind <tool_call> in a value of a call without */
+    STEP_ADD,          /* the call is complete */
+    STEP_CLOSE         /* what may follow it */
 };
+
+enum tag {
+    TAG_PARAMETER,
+    TAG_PARAMETER_END,
+    TAG_FUNCTION,
+    TAG_FUNCTION_END,
+    TAG_GROUP,
+    TAG_GROUP_END,
+    TAG_COUNT
+};
+
+static const char *const words[TAG_COUNT] = {
+    "<parameter=", "</parameter>", "<function=", "</function>", "<tool_call>", "</tool_call>"};
 
 typedef enum mr_tool_outcome reader(struct mr_tool_cursor *cursor, struct mr_tool_tags *tags);
 
@@ -110,6 +126,18 @@ static void skip_to_tag(struct mr_tool_cursor *cursor)
     cursor->at += tag ? (size_t)(tag - from) : left;
 }
 
+/* Reads any tag. */
+static enum mr_tool_outcome read_tag(struct mr_tool_cursor *cursor, enum tag *tag)
+{
+    enum mr_tool_outcome best = MR_TOOL_BAD;
+    for (*tag = 0; *tag < TAG_COUNT; (*tag)++) {
+        enum mr_tool_outcome outcome = mr_tool_read_word(cursor, words[*tag]);
+        if (outcome == MR_TOOL_FOUND) return outcome;
+        if (outcome == MR_TOOL_MORE) best = outcome;
+    }
+    return best;
+}
+
 static enum mr_tool_outcome read_text(struct mr_tool_cursor *cursor, struct mr_tool_tags *tags)
 {
     const struct mr_tool_calls *found = cursor->found;
@@ -117,9 +145,10 @@ static enum mr_tool_outcome read_text(struct mr_tool_cursor *cursor, struct mr_t
     if (found->count >= found->count_max) cursor->at = cursor->text.length;
     skip_to_tag(cursor);
     if (cursor->at > from) return MR_TOOL_BAD;
-    enum mr_tool_outcome group = mr_tool_read_word(cursor, "<tool_call>");
+    enum mr_tool_outcome group = mr_tool_read_word(cursor, words[TAG_GROUP]);
+    tags->grouped = group == MR_TOOL_FOUND;
     if (group == MR_TOOL_FOUND) return go(tags, STEP_FUNCTION);
-    enum mr_tool_outcome function = mr_tool_read_word(cursor, "<function=");
+    enum mr_tool_outcome function = mr_tool_read_word(cursor, words[TAG_FUNCTION]);
     if (function == MR_TOOL_FOUND) return go(tags, STEP_NAME);
     if (group == MR_TOOL_MORE || function == MR_TOOL_MORE) return MR_TOOL_MORE;
     cursor->at++;
@@ -129,55 +158,41 @@ static enum mr_tool_outcome read_text(struct mr_tool_cursor *cursor, struct mr_t
 static enum mr_tool_outcome read_function(struct mr_tool_cursor *cursor, struct mr_tool_tags *tags)
 {
     skip_space(cursor, tags);
-    enum mr_tool_outcome outcome = mr_tool_read_word(cursor, "<function=");
+    enum mr_tool_outcome outcome = mr_tool_read_word(cursor, words[TAG_FUNCTION]);
     return outcome == MR_TOOL_FOUND ? go(tags, STEP_NAME) : outcome;
+}
+
+/* Reads a name and the > behind it. delimiters: what it may not have beside bytes below `least`. */
+static enum mr_tool_outcome read_name_of(struct mr_tool_cursor *cursor, unsigned char least,
+                                         const char *delimiters, struct mr_text_range *name)
+{
+    size_t from = cursor->at;
+    while (cursor->at < cursor->text.length && cursor->at - from <= MR_TOOL_NAME_BYTES_MAX) {
+        unsigned char c = (unsigned char)cursor->text.bytes[cursor->at];
+        if (c < least || strchr(delimiters, c)) break;
+        cursor->at++;
+    }
+    *name = (struct mr_text_range){from, cursor->at};
+    if (cursor->at - from > MR_TOOL_NAME_BYTES_MAX) return MR_TOOL_BAD;
+    enum mr_tool_outcome outcome = mr_tool_read_word(cursor, ">");
+    return outcome == MR_TOOL_FOUND && name->start == name->end ? MR_TOOL_BAD : outcome;
 }
 
 static enum mr_tool_outcome read_name(struct mr_tool_cursor *cursor, struct mr_tool_tags *tags)
 {
-    struct mr_text name;
-    size_t from = cursor->at;
-    enum mr_tool_outcome outcome = mr_tool_read_name(cursor, &name);
-    tags->name = (struct mr_text_range){from, cursor->at};
+    enum mr_tool_outcome outcome = read_name_of(cursor, '!', "<>{}\"'", &tags->name);
     tags->parameter_count = 0;
-    if (outcome == MR_TOOL_FOUND) outcome = mr_tool_read_word(cursor, ">");
+    tags->open = false;
     return outcome == MR_TOOL_FOUND ? go(tags, STEP_PARAMETER) : outcome;
 }
 
-static enum mr_tool_outcome read_parameter(struct mr_tool_cursor *cursor, struct mr_tool_tags *tags)
-{
-    skip_space(cursor, tags);
-    enum mr_tool_outcome outcome = mr_tool_read_word(cursor, "</function>");
-    if (outcome == MR_TOOL_FOUND) return go(tags, STEP_ADD);
-    if (outcome == MR_TOOL_BAD) outcome = mr_tool_read_word(cursor, "<parameter=");
-    return outcome == MR_TOOL_FOUND ? go(tags, STEP_KEY) : outcome;
-}
-
-static enum mr_tool_outcome read_key(struct mr_tool_cursor *cursor, struct mr_tool_tags *tags)
-{
-    struct mr_tool_argument *argument = &tags->parameters[tags->parameter_count];
-    size_t from = cursor->at;
-    if (tags->parameter_count == MR_TOOL_PARAMETERS_MAX) return MR_TOOL_BAD;
-    while (cursor->at < cursor->text.length && cursor->at - from <= MR_TOOL_NAME_BYTES_MAX) {
-        unsigned char c = (unsigned char)cursor->text.bytes[cursor->at];
-        if (c < ' ' || c == '<' || c == '>') break;
-        cursor->at++;
-    }
-    argument->key = (struct mr_text_range){from, cursor->at};
-    if (cursor->at - from > MR_TOOL_NAME_BYTES_MAX) return MR_TOOL_BAD;
-    enum mr_tool_outcome outcome = mr_tool_read_word(cursor, ">");
-    argument->value = (struct mr_text_range){cursor->at, cursor->at};
-    if (outcome == MR_TOOL_FOUND && argument->key.start == argument->key.end) return MR_TOOL_BAD;
-    return outcome == MR_TOOL_FOUND ? go(tags, STEP_VALUE) : outcome;
-}
-
-/* Adds the parameter whose value ends here, in the place of an earlier one with its key. */
-static void add_parameter(const struct mr_tool_cursor *cursor, struct mr_tool_tags *tags)
+/* Keeps the open parameter, whose value ends at tags->tag, in the place of one with its key. */
+static void keep_parameter(const struct mr_tool_cursor *cursor, struct mr_tool_tags *tags)
 {
     struct mr_tool_argument *last = &tags->parameters[tags->parameter_count], *same = last;
     struct mr_text_range *value = &last->value;
     struct mr_text key = mr_text_part(cursor->text, last->key.start, last->key.end);
-    value->end = cursor->at;
+    value->end = tags->tag;
     if (value->start < value->end && cursor->text.bytes[value->start] == '\n') value->start++;
     if (value->start < value->end && cursor->text.bytes[value->end - 1] == '\n') value->end--;
     for (size_t i = 0; i < tags->parameter_count && same == last; i++) {
@@ -187,25 +202,120 @@ static void add_parameter(const struct mr_tool_cursor *cursor, struct mr_tool_ta
     }
     same->value = *value;
     tags->parameter_count += same == last;
+    tags->open = false;
+}
+
+static enum mr_tool_outcome end_call(const struct mr_tool_cursor *cursor, struct mr_tool_tags *tags,
+                                     bool closed)
+{
+    if (tags->open) keep_parameter(cursor, tags);
+    tags->closed = closed;
+    return go(tags, STEP_ADD);
+}
+
+/* Behind a value, what is no tag of the call shows that the value goes on. */
+static enum mr_tool_outcome read_parameter(struct mr_tool_cursor *cursor, struct mr_tool_tags *tags)
+{
+    enum tag tag;
+    skip_space(cursor, tags);
+    enum mr_tool_outcome outcome = read_tag(cursor, &tag);
+    if (outcome == MR_TOOL_MORE) return outcome;
+    if (tag == TAG_PARAMETER) return go(tags, STEP_KEY);
+    if (tag == TAG_FUNCTION_END || (tag == TAG_GROUP_END && tags->grouped))
+        return end_call(cursor, tags, tag == TAG_GROUP_END);
+    cursor->at = tags->at;
+    bool is_text = tags->grouped && tag == TAG_COUNT;
+    return tags->open || is_text ? go(tags, STEP_VALUE) : MR_TOOL_BAD;
+}
+
+/* What looks like a key but is none is part of the value before. */
+static enum mr_tool_outcome read_key(struct mr_tool_cursor *cursor, struct mr_tool_tags *tags)
+{
+    struct mr_text_range key;
+    enum mr_tool_outcome outcome = read_name_of(cursor, ' ', "<>", &key);
+    if (outcome == MR_TOOL_BAD && tags->open) return go(tags, STEP_VALUE);
+    if (outcome != MR_TOOL_FOUND) return outcome;
+    if (tags->open) keep_parameter(cursor, tags);
+    if (tags->parameter_count == MR_TOOL_PARAMETERS_MAX) return MR_TOOL_BAD;
+    tags->parameters[tags->parameter_count] =
+        (struct mr_tool_argument){key, {cursor->at, cursor->at}};
+    tags->open = true;
+    return go(tags, STEP_VALUE);
+}
+
+/* What follows the tag at tags->tag. VALUE: it is part of the value; TEXT: there is no call. */
+static enum step step_behind(const struct mr_tool_cursor *cursor, const struct mr_tool_tags *tags,
+                             enum tag tag)
+{
+    bool begins_line = cursor->text.bytes[tags->tag - 1] == '\n';
+    bool begins_value =
+        tags->open && tags->parameters[tags->parameter_count].value.start == tags->tag;
+    if (tag == TAG_PARAMETER) return begins_line || begins_value ? STEP_KEY : STEP_VALUE;
+    if (!tags->open) return STEP_TEXT;
+    if (tag == TAG_PARAMETER_END) return STEP_PARAMETER;
+    if (tag == TAG_FUNCTION_END) return STEP_FUNCTION_END;
+    if (tag == TAG_GROUP_END && begins_line && tags->grouped) return STEP_GROUP_END;
+    if (tag == TAG_GROUP && begins_line && !tags->grouped) return STEP_GROUP;
+    return STEP_VALUE;
 }
 
 static enum mr_tool_outcome read_value(struct mr_tool_cursor *cursor, struct mr_tool_tags *tags)
 {
-    static const char *const ends[] = {"</parameter>", "<parameter=", "</function>"};
-    for (;; cursor->at++) {
+    for (;;) {
+        enum tag tag;
         skip_to_tag(cursor);
-        tags->at = cursor->at;
+        tags->at = tags->tag = cursor->at;
         if (cursor->at == cursor->text.length) return mr_tool_end(cursor);
-        for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
-            struct mr_tool_cursor end = *cursor;
-            enum mr_tool_outcome outcome = mr_tool_read_word(&end, ends[i]);
-            if (outcome == MR_TOOL_MORE) return outcome;
-            if (outcome != MR_TOOL_FOUND) continue;
-            add_parameter(cursor, tags);
-            if (i == 0) cursor->at = end.at; /* the others begin what follows */
-            return go(tags, STEP_PARAMETER);
-        }
+        enum mr_tool_outcome outcome = read_tag(cursor, &tag);
+        if (outcome == MR_TOOL_MORE) return outcome;
+        enum step step = outcome == MR_TOOL_FOUND ? step_behind(cursor, tags, tag) : STEP_VALUE;
+        if (step == STEP_TEXT) tags->back = tags->tag;
+        if (step == STEP_TEXT) return MR_TOOL_BAD;
+        if (step != STEP_VALUE) return go(tags, step);
+        cursor->at = tags->tag + 1;
     }
+}
+
+/* Behind the tag `end` in a value, which ends the call if one of the `next` or nothing follows. */
+static enum mr_tool_outcome read_end(struct mr_tool_cursor *cursor, struct mr_tool_tags *tags,
+                                     enum tag end, const bool next[TAG_COUNT])
+{
+    enum tag tag;
+    skip_space(cursor, tags);
+    bool ends = cursor->ended && cursor->at == cursor->text.length;
+    enum mr_tool_outcome outcome = read_tag(cursor, &tag);
+    if (outcome == MR_TOOL_MORE) return outcome;
+    if (!ends && (outcome != MR_TOOL_FOUND || !next[tag])) {
+        cursor->at = tags->at;
+        return go(tags, STEP_VALUE);
+    }
+    if (tag != TAG_GROUP_END) tags->back = tags->tag + strlen(words[end]);
+    return end_call(cursor, tags, true);
+}
+
+static enum mr_tool_outcome read_function_end(struct mr_tool_cursor *cursor,
+                                              struct mr_tool_tags *tags)
+{
+    static const bool next[TAG_COUNT] = {
+        [TAG_FUNCTION] = true, [TAG_GROUP] = true, [TAG_GROUP_END] = true};
+    return read_end(cursor, tags, TAG_FUNCTION_END, next);
+}
+
+static enum mr_tool_outcome read_group_end(struct mr_tool_cursor *cursor, struct mr_tool_tags *tags)
+{
+    static const bool next[TAG_COUNT] = {[TAG_GROUP] = true};
+    return read_end(cursor, tags, TAG_GROUP_END, next);
+}
+
+/* A function here is a call, and the one with this value is none. */
+static enum mr_tool_outcome read_group(struct mr_tool_cursor *cursor, struct mr_tool_tags *tags)
+{
+    skip_space(cursor, tags);
+    enum mr_tool_outcome outcome = mr_tool_read_word(cursor, words[TAG_FUNCTION]);
+    if (outcome == MR_TOOL_MORE) return outcome;
+    if (outcome == MR_TOOL_BAD) return go(tags, STEP_VALUE);
+    tags->back = tags->tag;
+    return MR_TOOL_BAD;
 }
 
 static enum mr_tool_outcome add_call(struct mr_tool_cursor *cursor, struct mr_tool_tags *tags)
@@ -225,36 +335,43 @@ static enum mr_tool_outcome add_call(struct mr_tool_cursor *cursor, struct mr_to
         return MR_TOOL_NOMEM;
     }
     mr_json_end(&writer);
-    go(tags, STEP_CLOSE);
     enum mr_tool_outcome outcome = mr_tool_add_written(cursor, name, &writer);
-    if (outcome == MR_TOOL_NOMEM) go(tags, STEP_ADD);
-    return outcome;
+    return outcome == MR_TOOL_FOUND ? go(tags, tags->closed ? STEP_TEXT : STEP_CLOSE) : outcome;
 }
 
 static enum mr_tool_outcome read_close(struct mr_tool_cursor *cursor, struct mr_tool_tags *tags)
 {
     skip_space(cursor, tags);
-    enum mr_tool_outcome outcome = mr_tool_read_word(cursor, "</tool_call>");
+    enum mr_tool_outcome outcome = mr_tool_read_word(cursor, words[TAG_GROUP_END]);
+    if (outcome == MR_TOOL_BAD) tags->back = cursor->found->from;
     return outcome == MR_TOOL_FOUND ? go(tags, STEP_TEXT) : outcome;
 }
 
 enum mr_tool_outcome mr_tool_read_tags(struct mr_tool_cursor *cursor)
 {
-    static reader *const readers[] = {[STEP_TEXT] = read_text, [STEP_FUNCTION] = read_function,
-                                      [STEP_NAME] = read_name, [STEP_PARAMETER] = read_parameter,
-                                      [STEP_KEY] = read_key,   [STEP_VALUE] = read_value,
-                                      [STEP_ADD] = add_call,   [STEP_CLOSE] = read_close};
+    static reader *const readers[] = {[STEP_TEXT] = read_text,
+                                      [STEP_FUNCTION] = read_function,
+                                      [STEP_NAME] = read_name,
+                                      [STEP_PARAMETER] = read_parameter,
+                                      [STEP_KEY] = read_key,
+                                      [STEP_VALUE] = read_value,
+                                      [STEP_FUNCTION_END] = read_function_end,
+                                      [STEP_GROUP_END] = read_group_end,
+                                      [STEP_GROUP] = read_group,
+                                      [STEP_ADD] = add_call,
+                                      [STEP_CLOSE] = read_close};
     struct mr_tool_calls *found = cursor->found;
     struct mr_tool_tags *tags = &found->tags;
     for (;;) {
         size_t from = cursor->at = tags->at;
         int step = tags->step;
+        tags->back = 0;
         enum mr_tool_outcome outcome = readers[step](cursor, tags);
         found->work += cursor->at - from;
         if (outcome == MR_TOOL_MORE || outcome == MR_TOOL_NOMEM) return outcome;
         bool is_last = step == STEP_ADD || step == STEP_CLOSE;
         if (outcome == MR_TOOL_BAD) go(tags, STEP_TEXT);
-        if (outcome == MR_TOOL_BAD && step == STEP_CLOSE) cursor->at = found->from;
+        if (tags->back > 0) cursor->at = tags->back;
         tags->at = cursor->at;
         if (outcome == MR_TOOL_BAD && step != STEP_CLOSE) return outcome;
         if (outcome == MR_TOOL_FOUND && is_last) return outcome;

@@ -8,14 +8,27 @@
  *     </function>
  *     </tool_call>
  *
- * Some answers leave out the tags around the function, or </parameter>. White space may stand
- * between tags. A value is written as it is; one line end on either side does not belong to it.
- * The schema of the tool says what it is (codec/tools/tool_types.h), as for vLLM's parser
- * qwen3_coder, except that a value which does not fit its type stays a text. Of two values with one
- * key the last counts. A call that is cut off is none.
+ * NAME has no white space and none of < > { } " '. White space may stand between tags. Some answers
+ * leave out tags, so a value, which is written as it is, ends
+ *   - at </parameter>, when <parameter=KEY>, </function> or the call's own </tool_call> follows;
+ *   - at <parameter=KEY> at the start of a line or of the value;
+ *   - with the call at </function>, when </tool_call>, <tool_call>, <function= or nothing follows;
+ *   - with the call at its own </tool_call> at the start of a line, when <tool_call> or nothing
+ *     follows.
+ * Its own </tool_call> is that of a call that began with <tool_call>. One that did not is none when
+ * a line of a value begins with <tool_call> and <function=: that is a call. Any other tag is part
+ * of the value. One line end on either side of a value does not belong to it. Of two values with
+ * one key the last counts. A call that is cut off is none.
  *
- * The text is read once, byte for byte: what begins as a call and proves to be none is text up to
- * the place that proves it, and is not searched for other calls.
+ * </function> may be left out before the call's own </tool_call>; text without tags before the
+ * first parameter is skipped if the call began with <tool_call>.
+ *
+ * The schema of the tool says what a value is (codec/tools/tool_types.h); what does not fit is a
+ * text. README.md says where vLLM reads other calls or values.
+ *
+ * The text is read once: what begins as a call and proves to be none is text up to the place that
+ * proves it, and is not searched for other calls. What follows a tag may be read twice, for the end
+ * of a call and as what it begins.
  *
  * Work: linear in the text, but for a name that comes in pieces, of which each piece reads it
  * again; log n for a value to find its type. Threads: any. Memory: JSON goes to the arena only when

@@ -282,8 +282,12 @@ def tool_calls():
         "<function=f><parameter=%s>1</parameter></function>" % ("k" * 129), "<function=%s></function>" % ("f" * 129),
         "<function=f>" + "".join("<parameter=p%d>1" % i for i in range(129)) + "</function>",
         "<function=f><parameter=j>\n" + "[" * 40 + "]" * 40 + "\n</parameter></function>",
+        "<function=f><parameter=t>See <function>x</function>, '<parameter=k>' and </parameter>.\n</parameter></function>",
+        "<tool_call><function=f> with\n<parameter=i>1\n</tool_call>\n<tool_call>\n<function=g>\n</tool_call>",
+        "<function=g><parameter=k> now.\n<tool_call>\n<function=f><parameter=i>1</function>\n</tool_call>",
     ]:
         put("tool_calls", b"\x09\x03" + text.encode())
+        put("tool_calls", b"\x09\x23" + text.encode())
 
 
 def main():

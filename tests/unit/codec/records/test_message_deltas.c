@@ -272,10 +272,11 @@ static void text_is_held_back_only_while_it_may_be_a_call(void **state)
         {MR_TOOLS_QWEN_CODER, "It is <tool_call>\n<func", "It is"},
         {MR_TOOLS_QWEN_CODER, "It <tool_call> is", "It <tool_call> is"},
         {MR_TOOLS_QWEN_CODER, "It <function=f> is", "It <function=f> is"},
-        {MR_TOOLS_QWEN_CODER, "It <function=f><parameter=a>is</parameter> not",
-         "It <function=f>"
-         "<parameter=a>is"
-         "</parameter> not"},
+        {MR_TOOLS_QWEN_CODER, "It <function=f> <parameter a>", "It <function=f> <parameter a>"},
+        {MR_TOOLS_QWEN_CODER, "It <tool_call><function=f> is", "It"},
+        {MR_TOOLS_QWEN_CODER, "It <function=f><parameter=a>is</parameter> not", "It"},
+        {MR_TOOLS_QWEN_CODER, "It <function=f><parameter=a>is\n<tool_call>\n<function=g>",
+         "It <function=f><parameter=a>is"},
         {MR_TOOLS_QWEN_CODER, "It is <function=f><parameter=a>what</par", "It is"},
         {MR_TOOLS_QWEN_CODER, "So <function=f></function> \n</tool", "So"},
         {MR_TOOLS_QWEN_CODER, "So <function=f></function> \n</tool_call> it", "So  it"},

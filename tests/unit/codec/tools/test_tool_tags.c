@@ -155,6 +155,180 @@ static void tags_may_be_left_out_where_the_call_is_clear(void **state)
                     cases[i].rest);
 }
 
+/* The calls of a reading, as name, arguments and a space each. */
+static struct mr_text calls_of(const struct reading *reading, char *out, size_t room)
+{
+    size_t length = 0;
+    out[0] = '\0';
+    for (size_t i = 0; i < reading->found.count; i++) {
+        const struct mr_tool_call *call = &reading->found.calls[i];
+        length += (size_t)snprintf(out + length, room - length, "%s%.*s%.*s", i > 0 ? " " : "",
+                                   (int)call->name.length, call->name.bytes,
+                                   (int)call->arguments.length, call->arguments.bytes);
+    }
+    return (struct mr_text){out, length};
+}
+
+/* The same calls and the same rest, whether the text comes whole or byte for byte; cut off after
+ * any byte as well. */
+static void assert_cut_anywhere(struct mr_text text)
+{
+    for (size_t length = 1; length <= text.length; length++) {
+        struct reading whole = {.found = {.count_max = 0}}, bytes = {.found = {.count_max = 0}};
+        char wanted[1024], got[1024];
+        read_pieces(&whole, mr_text_part(text, 0, length), SIZE_MAX / 2);
+        read_pieces(&bytes, mr_text_part(text, 0, length), 1);
+        if (!mr_text_equal(calls_of(&whole, wanted, sizeof wanted),
+                           calls_of(&bytes, got, sizeof got)) ||
+            !mr_text_equal((struct mr_text){whole.rest, whole.rest_length},
+                           (struct mr_text){bytes.rest, bytes.rest_length}))
+            fail_msg("pieces differ from %.*s", (int)length, text.bytes);
+        drop(&whole);
+        drop(&bytes);
+    }
+}
+
+struct answer {
+    const char *text, *calls, *rest;
+};
+
+static void assert_answers(const struct answer *answers, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct mr_text text = {answers[i].text, strlen(answers[i].text)};
+        struct reading reading = {.found = {.count_max = 0}};
+        char calls[1024];
+        read_pieces(&reading, text, SIZE_MAX / 2);
+        if (!mr_text_is(calls_of(&reading, calls, sizeof calls), answers[i].calls))
+            fail_msg("%s\nhas the calls\n%.1000s\nnot\n%s", text.bytes, calls, answers[i].calls);
+        if (!mr_text_is((struct mr_text){reading.rest, reading.rest_length}, answers[i].rest))
+            fail_msg("%s\nleaves\n%.*s", text.bytes, (int)reading.rest_length, reading.rest);
+        drop(&reading);
+        assert_cut_anywhere(text);
+    }
+}
+
+#define ASSERT_ANSWERS(answers) assert_answers(answers, sizeof answers / sizeof answers[0])
+
+static void tags_within_a_value_are_part_of_it(void **state)
+{
+    (void)state;
+    static const struct answer answers[] = {
+        {"<tool_call>\n<function=f>\n<parameter=a>\n<para>See <function>strlen</function> and "
+         "<function>memcpy</function></para>\n</parameter>\n</function>\n</tool_call>",
+         "f{\"a\":\"<para>See <function>strlen</function> and "
+         "<function>memcpy</function></para>\"}",
+         ""},
+        {"<function=f>\n<parameter=a>\nre.search('<parameter=([^>]+)>', s)\n</parameter>\n"
+         "</function>",
+         "f{\"a\":\"re.search('<parameter=([^>]+)>', s)\"}", ""},
+        {"<function=f><parameter=a>x = '</parameter>'\n</parameter></function>",
+         "f{\"a\":\"x = '</parameter>'\"}", ""},
+        {"<function=f><parameter=a>\n1\n</parameter>\n</parameter>\n</function>",
+         "f{\"a\":\"1\\n</parameter>\"}", ""},
+        {"<function=f><parameter=a>1</parameter> <parameter=\n<parameter=b>2</parameter>"
+         "</function>",
+         "f{\"a\":\"1</parameter> <parameter=\",\"b\":\"2\"}", ""},
+        {"<function=f><parameter=a>1\n<parameter=>\n</parameter></function>",
+         "f{\"a\":\"1\\n<parameter=>\"}", ""},
+        {"<function=f><parameter=a>1</parameter><parameter=a>2</parameter> or so\n</parameter>"
+         "</function>",
+         "f{\"a\":\"2</parameter> or so\"}", ""},
+        {"<tool_call><function=f><parameter=a>\n</tool_call> ends it\n</parameter></function>"
+         "</tool_call>",
+         "f{\"a\":\"</tool_call> ends it\"}", ""},
+        {"<function=f><parameter=a>\n<tool_call>\n{}\n</parameter></function>",
+         "f{\"a\":\"<tool_call>\\n{}\"}", ""},
+    };
+    ASSERT_ANSWERS(answers);
+}
+
+static void a_value_without_its_end_ends_at_a_tag_of_the_call(void **state)
+{
+    (void)state;
+    static const struct answer answers[] = {
+        {"<function=f>\n<parameter=a>\n1\n<parameter=b>\n2\n</function>",
+         "f{\"a\":\"1\",\"b\":\"2\"}", ""},
+        {"<function=f><parameter=a><parameter=b>2</function>  \n", "f{\"a\":\"\",\"b\":\"2\"}",
+         "  \n"},
+        {"<function=f><parameter=a>1</function>\n</tool_call>\nDone", "f{\"a\":\"1\"}", "\nDone"},
+        {"<function=f><parameter=a>1</function>\n<function=g></function>", "f{\"a\":\"1\"} g{}",
+         "\n"},
+        {"<function=f><parameter=a>1</function>\n<tool_call>\n", "f{\"a\":\"1\"}",
+         "\n<tool_call>\n"},
+        {"<function=f><parameter=a>1</function> Done", "",
+         "<function=f><parameter=a>1</function> Done"},
+    };
+    ASSERT_ANSWERS(answers);
+}
+
+static void the_group_of_a_call_ends_its_values(void **state)
+{
+    (void)state;
+    static const struct answer answers[] = {
+        {"<tool_call><function=f><parameter=a>1\n</tool_call>\n<tool_call>\n<function=g>"
+         "<parameter=b>2</parameter></function></tool_call>",
+         "f{\"a\":\"1\"} g{\"b\":\"2\"}", "\n"},
+        {"<tool_call><function=f><parameter=a>1\n</tool_call> \n", "f{\"a\":\"1\"}", " \n"},
+        {"<tool_call><function=f><parameter=a>1\n</tool_call>\nDone", "",
+         "<tool_call><function=f><parameter=a>1\n</tool_call>\nDone"},
+        {"<tool_call>\n<function=f>\n<parameter=a>\n1\n</parameter>\n</tool_call>\nDone",
+         "f{\"a\":\"1\"}", "\nDone"},
+        {"<tool_call>\n<function=f>\n</tool_call></tool_call>", "f{}", "</tool_call>"},
+        {"<function=f>\n<parameter=a>\n1\n</parameter>\n</tool_call>", "",
+         "<function=f>\n<parameter=a>\n1\n</parameter>\n</tool_call>"},
+    };
+    ASSERT_ANSWERS(answers);
+}
+
+static void a_group_ends_a_call_without_one(void **state)
+{
+    (void)state;
+    static const struct answer answers[] = {
+        {"I use <function=g><parameter=k> now.\n<tool_call>\n<function=f>\n<parameter=a>\n1\n"
+         "</parameter>\n</function>\n</tool_call>",
+         "f{\"a\":\"1\"}", "I use <function=g><parameter=k> now.\n"},
+        {"<function=g><parameter=k>1</parameter>\n<tool_call><function=f></function></tool_call>",
+         "f{}", "<function=g><parameter=k>1</parameter>\n"},
+        {"<tool_call><function=g><parameter=k>\n<tool_call>\n<function=f>\n</parameter>"
+         "</function></tool_call>",
+         "g{\"k\":\"<tool_call>\\n<function=f>\"}", ""},
+    };
+    ASSERT_ANSWERS(answers);
+}
+
+static void text_before_the_first_parameter_is_skipped(void **state)
+{
+    (void)state;
+    static const struct answer answers[] = {
+        {"<tool_call>\n<function=f>\nwith a < b: <parameter=c>\n<parameter=a>\n1\n</parameter>\n"
+         "</function>\n</tool_call>",
+         "f{\"a\":\"1\"}", ""},
+        {"<tool_call><function=NAME> as\n<tool_call><function=f></function></tool_call>", "f{}",
+         "<tool_call><function=NAME> as\n"},
+        {"<tool_call><function=NAME>...</function></tool_call>", "",
+         "<tool_call><function=NAME>...</function></tool_call>"},
+        {"<function=NAME> as\n<parameter=a>1</parameter></function>", "",
+         "<function=NAME> as\n<parameter=a>1</parameter></function>"},
+    };
+    ASSERT_ANSWERS(answers);
+}
+
+static void names_of_tools_may_have_other_characters(void **state)
+{
+    (void)state;
+    static const struct answer answers[] = {
+        {"<function=mcp/fs:read></function>", "mcp/fs:read{}", ""},
+        {"<function=caf\xc3\xa9></function>", "caf\xc3\xa9{}", ""},
+        {"<function={name}></function>", "", "<function={name}></function>"},
+        {"<function='f'></function>", "", "<function='f'></function>"},
+        {"<function=\"f\"></function>", "", "<function=\"f\"></function>"},
+        {"<function=a b></function>", "", "<function=a b></function>"},
+        {"<function=></function>", "", "<function=></function>"},
+    };
+    ASSERT_ANSWERS(answers);
+}
+
 static void the_last_value_of_a_key_counts(void **state)
 {
     (void)state;
@@ -225,6 +399,9 @@ static void unfinished_functions_are_read_once(void **state)
         "<tool_call>",
         "<function=",
         "<function=f><parameter=a>1</parameter></functio",
+        "<function=f><parameter=a>1</function>  .",
+        "<tool_call><function=f> as\n",
+        "<function=f><parameter=a>\n<tool_call>\n<function= x>",
     };
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         struct hostile hostile = hostile_create();
@@ -317,6 +494,25 @@ static void white_space_is_read_once(void **state)
     assert_cheap(&hostile, 1, 64);
 }
 
+static void white_space_behind_a_tag_in_a_value_is_read_once(void **state)
+{
+    (void)state;
+    static const char *const tags[] = {"</parameter>", "</function>", "\n</tool_call>",
+                                       "\n<tool_call>"};
+    for (size_t grouped = 0; grouped < 2; grouped++) {
+        struct hostile hostile = hostile_create();
+        add(&hostile,
+            grouped ? "<tool_call><function=f><parameter=a>" : "<function=f><parameter=a>", 1);
+        for (size_t i = 0; i < 2 * sizeof tags / sizeof tags[0]; i++) {
+            add(&hostile, tags[i / 2], 1);
+            add(&hostile, " ", 50000);
+            if (i % 2) add(&hostile, "x", 1);
+        }
+        add(&hostile, "</parameter></function>", 1);
+        assert_cheap(&hostile, 1, (size_t)1 << 20);
+    }
+}
+
 /* Arguments above their limit are text, and leave nothing in the arena. */
 static void large_arguments_are_text(void **state)
 {
@@ -357,6 +553,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_get_the_types_of_the_tool),
         cmocka_unit_test(tags_may_be_left_out_where_the_call_is_clear),
+        cmocka_unit_test(tags_within_a_value_are_part_of_it),
+        cmocka_unit_test(a_value_without_its_end_ends_at_a_tag_of_the_call),
+        cmocka_unit_test(the_group_of_a_call_ends_its_values),
+        cmocka_unit_test(a_group_ends_a_call_without_one),
+        cmocka_unit_test(text_before_the_first_parameter_is_skipped),
+        cmocka_unit_test(names_of_tools_may_have_other_characters),
         cmocka_unit_test(the_last_value_of_a_key_counts),
         cmocka_unit_test(the_closing_tag_of_the_last_call_is_no_text),
         cmocka_unit_test(unfinished_functions_are_read_once),
@@ -366,6 +568,7 @@ int main(void)
         cmocka_unit_test(nested_tags_are_part_of_a_value),
         cmocka_unit_test(long_names_are_no_calls),
         cmocka_unit_test(white_space_is_read_once),
+        cmocka_unit_test(white_space_behind_a_tag_in_a_value_is_read_once),
         cmocka_unit_test(large_arguments_are_text),
         cmocka_unit_test(nested_json_is_a_text),
         cmocka_unit_test(calls_behind_the_limit_are_text),
