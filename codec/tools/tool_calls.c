@@ -1,5 +1,6 @@
 #include "codec/tools/tool_calls.h"
 
+#include "codec/check.h"
 #include "codec/tools/tool_cursor.h"
 #include "codec/tools/tool_tags.h"
 
@@ -285,6 +286,7 @@ static enum mr_status find_whole(struct mr_tool_cursor *cursor, const struct for
 {
     struct mr_tool_calls *found = cursor->found;
     reader *read;
+    MR_ASSERT(found->count_max > 0); /* without tools, no such format is looked for */
     mr_tool_skip_space(cursor);
     if (!found->plain && !cursor->ended) {
         bool undecided = cursor->at == cursor->text.length;

@@ -132,6 +132,17 @@ static void constrain_calls(struct mr_request *request)
     MR_ASSERT(mr_request_constrain_calls(request, MR_TOOLS_NONE, &err) == MR_UNSUPPORTED);
 }
 
+/* The types of parameters as for a model that writes calls in tags. */
+static void check_tool_types(struct mr_request *request)
+{
+    struct mr_tool_types *types;
+    struct mr_error err = {0};
+    request->tool_use.format = MR_TOOLS_QWEN_CODER;
+    MR_ASSERT(mr_request_tool_types(request, &types, &err) == MR_OK);
+    mr_tool_types_check(types);
+    free(types);
+}
+
 static void check_decoded(const struct mr_decoded *decoded, enum mr_status status,
                           const struct mr_error *err)
 {
@@ -143,6 +154,7 @@ static void check_decoded(const struct mr_decoded *decoded, enum mr_status statu
     if (status == MR_OK) {
         check_request(decoded->request);
         constrain_calls(decoded->request);
+        check_tool_types(decoded->request);
         return;
     }
     struct mr_text sentence = {err->detail, strlen(err->detail)};

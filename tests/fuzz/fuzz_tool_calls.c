@@ -1,7 +1,8 @@
 /* Tool calls: those found in a text that grows are those found in the whole; places do not overlap,
  * and the work is bounded.
  *
- * Input: a byte that chooses the format, a byte with the size of the pieces, then the text. */
+ * Input: a byte that chooses the format; a byte with the size of the pieces (its low four bits) and
+ * how many calls are looked for (its high ones); then the text. */
 #include "codec/limits.h"
 #include "codec/tools/tool_calls.h"
 #include "tests/fuzz/fuzz.h"
@@ -22,15 +23,21 @@ static const struct mr_tool_types *types_of_f(void)
     return types;
 }
 
-static struct mr_tool_calls *find(struct mr_arena *arena, enum mr_tool_format format,
-                                  struct mr_text text, size_t step)
+/* The calls of one input are looked for alike. */
+struct search {
+    enum mr_tool_format format;
+    size_t count_max;
+    struct mr_arena *arena;
+};
+
+static struct mr_tool_calls *find(const struct search *search, struct mr_text text, size_t step)
 {
-    struct mr_tool_calls *found = mr_arena_take(arena, sizeof *found);
+    struct mr_tool_calls *found = mr_arena_take(search->arena, sizeof *found);
     struct mr_error err;
     MR_ASSERT(found);
-    found->format = format;
-    found->count_max = MR_TOOL_CALLS_MAX;
-    found->arena = arena;
+    found->format = search->format;
+    found->count_max = search->count_max;
+    found->arena = search->arena;
     found->types = types_of_f();
     for (size_t length = step; step > 0 && length < text.length; length += step)
         MR_ASSERT(mr_tool_calls_find(found, mr_text_part(text, 0, length), false, &err) == MR_OK);
@@ -42,14 +49,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct fuzz_cursor cursor = {data, size};
     enum mr_tool_format format = (enum mr_tool_format)(fuzz_u8(&cursor) % MR_TOOLS_FORMAT_COUNT);
-    size_t step = fuzz_u8(&cursor) % 16u + 1;
+    uint8_t byte = fuzz_u8(&cursor);
+    size_t step = byte % 16u + 1, least = format == MR_TOOLS_LLAMA || format == MR_TOOLS_PYTHONIC;
+    size_t count_max = byte < 16 ? MR_TOOL_CALLS_MAX : byte / 16u - 1;
+    if (count_max < least) count_max = least;
     struct mr_text text = fuzz_take(&cursor, cursor.left);
     if (!text.bytes) text.bytes = "";
     struct mr_arena *arena = mr_arena_create((size_t)64 << 20);
     MR_ASSERT(arena);
-    const struct mr_tool_calls *whole = find(arena, format, text, 0);
-    const struct mr_tool_calls *parts = find(arena, format, text, step);
+    const struct search search = {format, count_max, arena};
+    const struct mr_tool_calls *whole = find(&search, text, 0);
+    const struct mr_tool_calls *parts = find(&search, text, step);
     size_t end = 0;
+    MR_ASSERT(whole->count <= count_max);
     MR_ASSERT(whole->count == parts->count && whole->place_count == parts->place_count);
     for (size_t i = 0; i < whole->count; i++) {
         MR_ASSERT(mr_text_equal(whole->calls[i].name, parts->calls[i].name));
