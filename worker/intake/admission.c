@@ -167,9 +167,8 @@ static bool is_model(const struct mr_admission *admission, struct mr_text name)
 
 /* Returns MR_DUPLICATE_ID when the ticket's id is in use by another request of the tenant, or, if
  * such requests are run one after the other, when too many wait. */
-static enum mr_status check_identity(const struct mr_admission *admission,
-                                     const struct mr_ticket *ticket, uint64_t now_ns,
-                                     struct mr_error *err)
+static enum mr_status check_identity(const struct mr_admission *admission, struct mr_ticket *ticket,
+                                     uint64_t now_ns, struct mr_error *err)
 {
     if (admission->config->duplicate_id == MR_DUPLICATE_ID_RUN) {
         if (mr_flight_may_wait(admission->flight, ticket)) return MR_OK;

@@ -29,7 +29,7 @@ bool mr_flight_is_current(const struct mr_ticket *ticket)
 bool mr_flight_is_full(const struct mr_flight *flight)
 {
     return flight->count >= flight->count_max ||
-           flight->parked_count - flight->parked_suspects >= MR_FLIGHT_PARKED_MAX;
+           flight->parked_count - flight->parked_uncounted >= MR_FLIGHT_PARKED_MAX;
 }
 
 bool mr_flight_is_poison(const struct mr_flight *flight, const struct mr_ticket *ticket)
@@ -53,15 +53,15 @@ void mr_flight_park(struct mr_flight *flight, struct mr_ticket *ticket)
         flight->parked = ticket;
     flight->parked_last = ticket;
     flight->parked_count++;
-    ticket->intake.suspect = mr_flight_is_suspect(flight, ticket);
-    flight->parked_suspects += ticket->intake.suspect;
+    ticket->intake.uncounted = ticket->intake.copy || mr_flight_is_suspect(flight, ticket);
+    flight->parked_uncounted += ticket->intake.uncounted;
 }
 
 struct mr_ticket *mr_flight_unpark_all(struct mr_flight *flight)
 {
     struct mr_ticket *tickets = flight->parked;
     flight->parked = flight->parked_last = NULL;
-    flight->parked_count = flight->parked_suspects = 0;
+    flight->parked_count = flight->parked_uncounted = 0;
     flight->retry_parked = false;
     return tickets;
 }
@@ -85,7 +85,7 @@ struct mr_ticket *mr_flight_unpark(struct mr_flight *flight, uint32_t tenant_ind
     if (flight->parked_last == ticket) flight->parked_last = before;
     ticket->intake.next = NULL;
     flight->parked_count--;
-    flight->parked_suspects -= ticket->intake.suspect;
+    flight->parked_uncounted -= ticket->intake.uncounted;
     return ticket;
 }
 
@@ -124,17 +124,22 @@ static const struct mr_ticket *find_parked(const struct mr_ticket *other,
     return other;
 }
 
-bool mr_flight_may_wait(const struct mr_flight *flight, const struct mr_ticket *ticket)
+static bool is_copy(const struct mr_ticket *ticket, const struct mr_ticket *other)
+{
+    return mr_identity_equal(&other->identity, &ticket->identity);
+}
+
+bool mr_flight_may_wait(const struct mr_flight *flight, struct mr_ticket *ticket)
 {
     const struct mr_ticket *other = find_submitted(flight, ticket);
     uint32_t count = other != NULL;
-    if (other && mr_identity_equal(&other->identity, &ticket->identity)) return true;
-    for (other = find_parked(flight->parked, ticket); other;
+    ticket->intake.copy = other && is_copy(ticket, other);
+    for (other = find_parked(flight->parked, ticket); other && !ticket->intake.copy;
          other = find_parked(other->intake.next, ticket)) {
-        if (mr_identity_equal(&other->identity, &ticket->identity)) return true;
+        ticket->intake.copy = is_copy(ticket, other);
         count++;
     }
-    return count <= MR_FLIGHT_SAME_ID_MAX;
+    return ticket->intake.copy || count <= MR_FLIGHT_SAME_ID_MAX;
 }
 
 enum mr_claim mr_flight_claim(const struct mr_flight *flight, const struct mr_ticket *ticket,

@@ -21,7 +21,8 @@
 #include "worker/ticket/id_memory.h"
 #include "worker/ticket/ticket_table.h"
 
-/* with this many requests waiting in intake, suspects not counted, no further record is taken */
+/* with this many requests waiting in intake, no further record is taken; suspects and copies of
+ * requests in flight are not counted: one id can have any number of copies */
 #define MR_FLIGHT_PARKED_MAX 256u
 /* most records that wait for one of the same id, if other requests under an id in use are run
  * (--duplicate-id) */
@@ -42,7 +43,7 @@ struct mr_flight {
     struct mr_ticket *parked, *parked_last; /* requests waiting in intake, oldest first */
     bool retry_parked; /* a waiting request may be submittable now: try them all again */
     uint32_t count, count_max, parked_count;
-    uint32_t parked_suspects; /* of the requests waiting in intake */
+    uint32_t parked_uncounted; /* of these: suspects and copies of requests in flight */
     uint32_t attempts_max;
     uint32_t suspects; /* number of submitted suspects: 0 or 1 */
 };
@@ -73,8 +74,9 @@ struct mr_ticket *mr_flight_unpark_all(struct mr_flight *flight);
 struct mr_ticket *mr_flight_unpark(struct mr_flight *flight, uint32_t tenant_index,
                                    struct mr_text id);
 /* Whether the ticket may run after the requests under its id that its tenant has in flight: at most
- * MR_FLIGHT_SAME_ID_MAX records and the one that runs first, or one of them is the same request. */
-bool mr_flight_may_wait(const struct mr_flight *flight, const struct mr_ticket *ticket);
+ * MR_FLIGHT_SAME_ID_MAX records and the one that runs first, or one of them is the same request;
+ * then the ticket is noted as a copy. */
+bool mr_flight_may_wait(const struct mr_flight *flight, struct mr_ticket *ticket);
 
 /* Adds the ticket to the table of submitted tickets; call before the ticket goes to the engine. */
 void mr_flight_submit(struct mr_flight *flight, struct mr_ticket *ticket);

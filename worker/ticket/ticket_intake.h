@@ -44,9 +44,10 @@ struct mr_ticket_intake {
     uint64_t start_by_ns; /* latest time to start, by the topic's limit on waiting; 0: none */
     int32_t priority;
     /* running: the start is counted in the ledger; sealed: exactly-once delivery: finished there;
-     * draining: it was running when the revocation of its partition began; suspect: it waits in
-     * intake, and was a suspect when its wait began (worker/intake/flight.h) */
-    bool submitted, running, sealed, draining, suspect;
+     * draining: it was running when the revocation of its partition began; copy: when it was
+     * taken, the same request was in flight; uncounted: it waits in intake, and was a copy or a
+     * suspect when its wait began (worker/intake/flight.h) */
+    bool submitted, running, sealed, draining, copy, uncounted;
     struct mr_start_state start;
     struct mr_found_mail *lookup; /* Redis lookup that the request waits for; NULL: none */
     uint64_t lookup_until_ns;     /* time at which intake stops waiting for the answer of Redis */

@@ -217,6 +217,31 @@ static void by_option_a_request_sent_again_is_not_one_too_many(void **state)
     close_intake_rig(&rig);
 }
 
+/* More than MR_FLIGHT_PARKED_MAX. */
+static void by_option_copies_of_a_waiting_request_leave_room_for_other_tenants(void **state)
+{
+    (void)state;
+    struct intake_rig rig;
+    open_two_tenants(&rig);
+    rig.config.duplicate_id = MR_DUPLICATE_ID_RUN;
+    arrive_in(&rig, 0, 0, VALUE("a", "one"), NULL);
+    for (int64_t offset = 1; offset <= 301; offset++) {
+        arrive_in(&rig, 0, offset, VALUE("a", "two"), NULL);
+        mr_admission_retry_parked(&rig.intake->admission, &rig.now);
+        assert_false(mr_flight_is_full(&rig.intake->flight));
+    }
+    assert_int_equal(rig.intake->flight.parked_count, 301);
+    assert_int_equal(rig.intake->flight.parked_uncounted, 300);
+    arrive_in(&rig, 1, 0, VALUE("a", "three"), NULL);
+    assert_non_null(ticket_of(&rig, 1, "a"));
+    end_ticket_of(&rig, 0, "a");
+    mr_admission_retry_parked(&rig.intake->admission, &rig.now);
+    assert_int_equal(ticket_of(&rig, 0, "a")->offset, 1);
+    assert_int_equal(rig.intake->admission.stats.duplicates, 300);
+    assert_int_equal(rig.intake->flight.parked_uncounted, 0);
+    close_intake_rig(&rig);
+}
+
 /* A deadline, and the topic's limit on waiting. */
 static void a_deadline_ends_the_wait_for_another_request(void **state)
 {
@@ -258,6 +283,7 @@ int main(void)
         cmocka_unit_test(by_option_another_request_runs_after_the_first),
         cmocka_unit_test(by_option_at_most_sixteen_requests_of_an_id_wait),
         cmocka_unit_test(by_option_a_request_sent_again_is_not_one_too_many),
+        cmocka_unit_test(by_option_copies_of_a_waiting_request_leave_room_for_other_tenants),
         cmocka_unit_test(a_deadline_ends_the_wait_for_another_request),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -88,7 +88,7 @@ static void waiting_suspects_leave_room_for_healthy_requests(void **state)
     suspects[0].intake.start.crashed_alone = true; /* Redis has answered meanwhile */
     for (size_t i = 0; i < MR_FLIGHT_PARKED_MAX; i++)
         assert_ptr_equal(mr_flight_unpark(&flight, 0, (struct mr_text){"a", 1}), &suspects[i]);
-    assert_int_equal(flight.parked_suspects, 0);
+    assert_int_equal(flight.parked_uncounted, 0);
     assert_true(mr_flight_is_full(&flight));
     mr_flight_unpark(&flight, 0, (struct mr_text){"b", 1});
     assert_false(mr_flight_is_full(&flight));
@@ -132,6 +132,7 @@ static void of_one_id_one_runs_and_sixteen_wait(void **state)
         for (unsigned char i = 0; i <= MR_FLIGHT_SAME_ID_MAX; i++) {
             first[i] = ticket_of("a", 0, i);
             assert_true(mr_flight_may_wait(&flight, &first[i]));
+            assert_false(first[i].intake.copy);
             if (submitted && i == 0)
                 mr_flight_submit(&flight, &first[i]);
             else
@@ -145,6 +146,7 @@ static void of_one_id_one_runs_and_sixteen_wait(void **state)
         for (unsigned char i = 0; i <= MR_FLIGHT_SAME_ID_MAX; i++) {
             struct mr_ticket again = ticket_of("a", 0, i);
             assert_true(mr_flight_may_wait(&flight, &again));
+            assert_true(again.intake.copy);
         }
         if (submitted) {
             atomic_store(&first[0].dropped, true);
