@@ -45,7 +45,7 @@ bool mr_failing_replies_add(struct mr_failing_replies *failing, const char *topi
 /* Whether no reply is to be written there now. */
 bool mr_failing_replies_has(const struct mr_failing_replies *failing, const char *topic,
                             int32_t partition, uint64_t now_ns);
-/* Call when the place has taken a reply. */
+/* Call when the place has taken a reply, even in a transaction that fails then. */
 void mr_failing_replies_remove(struct mr_failing_replies *failing, const char *topic,
                                int32_t partition);
 

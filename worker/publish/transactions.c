@@ -41,8 +41,9 @@ struct mr_transactions {
     struct mr_error error;     /* error of the last library call; its status becomes the outcome */
     /* why a record can never be written; status MR_OK: there is no such record */
     struct mr_error unwritable;
-    /* records of the transaction that the broker has not acknowledged, replies not counted */
-    uint32_t unacknowledged;
+    /* records of the transaction that the broker has neither acknowledged nor refused for good,
+     * replies not counted */
+    uint32_t unsettled;
     struct mr_failing_replies failing;
 
     pthread_mutex_t mutex;
@@ -71,23 +72,37 @@ static enum mr_terminal_next decide(struct mr_transactions *transactions,
     return next;
 }
 
+static void settle(struct mr_transactions *transactions, const struct mr_ticket_part *part)
+{
+    if (part->kind != MR_PART_REPLY) transactions->unsettled--;
+}
+
 /* Handles a record's delivery report. A record that the broker refused aborts its transaction. What
  * broke the producer is known from the transaction's own calls. */
 static void on_reported(void *context, void *opaque, enum mr_status status, const char *reason)
 {
     struct mr_transactions *transactions = context;
     struct mr_ticket_part *part = opaque;
+    const struct mr_ticket *ticket = part->ticket;
     struct mr_error err = {0};
-    if (status == MR_OK && part->kind != MR_PART_REPLY) transactions->unacknowledged--;
-    if (status == MR_OK || status == MR_BACKEND) return;
+    if (status == MR_OK) {
+        settle(transactions, part);
+        if (part->kind == MR_PART_REPLY)
+            mr_failing_replies_remove(&transactions->failing, ticket->reply_topic,
+                                      ticket->reply_partition);
+        return;
+    }
+    if (status == MR_BACKEND) return;
     mr_fail(&err, status, "%s", reason);
-    /* MR_CLOSED: the transaction was aborted for another reason */
-    if (decide(transactions, part, &err) == MR_TERMINAL_RETRY && status != MR_CLOSED)
+    if (decide(transactions, part, &err) != MR_TERMINAL_RETRY)
+        settle(transactions, part);
+    else if (status != MR_CLOSED) /* else the transaction was aborted for another reason */
         part->refused = true;
 }
 
-/* Call after a transaction that was not committed although the broker took all of its records but
- * replies: gives up the reply if its partition has refused replies for too long. */
+/* Call after a transaction that was not committed although the broker has taken all of its records
+ * but replies, or refused them for good: gives up the reply if its partition has refused replies
+ * for too long. */
 static void judge_reply(struct mr_transactions *transactions, struct mr_ticket_part *part)
 {
     const struct mr_ticket *ticket = part->ticket;
@@ -111,7 +126,7 @@ static void judge_reply(struct mr_transactions *transactions, struct mr_ticket_p
 static void judge_replies(struct mr_transactions *transactions)
 {
     for (struct mr_ticket *ticket = transactions->running->tickets;
-         ticket && transactions->unacknowledged == 0; ticket = ticket->intake.ready_next)
+         ticket && transactions->unsettled == 0; ticket = ticket->intake.ready_next)
         judge_reply(transactions, &ticket->publish.parts[MR_PART_REPLY]);
 }
 
@@ -132,6 +147,7 @@ static enum mr_status produce_part(struct mr_transactions *transactions,
     case MR_TERMINAL_CHANGED:
         return produce_part(transactions, producer, part);
     case MR_TERMINAL_LOST:
+        settle(transactions, part);
         return MR_OK;
     default:
         return MR_AGAIN;
@@ -160,9 +176,6 @@ static void count_parts(struct mr_transactions *transactions)
         for (unsigned i = 0; i < MR_PART_TOKENS; i++) {
             if (!ticket->publish.parts[i].pending) continue;
             ticket->publish.parts[i].pending = false;
-            if (i == MR_PART_REPLY)
-                mr_failing_replies_remove(&transactions->failing, ticket->reply_topic,
-                                          ticket->reply_partition);
             mr_terminal_count(&transactions->stats.terminal, transactions->options.metrics,
                               (enum mr_part)i);
         }
@@ -238,13 +251,13 @@ static uint64_t begin(struct mr_transactions *transactions)
     enum mr_status status = transactions->port.begin(transactions->port.self, &transactions->error);
     if (status != MR_OK) return end_transaction(transactions, status);
     transactions->opened_ns = transactions->now_ns;
-    transactions->unacknowledged = 0;
+    transactions->unsettled = 0;
     for (struct mr_ticket *ticket = transactions->running->tickets; ticket;
          ticket = ticket->intake.ready_next)
         for (unsigned i = 0; i < MR_PART_TOKENS; i++) {
             struct mr_ticket_part *part = &ticket->publish.parts[i];
             part->unsent = part->pending;
-            if (part->pending && part->kind != MR_PART_REPLY) transactions->unacknowledged++;
+            if (part->pending && part->kind != MR_PART_REPLY) transactions->unsettled++;
         }
     return enter(transactions, PHASE_PRODUCE);
 }

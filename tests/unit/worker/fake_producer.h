@@ -31,13 +31,14 @@ struct fake_producer {
     uint32_t count, pending;
     uint32_t room;          /* most records without a report */
     size_t bytes_max;       /* a longer value is too large; 0: none is */
+    size_t keys_max;        /* the same for keys */
     bool holding;           /* serve reports nothing */
     bool attending;         /* reports would ring the wake */
     enum mr_status outcome; /* status of reports from now on */
     /* topics whose reports have another status; wants_keys: only those of
      * records without a key */
     const char *refusing, *refusing_too;
-    enum mr_status refusal;
+    enum mr_status refusal, refusal_too; /* refusal_too MR_OK: as refusal */
     bool wants_keys;
     enum mr_status partitions; /* status of a lookup */
     uint32_t partition_count, lookups;
@@ -51,6 +52,8 @@ static inline enum mr_status fake_produce(void *self, const struct mr_kafka_reco
     struct fake_producer *fake = self;
     struct fake_record *made = &fake->records[fake->count];
     if (fake->bytes_max > 0 && record->value.length > fake->bytes_max)
+        return mr_fail(err, MR_RECORD_TOO_LARGE, "too large");
+    if (fake->keys_max > 0 && record->key.length > fake->keys_max)
         return mr_fail(err, MR_RECORD_TOO_LARGE, "too large");
     if (fake->pending >= fake->room) return mr_fail(err, MR_FULL, "full");
     assert_true(fake->count < FAKE_RECORDS_MAX && record->value.length <= sizeof made->value);
@@ -69,9 +72,10 @@ static inline enum mr_status fake_produce(void *self, const struct mr_kafka_reco
 static inline enum mr_status fake_outcome(const struct fake_producer *fake,
                                           const struct fake_record *record)
 {
-    bool refused = (fake->refusing && strcmp(fake->refusing, record->topic) == 0) ||
-                   (fake->refusing_too && strcmp(fake->refusing_too, record->topic) == 0);
+    bool too = fake->refusing_too && strcmp(fake->refusing_too, record->topic) == 0;
+    bool refused = too || (fake->refusing && strcmp(fake->refusing, record->topic) == 0);
     if (fake->wants_keys && record->has_key) refused = false;
+    if (refused && too && fake->refusal_too != MR_OK) return fake->refusal_too;
     return refused ? fake->refusal : fake->outcome;
 }
 

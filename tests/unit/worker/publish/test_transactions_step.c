@@ -323,6 +323,59 @@ static void a_reply_is_not_blamed_when_another_record_fails_too(void **state)
     assert_true(reply_of(&rig->tickets[0])->lost);
 }
 
+/* Each transaction has a new record that is not a valid request; the worker may not write to the
+ * topic of dead letters. A dead letter without a key is tried once more, with one. */
+static void dead_letters_that_are_given_up_do_not_keep_a_reply_from_being_given_up(void **state)
+{
+    struct rig *rig = *state;
+    struct mr_ticket *ticket = &rig->tickets[0], *other = &rig->tickets[1];
+    struct mr_refusal_mail *mail = (struct mr_refusal_mail *)other->publish.terminal;
+    mail->dead_letter = true;
+    rig->producer.refusing = "replies";
+    rig->producer.refusal = MR_TIMEOUT;
+    rig->producer.refusing_too = "dlq";
+    rig->producer.refusal_too = MR_BAD_CONFIG;
+    run_job(rig, MR_AGAIN, 10000 * MS);
+    assert_true(other->publish.parts[MR_PART_DEAD_LETTER].keyed);
+    assert_true(reply_of(ticket)->pending);
+    other->publish.phase = MR_TERMINAL_WAITING;
+    mail->record.key = (struct mr_text){"k", 1};
+    run_job(rig, MR_AGAIN, 10000 * MS);
+    assert_true(other->publish.parts[MR_PART_DEAD_LETTER].lost);
+    assert_true(reply_of(ticket)->lost);
+}
+
+static void a_dead_letter_that_cannot_be_produced_does_not_either(void **state)
+{
+    struct rig *rig = *state;
+    struct mr_refusal_mail *mail = (struct mr_refusal_mail *)rig->tickets[1].publish.terminal;
+    char value[1000] = "";
+    mail->dead_letter = true;
+    mail->record.key = (struct mr_text){value, sizeof value};
+    rig->producer.keys_max = 100; /* larger even without its value */
+    rig->producer.refusing = "replies";
+    rig->producer.refusal = MR_TIMEOUT;
+    run_job(rig, MR_AGAIN, 20000 * MS);
+    assert_true(rig->tickets[1].publish.parts[MR_PART_DEAD_LETTER].lost);
+    assert_true(reply_of(&rig->tickets[0])->lost);
+}
+
+/* Only failures in a row count. */
+static void a_reply_taken_in_a_transaction_that_fails_clears_its_partition(void **state)
+{
+    struct rig *rig = *state;
+    rig->producer.refusing = "replies";
+    rig->producer.refusal = MR_TIMEOUT;
+    run_job(rig, MR_AGAIN, 10000 * MS);
+    rig->producer.refusing = NULL;
+    run_job(rig, MR_AGAIN, 10000 * MS);
+    rig->producer.refusing = "replies";
+    run_job(rig, MR_AGAIN, 10000 * MS);
+    assert_true(reply_of(&rig->tickets[0])->pending);
+    run_job(rig, MR_AGAIN, 10000 * MS);
+    assert_true(reply_of(&rig->tickets[0])->lost);
+}
+
 static void a_result_refused_for_good_fails_its_job(void **state)
 {
     struct rig *rig = *state;
@@ -376,6 +429,9 @@ int main(void)
         RIG_TEST(a_reply_that_keeps_results_from_being_written_is_given_up),
         RIG_TEST(a_reply_waits_for_a_broker_that_takes_no_record_at_all),
         RIG_TEST(a_reply_is_not_blamed_when_another_record_fails_too),
+        RIG_TEST(dead_letters_that_are_given_up_do_not_keep_a_reply_from_being_given_up),
+        RIG_TEST(a_dead_letter_that_cannot_be_produced_does_not_either),
+        RIG_TEST(a_reply_taken_in_a_transaction_that_fails_clears_its_partition),
         RIG_TEST(a_result_refused_for_good_fails_its_job),
         RIG_TEST(a_broken_producer_is_replaced_when_the_broker_can_be_reached),
         RIG_TEST(a_producer_that_cannot_be_replaced_is_the_outcome),
