@@ -6,12 +6,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* The metadata of so many partitions, at most 4 KiB each, is a quarter of what a broker takes in
+ * one record batch by default (message.max.bytes, 1 MiB). */
+#define PARTITIONS_TOGETHER 64
+
 /* A commit of the owner. It lasts from when it is sent until next_event has returned its outcome.
  *
  * librdkafka gives the error of one partition to all partitions of a request. So each topic has a
- * request of its own: one that was deleted does not hold back the commits of the others. And once a
- * topic's metadata was too large for the broker, of one partition or of all together, each of its
- * partitions has one. */
+ * request of its own: one that was deleted does not hold back the commits of the others. Once the
+ * metadata of one of a topic's partitions was too large for the broker, each partition has a
+ * request of its own, until the worker ends. If it was the metadata of all together, requests have
+ * at most PARTITIONS_TOGETHER partitions. */
 struct mr_kafka_in_commit {
     struct mr_kafka_in_commit *next;
     struct mr_kafka_in *in;
@@ -40,6 +45,15 @@ static struct mr_kafka_in_commit *create_commit(struct mr_kafka_in *in,
     return commit;
 }
 
+/* Makes the topic's next requests smaller if this one, of `count` partitions, was too large. */
+static void split(struct mr_kafka_in_topic *topic, rd_kafka_resp_err_t code, int count)
+{
+    const bool together = code == RD_KAFKA_RESP_ERR_INVALID_COMMIT_OFFSET_SIZE;
+    if (!together && code != RD_KAFKA_RESP_ERR_OFFSET_METADATA_TOO_LARGE) return;
+    const uint32_t most = together && count > PARTITIONS_TOGETHER ? PARTITIONS_TOGETHER : 1;
+    if (topic->request_max == 0 || most < topic->request_max) topic->request_max = most;
+}
+
 /* Takes the answer to one request, whose list is of one topic and refers to the claims. */
 static void end_request(struct mr_kafka_in_commit *commit, rd_kafka_resp_err_t code,
                         const rd_kafka_topic_partition_list_t *list)
@@ -47,10 +61,8 @@ static void end_request(struct mr_kafka_in_commit *commit, rd_kafka_resp_err_t c
     if (!code) code = (rd_kafka_resp_err_t)mr_kafka_client_list_error(list);
     for (int i = 0; list && i < list->cnt; i++) {
         struct mr_kafka_claim *claim = list->elems[i].opaque;
+        split(&commit->in->topics[claim->topic_index], code, list->cnt);
         if (!code) claim->topic = NULL;
-        if (code == RD_KAFKA_RESP_ERR_OFFSET_METADATA_TOO_LARGE ||
-            code == RD_KAFKA_RESP_ERR_INVALID_COMMIT_OFFSET_SIZE)
-            commit->in->topics[claim->topic_index].apart = true;
     }
     if (code && commit->status == MR_OK) {
         commit->status = mr_kafka_status(code);
@@ -87,13 +99,14 @@ static void send_topic(struct mr_kafka_in_commit *commit, const struct mr_kafka_
                        size_t topic)
 {
     struct mr_kafka_in *in = commit->in;
+    const uint32_t most = in->topics[topic].request_max;
     rd_kafka_topic_partition_list_t *list = NULL;
     for (size_t i = 0; i < commit->claim_count; i++) {
         if (offsets[i].topic_index != topic) continue;
         if (!list) list = rd_kafka_topic_partition_list_new(1);
         mr_kafka_client_add_offset(list, in->options.topics[topic].name, &offsets[i]);
         list->elems[list->cnt - 1].opaque = &commit->claims[i];
-        if (!in->topics[topic].apart) continue;
+        if (most == 0 || (uint32_t)list->cnt < most) continue;
         send_request(commit, list);
         list = NULL;
     }

@@ -36,7 +36,7 @@ struct mr_kafka_in_partition {
 struct mr_kafka_in_topic {
     struct mr_kafka_in_partition **partitions; /* [count], by number; NULL: not assigned */
     size_t count;
-    bool apart; /* commits have a request for each partition (kafka_in_commit.c) */
+    uint32_t request_max; /* most partitions of a commit request; 0: all (kafka_in_commit.c) */
 };
 
 /* A rebalance that is not completed. */

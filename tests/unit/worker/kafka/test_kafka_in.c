@@ -9,19 +9,21 @@
 #define API_OFFSET_COMMIT          8
 #define API_OFFSET_FETCH           9
 #define METADATA_TOO_LARGE         12
+#define INVALID_COMMIT_OFFSET_SIZE 28
 #define TOPIC_AUTHORIZATION_FAILED 29
 #define API_HEARTBEAT              12
 #define FENCED_INSTANCE_ID         82
 #define WAIT_NS                    60000000000u
+#define PARTITIONS_MAX             70
 
 /* A consumer, and the events that it has returned. */
 struct consuming {
     struct mr_kafka_in *in;
     struct mr_wake wake;
-    int64_t committed[8], start[8];
-    char metadata[8][64];
-    int32_t generation[8];
-    bool held[8], closed_gate[8], lost;
+    int64_t committed[PARTITIONS_MAX], start[PARTITIONS_MAX];
+    char metadata[PARTITIONS_MAX][64];
+    int32_t generation[PARTITIONS_MAX];
+    bool held[PARTITIONS_MAX], closed_gate[PARTITIONS_MAX], lost;
     uint32_t revoked;
     enum mr_kafka_revoke how;
     uint32_t commits_ok, commits_failed;
@@ -107,7 +109,7 @@ static void open_consuming(struct consuming *consuming, struct broker *broker,
 {
     struct mr_error err = {0};
     *consuming = (struct consuming){.in = NULL};
-    for (int i = 0; i < 8; i++)
+    for (int i = 0; i < PARTITIONS_MAX; i++)
         consuming->start[i] = -1;
     assert_int_equal(mr_wake_open(&consuming->wake, NULL), MR_OK);
     struct mr_kafka_consumer_options options = {.kafka = &broker->kafka,
@@ -358,6 +360,27 @@ static void metadata_too_large_does_not_hold_back_the_other_partitions(void **st
     close_consuming(&consuming);
 }
 
+/* The sum was too large: the next requests have 64 partitions, and only then one each. */
+static void metadata_too_large_together_is_sent_in_parts(void **state)
+{
+    struct bus *bus = *state;
+    struct consuming consuming;
+    struct mr_kafka_commit offsets[PARTITIONS_MAX];
+    static const size_t refused[] = {PARTITIONS_MAX, 64, 1};
+    add_topic(&bus->broker, "t", PARTITIONS_MAX);
+    open_consuming(&consuming, &bus->broker, one_topic, 1, false);
+    for (int32_t i = 0; i < PARTITIONS_MAX; i++)
+        offsets[i] = (struct mr_kafka_commit){0, i, 1, "a"};
+    for (int i = 0; i < 3; i++) {
+        mr_kafka_mock_fail(bus->broker.mock, API_OFFSET_COMMIT, INVALID_COMMIT_OFFSET_SIZE, 1);
+        assert_int_equal(commit(&consuming, offsets, PARTITIONS_MAX), MR_MALFORMED);
+        assert_int_equal(consuming.refused, refused[i]);
+        assert_int_equal(consuming.refused_partition, 0);
+    }
+    assert_int_equal(commit(&consuming, offsets, PARTITIONS_MAX), MR_OK);
+    close_consuming(&consuming);
+}
+
 /* Serves both members until the partitions are spread as wanted: held by first, held by second.
  * False: they are not within a minute. */
 static bool balance(struct consuming *first, struct consuming *second, size_t one, size_t two)
@@ -561,6 +584,7 @@ int main(void)
         BUS_TEST(a_refused_commit_is_reported),
         BUS_TEST(a_commit_that_is_refused_for_one_topic_names_its_partitions),
         BUS_TEST(metadata_too_large_does_not_hold_back_the_other_partitions),
+        BUS_TEST(metadata_too_large_together_is_sent_in_parts),
         BUS_TEST(members_share_the_partitions_and_inherit_them),
         BUS_TEST(with_the_cooperative_protocol_what_stays_is_not_touched),
         BUS_TEST(a_revocation_is_over_when_its_owner_completes_it),
