@@ -88,7 +88,8 @@ void mr_worker_rules_check(const struct mr_config *config, bool worker_id_given,
 uint64_t mr_worker_rules_memory(const struct mr_config *config, const struct mr_model_plan *plan)
 {
     const uint64_t model = plan->device_bytes > 0 ? 0 : plan->weight_bytes + plan->kv_pool_bytes;
-    return model + config->queue_bytes + config->prefetch_bytes + PRODUCER_BYTES +
+    const uint64_t producers = config->delivery == MR_DELIVERY_EXACTLY_ONCE ? 2 : 1;
+    return model + config->queue_bytes + config->prefetch_bytes + producers * PRODUCER_BYTES +
            (config->redis[0] ? REDIS_BYTES : 0) + OTHER_BYTES;
 }
 

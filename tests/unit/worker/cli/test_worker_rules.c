@@ -114,6 +114,8 @@ static void memory_is_the_sum_of_what_a_worker_holds(void **state)
     plan.device_bytes = 1400 * MIB;
     assert_false(mr_worker_rules_fits(config, &plan, &machine, text, sizeof text));
     assert_non_null(strstr(text, "1400 MiB are free: the model is too large"));
+    config->delivery = MR_DELIVERY_EXACTLY_ONCE; /* one more producer */
+    assert_int_equal(mr_worker_rules_memory(config, &plan), (100 + 50 + 228 + 128) * MIB);
     mr_config_destroy(config);
 }
 
