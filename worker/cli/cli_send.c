@@ -151,12 +151,20 @@ static bool is_result_of_another(const struct wait *wait, const struct mr_result
 }
 
 /* Whether the token record answers another request under the same id, as those do that are read
- * before a first token, or comes late from a worker whose attempt another one has replaced. */
+ * before a first token, or comes late from a worker whose attempt another one has replaced.
+ *
+ * While the records of another request are read, a first token of another choice is that request's
+ * too, and so is one of a higher attempt: that request is run again after a crash. But if the first
+ * record read is such a first token, it is taken for one of this request, and this request's own
+ * lower attempt is then skipped up to its result. */
 static bool is_stray(struct wait *wait, const struct mr_token_record *tokens)
 {
+    const bool may_begin =
+        !wait->is_of_another || (tokens->choice == 0 && tokens->attempt <= wait->attempt);
+    const bool begins = tokens->index == 0 && may_begin;
     if (!wait->is_of_another && tokens->attempt < wait->attempt) return true;
     if (wait->is_of_another || tokens->attempt != wait->attempt)
-        wait->is_of_another = tokens->index > 0 && (wait->is_of_another || tokens->resumed_at < 0);
+        wait->is_of_another = !begins && (wait->is_of_another || tokens->resumed_at < 0);
     wait->attempt = tokens->attempt;
     return wait->is_of_another;
 }

@@ -12,6 +12,7 @@ struct tokens {
     uint32_t attempt, index;
     const char *text; /* of one token; NULL: none, the end of a list */
     int64_t resumed_at;
+    uint32_t choice;
 };
 
 /* Answers one request with these token records, and then with these results. */
@@ -45,6 +46,7 @@ static void publish_tokens(struct worker *worker, struct mr_text id, const struc
     static const uint32_t token_id = 7;
     const struct mr_token_record record = {.id = id,
                                            .attempt = tokens->attempt,
+                                           .choice = tokens->choice,
                                            .index = tokens->index,
                                            .resumed_at = tokens->resumed_at,
                                            .token_ids = &token_id,
@@ -187,12 +189,12 @@ static void assert_printed(const struct tokens *tokens, const char *text, const 
 static void late_records_of_a_lower_attempt_are_skipped(void **state)
 {
     (void)state;
-    static const struct tokens tokens[] = {{1, 0, "[1]", -1},
-                                           {2, 0, "[2]", -1},
-                                           {1, 1, "late", -1},
-                                           {2, 1, " on", -1},
-                                           {1, 2, "late", -1},
-                                           {2, 2, " end", -1},
+    static const struct tokens tokens[] = {{1, 0, "[1]", -1, 0},
+                                           {2, 0, "[2]", -1, 0},
+                                           {1, 1, "late", -1, 0},
+                                           {2, 1, " on", -1, 0},
+                                           {1, 2, "late", -1, 0},
+                                           {2, 2, " end", -1, 0},
                                            {0}};
     assert_printed(tokens, "x", "[1]\n[2] on end\nx\n");
 }
@@ -201,7 +203,7 @@ static void an_attempt_that_resumes_is_printed(void **state)
 {
     (void)state;
     static const struct tokens tokens[] = {
-        {1, 0, "a", -1}, {1, 1, "b", -1}, {2, 2, "c", 2}, {2, 3, "d", -1}, {0}};
+        {1, 0, "a", -1, 0}, {1, 1, "b", -1, 0}, {2, 2, "c", 2, 0}, {2, 3, "d", -1, 0}, {0}};
     assert_printed(tokens, "x", "abcd\nx\n");
 }
 
@@ -210,14 +212,33 @@ static void tokens_of_another_request_are_not_printed(void **state)
 {
     (void)state;
     static const struct tokens hidden[] = {
-        {1, 5, "no", -1}, {1, 6, "no", -1}, {2, 7, "no", 7}, {2, 8, "no", -1}, {0}};
+        {1, 5, "no", -1, 0}, {1, 6, "no", -1, 0}, {2, 7, "no", 7, 0}, {2, 8, "no", -1, 0}, {0}};
     assert_printed(hidden, "x", "x\n");
     static const struct tokens then_own[] = {
-        {2, 5, "no", -1}, {2, 6, "no", -1}, {1, 0, "a", -1}, {1, 1, "b", -1}, {0}};
+        {2, 5, "no", -1, 0}, {2, 6, "no", -1, 0}, {1, 0, "a", -1, 0}, {1, 1, "b", -1, 0}, {0}};
     assert_printed(then_own, "x", "ab\nx\n");
     static const struct tokens same_attempt[] = {
-        {1, 5, "no", -1}, {1, 0, "a", -1}, {1, 1, "b", -1}, {0}};
+        {1, 5, "no", -1, 0}, {1, 0, "a", -1, 0}, {1, 1, "b", -1, 0}, {0}};
     assert_printed(same_attempt, "x", "ab\nx\n");
+}
+
+static void a_choice_of_another_request_that_begins_late_is_not_printed(void **state)
+{
+    (void)state;
+    static const struct tokens tokens[] = {{1, 5, "no", -1, 0}, {1, 0, "no", -1, 1},
+                                           {1, 6, "no", -1, 0}, {1, 0, "a", -1, 0},
+                                           {1, 1, "b", -1, 0},  {0}};
+    assert_printed(tokens, "x", "ab\nx\n");
+}
+
+/* Its worker crashed. */
+static void another_request_that_is_run_again_is_not_printed(void **state)
+{
+    (void)state;
+    static const struct tokens tokens[] = {{1, 5, "no", -1, 0}, {2, 0, "no", -1, 0},
+                                           {2, 1, "no", -1, 0}, {1, 0, "a", -1, 0},
+                                           {1, 1, "b", -1, 0},  {0}};
+    assert_printed(tokens, "x", "ab\nx\n");
 }
 
 static void words_behind_two_dashes_are_the_prompt(void **state)
@@ -272,6 +293,8 @@ int main(void)
         cmocka_unit_test(late_records_of_a_lower_attempt_are_skipped),
         cmocka_unit_test(an_attempt_that_resumes_is_printed),
         cmocka_unit_test(tokens_of_another_request_are_not_printed),
+        cmocka_unit_test(a_choice_of_another_request_that_begins_late_is_not_printed),
+        cmocka_unit_test(another_request_that_is_run_again_is_not_printed),
         cmocka_unit_test(words_behind_two_dashes_are_the_prompt),
         cmocka_unit_test(without_words_the_prompt_is_read_from_stdin),
         cmocka_unit_test(an_id_that_no_request_can_have_is_refused),
