@@ -29,8 +29,8 @@ static struct mr_worker *busy_worker(struct serving *serving, struct producing *
     return worker;
 }
 
-/* Threads of a worker that a busy machine kept from ending in time use the serving until the end of
- * the process. */
+/* Threads of a worker that a busy machine kept from ending in time use the serving, which is static
+ * for that reason, until the end of the process. */
 static void close_both(struct serving *serving, struct producing *producing, bool ended)
 {
     mr_kafka_out_destroy(producing->out);
@@ -40,25 +40,26 @@ static void close_both(struct serving *serving, struct producing *producing, boo
 static void a_drain_ends_at_its_timeout_or_when_told_to_stop_now(void **state)
 {
     (void)state;
+    static struct serving servings[2];
     for (int stop_now = 0; stop_now < 2; stop_now++) {
-        struct serving serving;
+        struct serving *serving = &servings[stop_now];
         struct producing producing;
         int asked = 0;
         bool ended = false;
-        struct mr_worker *worker = busy_worker(&serving, &producing);
+        struct mr_worker *worker = busy_worker(serving, &producing);
         enum mr_exit code = stop_now
                                 ? mr_worker_drain(worker, UINT64_MAX / 2, at_once, &asked, &ended)
                                 : mr_worker_drain(worker, 0, NULL, NULL, &ended);
         assert_int_equal(code, MR_EXIT_DONE);
         assert_int_equal(asked, stop_now);
-        close_both(&serving, &producing, ended);
+        close_both(serving, &producing, ended);
     }
 }
 
 static void a_failed_worker_drains_with_the_failure_code(void **state)
 {
     (void)state;
-    struct serving serving;
+    static struct serving serving;
     struct producing producing;
     bool ended = false;
     struct mr_worker *worker = busy_worker(&serving, &producing);
