@@ -20,10 +20,14 @@ struct mr_text_range {
 bool mr_text_equal(struct mr_text a, struct mr_text b);
 /* True when text equals this NUL-terminated word. */
 bool mr_text_is(struct mr_text text, const char *word);
+/* As mr_text_is, with ASCII letters in upper or lower case. */
+bool mr_text_is_any_case(struct mr_text text, const char *word);
 /* The bytes [start, end) of text, borrowed; start <= end <= text.length. */
 struct mr_text mr_text_part(struct mr_text text, size_t start, size_t end);
 /* True for ASCII white space: space, tab, line feed, vertical tab, form feed, carriage return. */
 bool mr_text_is_space(char c);
+/* The part of text between the white space at its ends, borrowed. */
+struct mr_text mr_text_trim(struct mr_text text);
 /* The value of a hexadecimal digit of either case, -1 for any other character. */
 int mr_text_hex_value(char c);
 

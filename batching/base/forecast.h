@@ -26,9 +26,7 @@ struct mr_forecast {
 };
 
 /* Predicted ms from now to the end of the request; 0, unknown, while the cost model has observed
- * fewer than MR_FORECAST_STEPS_MIN steps or fewer than MR_FORECAST_PREFILLS_MIN with prefill
- * tokens.
- */
+ * fewer steps than MR_FORECAST_STEPS_MIN and MR_FORECAST_PREFILLS_MIN say. */
 double mr_forecast_ms(const struct mr_cost_model *model, const struct mr_forecast *forecast);
 
 #endif

@@ -186,8 +186,8 @@ enum mr_status mr_message_create(struct mr_message **out, const struct mr_messag
     message->echoed_left = rules->echoed_bytes;
     message->found.format = rules->format;
     message->found.count_max = rules->calls_max;
-    message->found.types = rules->types;
     message->found.steady = rules->steady;
+    message->found.types = rules->types;
     mr_buffer_init(&message->text, MR_RESULT_BYTES_MAX);
     mr_buffer_init(&message->reasoning.out, 2 * MR_RESULT_BYTES_MAX);
     mr_buffer_init(&message->reasoning.blank, 2 * MR_RESULT_BYTES_MAX);

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #define FORCED_CALLS_MAX    16         /* calls in an answer that must call tools */
 #define REFERENCE_DEPTH_MAX 8          /* references from a schema to the next, for its type */
@@ -350,9 +349,7 @@ static unsigned kind_of(struct mr_text type)
         {"int", IS_INTEGER}, {"float", IS_NUMBER},    {"bool", IS_BOOL},
     };
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
-        if (type.length == strlen(kinds[i].word) &&
-            strncasecmp(type.bytes, kinds[i].word, type.length) == 0)
-            return kinds[i].kind;
+        if (mr_text_is_any_case(type, kinds[i].word)) return kinds[i].kind;
     return IS_OTHER;
 }
 

@@ -54,8 +54,8 @@ struct mr_tool_calls {
     /* set by the caller, the rest zero */
     enum mr_tool_format format;
     size_t count_max; /* most calls to look for, at most MR_TOOL_CALLS_MAX */
-    const struct mr_tool_types
-        *types; /* of the arguments of QWEN_CODER calls; NULL: all are texts */
+    /* of the arguments of QWEN_CODER calls; NULL: all are texts */
+    const struct mr_tool_types *types;
     /* a grammar makes the calls of a HERMES or ARRAY answer: `open` has those that are unfinished
      */
     bool steady;

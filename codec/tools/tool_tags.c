@@ -5,24 +5,8 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 /* ---- values ---- */
-
-static bool is_word(struct mr_text text, const char *word)
-{
-    return text.length == strlen(word) && strncasecmp(text.bytes, word, text.length) == 0;
-}
-
-static struct mr_text trim(struct mr_text text)
-{
-    size_t start = 0, end = text.length;
-    while (start < end && mr_text_is_space(text.bytes[start]))
-        start++;
-    while (end > start && mr_text_is_space(text.bytes[end - 1]))
-        end--;
-    return mr_text_part(text, start, end);
-}
 
 /* FOUND when the text is JSON of this type. */
 static enum mr_tool_outcome check_json(struct mr_text text, enum mr_tool_type type)
@@ -53,15 +37,17 @@ static enum mr_tool_outcome check_json(struct mr_text text, enum mr_tool_type ty
 static enum mr_tool_outcome put_value(struct mr_json_writer *writer, struct mr_text value,
                                       enum mr_tool_type type)
 {
-    struct mr_text word = trim(value);
+    struct mr_text word = mr_text_trim(value);
     enum mr_tool_outcome json = MR_TOOL_BAD;
     if (type == MR_TOOL_OBJECT_OR_ARRAY) {
         bool fits = word.length > 0 && (word.bytes[0] == '{' || word.bytes[0] == '[');
         type = fits ? MR_TOOL_JSON : MR_TOOL_TEXT;
     }
-    if (type != MR_TOOL_TEXT && (is_word(word, "null") || is_word(word, "none")))
+    if (type != MR_TOOL_TEXT &&
+        (mr_text_is_any_case(word, "null") || mr_text_is_any_case(word, "none")))
         mr_json_put_null(writer);
-    else if (type == MR_TOOL_BOOL && (is_word(word, "true") || is_word(word, "false")))
+    else if (type == MR_TOOL_BOOL &&
+             (mr_text_is_any_case(word, "true") || mr_text_is_any_case(word, "false")))
         mr_json_put_bool(writer, word.length == 4);
     else if (type > MR_TOOL_TEXT_OR_NULL && type != MR_TOOL_BOOL &&
              (json = check_json(word, type)) == MR_TOOL_FOUND)

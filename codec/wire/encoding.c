@@ -1,21 +1,6 @@
 #include "codec/wire/encoding.h"
 
 #include <string.h>
-#include <strings.h>
-
-static struct mr_text trim(struct mr_text text)
-{
-    while (text.length && mr_text_is_space(text.bytes[0]))
-        text = mr_text_part(text, 1, text.length);
-    while (text.length && mr_text_is_space(text.bytes[text.length - 1]))
-        text.length--;
-    return text;
-}
-
-static bool equals(struct mr_text text, const char *word)
-{
-    return text.length == strlen(word) && strncasecmp(text.bytes, word, text.length) == 0;
-}
 
 /* Splits at the first separator: returns the trimmed text before it, sets *rest to the text after
  * it. */
@@ -24,7 +9,7 @@ static struct mr_text split(struct mr_text text, char separator, struct mr_text 
     const char *at = text.length ? memchr(text.bytes, separator, text.length) : NULL;
     size_t length = at ? (size_t)(at - text.bytes) : text.length;
     *rest = at ? (struct mr_text){at + 1, text.length - length - 1} : (struct mr_text){"", 0};
-    return trim((struct mr_text){text.bytes, length});
+    return mr_text_trim((struct mr_text){text.bytes, length});
 }
 
 /* True unless the content-type header has another charset than UTF-8. Text is UTF-8 in both
@@ -35,11 +20,11 @@ static bool charset_is_utf8(struct mr_text parameters)
         struct mr_text value;
         struct mr_text parameter = split(parameters, ';', &parameters);
         struct mr_text name = split(parameter, '=', &value);
-        value = trim(value);
+        value = mr_text_trim(value);
         if (value.length >= 2 && value.bytes[0] == '"' && value.bytes[value.length - 1] == '"')
             value = (struct mr_text){value.bytes + 1, value.length - 2};
-        if (equals(name, "charset") && !equals(value, "utf-8") && !equals(value, "utf8") &&
-            !equals(value, "us-ascii"))
+        if (mr_text_is_any_case(name, "charset") && !mr_text_is_any_case(value, "utf-8") &&
+            !mr_text_is_any_case(value, "utf8") && !mr_text_is_any_case(value, "us-ascii"))
             return false;
     }
     return true;
@@ -50,8 +35,9 @@ static enum mr_status from_header(struct mr_text content_type, enum mr_encoding 
 {
     struct mr_text parameters;
     struct mr_text media = split(content_type, ';', &parameters);
-    bool msgpack = equals(media, "application/msgpack") || equals(media, "application/x-msgpack");
-    if (!msgpack && !equals(media, "application/json"))
+    bool msgpack = mr_text_is_any_case(media, "application/msgpack") ||
+                   mr_text_is_any_case(media, "application/x-msgpack");
+    if (!msgpack && !mr_text_is_any_case(media, "application/json"))
         return mr_fail(err, MR_UNSUPPORTED_ENCODING,
                        "content-type is neither application/msgpack nor application/json");
     *out = msgpack ? MR_ENCODING_MSGPACK : MR_ENCODING_JSON;
@@ -64,9 +50,9 @@ enum mr_status mr_encoding_detect(struct mr_text content_type, struct mr_text re
                                   enum mr_encoding *out, struct mr_error *err)
 {
     *out = MR_ENCODING_JSON;
-    content_type = trim(content_type);
+    content_type = mr_text_trim(content_type);
     if (content_type.length) return from_header(content_type, out, err);
-    struct mr_text value = trim(record);
+    struct mr_text value = mr_text_trim(record);
     if (value.length && value.bytes[0] == '{') return MR_OK;
     unsigned char first = record.length ? (unsigned char)record.bytes[0] : 0;
     if ((first & 0xf0) == 0x80 || first == 0xde || first == 0xdf) {

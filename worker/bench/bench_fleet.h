@@ -3,7 +3,7 @@
  * arrivals are an open loop: a slow fleet does not delay further requests, unless --concurrency
  * limits them. The topics must exist: a benchmark creates none. With --sweep it runs at several
  * rates and finds the highest one that meets the objectives; it ends early if all requests of a
- * rate fail, or if requests one after another miss the objectives twice.
+ * rate fail, or if requests one after another miss the objectives in two runs.
  *
  * Owner:  one thread. Memory: bounded by --requests and --output-tokens, at most 64 MiB for gaps
  * between token records.

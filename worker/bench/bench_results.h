@@ -31,7 +31,8 @@ struct mr_bench_results {
     struct mr_bench_run runs[MR_BENCH_SWEEP_MAX]; /* in the order of the search */
     size_t run_count;
     bool sweep;
-    bool unattainable;   /* of a sweep: requests one after another miss the objectives too, twice */
+    bool
+        unattainable; /* of a sweep: requests one after another missed the objectives in two runs */
     double highest_rate; /* of a sweep: the highest rate that met the objectives; 0: none did */
 };
 

@@ -117,9 +117,12 @@ static const struct property consumer[] = {
 
 static const struct property reader[] = {
     /* librdkafka requires a group id; the reader never joins that group */
-    {"group.id", "millrace-reader"},        {"auto.offset.reset", "latest"},
-    {"queued.min.messages", "10000"}, /* before librdkafka 2.2: most records read in a second */
-    {"queued.max.messages.kbytes", "8192"}, {"fetch.message.max.bytes", "1048576"},
+    {"group.id", "millrace-reader"},
+    {"auto.offset.reset", "latest"},
+    /* before librdkafka 2.2: most records read in a second */
+    {"queued.min.messages", "10000"},
+    {"queued.max.messages.kbytes", "8192"},
+    {"fetch.message.max.bytes", "1048576"},
 };
 
 static const struct property scanner[] = {

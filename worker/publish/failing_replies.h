@@ -18,8 +18,9 @@
 #include <stdint.h>
 
 /* Longer than one transaction, which lasts 10 s at most: at least two have failed. */
-#define MR_FAILING_REPLY_NS   ((uint64_t)15000000000)
-#define MR_FAILING_PAUSE_NS   ((uint64_t)1000000000)   /* most of a pause that counts */
+#define MR_FAILING_REPLY_NS ((uint64_t)15000000000)
+#define MR_FAILING_PAUSE_NS                                                                        \
+    ((uint64_t)1000000000) /* a longer pause between two failures counts as this */
 #define MR_FAILING_HOLD_NS    ((uint64_t)60000000000)  /* how long a place then gets no reply */
 #define MR_FAILING_FORGET_NS  ((uint64_t)300000000000) /* a failure so long ago does not count */
 #define MR_FAILING_PLACES_MAX 32u

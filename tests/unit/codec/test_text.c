@@ -19,6 +19,24 @@ static void a_text_equals_its_word_and_no_shorter_or_longer_one(void **state)
     assert_false(mr_text_is((struct mr_text){"ab\0", 3}, "ab"));
 }
 
+static void a_word_is_found_in_any_case(void **state)
+{
+    (void)state;
+    assert_true(mr_text_is_any_case((struct mr_text){"StrINGs", 6}, "string"));
+    assert_false(mr_text_is_any_case((struct mr_text){"StrINGs", 7}, "string"));
+    assert_false(mr_text_is_any_case((struct mr_text){"strung", 6}, "string"));
+    assert_true(mr_text_is_any_case((struct mr_text){NULL, 0}, ""));
+}
+
+static void white_space_at_the_ends_is_trimmed(void **state)
+{
+    (void)state;
+    assert_true(mr_text_is(mr_text_trim((struct mr_text){" \t a b\n ", 8}), "a b"));
+    assert_true(mr_text_is(mr_text_trim((struct mr_text){"ab", 2}), "ab"));
+    assert_int_equal(mr_text_trim((struct mr_text){" \n", 2}).length, 0);
+    assert_int_equal(mr_text_trim((struct mr_text){NULL, 0}).length, 0);
+}
+
 static void texts_are_equal_when_their_bytes_are(void **state)
 {
     (void)state;
@@ -64,6 +82,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_text_equals_its_word_and_no_shorter_or_longer_one),
+        cmocka_unit_test(a_word_is_found_in_any_case),
+        cmocka_unit_test(white_space_at_the_ends_is_trimmed),
         cmocka_unit_test(texts_are_equal_when_their_bytes_are),
         cmocka_unit_test(a_part_is_the_bytes_between_two_places),
         cmocka_unit_test(a_hexadecimal_digit_has_a_value),
