@@ -235,14 +235,15 @@ def forgotten(options, services, redis):
 def handed_over(options, services, redis):
     """A worker drains during an answer: that is no crash, and the next worker continues the answer."""
     scene = Scene(options, services, "handed-over", "--redis", redis, "--drain-timeout", "0s")
-    scene.ask("long", 900)  # long enough that it runs on at the third drain, however fast the machine is
+    tokens = 1800  # enough that the answer runs on at the third drain, however fast the machine is
+    scene.ask("long", tokens)
     for attempt, count in ((1, 50), (2, 1), (3, 1)):
         runs = scene.wait_tokens("long", attempt, count)
         worker = next(worker for worker in scene.fleet.workers if worker.name == runs[1]["millrace-worker"])
         worker.end(signal.SIGTERM)
         worker.start()
         worker.wait_for('"assigned ')
-    told = scene.assert_whole(scene.result("long"), 900)
+    told = scene.assert_whole(scene.result("long"), tokens)
     later = sorted(told)[1:]
     assert len(later) >= 3 and all(told[attempt]["at"] > 0 for attempt in later), told
     scene.close()
