@@ -1,5 +1,5 @@
 # Toolchain of `make arm64`: the cross compiler, libraries and emulator that `docker/deps.sh arm64` installs. The emulated
-# CPU has every instruction that the emulator knows, so the tests reach all levels of ops/cpu.
+# CPU has every instruction that the emulator knows, so the tests reach all levels of ops/cpu_kernels.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)

@@ -1,9 +1,9 @@
 /* model_port - a table of the functions that the engine calls on a model. In the program they are
- * those of ops/model.h; in tests and in the simulation those of a fake model.
+ * those of ops/model/model.h; in tests and in the simulation those of a fake model.
  *
  * A step is launched and later collected: `launch` starts it, `collect` waits for its results.
  * While a device computes a launched step, the engine passes on the results of the step before
- * (batching/engine.h). Steps are collected in the order of their launches.
+ * (batching/engine/engine.h). Steps are collected in the order of their launches.
  *
  * With steps_ahead 2 a step is planned and launched before the tokens of the step before are known:
  * its rows refer to sampling rows of that step, and the device takes the tokens from there. A
@@ -20,7 +20,7 @@
 #ifndef MR_BATCHING_BASE_MODEL_PORT_H
 #define MR_BATCHING_BASE_MODEL_PORT_H
 
-#include "ops/model.h"
+#include "ops/model/model.h"
 
 struct mr_model_port {
     void *context;
@@ -46,7 +46,7 @@ struct mr_model_port {
     /* kv_bytes: bytes of the stored form of the KV of token_count tokens of one block. kv_export
      * copies the KV of token_count tokens of a block, from token place.first on, into this form at
      * `bytes`; they are of collected steps, copied or imported. kv_import copies it from there into
-     * the block (ops/model.h). */
+     * the block (ops/model/model.h). */
     size_t (*kv_bytes)(void *context, uint32_t token_count);
     enum mr_status (*kv_export)(void *context, struct mr_kv_place place, uint32_t token_count,
                                 void *bytes);

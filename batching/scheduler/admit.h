@@ -8,9 +8,9 @@
  *   - no running sequence is computing a prefix of it (MR_COMMON_TOKENS_MIN tokens or more):
  *   otherwise the candidate waits and then reuses the KV of that prefix;
  *   - its deadline can be met (options.deadline_admission);
- *   - the predicted peak of KV blocks (batching/base/admission.h) with it stays below the pool less
- *   a watermark; a sequence running alone is always admitted;
- *   - the sink has answered that the request may start (batching/engine.h);
+ *   - the predicted peak of KV blocks (batching/base/peak_blocks.h) with it stays below the pool
+ * less a watermark; a sequence running alone is always admitted;
+ *   - the sink has answered that the request may start (batching/engine/engine.h);
  *   - the step has free rows and chunk tokens, and the budget of prefills that start together has
  *   space for it;
  *   - with round.shorts_only: it may start beside a long prefill (batching/scheduler/scheduler.h).

@@ -34,7 +34,7 @@ struct mr_scheduler_options {
     struct mr_prompt_cache *prompts;
     struct mr_shared_cache *shared;
     const struct mr_cost_model *cost;
-    /* the sink's may_start (batching/engine.h), which may be NULL, and its context */
+    /* the sink's may_start (batching/engine/engine.h), which may be NULL, and its context */
     bool (*may_start)(void *context, uint64_t ticket);
     void *sink_context;
 };

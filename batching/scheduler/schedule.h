@@ -11,7 +11,7 @@
 #ifndef MR_BATCHING_SCHEDULER_SCHEDULE_H
 #define MR_BATCHING_SCHEDULER_SCHEDULE_H
 
-#include "batching/base/admission.h"
+#include "batching/base/peak_blocks.h"
 #include "batching/scheduler/plan.h"
 
 #define MR_TRIES_MAX         6u /* most candidates of one round tried and not admitted */

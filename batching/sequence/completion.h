@@ -39,7 +39,7 @@
 #include "codec/records/request.h"
 #include "codec/records/result.h"
 #include "codec/tokenizer/stop_match.h"
-#include "ops/model.h"
+#include "ops/model/model.h"
 
 struct mr_completion;
 

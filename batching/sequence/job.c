@@ -1,6 +1,6 @@
 #include "batching/sequence/job.h"
 
-#include "batching/base/admission.h"
+#include "batching/base/peak_blocks.h"
 #include "codec/check.h"
 #include "codec/hash.h"
 

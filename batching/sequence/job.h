@@ -25,7 +25,7 @@
 #include "batching/sequence/scores.h"
 #include "batching/sequence/sequence.h"
 #include "batching/sequence/submission.h"
-#include "ops/model.h"
+#include "ops/model/model.h"
 
 /* The same for every job of an engine; all pointers are borrowed. */
 struct mr_job_rules {

@@ -1,4 +1,4 @@
-/* backend - what the decoder needs of a device, as one table of functions. ops/cpu_backend/ fills
+/* backend - what the decoder needs of a device, as one table of functions. ops/cpu/ fills
  * the table with our own CPU kernels, ops/torch/ with LibTorch's operators. The decoder, the
  * weights, the KV groups and the model know only this table.
  *

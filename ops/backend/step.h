@@ -6,7 +6,7 @@
 #define MR_OPS_BACKEND_STEP_H
 
 #include "ops/backend/device.h"
-#include "ops/cpu/quant/band.h"
+#include "ops/cpu_kernels/quant/band.h"
 
 struct mr_vector; /* numbers in fp32, such as the weights of a norm */
 struct mr_rope;   /* the tables of a rotary embedding */

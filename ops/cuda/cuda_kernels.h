@@ -106,7 +106,7 @@ enum mr_status mr_cuda_rope_kv_write(const struct mr_cuda_rope_write *write, voi
                                      struct mr_error *err);
 
 /* ---- activation ---- */
-enum mr_cuda_activation { /* as enum mr_cpu_epilogue (ops/cpu/kernels.h) defines them */
+enum mr_cuda_activation { /* as enum mr_cpu_epilogue (ops/cpu_kernels/kernels.h) defines them */
                           MR_CUDA_SILU_MUL,
                           MR_CUDA_GELU_MUL,
                           MR_CUDA_GELU_TANH_MUL,

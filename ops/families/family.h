@@ -1,7 +1,8 @@
 /* family - the model families as rows of one table. A row says in fields how the layers of a family
  * are computed and what its files mean; the readers of configurations (config_json.h,
- * ops/files/gguf_config.h), the names of tensors (tensor_names.h) and the decoder (ops/decoder.c)
- * act on the fields, never on the name. ops/README.md says how to add a family.
+ * ops/files/gguf_config.h), the names of tensors (tensor_names.h) and the decoder
+ * (ops/decoder/decoder.c) act on the fields, never on the name. ops/README.md says how to add a
+ * family.
  *
  * Threads: constants. Memory: none. Errors: MR_BAD_FILE names the family and why it is refused. */
 #ifndef MR_OPS_FAMILIES_FAMILY_H
@@ -19,7 +20,7 @@ enum mr_activation {
     MR_ACTIVATION_SILU, /* silu(gate) * up */
     MR_ACTIVATION_GELU, /* gelu(gate) * up, with the error function */
     MR_ACTIVATION_GELU_TANH,
-    MR_ACTIVATION_SWIGLU_OAI /* clamped SwiGLU of gpt-oss (ops/cpu/kernels.h) */
+    MR_ACTIVATION_SWIGLU_OAI /* clamped SwiGLU of gpt-oss (ops/cpu_kernels/kernels.h) */
 };
 
 /* The norm that q and k get before the rotary embedding. */
@@ -83,9 +84,10 @@ struct mr_model_family {
     bool norm_offset;        /* Hugging Face's norm weights are stored less 1; GGUF's are not */
     bool fused;              /* q, k, v are one tensor, and gate and up are one */
     bool mixed_experts; /* Hugging Face: rows of gate and up alternate; [in, out] unless MXFP4 */
-    bool gguf_rotary_pairs; /* GGUF stores the rows of q and k in pair order (ops/weight_rows.h) */
-    bool window_opt_in;     /* sliding_window is ignored unless use_sliding_window is true */
-    bool windows_above;     /* only layers from max_window_layers on have windows */
+    bool gguf_rotary_pairs;    /* GGUF stores the rows of q and k in pair order
+                                  (ops/weights/weight_rows.h) */
+    bool window_opt_in;        /* sliding_window is ignored unless use_sliding_window is true */
+    bool windows_above;        /* only layers from max_window_layers on have windows */
     bool yarn_keeps_fractions; /* yarn's bounds are not rounded, if the file does not say so */
     uint32_t gguf_wide_layers; /* with so many layers, GGUF means attention scale by hidden size */
     struct mr_family_defaults defaults;

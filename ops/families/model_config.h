@@ -10,9 +10,10 @@
 
 #include "ops/families/family.h"
 
-#define MR_LAYERS_MAX     512u
-#define MR_EOS_IDS_MAX    8u
-#define MR_GROUP_MAX      64u /* most query heads that share a key/value head (ops/cpu/kernels.h) */
+#define MR_LAYERS_MAX  512u
+#define MR_EOS_IDS_MAX 8u
+#define MR_GROUP_MAX                                                                               \
+    64u /* most query heads that share a key/value head (ops/cpu_kernels/kernels.h) */
 #define MR_HEAD_DIM_MAX   256u
 #define MR_ROPE_PAIRS_MAX (MR_HEAD_DIM_MAX / 2u)
 #define MR_ROPES_MAX      2u

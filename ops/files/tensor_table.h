@@ -1,5 +1,5 @@
 /* tensor_table - the tensors of a model file by name: their types, shapes and bytes. Filled by the
- * file readers (ops/files/gguf.c, ops/files/safetensors.c), read by ops/weights.c.
+ * file readers (ops/files/gguf.c, ops/files/safetensors.c), read by ops/weights/weights.c.
  *
  * Owner:  one thread while filling; immutable and shared after _sort.
  * Memory: the table owns its entries; names and bytes are borrowed from the mapped file.

@@ -9,7 +9,7 @@
 #ifndef MR_OPS_SAMPLING_CANDIDATES_H
 #define MR_OPS_SAMPLING_CANDIDATES_H
 
-#include "ops/cpu/level.h"
+#include "ops/cpu_kernels/level.h"
 
 struct mr_candidates;
 

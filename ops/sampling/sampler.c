@@ -1,7 +1,7 @@
 #include "ops/sampling/sampler.h"
 
 #include "codec/check.h"
-#include "ops/cpu/parallel.h"
+#include "ops/cpu_kernels/parallel.h"
 #include "ops/sampling/candidates.h"
 #include "ops/sampling/logit_edits.h"
 #include "ops/sampling/philox.h"

@@ -7,13 +7,13 @@
  * cannot change a token.
  *
  * State:  buffers for each thread of the parallel team, about 9 words for each id.
- * Owner:  engine thread; the rows of one call are spread over the team (ops/cpu/parallel.h).
- * Memory: allocated in _create. */
+ * Owner:  engine thread; the rows of one call are spread over the team
+ * (ops/cpu_kernels/parallel.h). Memory: allocated in _create. */
 #ifndef MR_OPS_SAMPLING_SAMPLER_H
 #define MR_OPS_SAMPLING_SAMPLER_H
 
 #include "ops/backend/logit_search.h"
-#include "ops/cpu/kernels.h"
+#include "ops/cpu_kernels/kernels.h"
 #include "ops/sampling/sample.h"
 
 /* Temperatures below are greedy. At 1e-5 a logit that is 1e-3 below the largest has a probability
@@ -25,7 +25,7 @@ struct mr_sampler;
 struct mr_sampler_spec {
     uint32_t vocab_size;
     uint32_t thread_count;   /* most threads that sample at once, mr_parallel_thread_count() */
-    enum mr_cpu_level level; /* instruction set of the kernels (ops/cpu/kernels.h) */
+    enum mr_cpu_level level; /* instruction set of the kernels (ops/cpu_kernels/kernels.h) */
 };
 enum mr_status mr_sampler_create(struct mr_sampler **out, const struct mr_sampler_spec *spec,
                                  struct mr_error *err);

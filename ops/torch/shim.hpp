@@ -8,7 +8,7 @@ extern "C" {
 #include "codec/check.h"
 #include "codec/status.h"
 #include "ops/backend/backend.h"
-#include "ops/cpu/parallel.h"
+#include "ops/cpu_kernels/parallel.h"
 #include "ops/cuda/kernel_table.h"
 }
 #include "ops/torch/torch_backend.h"

@@ -23,7 +23,7 @@
  * Streams: on a GPU all operations run on one stream; what the host reads while a step is in flight
  *          is copied on another.
  * Threads: the thread that opens a device makes all later calls. LibTorch gets as many threads as
- *          the parallel team has (ops/cpu/parallel.h).
+ *          the parallel team has (ops/cpu_kernels/parallel.h).
  * Memory:  LibTorch's allocators; a step allocates its intermediate results.
  * Errors:  no C++ exception leaves these files: MR_NOMEM when out of memory, else MR_BACKEND with
  *          the first line of LibTorch's message. Errors of a step begin with the operation. */

@@ -7,7 +7,7 @@
  *
  * Streams, tokens and dtype: environment variables STREAMS, TOKENS, DTYPE; LOAD: only loads whose
  * name contains it, and the free ones. */
-#include "batching/engine.h"
+#include "batching/engine/engine.h"
 #include "codec/constraint/constraint.h"
 #include "worker/base/clock.h"
 #include "worker/bench/bench_workload.h"

@@ -8,8 +8,8 @@
  * chunks of the longest prompt. Each step samples greedily; on a GPU a step is launched before the
  * one that samples its tokens is collected, as the engine does it. A figure is the median of as
  * many steps as fit into --seconds, after a warm-up. make gpu-bench runs it on a card. */
-#include "ops/backends.h"
-#include "ops/model.h"
+#include "ops/model/device_choice.h"
+#include "ops/model/model.h"
 #include "worker/base/clock.h"
 
 #include <stdio.h>

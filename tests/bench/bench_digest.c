@@ -1,8 +1,8 @@
 /* bench_digest MODEL: hashes the weights of a model with 1, 2 ... threads and prints GB/s as JSON.
  * The first pass reads the file; the best of the later ones counts. */
-#include "ops/cpu/parallel.h"
+#include "ops/cpu_kernels/parallel.h"
 #include "ops/files/model_files.h"
-#include "ops/weights_digest.h"
+#include "ops/weights/weights_digest.h"
 #include "worker/base/clock.h"
 
 #include <stdio.h>

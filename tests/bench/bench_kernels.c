@@ -3,8 +3,8 @@
  * the sampler; and layers of experts. Prints the best of several runs; run it on an idle machine.
  * bench_kernels [--level NAME] [memory|linear|experts|attention|rows|sampler] ...
  * none: all; NAME: an instruction set as mr_cpu_level_name gives it, by default the best */
-#include "ops/cpu/kv_kernels.h"
-#include "ops/cpu/parallel.h"
+#include "ops/cpu_kernels/kv_kernels.h"
+#include "ops/cpu_kernels/parallel.h"
 #include "ops/sampling/sampler.h"
 #include "tests/bench/measure.h"
 #include "worker/bench/bench_roof.h"

@@ -11,8 +11,8 @@
  * first use of a block. */
 #include "codec/check.h"
 #include "kvcache/block_frame.h"
-#include "ops/cpu/kv_kernels.h"
-#include "ops/cpu/parallel.h"
+#include "ops/cpu_kernels/kv_kernels.h"
+#include "ops/cpu_kernels/parallel.h"
 
 #include <stdio.h>
 #include <stdlib.h>

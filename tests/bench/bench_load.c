@@ -3,10 +3,10 @@
  * weights take; `convert` converts every row to floats, without packing; `load` packs and hashes
  * the weights, as a worker does at its start, and `load_bf16` as it does with --dtype bf16. The
  * best of three passes counts, by the clock and by the time of all threads. */
-#include "ops/cpu/parallel.h"
-#include "ops/cpu_backend/cpu_backend.h"
+#include "ops/cpu/cpu_backend.h"
+#include "ops/cpu_kernels/parallel.h"
 #include "ops/files/model_files.h"
-#include "ops/weights.h"
+#include "ops/weights/weights.h"
 #include "worker/base/clock.h"
 
 #include <stdio.h>

@@ -8,9 +8,9 @@
  * implementation.
  */
 #include "codec/tokenizer/tokenizer.h"
-#include "ops/backends.h"
 #include "ops/files/mapped_file.h"
-#include "ops/model.h"
+#include "ops/model/device_choice.h"
+#include "ops/model/model.h"
 
 #include <math.h>
 #include <stdio.h>

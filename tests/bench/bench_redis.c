@@ -9,7 +9,7 @@
  * first, which warms up; the share of bytes copied in user space comes from the counters of the
  * connections. */
 #include "worker/base/clock.h"
-#include "worker/redis/tier_redis.h"
+#include "worker/remote_cache/tier_redis.h"
 
 #include <semaphore.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
  *     bench_speculation MODEL PROMPTS identical REQUESTS   compares REQUESTS answers with those
  *         without speculation, half at temperature 0 and half at 1, every fifth constrained by a
  *         JSON schema; exits with 1 if one differs */
-#include "batching/engine.h"
+#include "batching/engine/engine.h"
 #include "codec/constraint/constraint.h"
 #include "worker/base/clock.h"
 #include "worker/bench/bench_workload.h"

@@ -5,8 +5,8 @@
  *
  * NAME: an instruction set as mr_cpu_level_name gives it, by default the best. N: 2 by default.
  * TYPE: one of the types, by default all. */
-#include "ops/cpu/kernels.h"
-#include "ops/cpu/parallel.h"
+#include "ops/cpu_kernels/kernels.h"
+#include "ops/cpu_kernels/parallel.h"
 #include "tests/bench/measure.h"
 
 #include <math.h>

@@ -5,7 +5,7 @@
 
 #include "ops/cuda/sampling_kernels.h"
 
-#include "ops/cpu/parallel.h"
+#include "ops/cpu_kernels/parallel.h"
 #include "ops/sampling/sampler.h"
 
 #include <math.h>

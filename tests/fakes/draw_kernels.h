@@ -4,7 +4,7 @@
 #ifndef MR_TESTS_DRAW_KERNELS_H
 #define MR_TESTS_DRAW_KERNELS_H
 
-#include "ops/cpu/parallel.h"
+#include "ops/cpu_kernels/parallel.h"
 #include "ops/cuda/kernel_table.h"
 #include "ops/sampling/sampler.h"
 

@@ -7,7 +7,7 @@
 #ifndef MR_TESTS_FAKES_ENGINE_RIG_H
 #define MR_TESTS_FAKES_ENGINE_RIG_H
 
-#include "batching/engine.h"
+#include "batching/engine/engine.h"
 #include "tests/fakes/fake_model.h"
 #include "tests/fakes/fake_request.h"
 #include "tests/fakes/fake_tier.h"

@@ -32,7 +32,7 @@ INPUT_BYTES_MAX = 20000  # of a committed input
 # The sources whose lines `coverage` counts, for each target: the parser, not what it calls of other rooms.
 PARSERS = {
     "request": "codec/records/request_*.c codec/records/cloud_event.c codec/wire/json.c codec/wire/wire.c "
-               "codec/wire/document.c codec/wire/encoding.c worker/ticket/envelope.c worker/ticket/decode.c",
+               "codec/wire/document.c codec/wire/encoding.c worker/ticket/envelope.c worker/intake/decode.c",
     "reply": "codec/records/reply.c",
     "template": "codec/jinja/*.c codec/template/*.c codec/tools/tool_format.c",
     "tokenizer": "codec/tokenizer_files/tokenizer_json.c codec/tokenizer_files/tekken.c codec/tokenizer_files/scored_merges.c codec/tokenizer/tokenizer_assemble.c codec/tokenizer/*_load.c "
@@ -45,11 +45,11 @@ PARSERS = {
             "codec/tokenizer_files/tokenizer_spec.c",
     "safetensors": "ops/files/safetensors.c ops/files/tensor_table.c ops/files/quantized_folder.c ops/numbers/quantized.c",
     "model_config": "ops/families/config_json.c ops/families/json_*.c ops/families/model_config.c ops/files/model_folder.c",
-    "redis": "kvcache/redis/redis_reader.c kvcache/redis/redis_reply.c kvcache/redis/redis_slots.c "
-             "kvcache/redis/redis_op.c kvcache/redis/redis_client.c kvcache/redis/redis_conn.c",
-    "trail": "worker/redis/progress.c",
+    "redis": "kvcache/remote/redis_reader.c kvcache/remote/redis_reply.c kvcache/remote/redis_slots.c "
+             "kvcache/remote/redis_op.c kvcache/remote/redis_client.c kvcache/remote/redis_conn.c",
+    "trail": "worker/resume/progress.c",
     "block_frame": "kvcache/block_frame.c",
-    "commit_metadata": "worker/intake/ledger_metadata.c codec/base64.c",
+    "commit_metadata": "worker/offsets/ledger_metadata.c codec/base64.c",
     "options": "worker/config/config_file.c worker/config/option_apply.c worker/config/option_value.c "
                "worker/config/config_finish.c",
     "http": "worker/http/http.c",

@@ -5,7 +5,7 @@
  * the metadata. */
 #include "codec/base64.h"
 #include "tests/fuzz/fuzz.h"
-#include "worker/intake/ledger_metadata.h"
+#include "worker/offsets/ledger_metadata.h"
 
 #include <stdlib.h>
 

@@ -4,7 +4,7 @@
  * Input: a byte with the number of commands, a byte for each command (its kind, the size of the
  * value it expects, whether it is cancelled), a byte that decides where reads end, then the turns
  * of the server (memory_link.h), the first of them its replies to AUTH, SELECT and PING. */
-#include "kvcache/redis/redis_client.h"
+#include "kvcache/remote/redis_client.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/memory_link.h"
 

@@ -10,7 +10,7 @@
 #include "codec/wire/writer.h"
 #include "tests/fuzz/fuzz.h"
 #include "worker/config/config.h"
-#include "worker/ticket/decode.h"
+#include "worker/intake/decode.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
  * fields of an entry that a worker writes. Keys are configured when the first byte of the input has
  * its lowest bit set. */
 #include "tests/fuzz/fuzz.h"
-#include "worker/redis/progress.h"
+#include "worker/resume/progress.h"
 
 #include <math.h>
 #include <stdlib.h>

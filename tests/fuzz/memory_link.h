@@ -1,4 +1,4 @@
-/* memory_link - replaces kvcache/redis/redis_link.c in fuzz targets: every connection is open at
+/* memory_link - replaces kvcache/remote/redis_link.c in fuzz targets: every connection is open at
  * once, swallows what is written, and reads the bytes given here.
  *
  * The bytes are turns of a server: a length (u8) and so many bytes. A turn can be read once the

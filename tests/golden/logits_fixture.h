@@ -6,7 +6,7 @@
 
 #include "kvcache/kv_window.h"
 #include "ops/files/mapped_file.h"
-#include "ops/model.h"
+#include "ops/model/model.h"
 
 #define STEP_ROWS      512u
 #define STEP_SEQUENCES 64u
@@ -29,7 +29,7 @@ extern const char *fixture_backend;
 extern const char *fixture_device; /* "cpu" at start */
 /* For the backend torch; NULL at start: LibTorch's operators. */
 extern const struct mr_cuda_kernels *fixture_kernels;
-/* graph_rows_max of the models (ops/model.h); 0 at start. */
+/* graph_rows_max of the models (ops/model/model.h); 0 at start. */
 extern uint32_t fixture_graph_rows;
 /* Largest difference to a logit of the reference; 1e-4 at start. */
 extern float fixture_tolerance;

@@ -10,7 +10,7 @@
  * continuations run two steps ahead, which they do on a GPU anyway. In bf16 logits are compared
  * within BF16_TOLERANCE, without models that rounding sends to other experts, and continuations are
  * not compared. */
-#include "ops/backends.h"
+#include "ops/model/device_choice.h"
 #include "tests/fakes/draw_kernels.h"
 #include "tests/golden/logits_fixture.h"
 
@@ -84,7 +84,7 @@ static void compare_model(struct fixture *fixture, const char *name)
     static const uint32_t shapes[][2] = {{STEP_SEQUENCES, 1}, {5, 5},     {35, 7},   {17, 17},
                                          {255, 255},          {256, 256}, {257, 257}};
     /* Two values of bf16 share a word: sequences that write one block in one step disturb each
-     * other (ops/model.h forbids it). */
+     * other (ops/model/model.h forbids it). */
     const bool alone = dtype != MR_DTYPE_F32 && !fixture_backend;
     for (uint32_t i = 0; i < fixture->prompt_count; i++) {
         struct prompt prompt = read_prompt(fixture);

@@ -1,6 +1,6 @@
 #include "tests/integration/verdict/verdict.h"
 
-#include "worker/intake/ledger_metadata.h"
+#include "worker/offsets/ledger_metadata.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* What a step costs outside the model: 32 sequences decode over a fake whose forward does nothing.
  * Prints microseconds a step for decode alone and with requests waiting that do not fit. */
-#include "batching/engine.h"
+#include "batching/engine/engine.h"
 #include "codec/check.h"
 #include "tests/fakes/fake_request.h"
 

@@ -9,7 +9,7 @@
 #ifndef MR_TESTS_SIM_ENGINE_H
 #define MR_TESTS_SIM_ENGINE_H
 
-#include "batching/engine.h"
+#include "batching/engine/engine.h"
 #include "tests/fakes/fake_model.h"
 #include "tests/fakes/fake_request.h"
 

@@ -1,9 +1,9 @@
-/* A Redis of lists, as worker/redis/resume.h uses it. Commands run in the caller's thread. */
+/* A Redis of lists, as worker/resume/resume.h uses it. Commands run in the caller's thread. */
 #ifndef MR_TESTS_SWEEP_MANY_LISTS_H
 #define MR_TESTS_SWEEP_MANY_LISTS_H
 
 #include "tests/sweep/sweep.h"
-#include "worker/redis/redis_call.h"
+#include "worker/remote_cache/redis_call.h"
 
 #include <hiredis/hiredis.h>
 

@@ -10,7 +10,7 @@
 
 #define MODEL "tests/golden/models/qwen2"
 
-/* As worker/main.c does; a command that fails says why in a line. */
+/* As worker/cli/main.c does; a command that fails says why in a line. */
 static int run(const char *const *words, size_t count)
 {
     char *environment[] = {NULL};

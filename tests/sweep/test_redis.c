@@ -10,7 +10,7 @@
 #include "tests/sweep/sweep.h"
 #include "tests/unit/worker/fake_redis.h"
 #include "worker/base/clock.h"
-#include "worker/redis/tier_redis.h"
+#include "worker/remote_cache/tier_redis.h"
 
 #define ITEMS    3u
 #define LENGTH   ((size_t)9000)

@@ -45,15 +45,15 @@ make_clean_tree() {
     module batching queue '"codec/part.h"' '"kvcache/pool.h"'
     module worker intake '"batching/queue.h"'
     printf '#include "worker/intake.h"\n\nint main(void)\n{\n    return mr_intake(0);\n}\n' \
-        >"$clean/worker/main.c"
-    header "$clean/ops/cpu/kernels.h" 'int mr_norm(int a);'
+        >"$clean/worker/cli/main.c"
+    header "$clean/ops/cpu_kernels/kernels.h" 'int mr_norm(int a);'
     for variant in scalar avx512; do
-        printf '#include "ops/cpu/kernels.h"\n\nint mr_norm(int a)\n{\n    return a;\n}\n' \
-            >"$clean/ops/cpu/norm_$variant.c"
+        printf '#include "ops/cpu_kernels/kernels.h"\n\nint mr_norm(int a)\n{\n    return a;\n}\n' \
+            >"$clean/ops/cpu_kernels/norm_$variant.c"
     done
-    mkdir -p "$clean/tests/unit/ops/cpu"
-    printf '#include "ops/cpu/kernels.h"\n\nint main(void)\n{\n    return cmocka_run_group_tests(mr_norm);\n}\n' \
-        >"$clean/tests/unit/ops/cpu/test_norm.c"
+    mkdir -p "$clean/tests/unit/ops/cpu_kernels"
+    printf '#include "ops/cpu_kernels/kernels.h"\n\nint main(void)\n{\n    return cmocka_run_group_tests(mr_norm);\n}\n' \
+        >"$clean/tests/unit/ops/cpu_kernels/test_norm.c"
     echo '# A tree' | tee "$clean/README.md" "$clean/LICENSE" "$clean/Makefile" >"$clean/CMakeLists.txt"
     cp "$here/../../.clang-format" "$clean/"
     # Allowed: names of forbidden functions in comments, in strings and as parts of other names.
@@ -98,18 +98,15 @@ fi
 plant notes.md 'a stray file' && catches top notes.md
 plant library/thing.md 'a stray folder' && catches top library
 
-plant codec/wire.c '#include "ops/cpu/kernels.h"' && catches rooms codec/wire.c
-plant kvcache/pool.c '#include "ops/cpu/kernels.h"' && catches rooms kvcache/pool.c
-plant ops/cpu/norm_scalar.c '#include "kvcache/pool.h"' && catches rooms ops/cpu/norm_scalar.c
+plant codec/wire.c '#include "ops/cpu_kernels/kernels.h"' && catches rooms codec/wire.c
+plant kvcache/pool.c '#include "ops/cpu_kernels/kernels.h"' && catches rooms kvcache/pool.c
+plant ops/cpu_kernels/norm_scalar.c '#include "kvcache/pool.h"' && catches rooms ops/cpu_kernels/norm_scalar.c
 plant batching/queue.c '#include "worker/intake.h"' && catches rooms batching/queue.c
 plant worker/intake.c '#include "queue.h"' && catches rooms worker/intake.c
 plant codec/wire/a.h '#include "codec/records/b.h"' && catches rooms codec/wire/a.h
 plant codec/cellar/a.h 'int a;' && catches rooms codec/cellar/a.h
 plant codec/wire.h '#include "codec/part.h"' && plant codec/part.c '#include "codec/wire.h"'
 catches rooms codec/part
-i=0
-while [ $((i += 1)) -le 31 ]; do plant "codec/records/file_$i.h" 'int a;'; done
-catches rooms codec/records
 
 plant codec/part.c '#include <msgpack.h>' && catches home codec/part.c
 plant worker/intake.c '#include <jansson.h>' && catches home worker/intake.c
@@ -128,8 +125,8 @@ plant batching/queue.cu 'int a;' && catches home batching/queue.cu
 plant batching/queue.c 'void f(void) { printf("x"); }' && catches pure batching/queue.c
 plant kvcache/pool.c 'long f(void) { return x ? 1 : time(0); }' && catches pure kvcache/pool.c
 plant codec/wire.c 'char *f(void) { return getenv("A"); }' && catches pure codec/wire.c
-plant ops/cpu/norm_scalar.c 'void f(void) { pthread_create(a, b, c, d); }' &&
-    catches pure ops/cpu/norm_scalar.c
+plant ops/cpu_kernels/norm_scalar.c 'void f(void) { pthread_create(a, b, c, d); }' &&
+    catches pure ops/cpu_kernels/norm_scalar.c
 
 lines 600 >>"$tree/codec/wire.c" && catches size codec/wire.c
 lines 148 >>"$tree/codec/wire.h" && catches size codec/wire.h
@@ -155,7 +152,7 @@ plant codec/wire.h 'typedef struct mr_x mr_x;' && catches words codec/wire.h
 
 rm "$tree/codec/wire.h" && catches modules codec/wire.c
 rm "$tree/tests/unit/kvcache/test_pool.c" && catches modules kvcache/pool.c
-rm "$tree/tests/unit/ops/cpu/test_norm.c" && catches modules ops/cpu/norm_avx512.c
+rm "$tree/tests/unit/ops/cpu_kernels/test_norm.c" && catches modules ops/cpu_kernels/norm_avx512.c
 echo 'int main(void) { return 0; }' >"$tree/tests/unit/codec/test_part.c"
 catches modules tests/unit/codec/test_part.c
 

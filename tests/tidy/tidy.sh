@@ -78,7 +78,7 @@ rule_top() {
         sed 's/$/: not an entry of the top level/'
 }
 
-# Includes between rooms as in tests/tidy/rooms.txt, no include circle, at most 30 source files per folder.
+# Includes between rooms as in tests/tidy/rooms.txt, no include circle.
 rule_rooms() {
     "$here/rooms.py" --root . check
 }
@@ -89,10 +89,10 @@ rule_home() {
         BEGIN {
             home["msgpack"] = "codec/wire/wire.c"; home["jansson"] = "codec/wire/json.c"
             home["torch"] = home["ATen"] = home["c10"] = "ops/torch/*.cpp"
-            home["hiredis"] = "kvcache/redis/redis_reply.c"; home["librdkafka"] = "worker/kafka/*.c"
+            home["hiredis"] = "kvcache/remote/redis_reply.c"; home["librdkafka"] = "worker/kafka/*.c"
             home["microhttpd"] = "worker/http/http.c"; home["yaml"] = "worker/config/config_file.c"
             home["pcre2"] = "codec/unicode/regex.c"; home["utf8proc"] = "codec/unicode/unicode.c"
-            home["openssl"] = "codec/sha256.c codec/aes_gcm.c codec/base64.c kvcache/redis/redis_tls.c"; home["xxhash"] = "kvcache/block_frame.c ops/weights_digest.c"
+            home["openssl"] = "codec/sha256.c codec/aes_gcm.c codec/base64.c kvcache/remote/redis_tls.c"; home["xxhash"] = "kvcache/block_frame.c ops/weights/weights_digest.c"
         }
         $3 ~ /^[ \t]*#[ \t]*include[ \t]*</ {
             name = $3; sub(/^[^<]*</, "", name); sub(/>.*/, "", name); sub(/[\/.].*/, "", name)
@@ -106,10 +106,10 @@ rule_home() {
 }
 
 # The folders below worker use no log, clock, environment, thread or sleep. Exceptions: the request queue has a
-# lock, a failed assertion prints its place, and ops/cpu/parallel.c has helper threads.
+# lock, a failed assertion prints its place, and ops/cpu_kernels/parallel.c has helper threads.
 rule_pure() {
     code drop $(files '^(codec|kvcache|ops|batching)/.*\.(c|h|cpp)$') |
-        grep -vE '^(batching/queue/request_queue\.c|codec/check\.c|ops/cpu/parallel\.c)	' | awk -F'\t' '
+        grep -vE '^(batching/queue/request_queue\.c|codec/check\.c|ops/cpu_kernels/parallel\.c)	' | awk -F'\t' '
         match($3, /(^|[^A-Za-z0-9_])(printf|fprintf|puts|perror|getenv|setenv|clock_gettime|gettimeofday|time|clock|nanosleep|usleep|sleep|pthread_[a-z_]*|thrd_create|syslog)[ ]*\(/) {
             print $1 ": line " $2 " calls " substr($3, RSTART, RLENGTH) ") below worker" }'
 }
@@ -122,7 +122,7 @@ rule_size() {
         lines=$(wc -l <"$file")
         case $file in
         codec/records/request.h) limit=200 ;;
-        tests/*.h | ops/cpu/lanes_*.h | ops/cpu/neon/lanes_*.h | ops/cpu/quant/lanes_*.h | ops/cpu/*_body.h) limit=600 ;;
+        tests/*.h | ops/cpu_kernels/lanes_*.h | ops/cpu_kernels/neon/lanes_*.h | ops/cpu_kernels/quant/lanes_*.h | ops/cpu_kernels/*_body.h) limit=600 ;;
         *.h) limit=150 ;;
         *) limit=600 ;;
         esac
@@ -161,32 +161,32 @@ rule_banned() {
             print $1 ": line " $2 " calls " substr($3, RSTART, RLENGTH) ")" }'
 }
 
-# No notes about unfinished work, and no typedef that hides a struct (lanes_*.h below ops/cpu may name vector types).
+# No notes about unfinished work, and no typedef that hides a struct (lanes_*.h below ops/cpu_kernels may name vector types).
 rule_words() {
     marks="TO""DO|FIX""ME|X""XX|HA""CK"
     written '^$' | xargs -r grep -nIE "(^|[^A-Za-z_])($marks)([^A-Za-z_]|$)" /dev/null |
         sed 's/^\([^:]*\):\([0-9]*\):.*/\1: line \2 has a note about unfinished work/'
-    code drop $(sources | grep -vE '^ops/cpu/(quant/|neon/)?lanes_') | awk -F'\t' '$3 ~ /typedef[ ]+(struct|enum|union)/ && $3 !~ /\(/ { print $1 ": line " $2 " hides a struct behind a typedef" }'
+    code drop $(sources | grep -vE '^ops/cpu_kernels/(quant/|neon/)?lanes_') | awk -F'\t' '$3 ~ /typedef[ ]+(struct|enum|union)/ && $3 !~ /\(/ { print $1 ": line " $2 " hides a struct behind a typedef" }'
 }
 
 # Every module has a header and a test. Exceptions: a file that is part of a larger module has neither; the
 # header of that module names the file. The commands share worker/cli/cli.h and its test. Kernels share
-# ops/cpu/kernels.h; the variants NAME_avx512, NAME_neon and so on are tested together by
-# tests/unit/ops/cpu/test_NAME.c, and the kernel tables (kernels_avx2 and so on) by test_level.c. codec/check.c
+# ops/cpu_kernels/kernels.h; the variants NAME_avx512, NAME_neon and so on are tested together by
+# tests/unit/ops/cpu_kernels/test_NAME.c, and the kernel tables (kernels_avx2 and so on) by test_level.c. codec/check.c
 # ends the process; every unit test links tests/unit/check_cmocka.c in its place.
 rule_modules() {
     for file in $(files "^($(echo $folders | tr ' ' '|'))/.*\.(c|cpp)$"); do
-        case $file in worker/main.c | codec/check.c) continue ;; esac
+        case $file in worker/cli/main.c | codec/check.c) continue ;; esac
         folder=$(dirname "$file")
         name=$(basename "${file%.*}")
         page=${file%.*}.h
         case $file in
         worker/cli/cli_*) [ -f "$page" ] || { name=cli && page=worker/cli/cli.h; } ;;
-        ops/cpu/kernels_* | ops/cpu/neon/kernels_* | ops/cpu/amx/kernels_*) folder=ops/cpu && name=level && page=ops/cpu/kernels.h ;;
-        ops/cpu/*)
+        ops/cpu_kernels/kernels_* | ops/cpu_kernels/neon/kernels_* | ops/cpu_kernels/amx/kernels_*) folder=ops/cpu_kernels && name=level && page=ops/cpu_kernels/kernels.h ;;
+        ops/cpu_kernels/*)
             name=$(echo "$name" | sed 's/_\(amx\|avx512\|avx512vnni\|avx512f\|avxvnni\|avx2\|neon\|neon_bf16\|scalar\)$//')
-            page=ops/cpu/$name.h
-            [ -f "$page" ] || page=ops/cpu/kernels.h
+            page=ops/cpu_kernels/$name.h
+            [ -f "$page" ] || page=ops/cpu_kernels/kernels.h
             ;;
         esac
         if [ ! -f "$page" ]; then

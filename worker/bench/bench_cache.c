@@ -1,6 +1,6 @@
 #include "worker/bench/bench_cache.h"
 
-#include "batching/engine.h"
+#include "batching/engine/engine.h"
 #include "worker/base/clock.h"
 #include "worker/bench/bench_workload.h"
 #include "worker/engine/engine_setup.h"

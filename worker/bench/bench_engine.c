@@ -1,6 +1,6 @@
 #include "worker/bench/bench_engine.h"
 
-#include "batching/engine.h"
+#include "batching/engine/engine.h"
 #include "worker/base/clock.h"
 #include "worker/base/version.h"
 #include "worker/bench/bench_roof.h"

@@ -1,7 +1,7 @@
 #include "worker/bench/bench_roof.h"
 
-#include "ops/cpu/kernels.h"
-#include "ops/cpu/parallel.h"
+#include "ops/cpu_kernels/kernels.h"
+#include "ops/cpu_kernels/parallel.h"
 #include "worker/base/clock.h"
 
 #include <stdlib.h>

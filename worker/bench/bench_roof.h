@@ -10,7 +10,7 @@
 #define MR_WORKER_BENCH_BENCH_ROOF_H
 
 #include "codec/status.h"
-#include "ops/model.h"
+#include "ops/model/model.h"
 
 struct mr_bench_roof {
     double bytes_per_s, flops_per_s; /* 0: not known, as with another backend than cpu */

@@ -11,7 +11,7 @@
 #include "worker/engine/engine_setup.h"
 #include "worker/http/http.h"
 #include "worker/kafka/kafka_admin.h"
-#include "worker/redis/survey/redis_rules.h"
+#include "worker/remote_cache/redis_rules.h"
 #include "worker/serve/local.h"
 
 #include <inttypes.h>

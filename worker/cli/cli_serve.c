@@ -3,7 +3,7 @@
 #include "worker/base/log_file.h"
 #include "worker/cli/cli.h"
 #include "worker/cli/cli_common.h"
-#include "worker/redis/tier_metrics.h"
+#include "worker/remote_cache/tier_metrics.h"
 #include "worker/serve/drain.h"
 #include "worker/serve/shutdown.h"
 #include "worker/serve/worker.h"

@@ -7,7 +7,7 @@
 #define MR_WORKER_CLI_MODEL_REPORT_H
 
 #include "ops/files/model_source.h"
-#include "ops/model_plan.h"
+#include "ops/model/model_plan.h"
 
 /* Gets one line: what it is about, in one word, and the text. Both are borrowed for the call. */
 typedef void (*mr_model_report_line)(void *context, const char *what, const char *text);

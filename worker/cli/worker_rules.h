@@ -6,7 +6,7 @@
 #ifndef MR_WORKER_CLI_WORKER_RULES_H
 #define MR_WORKER_CLI_WORKER_RULES_H
 
-#include "ops/model_plan.h"
+#include "ops/model/model_plan.h"
 #include "worker/config/config.h"
 #include "worker/engine/machine.h"
 

@@ -100,7 +100,7 @@ struct mr_config {
     uint64_t token_linger_ns, broker_timeout_ns;
     uint32_t attempts_max; /* attempts of a crashing request before it is dead-lettered */
     const char *worker_id; /* default: HOST-PID */
-    const char *state_dir; /* "": see worker/base/handover.h */
+    const char *state_dir; /* "": see worker/offsets/handover.h */
 
     /* options of Redis, HTTP and the log */
     const char *redis; /* URL; "": no Redis. Holds a password: never log it unmasked */

@@ -2,7 +2,7 @@
 
 #include "codec/sha256.h"
 #include "kvcache/fingerprint.h"
-#include "ops/backends.h"
+#include "ops/model/device_choice.h"
 #include "worker/base/clock.h"
 
 #include <math.h>

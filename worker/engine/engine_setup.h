@@ -7,7 +7,7 @@
 #ifndef MR_WORKER_ENGINE_ENGINE_SETUP_H
 #define MR_WORKER_ENGINE_ENGINE_SETUP_H
 
-#include "ops/model_plan.h"
+#include "ops/model/model_plan.h"
 #include "worker/base/log.h"
 #include "worker/config/config.h"
 #include "worker/engine/engine_source.h"

@@ -7,8 +7,8 @@
 #ifndef MR_WORKER_ENGINE_ENGINE_SOURCE_H
 #define MR_WORKER_ENGINE_ENGINE_SOURCE_H
 
-#include "batching/engine.h"
-#include "ops/model.h"
+#include "batching/engine/engine.h"
+#include "ops/model/model.h"
 
 /* What `open` returns; everything in this struct belongs to the source. */
 struct mr_engine_parts {

@@ -2,7 +2,7 @@
 
 #include "codec/check.h"
 #include "worker/base/thread.h"
-#include "worker/redis/resume.h"
+#include "worker/resume/resume.h"
 #include "worker/ticket/messages.h"
 #include "worker/ticket/ticket_trace.h"
 

@@ -1,6 +1,6 @@
 #include "worker/engine/machine.h"
 
-#include "ops/cpu/parallel.h"
+#include "ops/cpu_kernels/parallel.h"
 
 #include <limits.h>
 #include <math.h>

@@ -2,7 +2,7 @@
 
 #include "codec/check.h"
 #include "codec/records/request_tools.h"
-#include "worker/ticket/decode.h"
+#include "worker/intake/decode.h"
 #include "worker/ticket/messages.h"
 #include "worker/ticket/ticket_trace.h"
 

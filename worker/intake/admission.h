@@ -7,7 +7,7 @@
  *
  * Each consumed record gets a ticket (worker/ticket/ticket.h). Way in:
  *   1. envelope (worker/ticket/envelope.h): the record's headers are read.
- *   2. decode (worker/ticket/decode.h): gives a validated request, or the reason to reject it.
+ *   2. decode (worker/intake/decode.h): gives a validated request, or the reason to reject it.
  *   3. checks: a request is refused if it was cancelled, has expired, names another model, or has
  *      crashed too many workers ("poison"). The prompt is encoded; Redis is asked for earlier
  *      attempts (worker/intake/lookups.h).
@@ -26,14 +26,14 @@
 #include "worker/base/clock.h"
 #include "worker/base/fault.h"
 #include "worker/base/log.h"
-#include "worker/intake/commit_schedule.h"
+#include "worker/intake/cancel_memory.h"
+#include "worker/intake/engine_link.h"
 #include "worker/intake/flight.h"
 #include "worker/intake/lookups.h"
-#include "worker/intake/partition.h"
 #include "worker/intake/prompt.h"
 #include "worker/intake/starts.h"
-#include "worker/ticket/cancel_memory.h"
-#include "worker/ticket/engine_link.h"
+#include "worker/offsets/commit_schedule.h"
+#include "worker/offsets/partition.h"
 #include "worker/trace/tracer.h"
 
 struct mr_admission_stats {

@@ -2,7 +2,7 @@
  *
  * A cancel record names an id. It cancels the tenant's requests with that id that wait or run in
  * this worker; if there are none, a request that arrives later is cancelled on arrival
- * (worker/ticket/cancel_memory.h). The tenant is the one in the record's header millrace-tenant;
+ * (worker/intake/cancel_memory.h). The tenant is the one in the record's header millrace-tenant;
  * without that header the record is for every tenant.
  *
  * Owner: intake thread. Memory: none. Errors: none. */

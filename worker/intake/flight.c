@@ -1,6 +1,6 @@
 #include "worker/intake/flight.h"
 
-#include "worker/intake/partition.h"
+#include "worker/offsets/partition.h"
 
 enum mr_status mr_flight_open(struct mr_flight *flight, const struct mr_flight_limits *limits,
                               struct mr_error *err)

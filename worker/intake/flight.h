@@ -18,8 +18,8 @@
 #ifndef MR_WORKER_INTAKE_FLIGHT_H
 #define MR_WORKER_INTAKE_FLIGHT_H
 
-#include "worker/ticket/id_memory.h"
-#include "worker/ticket/ticket_table.h"
+#include "worker/intake/id_memory.h"
+#include "worker/intake/ticket_table.h"
 
 /* with this many requests waiting in intake, no further record is taken; suspects and copies of
  * requests in flight are not counted: one id can have any number of copies */

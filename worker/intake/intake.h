@@ -20,19 +20,19 @@
 #define MR_WORKER_INTAKE_INTAKE_H
 
 #include "worker/base/clock.h"
-#include "worker/base/handover.h"
 #include "worker/base/log.h"
 #include "worker/base/mailbox.h"
 #include "worker/config/config.h"
+#include "worker/intake/oldest.h"
 #include "worker/intake/prompt.h"
 #include "worker/kafka/kafka_conf.h"
 #include "worker/kafka/kafka_consumer_port.h"
 #include "worker/kafka/kafka_reader_port.h"
 #include "worker/metrics/metrics.h"
+#include "worker/offsets/handover.h"
 #include "worker/publish/transactions.h"
-#include "worker/redis/resume.h"
+#include "worker/resume/resume.h"
 #include "worker/ticket/engine_port.h"
-#include "worker/ticket/oldest.h"
 #include "worker/trace/tracer.h"
 
 #include <stdatomic.h>

@@ -1,7 +1,7 @@
 #include "worker/intake/lookups.h"
 
 #include "codec/check.h"
-#include "worker/intake/partition.h"
+#include "worker/offsets/partition.h"
 #include "worker/ticket/messages.h"
 #include "worker/ticket/ticket.h"
 

@@ -1,4 +1,4 @@
-/* lookups - what Redis knows of a request (worker/redis/resume.h), looked up before the request is
+/* lookups - what Redis knows of a request (worker/resume/resume.h), looked up before the request is
  * submitted: how often it was started, how many workers crashed while it ran, and its tokens so
  * far.
  *
@@ -16,7 +16,7 @@
 
 #include "worker/config/config.h"
 #include "worker/kafka/kafka_record.h"
-#include "worker/redis/resume.h"
+#include "worker/resume/resume.h"
 
 /* with this many bytes of copied records, no further record is taken */
 #define MR_LOOKUP_BYTES_MAX ((size_t)16 << 20)

@@ -26,7 +26,7 @@
 #define MR_WORKER_INTAKE_OWNERSHIP_H
 
 #include "worker/intake/admission.h"
-#include "worker/intake/recovery.h"
+#include "worker/offsets/recovery.h"
 
 #define MR_REVOKE_HOLD_NS   ((uint64_t)2000000000)
 #define MR_REVOKE_COMMIT_NS ((uint64_t)5000000000)

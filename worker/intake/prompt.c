@@ -4,7 +4,7 @@
 #include "codec/limits.h"
 #include "codec/records/request_tools.h"
 #include "codec/tokenizer/detokenizer.h"
-#include "worker/ticket/grammars.h"
+#include "worker/intake/grammars.h"
 
 #include <stdlib.h>
 #include <string.h>

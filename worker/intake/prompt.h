@@ -16,7 +16,7 @@
  * request with a list of tools is rendered with the template that the model has for them.
  *
  * A request with a response_format also gets its grammar, compiled here or found in the cache of
- * grammars (worker/ticket/grammars.h). It begins behind the reasoning of a split answer that the
+ * grammars (worker/intake/grammars.h). It begins behind the reasoning of a split answer that the
  * prompt has opened.
  *
  * Owner:  one thread per object. Memory: ids are in the request's arena; a work buffer as large as

@@ -5,7 +5,7 @@
  * until the ticket's may_start is set:
  *
  *   1. The start is counted in the partition's offset ledger.
- *   2. With Redis the start is appended to the request's list (worker/redis/resume.h). The request
+ *   2. With Redis the start is appended to the request's list (worker/resume/resume.h). The request
  *      may start when Redis has stored the entry.
  *   3. Without Redis, or when Redis has not answered after MR_START_WAIT_NS, a commit is made at
  *      once. All starts noted since the last commit share this commit, and one commit is in flight
@@ -24,10 +24,10 @@
 #ifndef MR_WORKER_INTAKE_STARTS_H
 #define MR_WORKER_INTAKE_STARTS_H
 
-#include "worker/base/handover.h"
-#include "worker/intake/commit_schedule.h"
 #include "worker/intake/flight.h"
-#include "worker/redis/resume.h"
+#include "worker/offsets/commit_schedule.h"
+#include "worker/offsets/handover.h"
+#include "worker/resume/resume.h"
 #include "worker/ticket/ticket.h"
 
 #include <stdatomic.h>

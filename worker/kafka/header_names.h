@@ -29,7 +29,7 @@
 #define MR_HEADER_INDEX         "millrace-index"
 #define MR_HEADER_FINISH_REASON "millrace-finish-reason"
 /* In a result, or in a dead letter without a result: which request it ends, as
- * topic/partition/offset and consumer group (read by worker/intake/recovery.h). */
+ * topic/partition/offset and consumer group (read by worker/offsets/recovery.h). */
 #define MR_HEADER_SOURCE "millrace-source"
 #define MR_HEADER_GROUP  "millrace-group"
 /* In every record of an answer: the request's tenant, unless that is the default one. In a cancel

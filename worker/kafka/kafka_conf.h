@@ -14,8 +14,8 @@
 #include "codec/status.h"
 #include "worker/base/heartbeat.h"
 #include "worker/config/config.h"
-#include "worker/kafka/login/kafka_login.h"
-#include "worker/kafka/stats/kafka_stats.h"
+#include "worker/kafka/kafka_login.h"
+#include "worker/kafka/kafka_stats.h"
 
 #include <stdatomic.h>
 

@@ -5,7 +5,7 @@
  * queue only when the worker can accept them, while the consumer queue (rebalances, errors, the
  * poll deadline) is always served. This gives backpressure without pausing partitions, which would
  * discard fetched records. Topics with records take turns by weight, and the partitions of a topic
- * take turns (worker/base/turns.h). librdkafka tells which empty queue got a record, so taking one
+ * take turns (worker/kafka/turns.h). librdkafka tells which empty queue got a record, so taking one
  * takes a time that does not depend on the number of partitions.
  *
  * A rebalance (worker/kafka/kafka_in_rebalance.c) is noted inside librdkafka's callback and

@@ -4,9 +4,9 @@
 #ifndef MR_WORKER_KAFKA_KAFKA_IN_STATE_H
 #define MR_WORKER_KAFKA_KAFKA_IN_STATE_H
 
-#include "worker/base/turns.h"
 #include "worker/config/config.h"
 #include "worker/kafka/kafka_in.h"
+#include "worker/kafka/turns.h"
 
 #include <pthread.h>
 

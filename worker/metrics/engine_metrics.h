@@ -5,7 +5,7 @@
 #ifndef MR_WORKER_METRICS_ENGINE_METRICS_H
 #define MR_WORKER_METRICS_ENGINE_METRICS_H
 
-#include "batching/engine.h"
+#include "batching/engine/engine.h"
 
 #include <stdio.h>
 

@@ -11,7 +11,7 @@
 #ifndef MR_WORKER_METRICS_METRICS_H
 #define MR_WORKER_METRICS_METRICS_H
 
-#include "batching/engine.h"
+#include "batching/engine/engine.h"
 #include "worker/metrics/request_metrics.h"
 
 #define MR_METRICS_PARTITIONS_MAX ((size_t)256)

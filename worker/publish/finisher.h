@@ -4,9 +4,9 @@
  *
  * The result is the last record of a request: it is written when its token records, its reply and
  * its dead letter are acknowledged, so that whoever finds a result knows that the other records are
- * there (worker/intake/recovery.h). No terminal record is handed to the producer once the partition
- * may belong to another worker (worker/ticket/write_gate.h): the gate is asked before the first
- * record of a request, and before every one produced after that.
+ * there (worker/offsets/recovery.h). No terminal record is handed to the producer once the
+ * partition may belong to another worker (worker/ticket/write_gate.h): the gate is asked before the
+ * first record of a request, and before every one produced after that.
  *
  * A reply holds its result back until it is acknowledged or given up: at most MR_TERMINAL_REPLY_NS
  * (worker/publish/terminal.h).

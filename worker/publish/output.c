@@ -63,7 +63,7 @@ static void add_big_endian(struct mr_output *output, const char *name, uint64_t 
 }
 
 /* Adds the header that names the request record (topic, partition, offset), so that the next owner
- * of the partition knows that the request is finished (worker/intake/recovery.h). */
+ * of the partition knows that the request is finished (worker/offsets/recovery.h). */
 static void add_source(struct mr_output *output, const struct mr_output_options *options,
                        const struct mr_ticket *ticket)
 {

@@ -7,7 +7,7 @@
  *
  *     takes messages     only when those taken before are handled; the mailbox is bounded, so the
  *                        engine waits when the producer's queue is full
- *     holds messages     while Redis stores the tokens in them (worker/redis/resume.h)
+ *     holds messages     while Redis stores the tokens in them (worker/resume/resume.h)
  *     handles messages   in order; when the producer's queue is full, the next message waits
  *     drains             after mr_publish_drain, until no record is in flight or the deadline comes
  *
@@ -31,7 +31,7 @@
 
 #include "worker/base/clock.h"
 #include "worker/publish/writer.h"
-#include "worker/redis/resume.h"
+#include "worker/resume/resume.h"
 
 struct mr_publish;
 

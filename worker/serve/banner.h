@@ -5,7 +5,7 @@
 #ifndef MR_WORKER_SERVE_BANNER_H
 #define MR_WORKER_SERVE_BANNER_H
 
-#include "ops/model.h"
+#include "ops/model/model.h"
 #include "worker/base/log.h"
 #include "worker/config/config.h"
 #include "worker/engine/machine.h"

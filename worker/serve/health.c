@@ -1,7 +1,7 @@
 #include "worker/serve/health.h"
 
 #include "worker/base/clock.h"
-#include "worker/redis/tier_metrics.h"
+#include "worker/remote_cache/tier_metrics.h"
 #include "worker/serve/parts_state.h"
 #include "worker/serve/readiness.h"
 #include "worker/trace/tracer_metrics.h"

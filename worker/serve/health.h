@@ -1,5 +1,5 @@
 /* health - the status pages of a worker over HTTP: /livez, /readyz, /metrics
- * and /requests (worker/ticket/oldest.h).
+ * and /requests (worker/intake/oldest.h).
  *
  * /livez answers 200 while the worker loads, idles or computes; 503 when a component of the worker
  * has failed, or when the engine has work and has not completed a step for a minute. /readyz

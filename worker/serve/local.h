@@ -8,7 +8,7 @@
 
 #include "ops/files/model_source.h"
 #include "worker/config/config.h"
-#include "worker/redis/tier_redis.h"
+#include "worker/remote_cache/tier_redis.h"
 #include "worker/serve/parts.h"
 
 /* Checks device, dtype, the URL of --trace-endpoint, and with --redis the URL, the password and key

@@ -12,7 +12,7 @@
 #include "worker/engine/engine_thread.h"
 #include "worker/intake/intake.h"
 #include "worker/publish/publish.h"
-#include "worker/redis/tier_redis.h"
+#include "worker/remote_cache/tier_redis.h"
 
 #include <stdio.h>
 

@@ -6,8 +6,8 @@
 #include "ops/files/model_source.h"
 #include "worker/engine/engine_setup.h"
 #include "worker/http/http.h"
-#include "worker/redis/resume.h"
-#include "worker/redis/tier_redis.h"
+#include "worker/remote_cache/tier_redis.h"
+#include "worker/resume/resume.h"
 #include "worker/serve/parts.h"
 #include "worker/trace/tracer.h"
 

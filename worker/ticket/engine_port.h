@@ -2,11 +2,11 @@
  * worker/engine/engine_thread.h.
  *
  * Threads: any. Memory: a request belongs to the engine once _submit has returned MR_OK.
- * Errors:  those of mr_engine_submit (batching/engine.h). */
+ * Errors:  those of mr_engine_submit (batching/engine/engine.h). */
 #ifndef MR_WORKER_TICKET_ENGINE_PORT_H
 #define MR_WORKER_TICKET_ENGINE_PORT_H
 
-#include "batching/engine.h"
+#include "batching/engine/engine.h"
 
 struct mr_engine_port {
     void *self;

@@ -3,7 +3,7 @@
  * Of several headers with one name the last one counts. Headers to echo (to repeat in the answer)
  * may take at most MR_ENVELOPE_ECHO_BYTES_MAX together, names and values. Headers are accepted in
  * the order of enum mr_echo; a header that does not fit is left out and named in `oversized`, and
- * the record is then rejected (worker/ticket/decode.h).
+ * the record is then rejected (worker/intake/decode.h).
  *
  * A header that says something else than it should is named in `bad`, and the record is rejected
  * too. A header without a value counts as absent.

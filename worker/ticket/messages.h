@@ -22,7 +22,7 @@ enum mr_mail_kind {
     MR_MAIL_RESULT, /* struct mr_result_mail: the engine has finished the request */
     MR_MAIL_REFUSAL, /* struct mr_refusal_mail: intake answers a record without the engine */
     /* Kinds of messages to intake: */
-    /* struct mr_found_mail (worker/redis/resume.h): what Redis knows of a request */
+    /* struct mr_found_mail (worker/resume/resume.h): what Redis knows of a request */
     MR_MAIL_FOUND,
     /* struct mr_found_mail: whether Redis has stored the start of a request */
     MR_MAIL_NOTED,

@@ -99,8 +99,8 @@ struct mr_ticket {
     atomic_bool dropped; /* publish may write no further record for this request */
     struct mr_write_gate *gate; /* write gate of the partition; NULL: publish may always write */
     uint64_t epoch; /* number of the partition's ownership in which the record was taken */
-    /* The request's progress in Redis (worker/redis/resume.h), set before the request is submitted;
-     * NULL: not kept in Redis. */
+    /* The request's progress in Redis (worker/resume/resume.h), set before the request is
+     * submitted; NULL: not kept in Redis. */
     struct mr_trail *trail;
     char trace_id[MR_TRACE_HEX_BYTES]; /* for log lines; "": none */
     /* notes for the request's spans (worker/ticket/ticket_trace.h); owned; NULL: not sampled */

@@ -1,5 +1,5 @@
 /* slowest - the requests of a fleet that have been in their workers longest, from the workers'
- * pages /requests (worker/ticket/oldest.h), for millrace top. A page is hostile input.
+ * pages /requests (worker/intake/oldest.h), for millrace top. A page is hostile input.
  *
  * Owner: one thread. Memory: MR_SLOWEST_MAX entries in the struct. Errors:
  * MR_MALFORMED from _add. */

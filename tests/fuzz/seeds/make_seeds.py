@@ -194,7 +194,7 @@ def trails():
         data = bytes([0xA7, kind, 0 if form == 1 else 1, tops]) + struct.pack("<I", attempt) + body
         return bytes([len(data), form]) + data
 
-    magic = open(os.path.join(TREE, "worker/redis/progress.c")).read().split("#define MAGIC")[1].split()[0]
+    magic = open(os.path.join(TREE, "worker/resume/progress.c")).read().split("#define MAGIC")[1].split()[0]
     for form, keys in ((1, 0), (2, 1)):
         start = entry(1, 1, struct.pack("<II", 0, 0) + bytes(32), 0, form)
         tokens = [entry(2, 1, struct.pack("<IIIff", i, 0, 100 + i, -0.5, 0.5) + struct.pack("<If", 3, -1.0) * 2, 2, form)

@@ -1,4 +1,4 @@
-/* Decodes the metadata of a commit. Format (worker/intake/ledger_metadata.h): base64 of a magic
+/* Decodes the metadata of a commit. Format (worker/offsets/ledger_metadata.h): base64 of a magic
  * byte, since version 2 a time of eight bytes, since version 3 an instance of four bytes, a length
  * as varint and a bitmap of that many bytes; the attempts behind the bitmap are ignored here. */
 #include "tests/integration/verdict/verdict_state.h"

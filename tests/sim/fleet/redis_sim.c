@@ -1,7 +1,7 @@
 #include "tests/sim/fleet/redis_sim.h"
 
 #include "codec/check.h"
-#include "kvcache/redis/redis_reply.h"
+#include "kvcache/remote/redis_reply.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,10 +1,10 @@
 /* redis_sim - Redis in memory under virtual time, behind the port of the connection threads
- * (worker/redis/redis_port.h): strings and lists, the commands that workers use, key expiry.
+ * (worker/remote_cache/redis_port.h): strings and lists, the commands that workers use, key expiry.
  *
- * Linked in place of worker/redis/redis_port.c; redis_sim_enter says which server and machine the
- * ports opened next belong to. Each command is executed after a latency and its reply arrives after
- * another. Faults: a server that is down (connections are lost), slow, full, or evicts keys;
- * FLUSHALL; stale replies, as of a replica that lags behind.
+ * Linked in place of worker/remote_cache/redis_port.c; redis_sim_enter says which server and
+ * machine the ports opened next belong to. Each command is executed after a latency and its reply
+ * arrives after another. Faults: a server that is down (connections are lost), slow, full, or
+ * evicts keys; FLUSHALL; stale replies, as of a replica that lags behind.
  *
  * Owner: one run. Memory: freed by _destroy. */
 #ifndef MR_TESTS_SIM_FLEET_REDIS_SIM_H
@@ -12,7 +12,7 @@
 
 #include "tests/sim/fleet/coverage.h"
 #include "tests/sim/fleet/platform.h"
-#include "worker/redis/redis_port.h"
+#include "worker/remote_cache/redis_port.h"
 
 struct sim_redis;
 

@@ -20,7 +20,7 @@
 #include "worker/engine/engine_thread.h"
 #include "worker/intake/intake_state.h"
 #include "worker/publish/publish.h"
-#include "worker/redis/tier_redis.h"
+#include "worker/remote_cache/tier_redis.h"
 
 #define POISON_BYTE    'r' /* no other prompt has it */
 #define SIM_DRAFT_ROWS 12u

@@ -2,8 +2,8 @@
 #ifndef MR_TESTS_OPS_TINY_WEIGHTS_H
 #define MR_TESTS_OPS_TINY_WEIGHTS_H
 
-#include "ops/cpu/kernels.h"
-#include "ops/cpu_backend/cpu_backend.h"
+#include "ops/cpu/cpu_backend.h"
+#include "ops/cpu_kernels/kernels.h"
 #include "ops/families/config_json.h"
 #include "ops/files/tensor_table.h"
 

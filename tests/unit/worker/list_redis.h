@@ -1,9 +1,9 @@
-/* A stand-in for Redis with one list, as worker/redis/resume.h uses it: commands run in the
+/* A stand-in for Redis with one list, as worker/resume/resume.h uses it: commands run in the
  * caller's thread, or are held until the test has them answered. */
 #ifndef MR_TESTS_LIST_REDIS_H
 #define MR_TESTS_LIST_REDIS_H
 
-#include "worker/redis/resume.h"
+#include "worker/resume/resume.h"
 
 #include <hiredis/hiredis.h>
 

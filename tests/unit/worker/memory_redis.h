@@ -1,11 +1,11 @@
-/* A Redis in memory behind the port of a connection thread (worker/redis/redis_port.h): strings
- * only, no socket and no thread. Time is what the step functions are given: a reply is there
- * latency_ns after its command, and a silent server never replies. */
+/* A Redis in memory behind the port of a connection thread (worker/remote_cache/redis_port.h):
+ * strings only, no socket and no thread. Time is what the step functions are given: a reply is
+ * there latency_ns after its command, and a silent server never replies. */
 #ifndef MR_TESTS_MEMORY_REDIS_H
 #define MR_TESTS_MEMORY_REDIS_H
 
-#include "kvcache/redis/redis_reply.h"
-#include "worker/redis/redis_port.h"
+#include "kvcache/remote/redis_reply.h"
+#include "worker/remote_cache/redis_port.h"
 
 #include <stdio.h>
 #include <stdlib.h>

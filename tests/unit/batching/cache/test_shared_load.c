@@ -1,7 +1,7 @@
 /* Loads of one engine from a fake tier that another engine has filled. */
 #include "batching/cache/shared_load.h"
 
-#include "batching/engine_state.h"
+#include "batching/engine/engine_state.h"
 #include "tests/fakes/fleet_rig.h"
 
 #include <setjmp.h>

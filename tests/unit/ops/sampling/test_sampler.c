@@ -1,4 +1,4 @@
-#include "ops/cpu/parallel.h"
+#include "ops/cpu_kernels/parallel.h"
 #include "ops/sampling/sampler.h"
 #include "tests/unit/ops/levels.h"
 #include "tests/unit/ops/numbers.h"

@@ -1,6 +1,6 @@
 /* Every sampling field at its extremes, alone and with the others, over logits of every kind: each
  * row gives a token that the request allows, or says that the model's logits are no numbers. */
-#include "ops/cpu/parallel.h"
+#include "ops/cpu_kernels/parallel.h"
 #include "ops/sampling/sampler.h"
 #include "tests/unit/ops/levels.h"
 #include "tests/unit/ops/numbers.h"

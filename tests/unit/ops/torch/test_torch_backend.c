@@ -1,6 +1,6 @@
 #include "ops/torch/torch_backend.h"
 
-#include "ops/cpu_backend/cpu_backend.h"
+#include "ops/cpu/cpu_backend.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* Draws from what the device finds in its logits must be those from the whole rows. */
-#include "ops/cpu/parallel.h"
+#include "ops/cpu_kernels/parallel.h"
 #include "ops/sampling/sampler.h"
 #include "ops/torch/torch_backend.h"
 

@@ -1,6 +1,6 @@
 #include "worker/engine/engine_thread.h"
 
-#include "ops/cpu/parallel.h"
+#include "ops/cpu_kernels/parallel.h"
 #include "tests/fakes/fake_request.h"
 #include "tests/unit/worker/serving.h"
 #include "worker/engine/engine_setup.h"

@@ -1,6 +1,6 @@
 #include "worker/intake/flight.h"
 
-#include "worker/intake/partition.h"
+#include "worker/offsets/partition.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

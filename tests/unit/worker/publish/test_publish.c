@@ -5,8 +5,8 @@
 #include "tests/unit/worker/producing.h"
 #include "tests/unit/worker/result_mail.h"
 #include "worker/base/clock.h"
-#include "worker/intake/partition.h"
 #include "worker/kafka/kafka_reader.h"
+#include "worker/offsets/partition.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,0 +1,364 @@
+#include "kvcache/remote/redis_conn.h"
+
+#include "codec/check.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define STEP_BYTES    ((size_t)1 << 20) /* most bytes read, and most written, in one step */
+#define HANDSHAKE_MAX 3 /* most commands that the handshake sends: AUTH, SELECT, PING */
+
+enum state { STATE_CLOSED, STATE_CONNECTING, STATE_HANDSHAKE, STATE_READY };
+
+struct mr_redis_conn {
+    struct mr_redis_conn_options options;
+    struct mr_redis_link link;
+    struct mr_redis_reader *reader;
+    enum state state;
+    uint64_t ready_by_ns;
+    char reason[MR_ERROR_DETAIL_BYTES];
+    struct mr_redis_op_list in_flight; /* commands without a reply, sent or to be sent, in order */
+    struct mr_redis_op *writing;       /* the first command that is not sent completely */
+    uint32_t values;                   /* number of commands in flight whose reply is a value */
+    struct mr_redis_op_list done;
+    struct mr_redis_op handshake[HANDSHAKE_MAX];
+    uint64_t sent_bytes;
+};
+
+/* ---- life ---- */
+
+enum mr_status mr_redis_conn_create(struct mr_redis_conn **out,
+                                    const struct mr_redis_conn_options *options,
+                                    struct mr_error *err)
+{
+    *out = NULL;
+    struct mr_redis_conn *conn = calloc(1, sizeof *conn);
+    if (!conn) return mr_fail(err, MR_NOMEM, "no memory for a Redis connection");
+    conn->options = *options;
+    mr_redis_link_init(&conn->link);
+    enum mr_status status = mr_redis_reader_create(&conn->reader, err);
+    if (status != MR_OK) {
+        free(conn);
+        return status;
+    }
+    *out = conn;
+    return MR_OK;
+}
+
+void mr_redis_conn_destroy(struct mr_redis_conn *conn)
+{
+    if (!conn) return;
+    MR_ASSERT(!conn->in_flight.first && !conn->done.first);
+    mr_redis_link_close(&conn->link);
+    mr_redis_reader_destroy(conn->reader);
+    free(conn);
+}
+
+static bool is_handshake(const struct mr_redis_conn *conn, const struct mr_redis_op *op)
+{
+    return op >= conn->handshake && op < conn->handshake + HANDSHAKE_MAX;
+}
+
+/* Closes the connection and ends every command in flight: those past their deadline with
+ * MR_REDIS_TIMEOUT; of the others, the first in the queue with `outcome`, the rest with
+ * MR_REDIS_LOST. */
+static void fail(struct mr_redis_conn *conn, enum mr_redis_outcome outcome, uint64_t now_ns,
+                 const char *reason)
+{
+    if (conn->state == STATE_CLOSED) return;
+    mr_redis_link_close(&conn->link);
+    conn->state = STATE_CLOSED;
+    snprintf(conn->reason, sizeof conn->reason, "%s", reason);
+    for (struct mr_redis_op *op; (op = mr_redis_op_list_pop(&conn->in_flight)) != NULL;) {
+        op->outcome = op->deadline_ns <= now_ns ? MR_REDIS_TIMEOUT : outcome;
+        outcome = MR_REDIS_LOST;
+        if (is_handshake(conn, op))
+            mr_redis_op_end(op);
+        else
+            mr_redis_op_list_push(&conn->done, op);
+    }
+    conn->writing = NULL;
+    conn->values = 0;
+}
+
+void mr_redis_conn_close(struct mr_redis_conn *conn)
+{
+    fail(conn, MR_REDIS_LOST, 0, "closed");
+}
+
+static void queue(struct mr_redis_conn *conn, struct mr_redis_op *op)
+{
+    op->sent = 0;
+    op->outcome = MR_REDIS_IN_FLIGHT;
+    mr_redis_op_list_push(&conn->in_flight, op);
+    if (!conn->writing) conn->writing = op;
+    conn->values += op->bulk;
+}
+
+static bool queue_handshake(struct mr_redis_conn *conn, int index, int count,
+                            const char *const *words)
+{
+    struct mr_redis_op *op = &conn->handshake[index];
+    size_t lengths[3];
+    for (int i = 0; i < count; i++)
+        lengths[i] = strlen(words[i]);
+    if (!mr_redis_op_command(op, count, words, lengths, false)) return false;
+    op->deadline_ns = conn->ready_by_ns;
+    queue(conn, op);
+    return true;
+}
+
+/* Sends AUTH, SELECT and PING. PING shows whether the server is ready: one that is loading its data
+ * answers PING with an error. */
+static void send_handshake(struct mr_redis_conn *conn)
+{
+    const struct mr_redis_url *where = &conn->options.where;
+    char database[16];
+    snprintf(database, sizeof database, "%" PRIu32, where->database);
+    const char *named[] = {"AUTH", where->user, where->password};
+    const char *plain[] = {"AUTH", where->password};
+    const char *select[] = {"SELECT", database};
+    const char *ping[] = {"PING"};
+    int used = 0;
+    bool good = true;
+    conn->state = STATE_HANDSHAKE;
+    if (where->user[0])
+        good = queue_handshake(conn, used++, 3, named);
+    else if (where->password[0])
+        good = queue_handshake(conn, used++, 2, plain);
+    if (good && where->database) good = queue_handshake(conn, used++, 2, select);
+    if (good) good = queue_handshake(conn, used++, 1, ping);
+    if (!good) fail(conn, MR_REDIS_LOST, 0, "no memory");
+}
+
+static enum mr_status begin(struct mr_redis_conn *conn, uint64_t now_ns, struct mr_error *err)
+{
+    MR_ASSERT(conn->state == STATE_CLOSED && !conn->in_flight.first);
+    conn->ready_by_ns = now_ns + conn->options.connect_timeout_ns;
+    return mr_redis_reader_reset(conn->reader, err);
+}
+
+enum mr_status mr_redis_conn_open(struct mr_redis_conn *conn, uint64_t now_ns, struct mr_error *err)
+{
+    enum mr_status status = begin(conn, now_ns, err);
+    if (status == MR_OK)
+        status = mr_redis_link_open(&conn->link, &conn->options.where, conn->options.tls, err);
+    if (status == MR_OK) conn->state = STATE_CONNECTING;
+    return status;
+}
+
+void mr_redis_conn_adopt(struct mr_redis_conn *conn, int fd, uint64_t now_ns)
+{
+    enum mr_status status = begin(conn, now_ns, NULL);
+    MR_ASSERT(status == MR_OK);
+    mr_redis_link_adopt(&conn->link, fd);
+    conn->state = STATE_CONNECTING;
+}
+
+void mr_redis_conn_set_password(struct mr_redis_conn *conn, const char *password)
+{
+    mr_redis_url_set_password(&conn->options.where, password);
+}
+
+static void finish_connecting(struct mr_redis_conn *conn, uint64_t now_ns)
+{
+    struct mr_error err = {0};
+    enum mr_status status = mr_redis_link_finish(&conn->link, &err);
+    if (status == MR_OK)
+        send_handshake(conn);
+    else if (status != MR_AGAIN)
+        fail(conn, MR_REDIS_LOST, now_ns, err.detail);
+}
+
+/* ---- writing ---- */
+
+/* Fills `parts` with the unsent bytes of the commands in flight. */
+static int gather(const struct mr_redis_conn *conn, struct iovec *parts)
+{
+    int count = 0;
+    for (const struct mr_redis_op *op = conn->writing; op; op = op->next) {
+        if (count + op->out_count > MR_REDIS_PARTS_MAX) break;
+        count += mr_redis_parts_from(op->out, op->out_count, op->sent, parts + count);
+    }
+    return count;
+}
+
+static ssize_t write_once(struct mr_redis_conn *conn)
+{
+    struct iovec parts[MR_REDIS_PARTS_MAX];
+    int count = gather(conn, parts);
+    if (count == 0) return 0;
+    ssize_t done = mr_redis_link_write(&conn->link, parts, count);
+    if (done <= 0) return done;
+    conn->sent_bytes += (uint64_t)done;
+    for (size_t left = (size_t)done; left && conn->writing;) {
+        struct mr_redis_op *op = conn->writing;
+        size_t rest = mr_redis_op_length(op) - op->sent;
+        size_t part = left < rest ? left : rest;
+        op->sent += part;
+        left -= part;
+        if (part == rest) conn->writing = op->next;
+    }
+    return done;
+}
+
+/* ---- reading ---- */
+
+static void end_handshake(struct mr_redis_conn *conn, struct mr_redis_op *op, uint64_t now_ns)
+{
+    bool last = !conn->in_flight.first;
+    mr_redis_op_end(op);
+    if (op->outcome != MR_REDIS_DONE)
+        fail(conn, MR_REDIS_LOST, now_ns, op->error);
+    else if (last)
+        conn->state = STATE_READY;
+}
+
+static void end_oldest(struct mr_redis_conn *conn, uint64_t now_ns)
+{
+    struct mr_redis_op *op = mr_redis_op_list_pop(&conn->in_flight);
+    conn->values -= op->bulk;
+    if (is_handshake(conn, op))
+        end_handshake(conn, op, now_ns);
+    else
+        mr_redis_op_list_push(&conn->done, op);
+}
+
+static ssize_t read_once(struct mr_redis_conn *conn, uint64_t now_ns)
+{
+    const char *reason = "";
+    enum mr_redis_read read = MR_READ_REPLY;
+    struct mr_redis_op_list *ops = &conn->in_flight;
+    ssize_t done = mr_redis_reader_receive(conn->reader, &conn->link, ops->first, conn->values > 0);
+    if (done <= 0) return done;
+    while (read == MR_READ_REPLY && conn->state != STATE_CLOSED) {
+        read = mr_redis_reader_next(conn->reader, ops->first, now_ns, &reason);
+        if (read == MR_READ_REPLY) end_oldest(conn, now_ns);
+    }
+    if (read == MR_READ_MALFORMED) fail(conn, MR_REDIS_MALFORMED, now_ns, reason);
+    return done;
+}
+
+/* ---- the owner's calls ---- */
+
+void mr_redis_conn_send(struct mr_redis_conn *conn, struct mr_redis_op *op)
+{
+    MR_ASSERT(conn->state == STATE_READY && conn->in_flight.count < MR_REDIS_IN_FLIGHT_MAX);
+    queue(conn, op);
+}
+
+static void cancel_unsent(struct mr_redis_conn *conn, struct mr_redis_op *op)
+{
+    if (conn->writing == op) conn->writing = op->next;
+    mr_redis_op_list_remove(&conn->in_flight, op);
+    conn->values -= op->bulk;
+    op->outcome = MR_REDIS_LOST;
+    mr_redis_op_list_push(&conn->done, op);
+}
+
+static bool is_in_flight(const struct mr_redis_conn *conn, const struct mr_redis_op *op)
+{
+    const struct mr_redis_op *at = conn->in_flight.first;
+    while (at && at != op)
+        at = at->next;
+    return at != NULL;
+}
+
+void mr_redis_conn_cancel(struct mr_redis_conn *conn, struct mr_redis_op *op, uint64_t now_ns)
+{
+    op->cancelled = true;
+    if (!is_in_flight(conn, op)) return;
+    bool held = op == conn->writing && mr_redis_link_is_writing(&conn->link);
+    if (op->sent == 0 && !held)
+        cancel_unsent(conn, op);
+    else if (op->sent < mr_redis_op_length(op))
+        fail(conn, MR_REDIS_LOST, 0, "closed in the middle of a cancelled value");
+    else if (op == conn->in_flight.first)
+        mr_redis_reader_cancel(conn->reader, op, now_ns);
+}
+
+/* When the next command in flight, or the handshake, times out. */
+static uint64_t timeout_ns(const struct mr_redis_conn *conn)
+{
+    if (conn->state == STATE_CLOSED) return UINT64_MAX;
+    uint64_t least = conn->state == STATE_READY ? UINT64_MAX : conn->ready_by_ns;
+    for (const struct mr_redis_op *op = conn->in_flight.first; op; op = op->next)
+        if (op->deadline_ns < least) least = op->deadline_ns;
+    return least;
+}
+
+void mr_redis_conn_step(struct mr_redis_conn *conn, uint64_t now_ns)
+{
+    if (conn->state == STATE_CONNECTING) finish_connecting(conn, now_ns);
+    size_t moved = 0;
+    while (conn->state >= STATE_HANDSHAKE && moved < STEP_BYTES) {
+        ssize_t wrote = write_once(conn);
+        ssize_t read = wrote < 0 ? -1 : read_once(conn, now_ns);
+        if (wrote < 0 || read < 0)
+            fail(conn, MR_REDIS_LOST, now_ns, "the server closed the connection");
+        if (wrote <= 0 && read <= 0) break;
+        moved += (size_t)wrote + (size_t)read;
+    }
+    if (timeout_ns(conn) <= now_ns) fail(conn, MR_REDIS_LOST, now_ns, "no answer in time");
+}
+
+struct mr_redis_op *mr_redis_conn_take(struct mr_redis_conn *conn)
+{
+    return mr_redis_op_list_pop(&conn->done);
+}
+
+uint64_t mr_redis_conn_deadline_ns(const struct mr_redis_conn *conn)
+{
+    bool now = conn->done.first || mr_redis_link_has_bytes(&conn->link);
+    return now ? 0 : timeout_ns(conn);
+}
+
+bool mr_redis_conn_is_ready(const struct mr_redis_conn *conn)
+{
+    return conn->state == STATE_READY;
+}
+
+bool mr_redis_conn_is_closed(const struct mr_redis_conn *conn)
+{
+    return conn->state == STATE_CLOSED;
+}
+
+uint32_t mr_redis_conn_in_flight(const struct mr_redis_conn *conn)
+{
+    return conn->in_flight.count;
+}
+
+const char *mr_redis_conn_reason(const struct mr_redis_conn *conn)
+{
+    return conn->reason;
+}
+
+uint32_t mr_redis_conn_addresses(const struct mr_redis_conn *conn)
+{
+    return conn->link.addresses;
+}
+
+struct mr_redis_conn_stats mr_redis_conn_stats(const struct mr_redis_conn *conn)
+{
+    return (struct mr_redis_conn_stats){conn->sent_bytes, mr_redis_reader_stats(conn->reader)};
+}
+
+void mr_redis_conn_stats_add(struct mr_redis_conn_stats *sum, const struct mr_redis_conn_stats *one)
+{
+    sum->sent_bytes += one->sent_bytes;
+    sum->read.received_bytes += one->read.received_bytes;
+    sum->read.copied_bytes += one->read.copied_bytes;
+    sum->read.value_bytes += one->read.value_bytes;
+}
+
+int mr_redis_conn_fd(const struct mr_redis_conn *conn)
+{
+    return conn->link.fd;
+}
+
+short mr_redis_conn_events(const struct mr_redis_conn *conn)
+{
+    return mr_redis_link_events(&conn->link, conn->writing != NULL);
+}

@@ -1,0 +1,83 @@
+/* redis_conn - one connection to one Redis server: sends commands in order and matches the replies.
+ * A state machine over a socket that never blocks: the owner polls _fd for _events until
+ * _deadline_ns and calls _step.
+ *
+ * States: CLOSED, CONNECTING, HANDSHAKE (AUTH, SELECT, PING), READY. An invalid reply, or one that
+ * no command is waiting for, closes the connection; then every command in flight fails, so a reply
+ * is never matched with the wrong command.
+ *
+ * Owner:  one thread. Memory: made in _create; ops are the caller's, and untouched by it from _send
+ * until _take returns them. Errors: _open MR_UNREACHABLE; later ones are outcomes of ops, and
+ * _reason. Clock: passed in. */
+#ifndef MR_KVCACHE_REMOTE_REDIS_CONN_H
+#define MR_KVCACHE_REMOTE_REDIS_CONN_H
+
+#include "kvcache/remote/redis_reader.h"
+#include "kvcache/remote/redis_reply.h"
+
+#define MR_REDIS_IN_FLIGHT_MAX 4096u /* most commands waiting for replies on one connection */
+
+struct mr_redis_conn;
+
+struct mr_redis_conn_options {
+    struct mr_redis_url where;        /* address and credentials, copied */
+    struct mr_redis_tls_context *tls; /* borrowed; NULL without TLS */
+    uint64_t connect_timeout_ns;      /* longest time from _open until READY */
+};
+
+struct mr_redis_conn_stats {
+    uint64_t sent_bytes;
+    struct mr_redis_reader_stats read;
+};
+
+enum mr_status mr_redis_conn_create(struct mr_redis_conn **out,
+                                    const struct mr_redis_conn_options *options,
+                                    struct mr_error *err);
+/* Call _close, then _take until it returns NULL: no command may be in flight. conn may be NULL. */
+void mr_redis_conn_destroy(struct mr_redis_conn *conn);
+
+/* Starts to connect; the state goes from CLOSED to CONNECTING. */
+enum mr_status mr_redis_conn_open(struct mr_redis_conn *conn, uint64_t now_ns,
+                                  struct mr_error *err);
+/* Like _open, over a connected socket, which the connection then owns (for tests). */
+void mr_redis_conn_adopt(struct mr_redis_conn *conn, int fd, uint64_t now_ns);
+/* The password of every later login; the present login stays. Shorter than MR_REDIS_SECRET_BYTES;
+ * copied. */
+void mr_redis_conn_set_password(struct mr_redis_conn *conn, const char *password);
+/* Ends every command in flight with MR_REDIS_LOST and closes the socket. */
+void mr_redis_conn_close(struct mr_redis_conn *conn);
+
+bool mr_redis_conn_is_ready(const struct mr_redis_conn *conn);
+bool mr_redis_conn_is_closed(const struct mr_redis_conn *conn);
+/* Number of commands without a reply. */
+uint32_t mr_redis_conn_in_flight(const struct mr_redis_conn *conn);
+/* Why the connection was closed last; "" when it never was. */
+const char *mr_redis_conn_reason(const struct mr_redis_conn *conn);
+/* Number of addresses of the server's host, as last resolved; each _open uses the next one. 0: not
+ * resolved, or a unix socket. */
+uint32_t mr_redis_conn_addresses(const struct mr_redis_conn *conn);
+struct mr_redis_conn_stats mr_redis_conn_stats(const struct mr_redis_conn *conn);
+void mr_redis_conn_stats_add(struct mr_redis_conn_stats *sum,
+                             const struct mr_redis_conn_stats *one);
+
+/* Queues a command; does no I/O. The connection must be READY and have fewer than
+ * MR_REDIS_IN_FLIGHT_MAX commands in flight (asserted). */
+void mr_redis_conn_send(struct mr_redis_conn *conn, struct mr_redis_op *op);
+/* Cancels a command: from now on the memory that op->out and op->into point at is not touched. If
+ * its value is being received, the rest is read and discarded for at most MR_REDIS_CANCEL_NS, then
+ * the connection is closed. A command not sent yet ends as MR_REDIS_LOST; one sent in part, or of
+ * which TLS holds bytes, closes the connection. _take still returns the op. No effect on an op of
+ * another connection. */
+void mr_redis_conn_cancel(struct mr_redis_conn *conn, struct mr_redis_op *op, uint64_t now_ns);
+/* Reads and writes what the socket takes now, and closes the connection when a command or the
+ * handshake is past its deadline. */
+void mr_redis_conn_step(struct mr_redis_conn *conn, uint64_t now_ns);
+/* Next finished command; NULL: none. The caller frees its memory with mr_redis_op_end. */
+struct mr_redis_op *mr_redis_conn_take(struct mr_redis_conn *conn);
+
+int mr_redis_conn_fd(const struct mr_redis_conn *conn);
+short mr_redis_conn_events(const struct mr_redis_conn *conn);
+/* When to call _step or _take even if the socket is idle; 0: at once; UINT64_MAX: never. */
+uint64_t mr_redis_conn_deadline_ns(const struct mr_redis_conn *conn);
+
+#endif

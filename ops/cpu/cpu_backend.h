@@ -1,0 +1,14 @@
+/* cpu_backend - the backend (ops/backend/backend.h) of our own CPU kernels (ops/cpu_kernels/). All
+ * operations are done when the call returns, so `finish` has nothing to wait for and cannot fail.
+ *
+ * Objects: linear layers and KV pools are those of ops/cpu_kernels/, vectors are arrays of floats.
+ * Threads: the parallel team of the process (ops/cpu_kernels/parallel.h).
+ * Errors:  MR_NOMEM; MR_BAD_CONFIG for other devices and for f16; those of ops/cpu_kernels/. */
+#ifndef MR_OPS_CPU_CPU_BACKEND_H
+#define MR_OPS_CPU_CPU_BACKEND_H
+
+#include "ops/backend/backend.h"
+
+extern const struct mr_backend mr_cpu_backend;
+
+#endif

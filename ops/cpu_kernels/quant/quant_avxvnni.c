@@ -1,0 +1,11 @@
+/* quant_avxvnni - the products of quant.h for AVX2 with AVX-VNNI. */
+#define LANES_VNNI
+#include "ops/cpu_kernels/quant/lanes_avx2.h"
+
+#define TILE_ROWS      3
+#define TILE_ROWS_2    1
+#define TILE_ROWS_4    0
+#define TILES_UNPACKED 4u
+
+#define TABLE mr_quant_ops_avxvnni
+#include "ops/cpu_kernels/quant/quant_body.h"

@@ -1,0 +1,160 @@
+#include "codec/check.h"
+#include "ops/cpu_kernels/kv_pool.h"
+#include "ops/cpu_kernels/parallel.h"
+
+#include <string.h>
+
+/* With fewer rows for each thread a parallel loop costs more than it saves. */
+#define ROPE_GRAIN_ROWS 8u
+#define HEAD_DIM_MAX    256u
+
+struct rope_run {
+    struct mr_cpu_kv *kv;
+    const struct mr_cpu_attention_args *attention;
+    const struct mr_cpu_rope_args *args;
+    float *qkv;
+};
+
+/* Applies the norm with these weights to `heads` heads in place. */
+static void norm_heads(const struct rope_run *run, const float *weight, uint32_t heads, float *x)
+{
+    const struct mr_cpu_rope_args *args = run->args;
+    const uint32_t dim = run->kv->spec.head_dim, padding = dim - args->norm_width;
+    struct mr_cpu_norm norm = {.weight = weight,
+                               .epsilon = args->norm_epsilon,
+                               .width = args->norm_width,
+                               .centered = args->norm_centered};
+    if (args->norm_whole) {
+        norm.width = heads * dim;
+        norm.padding = heads * padding;
+        heads = 1;
+    }
+    for (uint32_t head = 0; head < heads; head++) {
+        norm.weight = weight + head * dim;
+        run->kv->ops->norm_row(&norm, x + head * dim, x + head * dim);
+    }
+}
+
+/* Applies the norm, then the rotary embedding, to `heads` heads of one row in place. */
+static void prepare_heads(const struct rope_run *run, const float *norm_weight, uint32_t position,
+                          uint32_t heads, float *x)
+{
+    const struct mr_cpu_rope *rope = run->args->rope;
+    if (norm_weight) norm_heads(run, norm_weight, heads, x);
+    if (!rope) return;
+    const uint32_t half = rope->rotary_dim / 2;
+    const size_t at = (size_t)position * half;
+    for (uint32_t head = 0; head < heads; head++)
+        run->kv->ops->rotate(x + head * run->kv->spec.head_dim, rope->cos + at, rope->sin + at,
+                             half);
+}
+
+/* Writes the key of one token: its words are one column of a panel, MR_PANEL_BYTES apart. */
+static void write_key(const struct mr_cpu_kv *kv, unsigned char *keys, uint32_t token,
+                      const void *head)
+{
+    unsigned char *to = keys + mr_cpu_kv_key_at(kv, token, 0);
+    const uint32_t words = kv->spec.head_dim / (kv->spec.bf16 ? 2 : 1);
+    for (uint32_t i = 0; i < words; i++)
+        memcpy(to + (size_t)i * MR_PANEL_BYTES, (const uint32_t *)head + i, 4);
+}
+
+/* Writes the value (V) of one token: 16 of its numbers go into one row of each panel; two tokens
+ * share a bf16 word. */
+static void write_value(const struct mr_cpu_kv *kv, unsigned char *values, uint32_t token,
+                        const void *head)
+{
+    for (uint32_t dim = 0; dim < kv->spec.head_dim; dim += 16) {
+        unsigned char *to = values + mr_cpu_kv_value_at(kv, token, dim);
+        if (!kv->spec.bf16) {
+            memcpy(to, (const float *)head + dim, MR_PANEL_BYTES);
+            continue;
+        }
+        for (uint32_t i = 0; i < 16; i++)
+            memcpy(to + i * 4u, (const uint16_t *)head + dim + i, 2);
+    }
+}
+
+/* Quantizes the key and the value of one token and writes both with their scales (kv_pool.h). k, v:
+ * the token's numbers in one head. */
+static void write_int8(const struct mr_cpu_kv *kv, unsigned char *keys, uint32_t token,
+                       const float *k, const float *v)
+{
+    const uint32_t dim = kv->spec.head_dim;
+    unsigned char *values = keys + kv->half_bytes;
+    int8_t ready[HEAD_DIM_MAX];
+    mr_cpu_kv_scales(kv, keys)[token] = kv->ops->quantize(k, dim, ready);
+    for (uint32_t i = 0; i < dim; i++)
+        keys[mr_cpu_kv_key_at(kv, token, i)] = (unsigned char)ready[i];
+    mr_cpu_kv_scales(kv, values)[token] = kv->ops->quantize(v, dim, ready);
+    for (uint32_t i = 0; i < dim; i += 16)
+        memcpy(values + mr_cpu_kv_value_at(kv, token, i), ready + i, 16);
+}
+
+/* Zeroes the value (V) of the token after `token` if both share a bf16 word (kv_pool.h says
+ * why). */
+static void clear_next(const struct mr_cpu_kv *kv, unsigned char *values, uint32_t token)
+{
+    if (!kv->spec.bf16 || token % 2 != 0) return;
+    for (uint32_t dim = 0; dim < kv->spec.head_dim; dim++)
+        memset(values + mr_cpu_kv_value_at(kv, token + 1, dim), 0, 2);
+}
+
+static void write_row(const struct rope_run *run, uint32_t row,
+                      const struct mr_cpu_attention_sequence *sequence)
+{
+    const struct mr_cpu_kv *kv = run->kv;
+    const uint32_t dim = kv->spec.head_dim, kv_heads = kv->spec.kv_head_count;
+    const uint32_t heads = run->attention->head_count;
+    const uint32_t position = sequence->context_tokens + row - sequence->row_begin;
+    const uint32_t block = sequence->blocks[position / MR_BLOCK_TOKENS];
+    const uint32_t token = position % MR_BLOCK_TOKENS;
+    float *q = run->qkv + (size_t)row * (heads + 2 * kv_heads) * dim;
+    float *k = q + heads * dim, *v = k + kv_heads * dim;
+    MR_ASSERT(block < kv->spec.block_count);
+    prepare_heads(run, run->args->q_norm, position, heads, q);
+    prepare_heads(run, run->args->k_norm, position, kv_heads, k);
+    _Alignas(64) float ready[HEAD_DIM_MAX];
+    for (uint32_t head = 0; head < kv_heads; head++) {
+        unsigned char *keys = mr_cpu_kv_keys(kv, block, run->attention->layer, head);
+        unsigned char *values = keys + kv->half_bytes;
+        if (kv->spec.int8) {
+            write_int8(kv, keys, token, k + head * dim, v + head * dim);
+            continue;
+        }
+        kv->ops->convert(k + head * dim, 1.0f, dim, kv->spec.bf16, ready);
+        write_key(kv, keys, token, ready);
+        kv->ops->convert(v + head * dim, 1.0f, dim, kv->spec.bf16, ready);
+        write_value(kv, values, token, ready);
+        if (row + 1 == sequence->row_begin + sequence->row_count) clear_next(kv, values, token);
+    }
+}
+
+/* Processes rows [begin, end) of the batch: the rows of all sequences, counted in order. */
+static void write_rows(void *context, size_t begin, size_t end)
+{
+    const struct rope_run *run = context;
+    size_t first = 0;
+    for (uint32_t s = 0; s < run->attention->sequence_count && first < end; s++) {
+        const struct mr_cpu_attention_sequence *sequence = &run->attention->sequences[s];
+        for (uint32_t i = 0; i < sequence->row_count; i++)
+            if (first + i >= begin && first + i < end)
+                write_row(run, sequence->row_begin + i, sequence);
+        first += sequence->row_count;
+    }
+}
+
+void mr_cpu_rope_write(struct mr_cpu_kv *kv, const struct mr_cpu_attention_args *attention,
+                       const struct mr_cpu_rope_args *args, float *qkv)
+{
+    MR_ASSERT(attention->layer < kv->spec.layer_count);
+    MR_ASSERT(!args->rope || args->rope->rotary_dim <= kv->spec.head_dim);
+    MR_ASSERT((!args->q_norm && !args->k_norm) ||
+              (args->norm_width > 0 && args->norm_width <= kv->spec.head_dim));
+    MR_ASSERT(!args->norm_whole || !args->norm_centered);
+    struct rope_run run = {kv, attention, args, qkv};
+    size_t rows = 0;
+    for (uint32_t s = 0; s < attention->sequence_count; s++)
+        rows += attention->sequences[s].row_count;
+    mr_parallel_for(rows, ROPE_GRAIN_ROWS, write_rows, &run);
+}

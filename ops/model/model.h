@@ -1,0 +1,151 @@
+/* model - the interface of ops/ to the folders above: open a model folder or GGUF file, run one
+ * step of rows through it, sample. Callers do not depend on the device, the dtype of a weight or
+ * the layout of a KV block.
+ *
+ * State:  weights, the KV pool (block_count blocks of MR_BLOCK_TOKENS tokens), rope tables, step
+ *         buffers for rows_max rows; all created in _open.
+ * Owner:  the engine thread makes all calls, from _open on.
+ * Memory: on the CPU a step allocates nothing.
+ * Errors: _open MR_BAD_FILE (says which tensor, which shape), MR_BAD_CONFIG, MR_NOMEM;
+ *         of a step MR_BACKEND when the device fails; the model cannot be used afterwards. */
+#ifndef MR_OPS_MODEL_MODEL_H
+#define MR_OPS_MODEL_MODEL_H
+
+#include "codec/special_texts.h"
+#include "codec/status.h"
+#include "codec/tokenizer/tokenizer.h"
+#include "ops/backend/device.h"
+#include "ops/decoder/batch.h"
+#include "ops/families/model_config.h"
+#include "ops/files/sampling_defaults.h"
+#include "ops/model/gpu_start.h"
+#include "ops/sampling/sample.h"
+
+struct mr_model;
+struct mr_model_source;
+struct mr_compute;      /* ops/backend/backend.h */
+struct mr_cuda_kernels; /* ops/cuda/kernel_table.h */
+
+struct mr_model_options {
+    const char *path; /* .gguf file, or a folder with config.json and *.safetensors */
+    /* The files at `path`, if they were read before (ops/files/model_files.h): _open takes them
+     * over and zeroes the struct. NULL: _open reads them. */
+    struct mr_model_source *source;
+    const char *device;  /* "cpu", "cuda" or "cuda:N" */
+    const char *backend; /* "auto", "cpu" or "torch" (ops/model/device_choice.h); NULL: auto */
+    /* Kernels for the backend torch (mr_backends_cuda_kernels); NULL: LibTorch's operators only. */
+    const struct mr_cuda_kernels *cuda_kernels;
+    enum mr_dtype dtype;
+    uint32_t thread_count; /* of parallel loops; 0: one for each core of the affinity mask */
+    uint64_t
+        kv_bytes; /* size of the KV pool, rounded down to whole blocks (ops/decoder/kv_groups.h) */
+    /* Memory of the process: the pool takes at most half of what the weights leave of it, or on a
+     * GPU what fits there. 0: the pool takes kv_bytes in any case. */
+    uint64_t memory_bytes;
+    /* Longest sequence that will be served; 0: as long as the model and the pool allow. Longrope
+     * chooses its factors by it (ops/decoder/rope_table.h). */
+    uint32_t context_tokens;
+    uint32_t rows_max;      /* most tokens in one step */
+    uint32_t sequences_max; /* most sequences in one step */
+    /* Weights of so many bytes or more: keep their hash (ops/files/digest_cache.h); 0: never. */
+    uint64_t digest_cache_bytes;
+    const char *cache_folder; /* the user's cache folder; NULL: none */
+    bool kv_int8;     /* keep K and V in int8 (struct mr_kv_spec): a backend with int8_kv only */
+    bool export_int8; /* export KV blocks as int8; with kv_int8 they are that anyway */
+    uint32_t graph_rows_max; /* most rows of a decode step that a graph runs; 0: no graphs */
+    bool warm_up;            /* run steps of many sizes (ops/model/gpu_start.h): for a GPU */
+    /* Called after each loaded tensor, with the bytes loaded so far and in total. May be NULL. */
+    void (*progress)(void *context, uint64_t done_bytes, uint64_t total_bytes);
+    void (*graph_progress)(void *context, uint32_t done, uint32_t total); /* before each graph */
+    void *progress_context;                                               /* of both */
+};
+
+struct mr_model_info {
+    char name[128];        /* general.name of GGUF, else the file or folder name */
+    char architecture[32]; /* such as "llama" or "qwen2" */
+    bool text_only;        /* the model's files have other parts too, such as for pictures */
+    const char *file_type; /* as in ops/files/model_source.h; may be NULL */
+    const char *device, *backend, *dtype;
+    uint32_t layer_count, hidden_size, head_count, kv_head_count, head_dim, ffn_size, vocab_size;
+    uint32_t context_tokens; /* longest sequence that the model supports */
+    uint64_t parameter_count, weight_bytes;
+    uint64_t kv_bytes_per_token; /* bytes of one token's KV in all layers */
+    uint64_t kv_pool_bytes;      /* bytes of all KV blocks and slots */
+    uint32_t block_count;        /* KV blocks in the pool */
+    uint32_t window_tokens;      /* tokens of the sliding window; 0: none */
+    uint32_t window_slots;       /* slots in the pool, for sliding-window layers; 0: blocks only */
+    uint64_t activation_bytes;   /* bytes of the step buffers */
+    struct mr_decode_graphs graphs;
+    unsigned char weights_digest[32]; /* identifies the weights (ops/weights/weights_digest.h) */
+    char rope[672];                   /* kinds, bases and scalings of position embeddings */
+    /* Two models can exchange exported blocks only if, besides weights and rope, kv_dtype,
+     * kv_layout and numerics are equal. */
+    const char *kv_dtype;  /* "bf16"; with kv_int8 "int8 for bf16"; or "int8 of bf16" */
+    const char *kv_layout; /* names the order of layers, heads and panels */
+    const char *numerics;  /* names the kernels; kernels that round differently differ in name */
+    uint32_t eos_ids[MR_EOS_IDS_MAX], eos_count;
+    struct mr_sampling_defaults defaults; /* from the model's files */
+    struct mr_text chat_template;         /* empty when the model has none */
+    struct mr_text tool_template;         /* for requests with tools; empty: the same */
+    struct mr_special_texts special;      /* borrowed from the model */
+};
+
+/* Sets *out to the backend and number format of the options; opens nothing. MR_BAD_CONFIG. */
+enum mr_status mr_model_compute(const struct mr_model_options *options, struct mr_compute *out,
+                                struct mr_error *err);
+/* Checks of the options what needs no files: device, dtype, sizes. MR_BAD_CONFIG. */
+enum mr_status mr_model_check_options(const struct mr_model_options *options, struct mr_error *err);
+/* Checks that the files have the tensors that the model needs, in the right shapes, and no others;
+ * reads no weights. MR_BAD_FILE as _open. */
+enum mr_status mr_model_check_files(const struct mr_model_source *source, struct mr_error *err);
+enum mr_status mr_model_open(struct mr_model **out, const struct mr_model_options *options,
+                             struct mr_error *err);
+void mr_model_close(struct mr_model *model);
+/* The results of these two are borrowed and immutable; any thread may use them. */
+const struct mr_model_info *mr_model_info(const struct mr_model *model);
+const struct mr_tokenizer *mr_model_tokenizer(const struct mr_model *model);
+
+/* Starts a step: computes all rows of the batch, writes their KV, and draws samples[i] from rows[i]
+ * for each i < sample_count <= sequences_max * MR_CHOICES_MAX. Logit row i is the i-th of the
+ * wanted rows (logit_rows of each sequence) in the order of the batch. Without rows in the batch it
+ * only draws. A block that the step writes may be in the block list of one sequence only. */
+enum mr_status mr_model_launch(struct mr_model *model, const struct mr_model_step *step,
+                               struct mr_error *err);
+/* Waits until the oldest step in flight has ended. */
+enum mr_status mr_model_collect(struct mr_model *model, struct mr_error *err);
+/* Steps that may be in flight while the host does other work; 0: _launch computes the step. 2: a
+ * second step may be launched before the first is collected, with fed_by. */
+uint32_t mr_model_steps_ahead(const struct mr_model *model);
+/* Copies logit row `row` of the step collected last to host memory: out[vocab_size]. */
+enum mr_status mr_model_logits(struct mr_model *model, uint32_t row, float *out,
+                               struct mr_error *err);
+/* What mr_decoder_hidden() (ops/decoder/decoder.h) gives. */
+void mr_model_hidden(const struct mr_model *model, uint32_t index, float *out);
+/* A step without draws, and draws from the last step's logits, both launched and collected. No step
+ * may be in flight. */
+enum mr_status mr_model_forward(struct mr_model *model, const struct mr_batch *batch,
+                                struct mr_error *err);
+enum mr_status mr_model_sample(struct mr_model *model, const struct mr_sample_row *rows,
+                               uint32_t count, struct mr_sample *samples, struct mr_error *err);
+/* ---- KV blocks ---- */
+/* Makes the next 2 MiB of the KV pool resident in memory; false when all of it is. */
+bool mr_model_kv_populate(struct mr_model *model);
+/* Copies the KV of the first token_count tokens of a block; ignores from.first and to.first. */
+void mr_model_kv_copy(struct mr_model *model, struct mr_kv_place from, struct mr_kv_place to,
+                      uint32_t token_count);
+/* Size in bytes of token_count tokens of an exported block. A full block has layer_count pieces of
+ * equal size, one for each layer, sliding-window layers last. */
+size_t mr_model_kv_export_bytes(const struct mr_model *model, uint32_t token_count);
+/* Returns the memory of a full block if the exported form is the same bytes: any thread may read or
+ * fill it while no step writes the block. NULL: blocks are converted to int8, or have slots. */
+void *mr_model_kv_bytes_of(struct mr_model *model, uint32_t block);
+/* MR_MALFORMED when `size` is not the bytes of token_count exported tokens; _export also when a
+ * number cannot be stored in int8 (infinite, NaN, or 2^127 or more). */
+enum mr_status mr_model_kv_export(struct mr_model *model, struct mr_kv_place place,
+                                  uint32_t token_count, void *bytes, size_t size,
+                                  struct mr_error *err);
+enum mr_status mr_model_kv_import(struct mr_model *model, struct mr_kv_place place,
+                                  uint32_t token_count, const void *bytes, size_t size,
+                                  struct mr_error *err);
+
+#endif

@@ -1,0 +1,299 @@
+#include "ops/weights/weights.h"
+
+#include "codec/check.h"
+#include "ops/files/gguf_config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- norms ---- */
+
+static enum mr_status load_norm(struct mr_weight_loader *loader, enum mr_weight_part part,
+                                uint32_t layer, struct mr_norm_weights *out)
+{
+    const struct mr_model_config *c = loader->spec->config;
+    const struct mr_weight_place place = {part, layer, 0};
+    float offset = c->family->norm_offset && !loader->spec->gguf_names ? 1.0f : 0.0f;
+    enum mr_status status =
+        mr_weight_loader_vector(loader, place, c->hidden_size, offset, &out->weight);
+    if (status == MR_OK && c->family->centered_norms)
+        status = mr_weight_loader_bias(loader, place, c->hidden_size, &out->bias);
+    return status;
+}
+
+/* Reads the weights of the norm of q or k: one head for all, all heads, or a tensor for each head.
+ * Sets *stored to the weights of as many heads as the files have, and *heads to their number. */
+static enum mr_status read_head_norm(struct mr_weight_loader *loader, struct mr_weight_place place,
+                                     uint32_t head_count, float **stored, uint32_t *heads)
+{
+    const struct mr_model_config *c = loader->spec->config;
+    float offset = c->family->norm_offset && !loader->spec->gguf_names ? 1.0f : 0.0f;
+    *heads = c->head_norm == MR_HEAD_NORM_EACH ? 1 : head_count;
+    if (c->head_norm != MR_HEAD_NORM_CENTERED || loader->spec->gguf_names)
+        return mr_weight_loader_read(loader, place, *heads * c->head_dim, offset, stored);
+    *stored = calloc((size_t)head_count * c->head_dim, sizeof(float));
+    if (!*stored)
+        return mr_fail(loader->err, MR_NOMEM, "no memory for the norms of %u heads", *heads);
+    for (place.index = 0; place.index < head_count; place.index++) {
+        float *one = NULL;
+        enum mr_status status = mr_weight_loader_read(loader, place, c->head_dim, 0.0f, &one);
+        if (status != MR_OK) return status;
+        if (one)
+            memcpy(*stored + (size_t)place.index * c->head_dim, one, c->head_dim * sizeof(float));
+        free(one);
+    }
+    return MR_OK;
+}
+
+/* out: [head_count * padded], zeros past head_dim of each head. */
+static enum mr_status load_head_norm(struct mr_weight_loader *loader, struct mr_weight_place place,
+                                     uint32_t head_count, struct mr_vector **out)
+{
+    const struct mr_model_config *c = loader->spec->config;
+    uint32_t padded = mr_model_config_padded_head(c), heads;
+    float *stored = NULL, *all = NULL;
+    enum mr_status status = read_head_norm(loader, place, head_count, &stored, &heads);
+    if (status == MR_OK && !loader->checks_only) {
+        all = calloc((size_t)head_count * padded, sizeof(float));
+        if (!all)
+            status =
+                mr_fail(loader->err, MR_NOMEM, "no memory for the norms of %u heads", head_count);
+        for (uint32_t head = 0; all && head < head_count; head++)
+            memcpy(all + (size_t)head * padded, stored + (size_t)(head % heads) * c->head_dim,
+                   c->head_dim * sizeof(float));
+    }
+    free(stored);
+    return mr_weight_loader_upload(loader, status, all, head_count * padded, out);
+}
+
+/* ---- attention ---- */
+
+static enum mr_status load_qkv(struct mr_weight_loader *loader, uint32_t layer,
+                               struct mr_linear **out)
+{
+    const struct mr_model_config *c = loader->spec->config;
+    bool pairs = loader->spec->gguf_names && c->family->gguf_rotary_pairs;
+    uint32_t q = c->head_count * c->head_dim, kv = c->kv_head_count * c->head_dim;
+    struct mr_linear_plan plan = {.layer = layer,
+                                  .width = c->hidden_size,
+                                  .shares = {{MR_WEIGHT_Q, q, 0, 0, pairs, true},
+                                             {MR_WEIGHT_K, kv, 0, 0, pairs, true},
+                                             {MR_WEIGHT_V, kv, 0, 0, false, true}},
+                                  .share_count = 3};
+    if (mr_weight_loader_has(loader, (struct mr_weight_place){MR_WEIGHT_QKV, layer, 0})) {
+        const uint32_t first[] = {0, q, q + kv};
+        for (uint32_t i = 0; i < 3; i++) {
+            plan.shares[i].part = MR_WEIGHT_QKV;
+            plan.shares[i].first = first[i];
+            plan.shares[i].all = q + 2 * kv;
+        }
+    }
+    return mr_weight_loader_linear(loader, &plan, out);
+}
+
+static enum mr_status load_attention(struct mr_weight_loader *loader, uint32_t layer,
+                                     struct mr_layer_weights *to)
+{
+    const struct mr_model_config *c = loader->spec->config;
+    struct mr_linear_plan out = {
+        .layer = layer,
+        .width = c->head_count * c->head_dim,
+        .shares = {{.part = MR_WEIGHT_ATTENTION_OUT, .rows = c->hidden_size}},
+        .share_count = 1,
+        .head_columns = true,
+        .scale = c->residual_scale};
+    enum mr_status status = load_qkv(loader, layer, &to->qkv);
+    if (status == MR_OK && c->head_norm != MR_HEAD_NORM_NONE)
+        status = load_head_norm(loader, (struct mr_weight_place){MR_WEIGHT_Q_NORM, layer, 0},
+                                c->head_count, &to->q_norm);
+    if (status == MR_OK && c->head_norm != MR_HEAD_NORM_NONE)
+        status = load_head_norm(loader, (struct mr_weight_place){MR_WEIGHT_K_NORM, layer, 0},
+                                c->kv_head_count, &to->k_norm);
+    if (status == MR_OK && c->family->sinks)
+        status =
+            mr_weight_loader_vector(loader, (struct mr_weight_place){MR_WEIGHT_SINKS, layer, 0},
+                                    c->head_count, 0.0f, &to->sinks);
+    if (status == MR_OK) status = mr_weight_loader_linear(loader, &out, &to->attention_out);
+    return status;
+}
+
+/* ---- the feed-forward network ---- */
+
+static enum mr_status load_gate_up(struct mr_weight_loader *loader, uint32_t layer,
+                                   struct mr_linear **out)
+{
+    const struct mr_model_config *c = loader->spec->config;
+    uint32_t ffn = c->ffn_size;
+    struct mr_linear_plan plan = {.layer = layer,
+                                  .width = c->hidden_size,
+                                  .share_count = 2,
+                                  .alternate = true,
+                                  .gated = true};
+    for (uint32_t i = 0; i < 2; i++)
+        plan.shares[i] =
+            c->family->fused
+                ? (struct mr_share_plan){MR_WEIGHT_GATE_UP, ffn, i * ffn, 2 * ffn, false, false}
+                : (struct mr_share_plan){.part = i == 0 ? MR_WEIGHT_GATE : MR_WEIGHT_UP,
+                                         .rows = ffn};
+    return mr_weight_loader_linear(loader, &plan, out);
+}
+
+static enum mr_status load_ffn(struct mr_weight_loader *loader, uint32_t layer,
+                               struct mr_layer_weights *to)
+{
+    const struct mr_model_config *c = loader->spec->config;
+    if (c->routed[layer]) return mr_expert_weights_load(loader, layer, &to->experts);
+    struct mr_linear_plan down = {.layer = layer,
+                                  .width = c->ffn_size,
+                                  .shares = {{.part = MR_WEIGHT_DOWN, .rows = c->hidden_size}},
+                                  .share_count = 1,
+                                  .scale = c->residual_scale};
+    enum mr_status status = load_gate_up(loader, layer, &to->gate_up);
+    return status == MR_OK ? mr_weight_loader_linear(loader, &down, &to->down) : status;
+}
+
+/* ---- the model ---- */
+
+static enum mr_status load_layer(struct mr_weight_loader *loader, uint32_t layer,
+                                 struct mr_layer_weights *to)
+{
+    const struct mr_model_config *c = loader->spec->config;
+    const struct {
+        enum mr_weight_part part;
+        bool wanted;
+        struct mr_norm_weights *norm;
+    } norms[] = {
+        {MR_WEIGHT_ATTENTION_NORM, c->family->norm_before, &to->attention_norm},
+        {MR_WEIGHT_ATTENTION_POST_NORM, c->family->norm_after, &to->attention_post_norm},
+        {MR_WEIGHT_FFN_NORM, c->family->norm_before && !c->parallel, &to->ffn_norm},
+        {MR_WEIGHT_FFN_POST_NORM, c->family->norm_after, &to->ffn_post_norm},
+    };
+    enum mr_status status = MR_OK;
+    for (size_t i = 0; status == MR_OK && i < sizeof(norms) / sizeof(norms[0]); i++)
+        if (norms[i].wanted) status = load_norm(loader, norms[i].part, layer, norms[i].norm);
+    if (status == MR_OK) status = load_attention(loader, layer, to);
+    if (status == MR_OK) status = load_ffn(loader, layer, to);
+    return status;
+}
+
+static enum mr_status load_table(struct mr_weight_loader *loader, enum mr_weight_part part,
+                                 struct mr_linear **out)
+{
+    const struct mr_model_config *c = loader->spec->config;
+    struct mr_linear_plan plan = {.width = c->hidden_size,
+                                  .shares = {{.part = part, .rows = c->vocab_size}},
+                                  .share_count = 1,
+                                  .scale = c->logit_scale,
+                                  .table = part == MR_WEIGHT_EMBEDDING};
+    return mr_weight_loader_linear(loader, &plan, out);
+}
+
+/* When the output layer is tied to the token embedding, an output tensor in the file is a copy of
+ * the embedding and is ignored. */
+static enum mr_status load_embedding_and_head(struct mr_weight_loader *loader,
+                                              struct mr_weights *weights)
+{
+    enum mr_status status = load_table(loader, MR_WEIGHT_EMBEDDING, &weights->embedding);
+    if (status == MR_OK) status = load_norm(loader, MR_WEIGHT_FINAL_NORM, 0, &weights->final_norm);
+    if (status != MR_OK) return status;
+    if (!loader->spec->config->tied_head) return load_table(loader, MR_WEIGHT_HEAD, &weights->head);
+    weights->head = weights->embedding;
+    mr_weight_loader_ignore(loader, (struct mr_weight_place){MR_WEIGHT_HEAD, 0, 0});
+    return MR_OK;
+}
+
+static enum mr_status load_all(struct mr_weight_loader *loader, struct mr_weights *weights)
+{
+    static const char *const read_before[] = {MR_GGUF_ROPE_FREQS, MR_GGUF_ROPE_SHORT,
+                                              MR_GGUF_ROPE_LONG};
+    enum mr_status status = mr_weight_loader_begin(loader);
+    for (size_t i = 0; status == MR_OK && loader->spec->gguf_names &&
+                       i < sizeof(read_before) / sizeof(read_before[0]);
+         i++)
+        mr_weight_loader_ignore_name(loader, read_before[i]);
+    for (uint32_t i = 0; status == MR_OK && i < weights->layer_count; i++)
+        status = load_layer(loader, i, &weights->layers[i]);
+    if (status == MR_OK) status = load_embedding_and_head(loader, weights);
+    return status == MR_OK ? mr_weight_loader_reject_unused(loader) : status;
+}
+
+static enum mr_status load(struct mr_weights *out, const struct mr_weights_spec *spec,
+                           bool checks_only, struct mr_error *err)
+{
+    *out = (struct mr_weights){0};
+    struct mr_weights weights = {.backend = spec->compute ? spec->compute->backend : NULL,
+                                 .layer_count = spec->config->layer_count,
+                                 .expert_count = spec->config->experts.count};
+    weights.layers = calloc(weights.layer_count, sizeof(*weights.layers));
+    if (!weights.layers) return mr_fail(err, MR_NOMEM, "no memory for the table of layers");
+    struct mr_weight_loader loader = {.spec = spec, .err = err, .checks_only = checks_only};
+    enum mr_status status = load_all(&loader, &weights);
+    mr_weight_loader_end(&loader);
+    weights.parameter_count = loader.parameter_count;
+    weights.packed_bytes = loader.packed_bytes;
+    weights.quantized = loader.quantized;
+    if (status != MR_OK) {
+        mr_weights_destroy(&weights);
+        return status;
+    }
+    *out = weights;
+    return MR_OK;
+}
+
+enum mr_status mr_weights_load(struct mr_weights *out, const struct mr_weights_spec *spec,
+                               struct mr_error *err)
+{
+    return load(out, spec, false, err);
+}
+
+enum mr_status mr_weights_check(const struct mr_weights_spec *spec, struct mr_weights_size *size,
+                                struct mr_error *err)
+{
+    struct mr_weights weights;
+    enum mr_status status = load(&weights, spec, true, err);
+    if (size)
+        *size = (struct mr_weights_size){weights.parameter_count, weights.packed_bytes,
+                                         weights.quantized};
+    mr_weights_destroy(&weights);
+    return status;
+}
+
+static void destroy_norm(const struct mr_backend *backend, struct mr_norm_weights *norm)
+{
+    backend->vector_destroy(norm->weight);
+    backend->vector_destroy(norm->bias);
+}
+
+static void destroy_layer(const struct mr_backend *backend, struct mr_layer_weights *layer)
+{
+    destroy_norm(backend, &layer->attention_norm);
+    destroy_norm(backend, &layer->attention_post_norm);
+    destroy_norm(backend, &layer->ffn_norm);
+    destroy_norm(backend, &layer->ffn_post_norm);
+    backend->vector_destroy(layer->q_norm);
+    backend->vector_destroy(layer->k_norm);
+    backend->vector_destroy(layer->sinks);
+    backend->linear_destroy(layer->qkv);
+    backend->linear_destroy(layer->attention_out);
+    backend->linear_destroy(layer->gate_up);
+    backend->linear_destroy(layer->down);
+}
+
+static void destroy_objects(const struct mr_backend *backend, struct mr_weights *weights)
+{
+    for (uint32_t i = 0; i < weights->layer_count; i++)
+        destroy_layer(backend, &weights->layers[i]);
+    destroy_norm(backend, &weights->final_norm);
+    if (weights->head != weights->embedding) backend->linear_destroy(weights->head);
+    backend->linear_destroy(weights->embedding);
+}
+
+void mr_weights_destroy(struct mr_weights *weights)
+{
+    if (weights->layers && weights->backend) destroy_objects(weights->backend, weights);
+    for (uint32_t i = 0; weights->layers && i < weights->layer_count; i++)
+        mr_expert_weights_destroy(&weights->layers[i].experts, weights->expert_count,
+                                  weights->backend);
+    free(weights->layers);
+    *weights = (struct mr_weights){0};
+}

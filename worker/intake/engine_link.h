@@ -1,0 +1,35 @@
+/* engine_link - the engine as intake calls it, until it ends. Another thread ends the engine when
+ * the time of a drain is over, also while intake is in the middle of a record; so every call is
+ * made under a mutex, and afterwards none is.
+ *
+ * Owner:  intake thread; the thread that ends the engine calls _close. Memory: none.
+ * Errors: those of the engine; MR_CLOSED when the link is closed. */
+#ifndef MR_WORKER_INTAKE_ENGINE_LINK_H
+#define MR_WORKER_INTAKE_ENGINE_LINK_H
+
+#include "worker/ticket/engine_port.h"
+
+#include <pthread.h>
+
+struct mr_engine_link {
+    pthread_mutex_t mutex;
+    struct mr_engine_port
+        port; /* set before the first call; self is NULL once the link is closed */
+};
+
+void mr_engine_link_init(struct mr_engine_link *link);
+void mr_engine_link_destroy(struct mr_engine_link *link);
+/* Call before the engine ends: when it returns, no call of the engine runs or will follow. A second
+ * call does nothing. */
+void mr_engine_link_close(struct mr_engine_link *link);
+bool mr_engine_link_is_closed(struct mr_engine_link *link);
+/* The calls of struct mr_engine_port. Once the link is closed _cancel and _wake do nothing. */
+enum mr_status mr_engine_link_submit(struct mr_engine_link *link,
+                                     const struct mr_submission *submission, struct mr_error *err);
+void mr_engine_link_cancel(struct mr_engine_link *link, uint32_t tenant_index, struct mr_text id);
+void mr_engine_link_wake(struct mr_engine_link *link);
+/* Bit i: the engine's queue has space for tenant i; once the link is closed for none. If there is
+ * none for one of the tenants, the engine wakes intake when there is. */
+uint64_t mr_engine_link_room(struct mr_engine_link *link, uint32_t tenant_count);
+
+#endif

@@ -1,0 +1,29 @@
+/* ticket_table - a chained hash table, by tenant and request id, of the tickets (consumed records)
+ * whose request is submitted to the engine. The field intake.next links the tickets of one bucket.
+ *
+ * Owner:  intake thread. Memory: buckets for count_max tickets, made by _create; tickets are
+ *         borrowed. Errors: _create MR_NOMEM. */
+#ifndef MR_WORKER_INTAKE_TICKET_TABLE_H
+#define MR_WORKER_INTAKE_TICKET_TABLE_H
+
+#include "worker/ticket/ticket.h"
+
+struct mr_ticket_table;
+
+enum mr_status mr_ticket_table_create(struct mr_ticket_table **out, uint32_t count_max,
+                                      struct mr_error *err);
+/* The table must be empty. */
+void mr_ticket_table_destroy(struct mr_ticket_table *table);
+/* No ticket of the same tenant with the same id may be in the table, and the table may not be full.
+ */
+void mr_ticket_table_add(struct mr_ticket_table *table, struct mr_ticket *ticket);
+struct mr_ticket *mr_ticket_table_find(const struct mr_ticket_table *table, uint32_t tenant_index,
+                                       struct mr_text id);
+void mr_ticket_table_remove(struct mr_ticket_table *table, struct mr_ticket *ticket);
+uint32_t mr_ticket_table_count(const struct mr_ticket_table *table);
+/* Calls visit for each ticket; visit may remove the ticket that it is called with. */
+void mr_ticket_table_each(struct mr_ticket_table *table,
+                          void (*visit)(void *context, struct mr_ticket *ticket), void *context);
+void mr_ticket_table_check(const struct mr_ticket_table *table);
+
+#endif

@@ -1,0 +1,45 @@
+/* kafka_login - the user and the password with which the Kafka clients of a worker log in (SASL
+ * PLAIN and SCRAM), and their change while the clients run. Only what --kafka takes from a file,
+ * as in sasl.password=@FILE, can change.
+ *
+ * librdkafka uses a changed password at the next login of a client: when a connection is made, or
+ * when the broker asks for it (connections.max.reauth.ms). Connections are not closed.
+ *
+ * Threads: any, one mutex. Memory: the texts, and a list of at most MR_KAFKA_LOGIN_CLIENTS clients.
+ * Errors: MR_BAD_CONFIG, MR_NOMEM; never the text of a password. */
+#ifndef MR_WORKER_KAFKA_KAFKA_LOGIN_H
+#define MR_WORKER_KAFKA_KAFKA_LOGIN_H
+
+#include "codec/status.h"
+#include "worker/config/config.h"
+
+#include <stdbool.h>
+
+#define MR_KAFKA_LOGIN_CLIENTS ((size_t)64) /* a worker has about ten */
+
+struct mr_kafka_login;
+struct rd_kafka_s;
+struct rd_kafka_conf_s;
+
+/* The configuration is borrowed. */
+enum mr_status mr_kafka_login_create(struct mr_kafka_login **out, const struct mr_config *config,
+                                     struct mr_error *err);
+/* login may be NULL. */
+void mr_kafka_login_destroy(struct mr_kafka_login *login);
+
+/* For a client that is being created: sets user and password in its configuration if a file has
+ * changed since the start. login may be NULL. */
+enum mr_status mr_kafka_login_apply(struct mr_kafka_login *login, struct rd_kafka_conf_s *conf,
+                                    bool is_producer, struct mr_error *err);
+/* The client exists from now on, until _remove, which is called before it is destroyed. login may
+ * be NULL. */
+void mr_kafka_login_add(struct mr_kafka_login *login, struct rd_kafka_s *rk, bool is_producer);
+void mr_kafka_login_remove(struct mr_kafka_login *login, const struct rd_kafka_s *rk);
+
+/* Whether --kafka takes a user or a password from a file. */
+bool mr_kafka_login_has_files(const struct mr_kafka_login *login);
+/* Reads the files again: all clients, and those created later, log in with what the files have
+ * now. MR_BAD_CONFIG: a file cannot be used, and nothing has changed. */
+enum mr_status mr_kafka_login_reread(struct mr_kafka_login *login, struct mr_error *err);
+
+#endif

@@ -1,0 +1,169 @@
+#include "worker/offsets/handover.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define FILE_PREFIX "given-up-"
+#define LINE_BYTES  ((size_t)320)
+/* room for the file's name behind the folder */
+#define NAME_BYTES ((size_t)32)
+
+static void path_of(const struct mr_handover *handover, uint32_t instance,
+                    char path[MR_HANDOVER_PATH_BYTES + NAME_BYTES])
+{
+    snprintf(path, MR_HANDOVER_PATH_BYTES + NAME_BYTES, "%s/" FILE_PREFIX "%08" PRIx32,
+             handover->folder, instance);
+}
+
+static void report(struct mr_handover *handover, const char *path)
+{
+    if (handover->failed) return;
+    handover->failed = true;
+    mr_log_warn(
+        handover->log,
+        "%s: %s; if this worker ends while the broker is away, its running requests count as "
+        "crashed once (--state-dir)",
+        path, strerror(errno));
+}
+
+/* ---- the folder ---- */
+
+/* Makes the folder and its parents. True: it is there, belongs to this user and can be written. */
+static bool make_folder(const char *folder)
+{
+    char part[MR_HANDOVER_PATH_BYTES];
+    struct stat found;
+    if (strlen(folder) >= sizeof part) return false;
+    for (const char *slash = strchr(folder + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        memcpy(part, folder, (size_t)(slash - folder));
+        part[slash - folder] = '\0';
+        (void)mkdir(part, 0755);
+    }
+    (void)mkdir(folder, 0755);
+    if (stat(folder, &found) != 0 || !S_ISDIR(found.st_mode)) return false;
+    return access(folder, W_OK | X_OK) == 0;
+}
+
+static bool try_folder(struct mr_handover *handover, const char *parent, const char *below)
+{
+    char folder[MR_HANDOVER_PATH_BYTES];
+    if (!parent || parent[0] != '/') return false;
+    int length = snprintf(folder, sizeof folder, "%s%s", parent, below);
+    if (length < 0 || (size_t)length >= sizeof folder || !make_folder(folder)) return false;
+    memcpy(handover->folder, folder, (size_t)length + 1);
+    return true;
+}
+
+/* In a folder that everybody may write, another user may have made the folder of this name. */
+static bool try_shared_folder(struct mr_handover *handover)
+{
+    char below[NAME_BYTES];
+    struct stat found;
+    snprintf(below, sizeof below, "/millrace-%u", (unsigned)geteuid());
+    if (!try_folder(handover, "/var/tmp", below)) return false;
+    if (lstat(handover->folder, &found) == 0 && S_ISDIR(found.st_mode) && found.st_uid == geteuid())
+        return true;
+    handover->folder[0] = '\0';
+    return false;
+}
+
+static void choose_folder(struct mr_handover *handover, const char *folder)
+{
+    char state[MR_HANDOVER_PATH_BYTES];
+    const char *given = getenv("STATE_DIRECTORY");
+    if (folder[0] != '\0') {
+        if (make_folder(folder))
+            snprintf(handover->folder, sizeof handover->folder, "%s", folder);
+        else
+            report(handover, folder);
+        return;
+    }
+    if (given) { /* systemd separates several folders by colons */
+        snprintf(state, sizeof state, "%.*s", (int)strcspn(given, ":"), given);
+        if (try_folder(handover, state, "")) return;
+    }
+    if (try_folder(handover, getenv("XDG_STATE_HOME"), "/millrace") ||
+        try_folder(handover, getenv("HOME"), "/.local/state/millrace") ||
+        try_shared_folder(handover))
+        return;
+    report(handover, "no state folder");
+}
+
+static void remove_old_files(const struct mr_handover *handover)
+{
+    DIR *folder = opendir(handover->folder);
+    time_t now = time(NULL);
+    const struct dirent *entry;
+    struct stat found;
+    while (folder && (entry = readdir(folder))) {
+        if (strncmp(entry->d_name, FILE_PREFIX, strlen(FILE_PREFIX)) != 0) continue;
+        if (fstatat(dirfd(folder), entry->d_name, &found, AT_SYMLINK_NOFOLLOW) == 0 &&
+            now - found.st_mtime > MR_HANDOVER_KEEP_S)
+            (void)unlinkat(dirfd(folder), entry->d_name, 0);
+    }
+    if (folder) closedir(folder);
+}
+
+void mr_handover_open(struct mr_handover *handover, const char *folder, struct mr_log *log)
+{
+    *handover = (struct mr_handover){.log = log};
+    while (handover->instance == 0)
+        if (getrandom(&handover->instance, sizeof handover->instance, 0) !=
+            (ssize_t)sizeof handover->instance)
+            break;
+    choose_folder(handover, folder);
+    if (handover->folder[0] != '\0') remove_old_files(handover);
+}
+
+/* ---- the file ---- */
+
+void mr_handover_add(struct mr_handover *handover, const struct mr_handover_place *place)
+{
+    char path[MR_HANDOVER_PATH_BYTES + NAME_BYTES];
+    if (handover->folder[0] == '\0' || handover->instance == 0) return;
+    path_of(handover, handover->instance, path);
+    int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    int written = file < 0 ? -1
+                           : dprintf(file, "%" PRId32 " %" PRId64 " %" PRIu32 " %s\n",
+                                     place->partition, place->offset, place->attempt, place->topic);
+    if (written > 0)
+        handover->lines++;
+    else
+        report(handover, path);
+    if (file >= 0) close(file);
+}
+
+bool mr_handover_has(const struct mr_handover *handover, uint32_t instance,
+                     const struct mr_handover_place *place)
+{
+    char path[MR_HANDOVER_PATH_BYTES + NAME_BYTES], line[LINE_BYTES], wanted[LINE_BYTES];
+    bool found = false;
+    if (instance == 0) return false;
+    if (instance == handover->instance) return true;
+    if (handover->folder[0] == '\0') return false;
+    path_of(handover, instance, path);
+    snprintf(wanted, sizeof wanted, "%" PRId32 " %" PRId64 " %" PRIu32 " %s\n", place->partition,
+             place->offset, place->attempt, place->topic);
+    FILE *file = fopen(path, "re");
+    while (file && !found && fgets(line, sizeof line, file))
+        found = strcmp(line, wanted) == 0;
+    if (file) fclose(file);
+    return found;
+}
+
+void mr_handover_remove(struct mr_handover *handover)
+{
+    char path[MR_HANDOVER_PATH_BYTES + NAME_BYTES];
+    if (handover->lines == 0) return;
+    path_of(handover, handover->instance, path);
+    if (unlink(path) == 0) handover->lines = 0;
+}

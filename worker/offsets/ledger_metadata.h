@@ -1,0 +1,55 @@
+/* ledger_metadata - an offset ledger as the metadata text of a Kafka offset commit, and back.
+ *
+ * base64 (a byte of value 0 is corrupted by librdkafka before 2.6.1) of:
+ *     u8      magic and version
+ *     u64     unix ms, most significant byte first: lower bound on the timestamps of results that
+ *             this text does not list as finished (worker/offsets/recovery.h); 0: not known
+ *     u32     instance of the worker that commits, most significant byte first: a number that each
+ *             process draws when it starts; 0: not known
+ *     varint  n, then n bytes of bitmap: bit i set means that offset base + i is finished
+ *     varint  m, then m entries of records that were started and are not finished:
+ *             varint distance from the entry before (from base for the first), u8 attempts,
+ *             u8 crashes, u8 flags of the slot (MR_LEDGER_SLOT_ without FINISHED)
+ * Entries that would not fit MR_LEDGER_METADATA_RAW_MAX are left out, those furthest from base
+ * first; that can only hide an attempt number, never a finished record.
+ *
+ * Still read are version 0xA2, without instance and flags (the high bit of `crashes` means that the
+ * request is running), and version 0xA1, also without the time. Magic, version and time take the
+ * first MR_LEDGER_METADATA_TIME_CHARS characters of the text.
+ *
+ * Owner: the thread of the ledger. Errors: MR_MALFORMED for text of another application or version.
+ */
+#ifndef MR_WORKER_OFFSETS_LEDGER_METADATA_H
+#define MR_WORKER_OFFSETS_LEDGER_METADATA_H
+
+#include "codec/status.h"
+#include "codec/text.h"
+#include "worker/offsets/offset_ledger.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define MR_LEDGER_METADATA_RAW_MAX 3066u
+/* Length of MR_LEDGER_METADATA_RAW_MAX bytes in base64 with a NUL: below the 4096 bytes a broker
+ * accepts. */
+#define MR_LEDGER_METADATA_TEXT_MAX (MR_LEDGER_METADATA_RAW_MAX / 3u * 4u + 1u)
+
+#define MR_LEDGER_METADATA_TIME_CHARS 12u
+
+struct mr_ledger_head {
+    int64_t since_ms; /* lower bound on the timestamps of results that are not listed; 0: unknown */
+    uint32_t instance; /* the worker that commits; 0: unknown */
+};
+
+/* Writes the ledger as NUL-terminated text; "" when the ledger has not seen any offset. */
+void mr_ledger_metadata_encode(struct mr_offset_ledger *ledger, struct mr_ledger_head head,
+                               char text[MR_LEDGER_METADATA_TEXT_MAX]);
+/* Resets the ledger to a committed offset and to what the commit's metadata says; fills *head. Call
+ * mr_offset_ledger_take_over afterwards. On MR_MALFORMED the ledger knows only the offset: requests
+ * finished above that offset may be run again, none is lost. */
+enum mr_status mr_ledger_metadata_restore(struct mr_offset_ledger *ledger, int64_t offset,
+                                          struct mr_text text, struct mr_ledger_head *head,
+                                          struct mr_error *err);
+
+#endif

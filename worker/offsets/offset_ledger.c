@@ -1,0 +1,271 @@
+#include "worker/offsets/offset_ledger.h"
+
+#include "codec/check.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct mr_offset_ledger {
+    /* base: lowest unfinished offset; next: offset after the highest received; both -1: unknown */
+    int64_t base, next;
+    int64_t restored; /* one past the highest offset whose slot was filled from a commit */
+    uint64_t version;
+    uint32_t span_max;
+    uint32_t unfinished; /* number of unfinished offsets in [base, next) */
+    /* ring: slot index is offset modulo span_max; slots of offsets from next on hold what a commit
+     * said of them */
+    struct mr_ledger_slot slots[];
+};
+
+enum mr_status mr_offset_ledger_create(struct mr_offset_ledger **out, uint32_t span_max,
+                                       struct mr_error *err)
+{
+    MR_ASSERT(span_max > 0 && span_max <= MR_LEDGER_SPAN_MAX);
+    *out = NULL;
+    struct mr_offset_ledger *ledger =
+        calloc(1, sizeof *ledger + span_max * sizeof(struct mr_ledger_slot));
+    if (!ledger) return mr_fail(err, MR_NOMEM, "no memory for %u ledger slots", span_max);
+    ledger->span_max = span_max;
+    ledger->base = ledger->next = -1;
+    *out = ledger;
+    return MR_OK;
+}
+
+void mr_offset_ledger_destroy(struct mr_offset_ledger *ledger)
+{
+    free(ledger);
+}
+
+void mr_offset_ledger_reset(struct mr_offset_ledger *ledger, int64_t offset)
+{
+    memset(ledger->slots, 0, ledger->span_max * sizeof ledger->slots[0]);
+    ledger->base = ledger->next = ledger->restored = offset < 0 ? -1 : offset;
+    ledger->unfinished = 0;
+    ledger->version++;
+}
+
+struct mr_ledger_slot *mr_offset_ledger_slot(struct mr_offset_ledger *ledger, int64_t offset)
+{
+    MR_ASSERT(offset >= ledger->base && offset - ledger->base < (int64_t)ledger->span_max);
+    return &ledger->slots[offset % (int64_t)ledger->span_max];
+}
+
+struct mr_ledger_slot *mr_offset_ledger_restore_slot(struct mr_offset_ledger *ledger,
+                                                     int64_t offset)
+{
+    if (offset >= ledger->restored) ledger->restored = offset + 1;
+    return mr_offset_ledger_slot(ledger, offset);
+}
+
+uint32_t mr_offset_ledger_extent(const struct mr_offset_ledger *ledger)
+{
+    int64_t end = ledger->next > ledger->restored ? ledger->next : ledger->restored;
+    return (uint32_t)(end - ledger->base);
+}
+
+uint32_t mr_offset_ledger_span(const struct mr_offset_ledger *ledger)
+{
+    return ledger->span_max;
+}
+
+/* Moves base up over the finished offsets and clears their slots. */
+static void advance(struct mr_offset_ledger *ledger)
+{
+    while (ledger->base < ledger->next) {
+        struct mr_ledger_slot *slot = mr_offset_ledger_slot(ledger, ledger->base);
+        if (!(slot->flags & MR_LEDGER_SLOT_FINISHED)) return;
+        *slot = (struct mr_ledger_slot){0};
+        ledger->base++;
+    }
+}
+
+void mr_offset_ledger_pass(struct mr_offset_ledger *ledger, int64_t offset)
+{
+    ledger->version++;
+    if (ledger->base == ledger->next && offset - ledger->base >= (int64_t)ledger->span_max) {
+        /* every slot that was filled from a commit is below `offset` */
+        mr_offset_ledger_reset(ledger, offset);
+        return;
+    }
+    for (; ledger->next < offset; ledger->next++)
+        mr_offset_ledger_slot(ledger, ledger->next)->flags = MR_LEDGER_SLOT_FINISHED;
+    advance(ledger);
+}
+
+enum mr_ledger_verdict mr_offset_ledger_receive(struct mr_offset_ledger *ledger, int64_t offset,
+                                                struct mr_ledger_history *history)
+{
+    MR_ASSERT(offset >= 0);
+    *history = (struct mr_ledger_history){0};
+    if (ledger->base < 0) mr_offset_ledger_reset(ledger, offset);
+    if (offset < ledger->base) return MR_LEDGER_BACKWARD;
+    if (offset < ledger->next) return MR_LEDGER_SEEN;
+    if (offset - ledger->base >= (int64_t)ledger->span_max && ledger->base != ledger->next)
+        return MR_LEDGER_FULL;
+    mr_offset_ledger_pass(ledger, offset); /* what lies between will never arrive */
+    struct mr_ledger_slot *slot = mr_offset_ledger_slot(ledger, offset);
+    ledger->next = offset + 1;
+    if (slot->flags & MR_LEDGER_SLOT_FINISHED) {
+        advance(ledger);
+        return MR_LEDGER_FINISHED;
+    }
+    *history = (struct mr_ledger_history){slot->attempts, slot->crashes,
+                                          slot->flags & MR_LEDGER_SLOT_CRASHED,
+                                          slot->flags & MR_LEDGER_SLOT_ALONE};
+    ledger->unfinished++;
+    return MR_LEDGER_NEW;
+}
+
+/* The slot of a record that was received and is not finished; NULL for any other offset. */
+static struct mr_ledger_slot *unfinished_slot(struct mr_offset_ledger *ledger, int64_t offset)
+{
+    if (offset < ledger->base || offset >= ledger->next) return NULL;
+    struct mr_ledger_slot *slot = mr_offset_ledger_slot(ledger, offset);
+    return slot->flags & MR_LEDGER_SLOT_FINISHED ? NULL : slot;
+}
+
+#define RUN_FLAGS (MR_LEDGER_SLOT_RUNNING | MR_LEDGER_SLOT_ACCOMPANIED | MR_LEDGER_SLOT_APART)
+
+void mr_offset_ledger_start(struct mr_offset_ledger *ledger, int64_t offset, uint8_t notes)
+{
+    struct mr_ledger_slot *slot = unfinished_slot(ledger, offset);
+    if (!slot || slot->flags & MR_LEDGER_SLOT_RUNNING) return;
+    slot->flags &= (uint8_t) ~(RUN_FLAGS | MR_LEDGER_SLOT_CRASHED);
+    slot->flags |= (uint8_t)(MR_LEDGER_SLOT_RUNNING | notes);
+    if (slot->attempts < UINT8_MAX) slot->attempts++;
+    ledger->version++;
+}
+
+void mr_offset_ledger_accompany(struct mr_offset_ledger *ledger, int64_t offset)
+{
+    struct mr_ledger_slot *slot = unfinished_slot(ledger, offset);
+    if (!slot) return;
+    slot->flags |= MR_LEDGER_SLOT_ACCOMPANIED;
+    ledger->version++;
+}
+
+void mr_offset_ledger_learn(struct mr_offset_ledger *ledger, int64_t offset,
+                            struct mr_ledger_history history)
+{
+    struct mr_ledger_slot *slot = unfinished_slot(ledger, offset);
+    if (!slot || slot->flags & MR_LEDGER_SLOT_RUNNING) return;
+    *slot = (struct mr_ledger_slot){.attempts = history.attempts, .crashes = history.crashes};
+    if (history.crashed) slot->flags |= MR_LEDGER_SLOT_CRASHED;
+    if (history.alone) slot->flags |= MR_LEDGER_SLOT_ALONE;
+    ledger->version++;
+}
+
+/* The worker that ran the slot's request vanished. */
+static void count_crash(struct mr_ledger_slot *slot)
+{
+    bool alone = slot->flags & MR_LEDGER_SLOT_APART || !(slot->flags & MR_LEDGER_SLOT_ACCOMPANIED);
+    if (slot->crashes < UINT8_MAX) slot->crashes++;
+    slot->flags = MR_LEDGER_SLOT_CRASHED;
+    if (alone) slot->flags |= MR_LEDGER_SLOT_ALONE;
+}
+
+void mr_offset_ledger_take_over(struct mr_offset_ledger *ledger,
+                                bool (*was_released)(void *context, int64_t offset,
+                                                     uint8_t attempt),
+                                void *context)
+{
+    for (int64_t offset = ledger->base; offset < ledger->restored; offset++) {
+        struct mr_ledger_slot *slot = mr_offset_ledger_slot(ledger, offset);
+        if (!(slot->flags & MR_LEDGER_SLOT_RUNNING)) continue;
+        if (was_released && was_released(context, offset, slot->attempts))
+            slot->flags &= (uint8_t)~RUN_FLAGS;
+        else
+            count_crash(slot);
+        ledger->version++;
+    }
+}
+
+void mr_offset_ledger_resume(struct mr_offset_ledger *ledger, int64_t offset)
+{
+    struct mr_ledger_slot *slot = unfinished_slot(ledger, offset);
+    if (!slot || slot->flags & MR_LEDGER_SLOT_RUNNING) return;
+    slot->flags |= MR_LEDGER_SLOT_RUNNING;
+    ledger->version++;
+}
+
+void mr_offset_ledger_finish(struct mr_offset_ledger *ledger, int64_t offset)
+{
+    struct mr_ledger_slot *slot = unfinished_slot(ledger, offset);
+    if (!slot) return;
+    slot->flags = MR_LEDGER_SLOT_FINISHED;
+    ledger->unfinished--;
+    ledger->version++;
+    advance(ledger);
+}
+
+void mr_offset_ledger_found(struct mr_offset_ledger *ledger, int64_t offset)
+{
+    if (ledger->next < 0 || offset < ledger->next) return;
+    if (offset - ledger->base >= (int64_t)ledger->span_max) return;
+    struct mr_ledger_slot *slot = mr_offset_ledger_restore_slot(ledger, offset);
+    if (slot->flags & MR_LEDGER_SLOT_FINISHED) return;
+    slot->flags = MR_LEDGER_SLOT_FINISHED;
+    ledger->version++;
+}
+
+bool mr_offset_ledger_is_listed(const struct mr_offset_ledger *ledger, int64_t offset)
+{
+    return offset >= ledger->next && offset < ledger->restored &&
+           ledger->slots[offset % (int64_t)ledger->span_max].flags & MR_LEDGER_SLOT_FINISHED;
+}
+
+void mr_offset_ledger_forget(struct mr_offset_ledger *ledger)
+{
+    for (int64_t offset = ledger->next; offset < ledger->restored; offset++)
+        *mr_offset_ledger_slot(ledger, offset) = (struct mr_ledger_slot){0};
+    ledger->restored = ledger->next;
+    ledger->version++;
+}
+
+void mr_offset_ledger_release(struct mr_offset_ledger *ledger, int64_t offset)
+{
+    struct mr_ledger_slot *slot = unfinished_slot(ledger, offset);
+    if (!slot || !(slot->flags & MR_LEDGER_SLOT_RUNNING)) return;
+    slot->flags &= (uint8_t)~MR_LEDGER_SLOT_RUNNING;
+    ledger->version++;
+}
+
+int64_t mr_offset_ledger_base(const struct mr_offset_ledger *ledger)
+{
+    return ledger->base;
+}
+
+int64_t mr_offset_ledger_next(const struct mr_offset_ledger *ledger)
+{
+    return ledger->next;
+}
+
+bool mr_offset_ledger_has_room(const struct mr_offset_ledger *ledger)
+{
+    return ledger->next - ledger->base < (int64_t)(ledger->span_max - ledger->span_max / 4);
+}
+
+uint32_t mr_offset_ledger_unfinished(const struct mr_offset_ledger *ledger)
+{
+    return ledger->unfinished;
+}
+
+uint64_t mr_offset_ledger_version(const struct mr_offset_ledger *ledger)
+{
+    return ledger->version;
+}
+
+void mr_offset_ledger_check(const struct mr_offset_ledger *ledger)
+{
+    MR_ASSERT(ledger->base <= ledger->next && ledger->next - ledger->base <= ledger->span_max);
+    MR_ASSERT((ledger->base < 0) == (ledger->next < 0));
+    uint32_t unfinished = 0;
+    for (int64_t offset = ledger->base; offset < ledger->next; offset++) {
+        const struct mr_ledger_slot *slot = &ledger->slots[offset % (int64_t)ledger->span_max];
+        bool finished = slot->flags & MR_LEDGER_SLOT_FINISHED;
+        MR_ASSERT(offset != ledger->base || !finished);
+        MR_ASSERT(!(finished && slot->flags & MR_LEDGER_SLOT_RUNNING));
+        if (!finished) unfinished++;
+    }
+    MR_ASSERT(unfinished == ledger->unfinished);
+}

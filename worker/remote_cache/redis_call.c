@@ -1,0 +1,123 @@
+#include "worker/remote_cache/redis_call.h"
+
+#include "codec/check.h"
+
+#include <stdlib.h>
+
+#define CALL_BYTES_MAX ((size_t)16 << 20)
+#define IN_FLIGHT_MAX  2048u
+
+struct call {
+    struct mr_mail mail;
+    struct mr_redis_op op; /* op.owner points to the struct mr_redis_calls */
+    struct mr_redis_call options;
+};
+
+struct mr_redis_calls {
+    struct mr_mailbox *posted;
+    uint32_t in_flight;
+};
+
+enum mr_status mr_redis_calls_create(struct mr_redis_calls **out, const struct mr_wake *wake,
+                                     struct mr_error *err)
+{
+    struct mr_mailbox_options box = {
+        .count_max = MR_REDIS_CALLS_MAX, .bytes_max = CALL_BYTES_MAX, .wake = wake};
+    *out = NULL;
+    struct mr_redis_calls *calls = calloc(1, sizeof *calls);
+    if (!calls) return mr_fail(err, MR_NOMEM, "no memory for commands to Redis");
+    enum mr_status status = mr_mailbox_create(&calls->posted, &box, err);
+    if (status != MR_OK) {
+        free(calls);
+        return status;
+    }
+    *out = calls;
+    return MR_OK;
+}
+
+void mr_redis_calls_destroy(struct mr_redis_calls *calls)
+{
+    if (!calls) return;
+    MR_ASSERT(calls->in_flight == 0);
+    mr_mailbox_destroy(calls->posted);
+    free(calls);
+}
+
+static struct call *create_call(struct mr_redis_calls *calls, const struct mr_redis_call *options)
+{
+    struct call *call = calloc(1, sizeof *call);
+    if (!call) return NULL;
+    call->mail.bytes = sizeof *call;
+    for (int i = 0; i < options->count; i++)
+        call->mail.bytes += options->lengths[i];
+    call->options = *options;
+    if (mr_redis_op_command(&call->op, options->count, options->words, options->lengths, true)) {
+        call->op.owner = calls;
+        return call;
+    }
+    free(call);
+    return NULL;
+}
+
+static void free_call(struct call *call)
+{
+    mr_redis_op_end(&call->op);
+    free(call);
+}
+
+bool mr_redis_calls_post(struct mr_redis_calls *calls, const struct mr_redis_call *list,
+                         size_t count)
+{
+    struct mr_mail_list mails = {0};
+    bool good = true;
+    for (size_t i = 0; i < count && good; i++) {
+        struct call *call = create_call(calls, &list[i]);
+        if (call) mr_mail_list_add(&mails, &call->mail);
+        good = call != NULL;
+    }
+    if (good && mr_mailbox_post_list(calls->posted, &mails, 0) == MR_OK) return true;
+    for (struct mr_mail *mail = mails.first, *next; mail; mail = next) {
+        next = mail->next;
+        free_call((struct call *)mail);
+    }
+    return false;
+}
+
+static void end_call(struct mr_redis_calls *calls, struct call *call)
+{
+    calls->in_flight--;
+    call->options.done(call->options.context, call->op.outcome, call->op.reply);
+    free_call(call);
+}
+
+void mr_redis_calls_send(struct mr_redis_calls *calls, const struct mr_redis_port *port,
+                         uint64_t now_ns)
+{
+    struct mr_mail *mail = mr_mailbox_take(calls->posted);
+    while (mail) {
+        struct call *call = (struct call *)mail;
+        mail = mail->next;
+        calls->in_flight++;
+        call->op.deadline_ns = now_ns + call->options.timeout_ns;
+        if (calls->in_flight < IN_FLIGHT_MAX && port->send(port->context, &call->op)) continue;
+        call->op.outcome = MR_REDIS_LOST;
+        end_call(calls, call);
+    }
+}
+
+bool mr_redis_calls_finish(struct mr_redis_calls *calls, struct mr_redis_op *op)
+{
+    if (op->owner != calls) return false;
+    end_call(calls, (struct call *)(void *)((char *)op - offsetof(struct call, op)));
+    return true;
+}
+
+void mr_redis_calls_close(struct mr_redis_calls *calls)
+{
+    mr_mailbox_close(calls->posted);
+}
+
+uint32_t mr_redis_calls_in_flight(const struct mr_redis_calls *calls)
+{
+    return calls->in_flight;
+}

@@ -1,0 +1,31 @@
+/* tier_policy - reads the memory limit and the eviction policy of a Redis server from its reply to
+ * "INFO memory", and says whether they suit a cache.
+ *
+ * Threads: any. Memory: the caller's. Errors: none. */
+#ifndef MR_WORKER_REMOTE_CACHE_TIER_POLICY_H
+#define MR_WORKER_REMOTE_CACHE_TIER_POLICY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define MR_TIER_POLICY_BYTES 192u
+
+struct mr_tier_policy {
+    uint64_t maxmemory_bytes; /* 0: the server has no memory limit */
+    char eviction[32];        /* "noeviction", "allkeys-lru" and so on */
+};
+
+/* Copies the value of the line "NAME:VALUE" of a reply to INFO, NUL-terminated. False: there is no
+ * such line, or the value does not fit. */
+bool mr_tier_policy_field(const char *info, size_t length, const char *name, char *value,
+                          size_t value_bytes);
+/* info: the reply of Redis to "INFO memory". False: the reply lacks the limit or the policy. */
+bool mr_tier_policy_read(struct mr_tier_policy *policy, const char *info, size_t length);
+/* Writes one sentence that says why the limit or the policy is bad for a cache; "" when both suit.
+ * values_expire: the stored KV blocks have a time to live, so that the policies named volatile-*
+ * evict them. */
+void mr_tier_policy_judge(const struct mr_tier_policy *policy, bool values_expire,
+                          char text[MR_TIER_POLICY_BYTES]);
+
+#endif
