@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "tiny_weights.h"
+#include "../tiny_weights.h"
 
 enum { ROWS = 300, SEQUENCES = 8, BLOCKS = 40 };
 #define BLOCKS_OF_PROMPT ((ROWS + MR_BLOCK_TOKENS - 1) / MR_BLOCK_TOKENS)

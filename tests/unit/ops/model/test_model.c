@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "real_model.h"
-#include "scratch.h"
+#include "../real_model.h"
+#include "../scratch.h"
 
 #include <math.h>
 

@@ -10,7 +10,7 @@
 
 #include <stdlib.h>
 
-#include "tiny_weights.h"
+#include "../tiny_weights.h"
 
 enum { EXPERTS = 2 };
 

@@ -10,7 +10,7 @@
 
 #include <stdlib.h>
 
-#include "tiny_weights.h"
+#include "../tiny_weights.h"
 
 static void begin(struct mr_weight_loader *loader, struct mr_weights_spec *spec, struct tiny *tiny,
                   struct mr_error *err)

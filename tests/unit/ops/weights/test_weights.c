@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "tiny_weights.h"
+#include "../tiny_weights.h"
 
 static struct mr_weights_spec spec_of(struct tiny *tiny)
 {

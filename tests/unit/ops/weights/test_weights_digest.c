@@ -10,7 +10,7 @@
 
 #include "ops/cpu_kernels/parallel.h"
 
-#include "tiny_weights.h"
+#include "../tiny_weights.h"
 
 static struct tiny tiny;
 
