@@ -7,7 +7,7 @@
 static const double scale[MR_COST_TERMS] = {1.0, 1.0 / 16.0, 1.0 / 256.0, 1.0 / (256.0 * 1024.0)};
 
 /* Scaled coefficients of a small model on two cores, and their variance: on another machine, one
- * may be many times larger beside the others. */
+ * may be many times larger than the others. */
 static const double first_theta[MR_COST_TERMS] = {6.0, 24.0, 425.0, 20.0};
 #define FIRST_VARIANCE 40000.0
 
@@ -159,7 +159,7 @@ void mr_cost_model_observe(struct mr_cost_model *model, const struct mr_step_wor
     if (!(variance > 0.0)) return; /* by rounding */
     /* of the longer one: a step that was predicted far too short is not a precise one */
     const double noise = NOISE_SHARE * fmax(predicted, ms) + NOISE_MS;
-    /* a step that is too far off counts as a noisy one, which moves the fit little */
+    /* a step that is too far off is weighted as noise, so it moves the fit little */
     double total = variance + noise * noise;
     const double beyond = excess(model, residual, fmin(predicted, ms), sqrt(total));
     if (changes_speed(model, beyond > 1.0, ms / predicted)) return;

@@ -3,25 +3,25 @@
  *     ms = a + b * rows + c * chunk + d * history
  *
  * rows: decode rows; chunk: prefill tokens; history: the sum over all rows of the step, decode and
- * prefill alike, of the tokens that the row attends to (for a chunk of x tokens behind L earlier
- * tokens: x * (L + x / 2)). The four coefficients are fitted by recursive least squares with
- * directional forgetting (Kulhavy, "Restricted exponential forgetting in real-time identification",
- * Automatica 1987), so the model adapts to the machine it runs on: a step makes the fit forget what
- * earlier steps like it said, by 8 %, and nothing else. So what was learnt from a rare kind of step
- * is kept, and the fit follows a change of speed within some dozens of steps of a kind, however
- * long the engine has run and whatever its steps have in common.
+ * prefill alike, of the tokens that the row attends to (for a chunk of x tokens that follows L
+ * earlier tokens: x * (L + x / 2)). The four coefficients are fitted by recursive least squares
+ * with directional forgetting (Kulhavy, "Restricted exponential forgetting in real-time
+ * identification", Automatica 1987), so the model adapts to the machine it runs on: a step reduces
+ * the weight of earlier steps of its kind by 8 %, and of no others. So the fit keeps what it learnt
+ * from a rare kind of step. It follows a change of speed within some dozens of steps of a kind,
+ * however long the engine has run.
  *
  * After four steps in a row that were far too long, or far too short, the speed of the machine has
- * changed: all coefficients are scaled, as by the first step. Otherwise what was learnt from short
- * steps, whose noise is small, would outweigh the long ones for thousands of steps; and after a
- * pause of the machine during decodes, prefill would seem slow until prompts were computed. If the
- * next such change goes the other way, only one kind of step may have become slower or faster, so
- * every coefficient counts as uncertain then.
+ * changed: all coefficients are scaled, as by the first step. Without this, the short steps,
+ * whose noise is small, would outweigh the long ones for thousands of steps. After a pause of the
+ * machine during decodes, prefill would also seem slow until prompts were computed. If the next
+ * such change goes the other way, perhaps only one kind of step has become slower or faster.
+ * Every coefficient is then marked as uncertain.
  *
- * The first step sets the speed only: the initial coefficients, and how far they may be off, are
- * scaled to it. Where it took longer than such a step does, as a first step may, the next steps of
- * each kind correct that. Guards: a step's noise is assumed proportional to its length. A step far
- * beyond the recent residuals counts as a noisy one. No coefficient becomes negative: one that
+ * The first step sets only the speed: the initial coefficients and their uncertainty are scaled
+ * to it. A first step may be slower than later ones of its kind; the next steps of each kind
+ * correct that. Guards: a step's noise is assumed proportional to its length. A step far beyond
+ * the recent residuals is weighted as noise. No coefficient becomes negative: one that
  * would is set to zero, and the others move to the best fit that has it at zero (constrained least
  * squares; Simon, "Optimal State Estimation", 2006, section 7.5).
  *
@@ -34,8 +34,8 @@
 
 #define MR_COST_TERMS 4u
 
-/* The value of the options step_target_ms with which the scheduler takes the target from the cost
- * model. */
+/* The value of the options step_target_ms for which the scheduler derives the target from the
+ * cost model. */
 #define MR_STEP_TARGET_AUTO (-1.0)
 
 struct mr_cost_model {
@@ -46,7 +46,8 @@ struct mr_cost_model {
     double spread;      /* running mean of |measured - predicted| / the shorter of the two times */
     uint32_t far_steps; /* the last steps that were all far too long, or all far too short */
     double far_factor;  /* of these, the measured / predicted time nearest to 1 */
-    double last_factor; /* by which such steps changed the speed last; 0: the change was undone */
+    double
+        last_factor; /* by which such steps changed the speed last; 0: the speed has changed back */
     uint64_t observations, prefills; /* steps observed, and those of them with prefill tokens */
 };
 

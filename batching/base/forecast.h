@@ -1,9 +1,9 @@
 /* forecast - predicts when a request would end if it started now, by the cost model.
  *
- * Prefill: the request's uncached prompt tokens in chunks, one chunk a step, beside the decode rows
- * that run now. Answer: one step for each expected output token, with one more decode row than now.
- * The prediction ignores that running requests end meanwhile and that new requests start: on a busy
- * machine the two errors compensate.
+ * Prefill: the request's uncached prompt tokens in chunks, one chunk a step, together with the
+ * decode rows that run now. Answer: one step for each expected output token, with one more decode
+ * row than now. The prediction ignores that running requests will end and that new ones will start.
+ * On a busy machine the two errors compensate.
  *
  * Pure functions. Owner: engine thread. Memory: none. Errors: none. Units: ms, tokens. */
 #ifndef MR_BATCHING_BASE_FORECAST_H
@@ -25,8 +25,9 @@ struct mr_forecast {
     uint32_t output_tokens;   /* output tokens that the request is expected to generate */
 };
 
-/* Predicted ms from now to the end of the request; 0, unknown, while the cost model has observed
- * fewer steps than MR_FORECAST_STEPS_MIN and MR_FORECAST_PREFILLS_MIN say. */
+/* Predicted ms from now to the end of the request. 0: unknown, because the cost model has
+ * observed fewer than MR_FORECAST_STEPS_MIN steps, or fewer than MR_FORECAST_PREFILLS_MIN with
+ * prefill tokens. */
 double mr_forecast_ms(const struct mr_cost_model *model, const struct mr_forecast *forecast);
 
 #endif

@@ -2,7 +2,8 @@
 
 #include "codec/check.h"
 
-uint32_t mr_peak_insert(struct mr_peak_entry *entries, uint32_t count, struct mr_peak_entry entry)
+uint32_t mr_peak_blocks_insert(struct mr_peak_blocks_entry *entries, uint32_t count,
+                               struct mr_peak_blocks_entry entry)
 {
     uint32_t place = count;
     while (place > 0 && entries[place - 1].left < entry.left) {
@@ -13,7 +14,7 @@ uint32_t mr_peak_insert(struct mr_peak_entry *entries, uint32_t count, struct mr
     return place;
 }
 
-static uint32_t growth(const struct mr_peak_entry *entry, uint32_t tokens)
+static uint32_t growth(const struct mr_peak_blocks_entry *entry, uint32_t tokens)
 {
     uint32_t blocks = mr_blocks_for(entry->tokens + tokens);
     return blocks > entry->blocks ? blocks - entry->blocks : 0;
@@ -21,7 +22,7 @@ static uint32_t growth(const struct mr_peak_entry *entry, uint32_t tokens)
 
 /* Upper bound of the peak of KV blocks. Each sequence's growth is rounded up to whole blocks, so
  * the bound is never too low, and at most one block too high for each sequence. */
-static uint32_t upper_bound(const struct mr_peak_entry *entries, uint32_t count)
+static uint32_t upper_bound(const struct mr_peak_blocks_entry *entries, uint32_t count)
 {
     uint32_t peak = 0, present = 0;
     for (uint32_t i = 0; i < count; i++) {
@@ -32,7 +33,8 @@ static uint32_t upper_bound(const struct mr_peak_entry *entries, uint32_t count)
     return peak;
 }
 
-uint32_t mr_peak_blocks(const struct mr_peak_entry *entries, uint32_t count, uint32_t enough)
+uint32_t mr_peak_blocks_most(const struct mr_peak_blocks_entry *entries, uint32_t count,
+                             uint32_t enough)
 {
     uint32_t peak = upper_bound(entries, count);
     if (peak <= enough) return peak;

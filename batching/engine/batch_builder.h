@@ -9,7 +9,7 @@
  * draw nothing. They stand before the row that draws the sequence's next token.
  *
  * The sampling rows of a sequence's drafts follow its own sampling row: row i samples the token
- * behind the first i drafts.
+ * that follows the first i drafts.
  *
  * A row of a constrained request gets a copy of the mask of its next token.
  *

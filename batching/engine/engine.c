@@ -50,7 +50,7 @@ static void fill_rules(struct mr_engine *engine)
     memcpy(engine->rules.fingerprint.bytes, options->fingerprint, MR_HASH_BYTES);
 }
 
-static enum mr_status create_queues(struct mr_engine *engine, struct mr_error *err)
+static enum mr_status create_queue(struct mr_engine *engine, struct mr_error *err)
 {
     const struct mr_engine_options *options = &engine->options;
     struct mr_request_queue_options bounds = {.count_max = options->queue_count_max,
@@ -60,15 +60,7 @@ static enum mr_status create_queues(struct mr_engine *engine, struct mr_error *e
                                                             options->block_count,
                                               .tenant_count = options->tenant_count,
                                               .tenant_weights = options->tenant_weights};
-    enum mr_status status = mr_request_queue_create(&engine->queue, &bounds, err);
-    /* Size the registry of ids for waiting requests, started ones, and some that are being
-     * submitted. */
-    bounds = (struct mr_request_queue_options){
-        .count_max = options->queue_count_max + MR_TENANTS_MAX + 2 * options->sequences_max + 64,
-        .bytes_max = UINT64_MAX};
-    if (status == MR_OK) status = mr_request_queue_create(&engine->registry, &bounds, err);
-    if (status == MR_OK) status = mr_request_queue_create(&engine->cancels, &bounds, err);
-    return status;
+    return mr_request_queue_create(&engine->queue, &bounds, err);
 }
 
 /* The most tokens that one sequence may have in one step. */
@@ -174,7 +166,7 @@ enum mr_status mr_engine_create(struct mr_engine **out, const struct mr_engine_o
         mr_token_mask_create(&engine->rules.masks, options->tokenizer, options->model.vocab_size,
                              engine->eos_ids, options->eos_count, err);
     if (status != MR_OK) goto failed;
-    status = create_queues(engine, err);
+    status = create_queue(engine, err);
     if (status == MR_OK) status = create_caches(engine, err);
     mr_cost_model_init(&engine->cost);
     if (status == MR_OK) status = create_shared(engine, err);
@@ -188,19 +180,12 @@ failed:
     return status;
 }
 
-static void destroy_job(struct mr_job *job)
+static void destroy_job(struct mr_engine *engine, struct mr_job *job)
 {
     struct mr_request *request = job->request;
+    mr_request_queue_release(engine->queue, &job->waiting);
     mr_job_destroy(job);
     mr_request_destroy(request);
-}
-
-static void destroy_queue(struct mr_request_queue *queue)
-{
-    if (queue == NULL) return;
-    while (mr_request_queue_drain(queue) != NULL)
-        ;
-    mr_request_queue_destroy(queue);
 }
 
 /* Destroys every job, and the scheduler, which owns the block tables of running sequences. */
@@ -208,12 +193,10 @@ static void destroy_jobs(struct mr_engine *engine)
 {
     struct mr_queue_entry *entry;
     while (engine->queue != NULL && (entry = mr_request_queue_drain(engine->queue)) != NULL)
-        destroy_job(mr_job_of_waiting(entry));
+        destroy_job(engine, mr_job_of_waiting(entry));
     mr_scheduler_destroy(engine->scheduler);
     for (uint32_t i = 0; i < engine->job_count; i++)
-        destroy_job(engine->jobs[i]);
-    while (engine->cancels != NULL && (entry = mr_request_queue_drain(engine->cancels)) != NULL)
-        free(entry);
+        destroy_job(engine, engine->jobs[i]);
 }
 
 void mr_engine_destroy(struct mr_engine *engine)
@@ -221,12 +204,9 @@ void mr_engine_destroy(struct mr_engine *engine)
     if (engine == NULL) return;
     mr_engine_destroy_flights(engine);
     mr_engine_drop_due(engine);
-    /* The registry's entries are fields of the jobs, so the registry is destroyed first. */
-    destroy_queue(engine->registry);
     destroy_jobs(engine);
     mr_shared_cache_destroy(engine->shared);
-    destroy_queue(engine->queue);
-    destroy_queue(engine->cancels);
+    mr_request_queue_destroy(engine->queue);
     free(engine->jobs);
     free(engine->hidden);
     free(engine->due);
@@ -248,24 +228,15 @@ enum mr_status mr_engine_submit(struct mr_engine *engine, const struct mr_submis
     struct mr_job *job;
     enum mr_status status = mr_job_create(&job, &engine->rules, submission, err);
     if (status != MR_OK) return status;
-    status = mr_request_queue_enqueue(engine->registry, &job->registration);
-    if (status != MR_OK) {
-        if (status == MR_INVALID_REQUEST)
-            mr_fail(err, status, "a request of this tenant with this id is already in the engine");
-        else
-            mr_fail(err, status, "the engine accepts no more requests now");
-        goto refused;
-    }
     status = mr_request_queue_enqueue(engine->queue, &job->waiting);
-    if (status != MR_OK) {
-        mr_fail(err, status, "the request queue accepts no more requests now");
-        goto registered;
+    if (status == MR_OK) {
+        wake(engine);
+        return MR_OK;
     }
-    wake(engine);
-    return MR_OK;
-registered:
-    mr_request_queue_remove(engine->registry, job->registration.id);
-refused:
+    if (status == MR_INVALID_REQUEST)
+        mr_fail(err, status, "a request of this tenant with this id is already in the engine");
+    else
+        mr_fail(err, status, "the request queue accepts no more requests now");
     mr_job_destroy(job);
     return status;
 }
@@ -274,16 +245,9 @@ bool mr_engine_cancel(struct mr_engine *engine, uint32_t tenant_index, struct mr
 {
     struct mr_request_key key;
     mr_request_key_set(&key, tenant_index, id);
-    if (!mr_request_queue_contains(engine->registry, mr_request_key_text(&key))) return false;
-    struct mr_cancel *cancel = calloc(1, sizeof *cancel);
-    if (cancel == NULL) return false;
-    cancel->key = key;
-    cancel->entry.id = mr_request_key_text(&cancel->key);
-    enum mr_status status = mr_request_queue_enqueue(engine->cancels, &cancel->entry);
-    if (status != MR_OK) free(cancel);
+    if (!mr_request_queue_cancel(engine->queue, mr_request_key_text(&key))) return false;
     wake(engine);
-    return status == MR_OK ||
-           status == MR_INVALID_REQUEST; /* a cancel of this request is already queued */
+    return true;
 }
 
 void mr_engine_return_waiting(struct mr_engine *engine,
@@ -300,11 +264,6 @@ void mr_engine_return_waiting(struct mr_engine *engine,
         mr_job_destroy(job);
         returned(context, ticket, request);
     }
-}
-
-void mr_engine_close(struct mr_engine *engine)
-{
-    mr_request_queue_close(engine->queue);
 }
 
 uint64_t mr_engine_room(struct mr_engine *engine)
@@ -360,7 +319,6 @@ void mr_engine_check(struct mr_engine *engine)
     mr_kv_cache_check(engine->cache);
     if (engine->prompts != NULL) mr_prompt_cache_check(engine->prompts);
     mr_request_queue_check(engine->queue);
-    mr_request_queue_check(engine->registry);
     if (engine->shared != NULL) mr_shared_cache_check(engine->shared);
     mr_scheduler_check(engine->scheduler);
     struct mr_kv_cache_stats cache = mr_kv_cache_stats(engine->cache);

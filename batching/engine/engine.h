@@ -1,5 +1,5 @@
-/* engine - continuous batching with chunked prefill over one model. worker/ includes this header
- * and no other of batching/.
+/* engine - continuous batching with chunked prefill over one model. worker/ calls only the functions
+ * of this header.
  *
  * A request becomes one sequence for each choice. Every step is one batch of decode rows and
  * prefill chunk rows. In chunked prefill, prefix hits, preemption and resume alike, a sequence's
@@ -12,9 +12,9 @@
  * batching/engine/engine_results.c is what a step's results change, batching/engine/engine_output.c
  * what the sink receives.
  *
- * Threads: _submit, _cancel, _close, _stats, _room any; everything else the engine thread.
- * Memory:  all in _create, and two memory blocks or more for each request in _submit; _step
- * allocates nothing itself.
+ * Threads: _submit, _cancel, _stats, _room any; everything else the engine thread.
+ * Memory:  all in _create, and two memory blocks or more for each request in _submit. _step
+ * allocates nothing; a function of the sink may.
  * Clock:   none; now_ns is monotonic and passed in.
  * Errors:  _submit returns a typed refusal; _step MR_BACKEND (the worker then exits). */
 #ifndef MR_BATCHING_ENGINE_ENGINE_H
@@ -108,7 +108,7 @@ enum mr_status mr_engine_create(struct mr_engine **out, const struct mr_engine_o
 void mr_engine_destroy(struct mr_engine *engine);
 
 /* MR_OK: the engine owns submission->request until it passes the request to the sink's `result`.
- * Otherwise the caller still owns the request: MR_FULL (try later), MR_CLOSED, or a REJECT status
+ * Otherwise the caller still owns the request: MR_FULL (try later), or a REJECT status
  * (the request can never fit, duplicate id, bad token id). */
 enum mr_status mr_engine_submit(struct mr_engine *engine, const struct mr_submission *submission,
                                 struct mr_error *err);
@@ -121,9 +121,6 @@ void mr_engine_return_waiting(struct mr_engine *engine,
                               void (*returned)(void *context, uint64_t ticket,
                                                struct mr_request *request),
                               void *context);
-
-/* From now on mr_engine_submit() returns MR_CLOSED. Requests already in the engine continue. */
-void mr_engine_close(struct mr_engine *engine);
 
 /* Runs one step. *wake_ns: when to call again: now_ns when there is more work now, a later time
  * when every request waits (for the Redis cache), UINT64_MAX when the engine is idle. */

@@ -107,7 +107,7 @@ void mr_engine_report_chunks(struct mr_engine *engine, const struct mr_flight *f
 
 void mr_engine_unregister(struct mr_engine *engine, struct mr_job *job)
 {
-    mr_request_queue_remove(engine->registry, job->registration.id);
+    mr_request_queue_release(engine->queue, &job->waiting);
     if (engine->shared != NULL) mr_shared_lookup_abandon(engine->shared, job);
 }
 
@@ -122,8 +122,8 @@ void mr_engine_detach_job(struct mr_engine *engine, struct mr_job *job)
     MR_ASSERT(!job->listed);
 }
 
-/* Sets what a request that is complete, or whose prompt is, wants to know of given tokens. scores:
- * [MR_CONTINUATIONS_MAX] memory for the result. */
+/* Fills in the log-probabilities of given tokens, for a request that is complete or whose prompt
+ * is. scores: [MR_CONTINUATIONS_MAX] memory for the result. */
 static void fill_scores(const struct mr_job *job, struct mr_score *scores, struct mr_result *result)
 {
     const struct mr_scores *from = job->scores;

@@ -16,7 +16,7 @@ static void publish(const struct mr_sequence *sequence)
         mr_kv_cache_publish(sequence->table, sequence->tokens, computed, prompt_end);
 }
 
-/* Settles what the step computed, unless the sequence was preempted meanwhile. */
+/* Settles what the step computed, unless the sequence was preempted since the launch. */
 static void settle_rows(const struct mr_flight *flight)
 {
     for (uint32_t i = 0; i < flight->row_count; i++) {
@@ -163,7 +163,7 @@ static void apply_hidden(struct mr_engine *engine, const struct mr_flight *fligh
     }
 }
 
-/* Goes on with the next continuation that has tokens to score, behind the KV of the prompt. False:
+/* Starts the next continuation that has tokens to score, after the KV of the prompt. False:
  * there is none. */
 static bool score_next(struct mr_engine *engine, struct mr_sequence *sequence)
 {

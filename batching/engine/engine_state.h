@@ -61,9 +61,7 @@ struct mr_engine {
     uint32_t eos_ids[MR_EOS_IDS_MAX];
     struct mr_token_text *texts;
     struct mr_job_rules rules;
-    /* The queues that other threads write: waiting requests, a registry of the ids of all requests
-     * in the engine, and ids of requests to cancel. */
-    struct mr_request_queue *queue, *registry, *cancels;
+    struct mr_request_queue *queue; /* requests in the engine; other threads submit and cancel */
     struct mr_kv_cache *cache;
     struct mr_prompt_cache *prompts;
     struct mr_shared_cache *shared; /* NULL without a shared KV cache in Redis */
@@ -83,12 +81,6 @@ struct mr_engine {
     struct mr_engine_stats stats;
     struct mr_stats_snapshot snapshot;
     uint64_t checked_ns; /* when the invariants were last checked because the engine was idle */
-};
-
-/* A request to cancel the request `key`, which the engine thread has not applied yet. */
-struct mr_cancel {
-    struct mr_queue_entry entry;
-    struct mr_request_key key;
 };
 
 uint64_t mr_engine_clock(const struct mr_engine *engine, uint64_t now_ns);
@@ -132,8 +124,8 @@ void mr_engine_end_job(struct mr_engine *engine, struct mr_job *job, enum mr_fin
  * and destroys the job. */
 void mr_engine_end_sequence(struct mr_engine *engine, struct mr_sequence *sequence,
                             enum mr_finish reason, uint64_t now_ns);
-/* Call before the job is destroyed: removes the job's id from the registry and abandons its lookup
- * in the Redis cache. */
+/* Call before the job is destroyed: frees the job's id and abandons its lookup in the Redis cache.
+ */
 void mr_engine_unregister(struct mr_engine *engine, struct mr_job *job);
 void mr_engine_publish_stats(struct mr_engine *engine);
 

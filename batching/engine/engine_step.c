@@ -16,33 +16,11 @@ uint64_t mr_engine_clock(const struct mr_engine *engine, uint64_t now_ns)
     return model->clock_ns == NULL ? now_ns : model->clock_ns(model->context);
 }
 
-/* Cancels the request with this key. False: the key is registered, but its request is not in the
- * queue yet; the caller keeps the cancel for the next step. */
-static bool cancel_request(struct mr_engine *engine, struct mr_text key, uint64_t now_ns)
-{
-    struct mr_queue_entry *entry = mr_request_queue_remove(engine->queue, key);
-    if (entry != NULL) {
-        mr_engine_end_job(engine, mr_job_of_waiting(entry), MR_FINISH_CANCELLED, now_ns);
-        return true;
-    }
-    for (uint32_t i = 0; i < engine->job_count; i++)
-        if (mr_text_equal(engine->jobs[i]->registration.id, key)) {
-            mr_engine_end_job(engine, engine->jobs[i], MR_FINISH_CANCELLED, now_ns);
-            return true;
-        }
-    return !mr_request_queue_contains(engine->registry, key);
-}
-
 static void apply_cancels(struct mr_engine *engine, uint64_t now_ns)
 {
-    for (uint32_t left = mr_request_queue_count(engine->cancels); left > 0; left--) {
-        struct mr_queue_entry *entry = mr_request_queue_dequeue(engine->cancels);
-        if (entry == NULL) return;
-        if (cancel_request(engine, entry->id, now_ns))
-            free(entry);
-        else
-            mr_request_queue_return(engine->cancels, entry);
-    }
+    struct mr_queue_entry *entry;
+    while ((entry = mr_request_queue_cancelled(engine->queue)) != NULL)
+        mr_engine_end_job(engine, mr_job_of_waiting(entry), MR_FINISH_CANCELLED, now_ns);
 }
 
 static void expire(struct mr_engine *engine, uint64_t now_ns)

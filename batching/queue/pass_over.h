@@ -4,10 +4,10 @@
  * A scan considers candidates in priority order and takes those that fit. A candidate that does not
  * fit now is set aside, and later candidates that fit may be taken. Each scan that takes a later
  * candidate adds 1 to the misfit's counter *skipped. Once the counter has reached skips_max, the
- * scan stops at this misfit, so that nothing behind it is taken until it fits. For a candidate set
+ * scan stops at this misfit, so that no later candidate is taken until it fits. For a candidate set
  * aside for another reason than its size, nothing is counted.
  *
- * Used by mr_request_queue_take() and by the scheduler's admission (batching/scheduler/admit.c).
+ * Used by the scheduler's admission (batching/scheduler/admit.c).
  * Pure values. Owner: the caller, on its stack during one scan. Memory: the struct itself. Errors:
  * none; setting aside more than MR_PASS_OVER_MAX candidates asserts. */
 #ifndef MR_BATCHING_QUEUE_PASS_OVER_H
@@ -28,7 +28,7 @@ struct mr_pass_over {
     /* [count] candidates set aside, in the order of the scan */
     struct mr_passed passed[MR_PASS_OVER_MAX];
     uint32_t count;
-    uint32_t overtaken; /* a candidate behind passed[0, overtaken) was taken */
+    uint32_t overtaken; /* passed[0, overtaken) were set aside before a candidate that was taken */
 };
 
 /* Sets aside a candidate that is not taken in this scan. *skipped: how often earlier scans passed

@@ -1,16 +1,15 @@
-/* A heap by effective priority for each tenant, one heap by deadline for all requests, and a
- * chained hash table by id. One mutex guards all of them; every public function locks it once. */
+/* A heap by effective priority for each tenant, one heap by deadline for all waiting requests, a
+ * chained hash table by id, and a list of the cancelled requests. One mutex guards all of them, and
+ * every public function locks it once. */
 #include "batching/queue/request_queue.h"
 
 #include "batching/queue/entry_heap.h"
-#include "batching/queue/pass_over.h"
 #include "codec/check.h"
 #include "codec/hash.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* One tenant's waiting requests and the tenant's parts of the queue's bounds. */
 struct tenant_queue {
@@ -21,15 +20,16 @@ struct tenant_queue {
 
 struct mr_request_queue {
     pthread_mutex_t mutex;
-    pthread_cond_t changed;
     struct mr_request_queue_options options;
     struct mr_fair_share share;
     struct tenant_queue *tenants; /* [share.tenant_count] queue of each tenant */
     struct mr_entry_heap deadlines;
     struct mr_queue_entry **buckets; /* [bucket_mask + 1] first entry of each hash bucket */
-    uint32_t count, bucket_mask, capacity, waiters;
+    /* cancelled entries that _cancelled has not returned yet, the oldest first */
+    struct mr_queue_entry *first_cancelled, **last_cancelled;
+    uint32_t count, id_count; /* waiting entries; all entries in the buckets */
+    uint32_t bucket_mask, capacity;
     uint64_t sequence, hash_seed;
-    bool is_closed;
     bool is_checked; /* the buckets have not changed since mr_request_queue_check counted them */
 };
 
@@ -50,37 +50,70 @@ static struct mr_queue_entry *find(const struct mr_request_queue *queue, struct 
     return entry;
 }
 
-/* ---- insert and extract, under mutex ---- */
-
-static void insert(struct mr_request_queue *queue, struct mr_queue_entry *entry)
+static void add_id(struct mr_request_queue *queue, struct mr_queue_entry *entry)
 {
     struct mr_queue_entry **bucket = bucket_of(queue, entry->id);
-    struct tenant_queue *own = &queue->tenants[entry->tenant];
     entry->hash_next = *bucket;
     *bucket = entry;
+    queue->id_count++;
     queue->is_checked = false;
-    mr_entry_heap_push(&own->best, entry);
-    if (entry->deadline_ns != 0) mr_entry_heap_push(&queue->deadlines, entry);
-    own->bytes += entry->held_bytes;
-    own->blocks += entry->blocks;
-    queue->count++;
-    if (queue->waiters > 0) pthread_cond_signal(&queue->changed);
 }
 
-static struct mr_queue_entry *extract(struct mr_request_queue *queue, struct mr_queue_entry *entry)
+static void remove_id(struct mr_request_queue *queue, struct mr_queue_entry *entry)
 {
-    if (entry == NULL) return NULL;
     struct mr_queue_entry **link = bucket_of(queue, entry->id);
     while (*link != entry)
         link = &(*link)->hash_next;
     *link = entry->hash_next;
     entry->hash_next = NULL;
+    queue->id_count--;
     queue->is_checked = false;
+}
+
+/* ---- cancelled entries, under mutex ---- */
+
+static void add_cancelled(struct mr_request_queue *queue, struct mr_queue_entry *entry)
+{
+    entry->is_cancelled = true;
+    entry->cancelled_next = NULL;
+    *queue->last_cancelled = entry;
+    queue->last_cancelled = &entry->cancelled_next;
+}
+
+/* Removes the entry from the list if it is there. The list is short: the engine empties it in each
+ * step. */
+static void remove_cancelled(struct mr_request_queue *queue, struct mr_queue_entry *entry)
+{
+    struct mr_queue_entry **link = &queue->first_cancelled;
+    while (*link != NULL && *link != entry)
+        link = &(*link)->cancelled_next;
+    if (*link == NULL) return;
+    *link = entry->cancelled_next;
+    if (*link == NULL) queue->last_cancelled = link;
+}
+
+/* ---- insert and extract, under mutex ---- */
+
+static void insert(struct mr_request_queue *queue, struct mr_queue_entry *entry)
+{
+    struct tenant_queue *own = &queue->tenants[entry->tenant];
+    mr_entry_heap_push(&own->best, entry);
+    if (entry->deadline_ns != 0) mr_entry_heap_push(&queue->deadlines, entry);
+    own->bytes += entry->held_bytes;
+    own->blocks += entry->blocks;
+    entry->is_waiting = true;
+    queue->count++;
+}
+
+static struct mr_queue_entry *extract(struct mr_request_queue *queue, struct mr_queue_entry *entry)
+{
+    if (entry == NULL) return NULL;
     struct tenant_queue *own = &queue->tenants[entry->tenant];
     mr_entry_heap_remove(&own->best, entry);
     if (entry->deadline_ns != 0) mr_entry_heap_remove(&queue->deadlines, entry);
     own->bytes -= entry->held_bytes;
     own->blocks -= entry->blocks;
+    entry->is_waiting = false;
     queue->count--;
     mr_fair_share_leave(&queue->share, entry->tenant);
     return entry;
@@ -90,12 +123,6 @@ static struct mr_queue_entry *first(const struct mr_request_queue *queue)
 {
     uint32_t tenant = mr_fair_share_next(&queue->share);
     return tenant != MR_TENANT_NONE ? queue->tenants[tenant].best.entries[0] : NULL;
-}
-
-static void reinsert(struct mr_request_queue *queue, struct mr_queue_entry *entry)
-{
-    mr_fair_share_return(&queue->share, entry->tenant);
-    insert(queue, entry);
 }
 
 /* ---- creation ---- */
@@ -148,16 +175,6 @@ static void free_tables(struct mr_request_queue *queue)
     free(queue->buckets);
 }
 
-static bool make_condition(pthread_cond_t *condition)
-{
-    pthread_condattr_t attributes;
-    if (pthread_condattr_init(&attributes) != 0) return false;
-    bool made = pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC) == 0 &&
-                pthread_cond_init(condition, &attributes) == 0;
-    pthread_condattr_destroy(&attributes);
-    return made;
-}
-
 enum mr_status mr_request_queue_create(struct mr_request_queue **out,
                                        const struct mr_request_queue_options *options,
                                        struct mr_error *err)
@@ -167,18 +184,16 @@ enum mr_status mr_request_queue_create(struct mr_request_queue **out,
     struct mr_request_queue *queue = calloc(1, sizeof *queue);
     if (queue == NULL) goto fail;
     queue->options = *options;
+    queue->last_cancelled = &queue->first_cancelled;
     mr_fair_share_init(&queue->share, options->tenant_count, options->tenant_weights);
     /* The seed differs between processes, so that clients cannot choose ids that collide in the
      * hash table. */
     queue->hash_seed = MR_HASH_START ^ (uintptr_t)queue;
     if (make_tables(queue) != MR_OK) goto fail_tables;
     if (pthread_mutex_init(&queue->mutex, NULL) != 0) goto fail_tables;
-    if (!make_condition(&queue->changed)) goto fail_mutex;
     *out = queue;
     return MR_OK;
 
-fail_mutex:
-    pthread_mutex_destroy(&queue->mutex);
 fail_tables:
     free_tables(queue);
     free(queue);
@@ -189,8 +204,7 @@ fail:
 void mr_request_queue_destroy(struct mr_request_queue *queue)
 {
     if (queue == NULL) return;
-    MR_ASSERT(queue->count == 0 && queue->waiters == 0);
-    pthread_cond_destroy(&queue->changed);
+    MR_ASSERT(queue->count == 0 && queue->id_count == 0);
     pthread_mutex_destroy(&queue->mutex);
     free_tables(queue);
     free(queue);
@@ -206,7 +220,7 @@ static void unlock(struct mr_request_queue *queue)
     MR_ASSERT(pthread_mutex_unlock(&queue->mutex) == 0);
 }
 
-/* ---- enqueue ---- */
+/* ---- enqueue, cancel, release ---- */
 
 static bool has_room(const struct tenant_queue *own, uint64_t bytes, uint64_t blocks)
 {
@@ -223,16 +237,15 @@ enum mr_status mr_request_queue_enqueue(struct mr_request_queue *queue,
     enum mr_status status = MR_OK;
     MR_ASSERT(entry->tenant < queue->share.tenant_count);
     lock(queue);
-    if (queue->is_closed)
-        status = MR_CLOSED;
-    else if (find(queue, entry->id) != NULL)
+    if (find(queue, entry->id) != NULL)
         status = MR_INVALID_REQUEST;
     else if (!has_room(&queue->tenants[entry->tenant], entry->held_bytes, entry->blocks))
         status = MR_FULL;
     if (status == MR_OK) {
         entry->sequence = ++queue->sequence;
-        entry->skipped = 0;
+        entry->is_cancelled = false;
         mr_fair_share_enter(&queue->share, entry->tenant);
+        add_id(queue, entry);
         insert(queue, entry);
     }
     unlock(queue);
@@ -242,8 +255,37 @@ enum mr_status mr_request_queue_enqueue(struct mr_request_queue *queue,
 void mr_request_queue_return(struct mr_request_queue *queue, struct mr_queue_entry *entry)
 {
     lock(queue);
-    MR_ASSERT(entry->sequence != 0 && find(queue, entry->id) == NULL);
-    reinsert(queue, entry);
+    MR_ASSERT(!entry->is_waiting && find(queue, entry->id) == entry);
+    mr_fair_share_return(&queue->share, entry->tenant);
+    insert(queue, entry);
+    unlock(queue);
+}
+
+bool mr_request_queue_cancel(struct mr_request_queue *queue, struct mr_text id)
+{
+    lock(queue);
+    struct mr_queue_entry *entry = find(queue, id);
+    if (entry != NULL && !entry->is_cancelled) add_cancelled(queue, entry);
+    unlock(queue);
+    return entry != NULL;
+}
+
+struct mr_queue_entry *mr_request_queue_cancelled(struct mr_request_queue *queue)
+{
+    lock(queue);
+    struct mr_queue_entry *entry = queue->first_cancelled;
+    if (entry != NULL) remove_cancelled(queue, entry);
+    if (entry != NULL && entry->is_waiting) (void)extract(queue, entry);
+    unlock(queue);
+    return entry;
+}
+
+void mr_request_queue_release(struct mr_request_queue *queue, struct mr_queue_entry *entry)
+{
+    lock(queue);
+    MR_ASSERT(!entry->is_waiting && find(queue, entry->id) == entry);
+    if (entry->is_cancelled) remove_cancelled(queue, entry);
+    remove_id(queue, entry);
     unlock(queue);
 }
 
@@ -279,75 +321,6 @@ struct mr_queue_entry *mr_request_queue_first_of(struct mr_request_queue *queue,
     return entry;
 }
 
-/* Waits for a new entry until until_ns; the caller holds the mutex. False: the time has passed. */
-static bool sleep_until(struct mr_request_queue *queue, uint64_t until_ns)
-{
-    int result;
-    queue->waiters++;
-    if (until_ns == UINT64_MAX) {
-        result = pthread_cond_wait(&queue->changed, &queue->mutex);
-    } else {
-        struct timespec until = {.tv_sec = (time_t)(until_ns / 1000000000u),
-                                 .tv_nsec = (long)(until_ns % 1000000000u)};
-        result = pthread_cond_timedwait(&queue->changed, &queue->mutex, &until);
-    }
-    queue->waiters--;
-    return result == 0;
-}
-
-/* Waits until the queue has an entry; the caller holds the mutex. False: until_ns has passed or the
- * queue is closed. */
-static bool wait_for_entry(struct mr_request_queue *queue, uint64_t until_ns)
-{
-    bool in_time = true;
-    for (;;) {
-        if (queue->count > 0) return true;
-        if (queue->is_closed || !in_time) return false;
-        in_time = sleep_until(queue, until_ns);
-    }
-}
-
-struct mr_queue_entry *mr_request_queue_dequeue_until(struct mr_request_queue *queue,
-                                                      uint64_t until_ns)
-{
-    lock(queue);
-    struct mr_queue_entry *entry =
-        wait_for_entry(queue, until_ns) ? extract(queue, first(queue)) : NULL;
-    unlock(queue);
-    return entry;
-}
-
-uint32_t mr_request_queue_take(struct mr_request_queue *queue, uint32_t count_max,
-                               uint64_t bytes_budget, struct mr_queue_entry **out)
-{
-    struct mr_pass_over walk = {.count = 0};
-    uint32_t taken = 0;
-    lock(queue);
-    while (taken < count_max && walk.count < MR_PASS_OVER_MAX && queue->count > 0) {
-        struct mr_queue_entry *entry = extract(queue, first(queue));
-        if (entry->cost_bytes <= bytes_budget) {
-            bytes_budget -= entry->cost_bytes;
-            out[taken++] = entry;
-            mr_pass_over_taken(&walk);
-        } else if (!mr_pass_over_add(&walk, entry, &entry->skipped, MR_QUEUE_SKIPS_MAX)) {
-            break;
-        }
-    }
-    mr_pass_over_age(&walk);
-    for (uint32_t i = 0; i < walk.count; i++)
-        reinsert(queue, walk.passed[i].candidate);
-    unlock(queue);
-    return taken;
-}
-
-struct mr_queue_entry *mr_request_queue_remove(struct mr_request_queue *queue, struct mr_text id)
-{
-    lock(queue);
-    struct mr_queue_entry *entry = extract(queue, find(queue, id));
-    unlock(queue);
-    return entry;
-}
-
 struct mr_queue_entry *mr_request_queue_expired(struct mr_request_queue *queue, uint64_t now_ns)
 {
     lock(queue);
@@ -373,20 +346,12 @@ struct mr_queue_entry *mr_request_queue_drain(struct mr_request_queue *queue)
 
 /* ---- state ---- */
 
-bool mr_request_queue_contains(struct mr_request_queue *queue, struct mr_text id)
-{
-    lock(queue);
-    bool is_here = find(queue, id) != NULL;
-    unlock(queue);
-    return is_here;
-}
-
 uint64_t mr_request_queue_room(struct mr_request_queue *queue)
 {
     uint64_t room = 0;
     lock(queue);
     for (uint32_t i = 0; i < queue->share.tenant_count; i++)
-        if (!queue->is_closed && has_room(&queue->tenants[i], 1, 1)) room |= (uint64_t)1 << i;
+        if (has_room(&queue->tenants[i], 1, 1)) room |= (uint64_t)1 << i;
     unlock(queue);
     return room;
 }
@@ -447,14 +412,6 @@ bool mr_request_queue_is_empty(struct mr_request_queue *queue)
     return mr_request_queue_count(queue) == 0;
 }
 
-void mr_request_queue_close(struct mr_request_queue *queue)
-{
-    lock(queue);
-    queue->is_closed = true;
-    pthread_cond_broadcast(&queue->changed);
-    unlock(queue);
-}
-
 /* Checks one tenant's queue and adds its number of entries to *count, and of entries with a
  * deadline to *with_deadline. */
 static void check_tenant(const struct mr_request_queue *queue, uint32_t tenant, uint32_t *count,
@@ -465,7 +422,8 @@ static void check_tenant(const struct mr_request_queue *queue, uint32_t tenant, 
     mr_entry_heap_check(&own->best);
     for (uint32_t i = 0; i < own->best.count; i++) {
         const struct mr_queue_entry *entry = own->best.entries[i];
-        MR_ASSERT(entry->tenant == tenant && find(queue, entry->id) == entry);
+        MR_ASSERT(entry->tenant == tenant && entry->is_waiting);
+        MR_ASSERT(find(queue, entry->id) == entry);
         bytes += entry->held_bytes;
         blocks += entry->blocks;
         *with_deadline += entry->deadline_ns != 0;
@@ -492,8 +450,8 @@ void mr_request_queue_check(struct mr_request_queue *queue)
     for (uint32_t i = 0; i < queue->share.tenant_count; i++)
         check_tenant(queue, i, &count, &with_deadline);
     MR_ASSERT(with_deadline == queue->deadlines.count);
-    MR_ASSERT(count == queue->count);
-    if (!queue->is_checked) MR_ASSERT(hashed_entries(queue) == count);
+    MR_ASSERT(count == queue->count && count <= queue->id_count);
+    if (!queue->is_checked) MR_ASSERT(hashed_entries(queue) == queue->id_count);
     queue->is_checked = true;
     unlock(queue);
 }

@@ -1,5 +1,9 @@
-/* request_queue - requests that wait for the engine, shared fairly between tenants and in priority
- * order within each tenant.
+/* request_queue - the ids of all requests in the engine, and the order of those that wait.
+ *
+ * An entry (batching/queue/queue_entry.h) stands for one request. _enqueue makes it waiting; it
+ * leaves the order with _dequeue, _expired, _drain or _cancelled, and its id stays in use until
+ * _release. So the queue knows the ids of running requests too, under the same mutex: a second
+ * request with the id of a waiting or running one is refused, and a cancel finds both.
  *
  * Between tenants: the tenant that was served least goes first (batching/queue/fair_share.h). Each
  * tenant has its own part, by weight, of the bounds on entries, bytes and KV blocks, so a flood of
@@ -7,18 +11,21 @@
  *
  * Within a tenant: higher priority first, first-in first-out within one priority. A waiting request
  * gains one priority step every ageing_ns (effective priority = priority + time waited /
- * ageing_ns), so low priority is never starved. Costs: enqueue and remove O(log n), lookup by id
- * O(1), no allocation (batching/queue/queue_entry.h).
+ * ageing_ns), so low priority is never starved. Costs: enqueue and dequeue O(log n), lookup by id
+ * O(1), no allocation.
  *
- * Deadlines: the queue reads no clock. The queue's owner removes expired requests with _expired()
- * before it dequeues or takes, and a cancelled request with _remove().
+ * Cancels: _cancel marks the entry and adds it to a list, first come, first served; the engine
+ * thread empties the list with _cancelled. An entry is in the list at most once, so the list needs
+ * no memory and no bound of its own.
  *
- * Threads: any; one mutex and one condition variable inside, the only ones below worker/ (a
- * blocking dequeue needs them).
+ * Deadlines: the queue reads no clock. The engine thread removes expired requests with _expired()
+ * before it dequeues.
+ *
+ * Threads: any, unless a function names one; one mutex inside, the only one below worker/.
  * Memory:  tables for count_max entries and, for each tenant, MR_QUEUE_RETURNS_MAX returned entries
- * in _create; entries are borrowed while queued. Bounded by count, by bytes and by KV blocks; a
- * tenant without entries can always enqueue one entry.
- * Errors:  _enqueue MR_FULL, MR_CLOSED, MR_INVALID_REQUEST (id already queued). */
+ * in _create; entries are borrowed from _enqueue to _release. Waiting entries are bounded by count,
+ * by bytes and by KV blocks; a tenant without waiting entries can always enqueue one entry.
+ * Errors:  _enqueue MR_FULL, MR_INVALID_REQUEST (id in use). */
 #ifndef MR_BATCHING_QUEUE_REQUEST_QUEUE_H
 #define MR_BATCHING_QUEUE_REQUEST_QUEUE_H
 
@@ -27,7 +34,6 @@
 #include "codec/status.h"
 
 #define MR_QUEUE_RETURNS_MAX 4096u /* entries that _return may add to a full queue */
-#define MR_QUEUE_SKIPS_MAX   8u    /* calls of _take that may pass over one request */
 
 struct mr_request_queue;
 
@@ -44,46 +50,38 @@ struct mr_request_queue_options {
 enum mr_status mr_request_queue_create(struct mr_request_queue **out,
                                        const struct mr_request_queue_options *options,
                                        struct mr_error *err);
-/* The queue must be empty. */
+/* No entry may wait, and every id must have been released. queue may be NULL. */
 void mr_request_queue_destroy(struct mr_request_queue *queue);
 
-/* Adds the entry and wakes one thread that waits in _dequeue_until. MR_OK: the queue borrows the
- * entry until it is dequeued or removed. */
+/* Adds a waiting entry. MR_OK: the queue borrows the entry until _release. */
 enum mr_status mr_request_queue_enqueue(struct mr_request_queue *queue,
                                         struct mr_queue_entry *entry);
-/* Puts a dequeued entry back at its old place in the order; never refused. Wakes one thread that
- * waits in _dequeue_until. */
+/* Puts a dequeued entry back at its old place in the order; never refused. */
 void mr_request_queue_return(struct mr_request_queue *queue, struct mr_queue_entry *entry);
+/* Call when the request of an entry that does not wait has ended: frees its id, and drops its
+ * cancel if _cancelled has not returned the entry. */
+void mr_request_queue_release(struct mr_request_queue *queue, struct mr_queue_entry *entry);
+/* Marks the entry with this id, waiting or not, as cancelled; a second call changes nothing. False:
+ * no entry has this id. */
+bool mr_request_queue_cancel(struct mr_request_queue *queue, struct mr_text id);
+/* Returns a cancelled entry, each once and in the order of the cancels; NULL: there is none. An
+ * entry that waits is removed from the order. Engine thread: the only one that calls _release. */
+struct mr_queue_entry *mr_request_queue_cancelled(struct mr_request_queue *queue);
 /* Removes and returns the entry that goes first; NULL when the queue is empty. Never blocks. */
 struct mr_queue_entry *mr_request_queue_dequeue(struct mr_request_queue *queue);
 /* Removes and returns the first entry of this tenant, even if another tenant's turn is next; NULL
  * when the tenant has no entry. */
 struct mr_queue_entry *mr_request_queue_dequeue_of(struct mr_request_queue *queue, uint32_t tenant);
-/* Returns the entry that _dequeue_of would remove, or NULL. It is valid until the calling thread,
+/* Returns the entry that _dequeue_of would remove, or NULL. It is valid until the engine thread,
  * the only one that removes entries, removes it. */
 struct mr_queue_entry *mr_request_queue_first_of(struct mr_request_queue *queue, uint32_t tenant);
-/* Blocks until the queue has an entry, removes the first one and returns it. NULL: CLOCK_MONOTONIC
- * has passed until_ns, or the queue is closed and empty. until_ns UINT64_MAX: no timeout. */
-struct mr_queue_entry *mr_request_queue_dequeue_until(struct mr_request_queue *queue,
-                                                      uint64_t until_ns);
-
-/* Dequeues into `out`, in the order of _dequeue, up to count_max entries whose cost_bytes together
- * stay within bytes_budget. An entry that does not fit is passed over in at most MR_QUEUE_SKIPS_MAX
- * calls; after that no later entry is taken until it fits (batching/queue/pass_over.h). Returns the
- * number of entries in `out`. */
-uint32_t mr_request_queue_take(struct mr_request_queue *queue, uint32_t count_max,
-                               uint64_t bytes_budget, struct mr_queue_entry **out);
-
-/* Removes and returns the entry with this id; NULL when no such entry is queued. O(log n). */
-struct mr_queue_entry *mr_request_queue_remove(struct mr_request_queue *queue, struct mr_text id);
-bool mr_request_queue_contains(struct mr_request_queue *queue, struct mr_text id);
 /* Removes and returns one entry whose deadline is at or before now_ns; NULL when there is none. */
 struct mr_queue_entry *mr_request_queue_expired(struct mr_request_queue *queue, uint64_t now_ns);
 /* Removes and returns any entry; NULL when the queue is empty. Repeated calls empty the queue. */
 struct mr_queue_entry *mr_request_queue_drain(struct mr_request_queue *queue);
 
-/* Bit i of the result: tenant i is below all its bounds, so that a small entry would be accepted. 0
- * when the queue is closed. */
+/* Bit i of the result: tenant i is below all its bounds, so that a small entry would be accepted.
+ */
 uint64_t mr_request_queue_room(struct mr_request_queue *queue);
 /* Adds `cost` of computed tokens to what the tenant was served (batching/queue/fair_share.h). */
 void mr_request_queue_charge(struct mr_request_queue *queue, uint32_t tenant, uint64_t cost);
@@ -102,9 +100,6 @@ bool mr_request_queue_is_behind(struct mr_request_queue *queue, uint32_t one, ui
                                 uint64_t allowance);
 uint32_t mr_request_queue_count(struct mr_request_queue *queue);
 bool mr_request_queue_is_empty(struct mr_request_queue *queue);
-/* Refuses further entries and wakes all threads that wait in _dequeue_until. Queued entries can
- * still be dequeued. */
-void mr_request_queue_close(struct mr_request_queue *queue);
 /* Asserts the order of the heaps, the hash table and the sums of bytes and blocks; O(n). */
 void mr_request_queue_check(struct mr_request_queue *queue);
 

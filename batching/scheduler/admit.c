@@ -74,7 +74,7 @@ static uint32_t expected_left(const struct mr_schedule *schedule,
 
 /* Counts the blocks of the sequence that are not stamped yet, and stamps them, so that a block
  * shared by several sequences is counted once. */
-static uint32_t count_unstamped(struct mr_schedule *schedule, const struct mr_sequence *sequence)
+static uint32_t stamp_blocks(struct mr_schedule *schedule, const struct mr_sequence *sequence)
 {
     uint32_t unstamped = 0;
     for (uint32_t i = 0; i < sequence->table->block_count; i++) {
@@ -94,8 +94,8 @@ static uint32_t fill_entries(struct mr_schedule *schedule, struct mr_sequence *c
     uint32_t count = schedule->running_count + 1, held = 0;
     for (uint32_t i = 0; i < count; i++) {
         struct mr_sequence *sequence = i + 1 < count ? schedule->running[i] : candidate;
-        struct mr_peak_entry entry = {.left = expected_left(schedule, sequence)};
-        uint32_t index = mr_peak_insert(schedule->entries, i, entry);
+        struct mr_peak_blocks_entry entry = {.left = expected_left(schedule, sequence)};
+        uint32_t index = mr_peak_blocks_insert(schedule->entries, i, entry);
         memmove(&order[index + 1], &order[index], (i - index) * sizeof *order);
         order[index] = sequence;
     }
@@ -104,10 +104,10 @@ static uint32_t fill_entries(struct mr_schedule *schedule, struct mr_sequence *c
         schedule->stamp = 1;
     }
     for (uint32_t i = 0; i < count; i++) {
-        struct mr_peak_entry *entry = &schedule->entries[i];
+        struct mr_peak_blocks_entry *entry = &schedule->entries[i];
         entry->tokens = order[i]->num_tokens;
         entry->blocks = order[i]->table->block_count;
-        entry->unique = count_unstamped(schedule, order[i]);
+        entry->unique = stamp_blocks(schedule, order[i]);
         held += entry->unique;
     }
     return held;
@@ -125,7 +125,7 @@ static bool fits_pool(struct mr_schedule *schedule, struct mr_sequence *candidat
     uint32_t kept = foreign + options->block_count / MR_WATERMARK_PART;
     if (kept >= options->block_count) return false;
     uint32_t enough = options->block_count - kept;
-    return mr_peak_blocks(schedule->entries, schedule->running_count + 1, enough) <= enough;
+    return mr_peak_blocks_most(schedule->entries, schedule->running_count + 1, enough) <= enough;
 }
 
 /* ---- one candidate ---- */

@@ -46,15 +46,15 @@ struct mr_plan_row {
     /* rows [score_begin, score_begin + score_count) score score_samples tokens
      * (batching/sequence/scores.h) */
     uint32_t score_begin, score_count, score_samples;
-    uint32_t hidden_rows; /* of the last so many rows hidden states are wanted */
+    uint32_t hidden_rows; /* hidden states of the last hidden_rows rows are kept */
     bool decode;
     /* the row includes the sequence's last known token, so the next token is sampled, if the
      * request wants one */
     bool samples;
     /* cached logits of the prompt's last token: nothing to compute, token_count is 0 */
     const float *logits;
-    /* [draft_count][words of a mask] of a constrained sequence, behind each of its drafts; bit i of
-     * drafts_over: behind i + 1 drafts only an end token may follow */
+    /* [draft_count][words of a mask] of a constrained sequence: the mask of the token after each
+     * draft. Bit i of drafts_over: after i + 1 drafts only an end token may follow */
     const uint64_t *draft_masks;
     uint32_t drafts_over;
 };

@@ -4,7 +4,7 @@
  * A sequence is RUNNING and has a block table, or it is in the list `parked`: PREEMPTED, or a
  * further choice of a request that waits until it can run. This module adds rows to the plan,
  * computes chunk sizes and preempts. scheduler.h has the order of the planning, admit.h decides
- * which sequences join, and rebalance.h which tenant gives up a running place. Only these modules
+ * which sequences join, and rebalance.h which tenant loses a running place. Only these modules
  * include this header.
  *
  * Owner: engine thread. Memory: arrays made by mr_scheduler_create. Errors: none. */
@@ -41,7 +41,7 @@ struct mr_round {
     /* the next prefill gets some tokens even if the step then misses its target time */
     bool prefill_owed;
     bool prefill_wanted, prefill_given;
-    bool prefill_missed; /* a running prefill wanted tokens and got none */
+    bool prefill_missed; /* a running prefill needed tokens and got none */
     bool blocks_short;   /* KV blocks ran out: no sequence is admitted in this round */
     /* the next running place goes to this tenant; MR_TENANT_NONE: to any */
     uint32_t reserved_tenant;
@@ -71,8 +71,8 @@ struct mr_schedule {
     /* Scratch arrays to predict the peak of KV blocks. order: [sequences_max + 1] running sequences
      * and a candidate, most tokens left first. */
     struct mr_sequence **order;
-    /* [sequences_max + 1] the same sequences as in `order`, for mr_peak_blocks() */
-    struct mr_peak_entry *entries;
+    /* [sequences_max + 1] the same sequences as in `order`, for mr_peak_blocks_most() */
+    struct mr_peak_blocks_entry *entries;
     uint64_t *draft_masks; /* [draft_rows_max][words of a mask] */
     uint32_t *stamps;      /* [block_count] value of `stamp` when the block was last counted */
     uint32_t stamp;
@@ -91,12 +91,12 @@ void mr_schedule_add_row(struct mr_schedule *schedule, struct mr_plan_row row);
 /* The running choice of the candidate's request from which the candidate takes the KV of the
  * prompt; NULL: none has it from collected steps. */
 const struct mr_sequence *mr_schedule_sibling(const struct mr_sequence *candidate);
-/* True when the candidate may read the prefix cache: its request may, or it wrote there what it
- * would find. */
+/* True when the candidate may read the prefix cache: its request may, or the request itself wrote
+ * what the candidate would find. */
 bool mr_schedule_reads_cache(const struct mr_sequence *candidate);
 /* True when the candidate may start while a long prefill runs: the local cache or another choice
- * has all its tokens but a block or less, or it has a higher priority than every running prefill.
- * When the tokens that are set aside are used up: all of its tokens. */
+ * has all but at most a block of its tokens, or it has a higher priority than every running
+ * prefill. When the tokens that are set aside are used up: all of its tokens. */
 bool mr_schedule_may_start_beside(const struct mr_schedule *schedule,
                                   const struct mr_sequence *candidate);
 /* Adds the sequence to the plan's list of sequences that need a KV block and cannot get one, unless

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 #define AUTO_TARGET_MS    100.0 /* streams of ten tokens a second read smoothly */
-#define AUTO_TARGET_STEPS 4.0   /* decodes get at most a quarter of a step beside prefill */
+#define AUTO_TARGET_STEPS 4.0   /* decodes get at most a quarter of a step with prefill */
 /* A least chunk always fits, also where its tokens cost half as much again for a long history. */
 #define AUTO_TARGET_TOKENS (MR_CHUNK_TOKENS_MIN * 3 / 2)
 #define OUTPUT_SHARE_FIRST 0.7 /* first guess of output / max_tokens: SGLang's estimate */
@@ -265,7 +265,7 @@ static uint32_t count_prefills(const struct mr_schedule *schedule)
     return count;
 }
 
-static void count_long_prefills(struct mr_schedule *schedule)
+static void note_long_prefills(struct mr_schedule *schedule)
 {
     struct mr_round *round = &schedule->round;
     round->long_count = 0;
@@ -378,7 +378,7 @@ static void plan_shorts(struct mr_schedule *schedule)
 {
     struct mr_round *round = &schedule->round;
     bool owed = round->prefill_owed;
-    count_long_prefills(schedule);
+    note_long_prefills(schedule);
     if (round->long_count == 0) return;
     round->shorts_only = true;
     round->short_left = set_aside(schedule);
@@ -432,7 +432,7 @@ const struct mr_plan *mr_scheduler_plan(struct mr_scheduler *scheduler, uint64_t
     begin_round(scheduler, now_ns);
     sort_running(schedule);
     force_preemption(scheduler);
-    count_long_prefills(schedule);
+    note_long_prefills(schedule);
     mr_rebalance(schedule);
     plan_decodes(schedule);
     schedule->round.target_ms = target_ms(schedule);

@@ -163,7 +163,7 @@ static void cut(struct mr_completion *completion, size_t length, struct effect *
 }
 
 /* Searches text[from, text_length) for the end of a stop string; one that ends in the first
- * min_tokens tokens does not count. Cuts the text before the first one found, or behind it when
+ * min_tokens tokens does not count. Cuts the text before the first one found, or after it when
  * include_stop is set. */
 static void match_stop(struct mr_completion *completion, size_t from, struct effect *effect)
 {
@@ -181,9 +181,9 @@ static void match_stop(struct mr_completion *completion, size_t from, struct eff
     cut(completion, completion->request->include_stop ? end : end - hit.length, effect);
 }
 
-/* Counts the characters of text[from, text_length) and cuts the text behind character number
+/* Counts the characters of text[from, text_length) and cuts the text after character number
  * max_chars. */
-static void count_chars(struct mr_completion *completion, size_t from, struct effect *effect)
+static void limit_chars(struct mr_completion *completion, size_t from, struct effect *effect)
 {
     uint32_t most = completion->request->max_chars;
     if (most == 0) return;
@@ -226,7 +226,7 @@ static void append(struct mr_completion *completion, const struct mr_sample *sam
     completion->text_length +=
         mr_detokenizer_push(&completion->detokenizer, sample->token_id, completion->text + from);
     match_stop(completion, from, effect);
-    count_chars(completion, from < completion->text_length ? from : completion->text_length,
+    limit_chars(completion, from < completion->text_length ? from : completion->text_length,
                 effect);
 }
 

@@ -21,8 +21,9 @@
  * with the first delta, and is neither counted (max_chars) nor searched (stop strings).
  *
  * min_tokens: the first min_tokens tokens are not checked for end ids, stop tokens, ends of stop
- * strings and confidence; the sampler must not draw the ids of mr_completion_suppressed()
- * meanwhile. A stop string that begins in these tokens and ends behind them is cut too.
+ * strings and confidence; until then the sampler must not draw the ids of
+ * mr_completion_suppressed(). A stop string that begins in these tokens and ends after them is
+ * cut too.
  * A constrained answer that is complete ends before min_tokens.
  * ignore_eos: end-of-sequence ids are ordinary tokens. max_chars counts code points and is exact.
  * Confidence is mr_sample.probability; the token that falls below min_confidence is kept.
@@ -63,9 +64,9 @@ struct mr_completion_delta {
 };
 
 /* request and matcher are borrowed and must outlive the completion. matcher is shared by the
- * choices of a request and may be NULL when there are no stop strings. room_tokens: the most tokens
- * that fit the context behind the prompt, >= 1; a choice that reaches room_tokens ends with the
- * reason `context_full`. */
+ * choices of a request and may be NULL when there are no stop strings. room_tokens: the most
+ * tokens that fit the context after the prompt, >= 1; a choice that reaches room_tokens ends with
+ * the reason `context_full`. */
 enum mr_status mr_completion_create(struct mr_completion **out,
                                     const struct mr_completion_model *model,
                                     const struct mr_request *request,

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Work that an answer may take before it counts as costly, in parts of the most of one mask: once,
- * and for each token. With 50,000 tokens 4 ms and 0.2 ms; ordinary masks take 1 us (P50) and 50 us
- * (P99, tests/bench/grammar_bars.py). */
+/* Work that an answer may take before it is classed as costly, in parts of the most of one mask:
+ * once, and for each token. With 50,000 tokens 4 ms and 0.2 ms; ordinary masks take 1 us (P50) and
+ * 50 us (P99, tests/bench/grammar_bars.py). */
 #define WORK_ONCE      2u
 #define WORK_PER_TOKEN 32u
 
@@ -16,7 +16,7 @@
 
 struct choice {
     struct mr_matcher matcher;
-    uint64_t *mask;   /* [word_count] of the token behind the first `masked` generated tokens */
+    uint64_t *mask;   /* [word_count] of the token after the first `masked` generated tokens */
     uint64_t work;    /* units of work that it has taken */
     uint32_t matched; /* generated tokens that the matcher has passed */
     uint32_t masked;
@@ -30,7 +30,7 @@ struct mr_guidance {
     const struct mr_grammar *grammar;
     uint32_t choice_count, word_count;
     uint64_t *rows;          /* [choice_count][word_count] the masks of the choices */
-    struct mr_matcher trial; /* behind some drafts of a choice */
+    struct mr_matcher trial; /* advanced past some drafts of a choice */
     struct choice choices[];
 };
 
@@ -142,7 +142,7 @@ static bool is_empty(const uint64_t *bits, uint32_t words)
     return true;
 }
 
-/* Writes the mask of the token behind the matcher; NULL: no token is allowed. */
+/* Writes the mask of the token that the matcher may read next; NULL: no token is allowed. */
 static bool fill(struct mr_token_mask *masks, const struct mr_matcher *matcher,
                  const struct mr_guidance_answer *answer, uint64_t *bits)
 {
@@ -165,7 +165,7 @@ static bool fill(struct mr_token_mask *masks, const struct mr_matcher *matcher,
     return over;
 }
 
-/* The matcher behind the answer; NULL: the grammar does not allow the answer. */
+/* The matcher advanced past the answer; NULL: the grammar does not allow the answer. */
 static const struct mr_matcher *matcher_of(struct mr_guidance *guidance,
                                            struct mr_token_mask *masks,
                                            const struct mr_guidance_answer *answer)

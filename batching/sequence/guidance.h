@@ -1,30 +1,29 @@
 /* guidance - how far the choices of one constrained request have come in its grammar, and which
  * tokens each may draw next (codec/grammar/token_mask.h).
  *
- * A choice is advanced by the tokens it has generated when its next mask is wanted, so preemption,
- * cached prompts and resumed answers need nothing of their own.
+ * A choice is advanced past its generated tokens when its next mask is made, so preemption,
+ * cached prompts and resumed answers need no code of their own.
  *
  * Forced tokens: where the grammar forces the next bytes, such as the rest of a property's name,
- * only the longest token that spells them is allowed, unless a token that goes on behind them might
- * be. So the ids are nearly those that the tokenizer would make of the text, and they are known
- * before the model has run: they are drafts that are always right (batching/scheduler/speculate.h),
- * with which long names take few steps. The row behind a draft has the mask of the answer with the
- * draft.
+ * only the longest token that spells them is allowed, unless a token that continues past them
+ * might be. So the ids are nearly those that the tokenizer would make of the text, and they are
+ * known before the model has run. They are drafts that are always right
+ * (batching/scheduler/speculate.h), so long names take few steps. The row after a draft has the
+ * mask of the answer with the draft.
  *
  * The mask of a choice's next token is made when a step with it is planned and kept until the
  * choice has that token, so it is made once. The first masks of all choices are those of choice 0.
  *
  * Costly answers: the masks of some grammars take milliseconds each. The work of each answer is
- * counted, and compared with what answers to ordinary schemas stay far below: a share of the most
- * that a mask may take for each token, and some more once. Of the answers that are above it the
- * scheduler runs one in a step (batching/scheduler/scheduler.c), so they delay each other, and the
- * others little. What a mask takes is known only when it is made: a step in which the others have
- * taken mr_guidance_step_work() makes no more of them.
+ * compared with a limit that answers to ordinary schemas stay far below: a share of the largest
+ * work of one mask for each token, plus a constant. The scheduler runs one of the answers above
+ * that limit in a step (batching/scheduler/scheduler.c), so costly answers delay each other, and
+ * the others little. The work of a mask is known only when it is made. When the masks of the
+ * other answers in a step have taken mr_guidance_step_work(), the step makes no more masks.
  *
- * Owner:  the job: made by the submitting thread, used by the engine thread. Memory: about 19 KiB
- *         for each choice and one more, and a mask for each choice, in _create. It borrows grammar
- *         and masks.
- * Errors: only _create. */
+ * Owner:  the job: made by the submitting thread, used by the engine thread. Memory: all in
+ *         _create: about 19 KiB for each choice, 19 KiB once, and a mask for each choice. It
+ * borrows grammar and masks. Errors: only _create. */
 #ifndef MR_BATCHING_SEQUENCE_GUIDANCE_H
 #define MR_BATCHING_SEQUENCE_GUIDANCE_H
 
@@ -68,7 +67,7 @@ bool mr_guidance_is_costly(const struct mr_guidance *guidance, const struct mr_t
 /* Units of work (codec/grammar/parse.h) after which a step makes no more masks. A mask may take
  * twice as many. */
 uint64_t mr_guidance_step_work(const struct mr_token_mask *masks);
-/* True when the mask of the token behind the first token_count tokens of the choice is made. */
+/* True when the mask of the token after the first token_count tokens of the choice is made. */
 bool mr_guidance_has_mask(const struct mr_guidance *guidance, uint32_t choice,
                           uint32_t token_count);
 /* Makes the mask of the next token, end tokens included where the answer may end. */
@@ -83,11 +82,11 @@ bool mr_guidance_copy_mask(const struct mr_guidance *guidance, uint32_t choice,
 uint32_t mr_guidance_forced(struct mr_guidance *guidance, struct mr_token_mask *masks,
                             const struct mr_guidance_answer *answer, uint32_t *ids, uint32_t max,
                             uint32_t *sure);
-/* How many of the first drafts the grammar allows behind the answer. */
+/* How many of the first drafts the grammar allows after the answer. */
 uint32_t mr_guidance_count_drafts(struct mr_guidance *guidance, struct mr_token_mask *masks,
                                   const struct mr_guidance_answer *answer, const uint32_t *drafts,
                                   uint32_t count);
-/* Writes the mask of the token behind the answer and drafts[0, count), which are allowed, to
+/* Writes the mask of the token after the answer and drafts[0, count), which are allowed, to
  * bits[mr_token_mask_words(masks)]. True when only an end token may follow. */
 bool mr_guidance_fill_behind(struct mr_guidance *guidance, struct mr_token_mask *masks,
                              const struct mr_guidance_answer *answer, const uint32_t *drafts,

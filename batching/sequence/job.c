@@ -79,7 +79,7 @@ static enum mr_status check_continuations(const struct mr_job_rules *rules,
     return status;
 }
 
-/* A request without max_tokens generates nothing: it asks for scores. */
+/* A request without max_tokens generates nothing: it must be for scores. */
 static enum mr_status check_scores(const struct mr_job_rules *rules,
                                    const struct mr_request *request, struct mr_error *err)
 {
@@ -277,7 +277,6 @@ static void fill_submission(struct mr_job *job, const struct mr_job_rules *rules
         .blocks = blocks_of(job),
         .tenant = submission->tenant_index,
     };
-    job->registration = (struct mr_queue_entry){.id = mr_request_key_text(&job->key)};
     const char *tenant = submission->tenant == NULL ? "" : submission->tenant;
     size_t length = strnlen(tenant, MR_JOB_TENANT_BYTES - 1);
     memcpy(job->tenant, tenant, length);

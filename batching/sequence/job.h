@@ -1,4 +1,6 @@
-/* job - one request inside the engine: its choices, sampling, times and counters.
+/* job - the engine's state of one request: its sequences, sampling, times and counters. struct
+ * mr_request (codec/records/request.h) is what the producer wrote; a job adds what the engine needs
+ * to run it.
  *
  * The submitting thread allocates the whole job, so that a step allocates nothing; once the job is
  * queued it belongs to the engine thread. A job waits in the queue until its first choice is
@@ -36,17 +38,15 @@ struct mr_job_rules {
     struct mr_sampling_defaults defaults; /* of a request without a temperature */
     struct mr_token_mask *masks;          /* NULL: no constrained requests */
     bool speculates;                      /* false: no sequence gets drafts */
-    uint32_t hidden_size;                 /* of vectors; 0: the model gives none */
+    uint32_t hidden_size;                 /* of vectors; 0: the model computes none */
     uint32_t scores_max;                  /* most given tokens that a step scores; 0: none */
 };
 
 #define MR_JOB_TENANT_BYTES 64u
 
 struct mr_job {
-    struct mr_queue_entry waiting; /* the job's entry in the queue of waiting requests */
-    /* the job's entry in the engine's registry of requests */
-    struct mr_queue_entry registration;
-    struct mr_request_key key; /* tenant and id: the `id` of both entries */
+    struct mr_queue_entry waiting; /* the job's entry in the request queue */
+    struct mr_request_key key;     /* tenant and id: the `id` of that entry */
     struct mr_request *request;
     uint64_t ticket;
     /* key from which the keys of the tenant's KV blocks are chained */
@@ -68,7 +68,7 @@ struct mr_job {
     /* The prefix cache may be read, may be written for this request. The choices of a request share
      * the KV of their prompt in any case. */
     bool reads_cache, writes_cache;
-    bool start_asked; /* the sink was asked whether the job may start */
+    bool start_asked; /* may_start of the sink was called for this job */
     bool may_start;   /* the sink's answer was yes */
     bool started;     /* the scheduler has admitted the job */
     bool listed;      /* the job is in the engine's list of started jobs */
@@ -114,11 +114,11 @@ uint64_t mr_job_seed(const struct mr_job *job, uint32_t choice);
  * its sampling row depends on the ids of its output. */
 bool mr_job_samples_ahead(const struct mr_job *job, const struct mr_sequence *sequence);
 /* Everything needed to score the token at `position` of a sequence, except the logits. head: for
- * the first token behind the prompt, whose continuation's token. */
+ * the first token after the prompt: the continuation whose token is scored. */
 struct mr_sample_row mr_job_score_row(const struct mr_sequence *sequence, uint32_t position,
                                       uint32_t head);
-/* Puts the tokens of the current continuation (batching/sequence/scores.h) behind the prompt; the
- * last one is scored and never computed. */
+/* Puts the tokens of the current continuation (batching/sequence/scores.h) after the prompt. The
+ * last token is scored and never computed. */
 void mr_job_set_continuation(struct mr_job *job);
 /* The first `count` tokens of a sequence of the job, without those that other continuations will
  * replace: only the KV of these tokens may be used for other requests. */

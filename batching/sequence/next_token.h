@@ -15,9 +15,9 @@ bool mr_next_token_is_ready(const struct mr_sequence *sequence);
 /* Makes the mask of the sequence's next token unless that is true. Returns the units of work
  * (codec/grammar/parse.h). */
 uint64_t mr_next_token_make_mask(struct mr_sequence *sequence);
-/* Makes the masks behind the first 1 to `count` guesses of a constrained sequence, until they have
+/* Makes the masks after the first 1 to `count` guesses of a constrained sequence, until they have
  * taken `work` units, and returns how many there are. bits: [count][words of a mask]. *over: bit i
- * is set when behind i + 1 guesses only an end token may follow. */
+ * is set when after i + 1 guesses only an end token may follow. */
 uint32_t mr_next_token_make_draft_masks(struct mr_sequence *sequence,
                                         const struct mr_guess *guesses, uint32_t count,
                                         uint64_t work, uint64_t *bits, uint32_t *over);

@@ -9,7 +9,7 @@
 #define WINDOW_BITS_MAX 16u    /* places that are remembered: 256 KiB */
 #define CHAIN_MAX       24u    /* places tried at a time */
 #define COMMON_MIN      2u     /* shortest common text */
-#define COMMON_MAX      24u    /* a longer one counts as this long */
+#define COMMON_MAX      24u    /* a longer one is treated as this long */
 #define LEARNING_RATE   0.125f /* weight of one guess in a learnt chance */
 
 /* Chances at first, by the length of the common text: those seen in answers that quote, and lower

@@ -1,14 +1,15 @@
-/* prompt_lookup - guesses how an answer goes on from the tokens of its own sequence: where the last
- * tokens have stood before, in the prompt or in the answer, the same tokens may follow again.
+/* prompt_lookup - guesses the next tokens of an answer from its own sequence: if the last tokens
+ * occurred earlier in the prompt or the answer, the tokens that followed there may follow again.
  *
  * Method: prompt lookup decoding (Saxena, 2023; the "ngram" method of vLLM). Earlier places are
  * found as zlib's deflate finds repeated strings (RFC 1951, section 4): a hash table has the last
  * place of each pair of tokens, and each place refers to the place before it with the same hash. Of
- * the places tried the one with the longest common text is taken, the most recent among equals.
+ * the places tried, the guess uses the one with the longest common text, and the most recent
+ * among equals.
  *
  * A guess has a chance: the share of the sequence's guesses that were right lately, among guesses
  * made after a common text of about the same length. Chances are learnt from every token of the
- * answer, whether its guess was tried or not, so guesses that are not worth a row cost nothing.
+ * answer, whether its guess was tried or not, so learning needs no rows.
  *
  * Owner:  the job: made by the submitting thread, used by the engine thread. Memory: 8 to 20 bytes
  *         a token of the sequence, 320 KiB at most, all in _create.
@@ -28,7 +29,8 @@ struct mr_guess {
     float chance; /* that this token comes, if the guesses before it are right */
 };
 
-/* capacity: most tokens of the sequence; prompt_tokens: chances are learnt behind them. MR_NOMEM.
+/* capacity: most tokens of the sequence; prompt_tokens: chances are learnt from the tokens after
+ * them. MR_NOMEM.
  */
 enum mr_status mr_prompt_lookup_create(struct mr_prompt_lookup **out, uint32_t capacity,
                                        uint32_t prompt_tokens, struct mr_error *err);

@@ -54,7 +54,7 @@ enum mr_status mr_scores_create(struct mr_scores **out, const struct mr_scores_s
     if (entries * (1 + spec->top_width) > MR_SCORES_MAX)
         return mr_fail(err, MR_INVALID_REQUEST,
                        "%s: %u for each of %llu tokens are more than the %u log-probabilities that "
-                       "a result may have: ask for fewer, or give fewer tokens",
+                       "a result may have: request fewer, or send fewer tokens",
                        spec->continuations == NULL ? "prompt_logprobs" : "continuations",
                        1 + spec->top_width, (unsigned long long)entries, MR_SCORES_MAX);
     struct mr_scores *scores = calloc(1, mr_scores_bytes(spec));

@@ -1,12 +1,12 @@
-/* scores - log-probabilities of tokens that a request gives and that nothing draws: those of its
- * prompt (prompt_logprobs), or those of several continuations of its prompt (task score).
+/* scores - log-probabilities of given tokens, which nothing samples: those of a request's prompt
+ * (prompt_logprobs), or of several continuations of the prompt (task score).
  *
- * The logits of row p of a sequence, which the step computes for the token at position p, give the
+ * Row p of a sequence is the step's row for the token at position p. Its logits yield the
  * log-probability of the token at position p + 1. So the tokens [first, end) need the logits of the
  * rows [first - 1, end - 1). A step computes a limited number of such samples, so a chunk may be
- * shorter than others (batching/scheduler/schedule.c). Prefill goes on in order, also after a
- * preemption: `known` says how far it has come, and KV from a cache is used only for rows whose
- * logits are not needed any more.
+ * shorter than others (batching/scheduler/schedule.c). Prefill is in order, also after a
+ * preemption: the tokens before `known` are scored, and KV from a cache is used only for rows
+ * whose logits are no longer needed.
  *
  * Continuations are scored one after the other on one sequence, which goes back to the end of the
  * prompt for each, so the prompt is computed once. The row of the prompt's last token scores the
@@ -32,7 +32,7 @@ struct mr_scores {
     uint32_t head_count; /* continuations; 1 for a prompt */
     uint32_t current;    /* the continuation that [first, end) is */
     const struct mr_continuation *continuations; /* [head_count], borrowed; NULL for a prompt */
-    struct mr_logprobs *list; /* of a prompt by position; of continuations one behind the other */
+    struct mr_logprobs *list; /* of a prompt by position; of continuations one after the other */
     uint32_t *offsets;        /* [head_count + 1] in list, of each continuation's first token */
     struct mr_token_logprob *top; /* top_width alternatives of each entry of the list */
 };
@@ -59,8 +59,8 @@ static inline bool mr_scores_done(const struct mr_scores *scores)
     return scores == NULL || scores->known == scores->end;
 }
 
-/* Goes on to the next continuation that has tokens to score; the current one is done. False: there
- * is none. scores may be NULL. */
+/* Makes the next continuation that has tokens to score the current one; the current one must be
+ * done. False: there is none. scores may be NULL. */
 bool mr_scores_next(struct mr_scores *scores);
 
 /* The first of the rows [begin, end) of the sequence whose logits are needed; *count: how many,

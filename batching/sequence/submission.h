@@ -1,5 +1,5 @@
-/* submission - a request handed to the engine, with what the caller adds to it (tenant, priority,
- * deadlines, output of an earlier attempt).
+/* submission - the arguments of mr_engine_submit(): a request, and what the caller adds to it
+ * (tenant, priority, deadlines, output of an earlier attempt).
  *
  * Types only. The engine copies everything but the request. Times are nanoseconds of the monotonic
  * clock. */
@@ -24,7 +24,7 @@ struct mr_submission {
     /* latest end, latest start, longest run; 0: none */
     uint64_t deadline_ns, start_by_ns, run_limit_ns;
     int32_t priority; /* the request's priority plus its topic's */
-    /* Tokens sampled by an earlier attempt of a request with one choice; sampling continues behind
+    /* Tokens sampled by an earlier attempt of a request with one choice; sampling continues after
      * these tokens. The reader has received the first kept_shown tokens, which are not emitted
      * again. */
     uint32_t kept_count, kept_shown;

@@ -21,8 +21,8 @@ enum mr_status mr_token_text_create(struct mr_token_text **out,
 /* texts may be NULL. */
 void mr_token_text_destroy(struct mr_token_text *texts);
 
-/* Text of one token as valid UTF-8. A control token is given by its name, an id out of range by an
- * empty text. Valid until mr_token_text_destroy(). */
+/* Text of one token as valid UTF-8. The text of a control token is its name; the text of an id
+ * out of range is empty. Valid until mr_token_text_destroy(). */
 struct mr_text mr_token_text_of(const struct mr_token_text *texts, uint32_t id);
 /* The most bytes that a detokenizer over this vocabulary can write for one token. */
 size_t mr_token_text_bytes_max(const struct mr_token_text *texts);

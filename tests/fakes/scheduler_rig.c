@@ -108,6 +108,7 @@ void scheduler_rig_end(struct scheduler_rig *rig)
     MR_ASSERT(mr_kv_cache_stats(rig->options.cache).held_count == 0);
     for (uint32_t i = 0; i < rig->job_count; i++) {
         struct mr_request *request = rig->jobs[i]->request;
+        mr_request_queue_release(rig->options.queue, &rig->jobs[i]->waiting);
         mr_job_destroy(rig->jobs[i]);
         mr_request_destroy(request);
     }

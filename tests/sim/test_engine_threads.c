@@ -1,6 +1,8 @@
-/* Producers, and a thread that cancels and reads statistics, beside the engine on this thread:
- * every accepted request has one result. Also runs under ThreadSanitizer. */
+/* Producers, and threads that cancel and read statistics, while this thread runs the engine: every
+ * accepted request has one result. Rounds repeat for a second, with random pauses around every lock
+ * (tests/fakes/lock_delays.h). Also runs under ThreadSanitizer. */
 #include "tests/fakes/engine_rig.h"
+#include "tests/fakes/lock_delays.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -12,11 +14,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
-#define PRODUCERS 2u
-#define EACH      30u
+#define PRODUCERS  2u
+#define CANCELLERS 2u
+#define EACH       30u
 
 struct shared {
     struct engine_rig rig;
@@ -87,9 +91,8 @@ static void *cancel(void *argument)
     return NULL;
 }
 
-static void every_accepted_request_has_one_result(void **state)
+static void run_round(void)
 {
-    (void)state;
     struct shared *shared = calloc(1, sizeof *shared);
     assert_non_null(shared);
     rig_init(&shared->rig);
@@ -99,14 +102,15 @@ static void every_accepted_request_has_one_result(void **state)
     pthread_mutex_init(&shared->mutex, NULL);
     pthread_cond_init(&shared->changed, NULL);
     rig_start(&shared->rig);
-    pthread_t producers[PRODUCERS], canceller;
+    pthread_t producers[PRODUCERS], cancellers[CANCELLERS];
     struct producer arguments[PRODUCERS];
     atomic_store(&shared->producing, PRODUCERS);
     for (uint32_t i = 0; i < PRODUCERS; i++) {
         arguments[i] = (struct producer){shared, i * EACH};
         assert_int_equal(pthread_create(&producers[i], NULL, produce, &arguments[i]), 0);
     }
-    assert_int_equal(pthread_create(&canceller, NULL, cancel, shared), 0);
+    for (uint32_t i = 0; i < CANCELLERS; i++)
+        assert_int_equal(pthread_create(&cancellers[i], NULL, cancel, shared), 0);
     bool more = true;
     while (more || atomic_load(&shared->producing) > 0) {
         more = rig_step(&shared->rig);
@@ -116,7 +120,8 @@ static void every_accepted_request_has_one_result(void **state)
         pthread_join(producers[i], NULL);
     rig_run(&shared->rig);
     atomic_store(&shared->done, true);
-    pthread_join(canceller, NULL);
+    for (uint32_t i = 0; i < CANCELLERS; i++)
+        pthread_join(cancellers[i], NULL);
     rig_run(&shared->rig);
     assert_int_equal(shared->rig.result_count, atomic_load(&shared->accepted));
     for (uint32_t i = 0; i < PRODUCERS * EACH; i++)
@@ -126,6 +131,25 @@ static void every_accepted_request_has_one_result(void **state)
     pthread_cond_destroy(&shared->changed);
     pthread_mutex_destroy(&shared->mutex);
     free(shared);
+}
+
+static uint64_t monotonic_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static void every_accepted_request_has_one_result(void **state)
+{
+    (void)state;
+    const uint64_t end_ns = monotonic_ns() + 1000000000u;
+    uint32_t rounds = 0;
+    lock_delays_set(true);
+    for (; rounds == 0 || monotonic_ns() < end_ns; rounds++)
+        run_round();
+    lock_delays_set(false);
+    printf("%u rounds\n", rounds);
 }
 
 int main(void)

@@ -24,7 +24,7 @@
 #define MEBIBYTE         1048576.0
 #define PROGRESS_NS      ((uint64_t)2000000000)
 /* Larger weights keep their hash in a file: hashing them would add up to a second to every start
- * (bench_digest: 18 GB/s from memory, 10 GB/s beside other work). */
+ * (bench_digest: 18 GB/s from memory, 10 GB/s while other work runs). */
 #define DIGEST_CACHE_BYTES ((uint64_t)8 << 30)
 
 static enum mr_status parse_dtype(const char *text, enum mr_dtype *out, struct mr_error *err)
@@ -72,7 +72,8 @@ static bool is_gpu(const struct mr_config *config)
     return strncmp(config->device, "cuda", 4) == 0;
 }
 
-/* Our kernels for a GPU; NULL: none in this build, not wanted, or the device is the CPU. */
+/* Our kernels for a GPU; NULL: this build has none, an option turns them off, or the device is the
+ * CPU. */
 static const struct mr_cuda_kernels *kernels_of(const struct mr_config *config)
 {
     if (!is_gpu(config)) return NULL;

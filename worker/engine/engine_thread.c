@@ -25,7 +25,7 @@ struct mr_engine_thread {
     struct mr_error error; /* of the present step: a message could not be made */
     atomic_bool linked, draining, idle;
     atomic_uint_least64_t steps, step_ns;
-    /* tenants that intake waits to submit for: see set_wanted of struct mr_engine_port */
+    /* tenants for which intake waits to submit: see set_wanted of struct mr_engine_port */
     atomic_uint_least64_t wanted;
 
     pthread_mutex_t mutex;
@@ -48,7 +48,7 @@ static struct mr_ticket *ticket_of(uint64_t ticket)
     return (struct mr_ticket *)(uintptr_t)ticket;
 }
 
-/* Asks intake once to record the start, and then waits for intake's permission. */
+/* Sends intake one message to record the start, and answers false until intake has recorded it. */
 static bool may_start(void *context, uint64_t id)
 {
     struct mr_engine_thread *thread = context;
@@ -184,7 +184,7 @@ static void ring_wanted(struct mr_engine_thread *thread)
     if (atomic_exchange(&thread->wanted, 0) != 0) mr_wake_ring(thread->links.intake_wake);
 }
 
-static void count_step(struct mr_engine_thread *thread)
+static void note_step(struct mr_engine_thread *thread)
 {
     atomic_fetch_add(&thread->steps, 1);
     atomic_store(&thread->step_ns, read_clock(thread));
@@ -202,7 +202,7 @@ static uint64_t run(struct mr_engine_thread *thread, struct mr_time now)
     struct mr_error err = {0};
     uint64_t wake_ns = 0;
     if (!post_outgoing(thread)) {
-        count_step(thread);
+        note_step(thread);
         return now.ns + SECOND_NS;
     }
     if (atomic_exchange(&thread->draining, false))
@@ -212,7 +212,7 @@ static uint64_t run(struct mr_engine_thread *thread, struct mr_time now)
     if (status != MR_OK && thread->links.step_failed) atomic_store(thread->links.step_failed, true);
     if (status != MR_OK) return fail(thread, &err);
     if (thread->error.status != MR_OK) return fail(thread, &thread->error);
-    count_step(thread);
+    note_step(thread);
     ring_wanted(thread);
     if (!posted) return now.ns + SECOND_NS;
     if (wake_ns <= now.ns || populate(thread)) return 0;

@@ -6,12 +6,12 @@
  * no step runs. The phases of the thread:
  *
  *     opening     opens the model, which blocks for seconds
- *     unlinked    waits for mr_engine_thread_link; prepares memory meanwhile
+ *     unlinked    waits for mr_engine_thread_link, and prepares memory
  *     running     computes one engine step per call; prepares memory while no request is there
  *     failed      a step has failed: `failed` was called once, and nothing runs any more
  *
- * Threads: as said at each function; the engine thread calls _step (or a simulation does, which
- *          then does not call _start).
+ * Threads: each function names them. The engine thread calls _step; a simulation calls _step
+ *          itself instead of _start.
  * Memory:  the model and the engine; the messages of one step. Errors: opening fails with the
  *          model's status, which _wait_ready returns; a step that fails calls `failed`. */
 #ifndef MR_WORKER_ENGINE_ENGINE_THREAD_H
@@ -40,7 +40,7 @@ struct mr_engine_thread_links {
     /* notified when the engine's queue has space again for a tenant that intake waits for */
     const struct mr_wake *intake_wake;
     /* set when a step fails, before `failed` is called: one of the running requests may be the
-     * cause; NULL: nobody asks */
+     * cause. NULL: not used */
     atomic_bool *step_failed;
 };
 

@@ -27,7 +27,7 @@ struct place {
     char mount_point[PATH_MAX]; /* "" while none is found */
 };
 
-/* True if the list of words, separated by commas, has the word. */
+/* True if the comma-separated list contains the word. */
 static bool has_word(const char *list, const char *word)
 {
     size_t length = strlen(word);
@@ -46,7 +46,8 @@ static FILE *open_below(const char *root, const char *path)
     return fopen(whole, "re");
 }
 
-/* Returns the next word of a line, which is cut there, and moves *rest behind it; NULL: none. */
+/* Returns the next word of a line, which is cut there, and moves *rest past it; NULL: there is
+ * none. */
 static char *next_word(char **rest)
 {
     char *word = *rest + strspn(*rest, " \n");

@@ -1,6 +1,6 @@
-/* engine_link - the engine as intake calls it, until it ends. Another thread ends the engine when
- * the time of a drain is over, also while intake is in the middle of a record; so every call is
- * made under a mutex, and afterwards none is.
+/* engine_link - the calls of struct mr_engine_port, until the engine ends. When the time of a
+ * drain is over, another thread ends the engine, possibly while intake processes a record. So
+ * every call is made under a mutex, and none after _close.
  *
  * Owner:  intake thread; the thread that ends the engine calls _close. Memory: none.
  * Errors: those of the engine; MR_CLOSED when the link is closed. */
@@ -13,8 +13,7 @@
 
 struct mr_engine_link {
     pthread_mutex_t mutex;
-    struct mr_engine_port
-        port; /* set before the first call; self is NULL once the link is closed */
+    struct mr_engine_port port; /* set before the first call; self is NULL after _close */
 };
 
 void mr_engine_link_init(struct mr_engine_link *link);
@@ -28,8 +27,8 @@ enum mr_status mr_engine_link_submit(struct mr_engine_link *link,
                                      const struct mr_submission *submission, struct mr_error *err);
 void mr_engine_link_cancel(struct mr_engine_link *link, uint32_t tenant_index, struct mr_text id);
 void mr_engine_link_wake(struct mr_engine_link *link);
-/* Bit i: the engine's queue has space for tenant i; once the link is closed for none. If there is
- * none for one of the tenants, the engine wakes intake when there is. */
+/* Bit i: the engine's queue has space for tenant i; after _close, for none. If a tenant has no
+ * space, the engine wakes intake when it has. */
 uint64_t mr_engine_link_room(struct mr_engine_link *link, uint32_t tenant_count);
 
 #endif

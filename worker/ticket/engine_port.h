@@ -17,8 +17,8 @@ struct mr_engine_port {
     /* Returns a bit mask of tenants. Bit i: the engine's queue has space for another request of
      * tenant i. */
     uint64_t (*room)(void *self);
-    /* Adds a bit mask of tenants that intake waits to submit for. When the engine's queue has space
-     * for one of these tenants, the engine notifies intake's wake and clears the mask. */
+    /* Adds a bit mask of tenants for which intake waits to submit. When the engine's queue has
+     * space for one of these tenants, the engine notifies intake's wake and clears the mask. */
     void (*set_wanted)(void *self, uint64_t tenants);
     /* Wakes the engine thread, because requests may start: `may_start` of their tickets was set. */
     void (*wake)(void *self);

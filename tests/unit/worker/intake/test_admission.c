@@ -361,7 +361,7 @@ static void what_the_engine_refuses_for_now_is_parked_and_tried_again(void **sta
     struct intake_rig rig;
     open_intake_rig(&rig);
     assign_partition(&rig, 0, "");
-    mr_engine_close(rig.engine.engine);
+    mr_engine_link_close(&rig.intake->admission.engine);
     arrive(&rig, 0, VALUE("a"));
     assert_int_equal(rig.intake->flight.parked_count, 1);
     assert_int_equal(mr_ticket_table_count(rig.intake->flight.submitted), 0);
