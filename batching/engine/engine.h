@@ -1,5 +1,5 @@
-/* engine - continuous batching with chunked prefill over one model. worker/ calls only the functions
- * of this header.
+/* engine - continuous batching with chunked prefill over one model. worker/ calls only the
+ * functions of this header.
  *
  * A request becomes one sequence for each choice. Every step is one batch of decode rows and
  * prefill chunk rows. In chunked prefill, prefix hits, preemption and resume alike, a sequence's

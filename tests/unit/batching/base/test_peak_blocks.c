@@ -55,7 +55,8 @@ static void peak_equals_a_simulation_step_by_step(void **state)
     for (uint32_t round = 0; round < 300; round++) {
         struct mr_peak_blocks_entry entries[12];
         uint32_t count = random_entries(entries);
-        assert_int_equal(mr_peak_blocks_most(entries, count, ENOUGH_NONE), simulate(entries, count));
+        assert_int_equal(mr_peak_blocks_most(entries, count, ENOUGH_NONE),
+                         simulate(entries, count));
     }
 }
 
