@@ -267,7 +267,8 @@ const struct mr_jinja_node *mr_jinja_parse_primary(struct mr_jinja_parser *parse
 /* ---- postfix ---- */
 
 /* Parses one argument of a call. *stage: 0 after positional arguments, 1 after a keyword argument,
- * 2 after *a, 3 after **a; what Jinja does not allow behind it is an error. */
+ * 2 after *a, 3 after **a; an argument of a kind that Jinja does not allow after that stage is an
+ * error. */
 static struct mr_jinja_node *parse_argument(struct mr_jinja_parser *parser, int *stage)
 {
     const struct mr_jinja_token *next = parser->at + 1;

@@ -61,7 +61,7 @@ bool mr_jinja_parser_at_operator(const struct mr_jinja_parser *parser, const cha
 /* If the next token is the name or operator `word`, consumes the token and returns true. */
 bool mr_jinja_parser_take_name(struct mr_jinja_parser *parser, const char *word);
 bool mr_jinja_parser_take_operator(struct mr_jinja_parser *parser, const char *text);
-/* Consumes a name and returns it; fails when the next token is no name. */
+/* Consumes a name and returns it; fails when the next token is not a name. */
 struct mr_text mr_jinja_parser_need_name(struct mr_jinja_parser *parser);
 
 #endif

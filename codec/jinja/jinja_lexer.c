@@ -297,7 +297,8 @@ static enum mr_status lex_tag(struct lexer *lexer, char close, char *sign)
 static enum mr_status skip_comment(struct lexer *lexer)
 {
     const char *bytes = lexer->source.bytes;
-    size_t from = lexer->at; /* behind the sign after "{#", which is not that of "#}" */
+    size_t from =
+        lexer->at; /* after the sign that follows "{#"; the sign before "#}" is another one */
     if (from < lexer->source.length && (bytes[from] == '-' || bytes[from] == '+')) from++;
     for (size_t i = from; i + 1 < lexer->source.length; i++) {
         if (bytes[i] != '#' || bytes[i + 1] != '}') continue;
@@ -365,7 +366,7 @@ static enum mr_status lex_raw(struct lexer *lexer, size_t length)
         enum mr_status status =
             push(lexer, MR_JINJA_TOKEN_DATA, lexer->source.bytes + from, end - from);
         lexer->at = tag + end_tag;
-        /* "-%}" and "+%}" leave the line end alone, which raw_tag has skipped for the first */
+        /* "-%}" and "+%}" keep the line end. For "-%}" raw_tag has already skipped it. */
         char sign = lexer->source.bytes[lexer->at - 3];
         if (lexer->source.bytes[lexer->at - 1] == '}' && sign != '+' && sign != '-' &&
             peek(lexer, 0) == '\n')

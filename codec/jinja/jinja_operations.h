@@ -29,11 +29,10 @@ bool mr_jinja_bind(struct mr_jinja_run *run, struct mr_text what, const char *pa
                    const struct mr_jinja_arguments *arguments, struct mr_jinja_arguments *out);
 
 /* The arguments after the first `skip` ones. When an argument names a filter or test to call, the
- * arguments behind that name are for the named filter or test. */
+ * arguments after that name belong to the named filter or test. */
 struct mr_jinja_arguments mr_jinja_skip_arguments(const struct mr_jinja_arguments *arguments,
                                                   uint32_t skip);
-/* The items of a value for map, select and reject: none at all of a false value, which may be none,
- * too. */
+/* The items of a value for map, select and reject. A false value, none included, has no items. */
 const struct mr_jinja_list *mr_jinja_items_if_true(struct mr_jinja_run *run,
                                                    struct mr_jinja_value value);
 
@@ -55,8 +54,8 @@ int64_t mr_jinja_integer_or(struct mr_jinja_run *run, struct mr_jinja_value valu
 typedef struct mr_jinja_value mr_jinja_operation(struct mr_jinja_run *run,
                                                  struct mr_jinja_value value,
                                                  const struct mr_jinja_arguments *arguments);
-/* These change the case of all letters of a text; capitalize and title as str's methods. They
- * map each character by itself, but for U+00DF, whose upper case is SS. */
+/* These change the case of all letters of a text; capitalize and title as str's methods. They map
+ * each character by itself. The one exception is U+00DF, whose upper case is SS. */
 mr_jinja_operation mr_jinja_upper, mr_jinja_lower, mr_jinja_title, mr_jinja_capitalize;
 /* The filter title, which starts a word after white space and ( [ { < -. */
 mr_jinja_operation mr_jinja_title_words;

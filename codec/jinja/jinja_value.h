@@ -91,8 +91,8 @@ struct mr_jinja_value mr_jinja_fail(struct mr_jinja_run *run, enum mr_status sta
 
 /* Counts a step of the run. False when the run has failed or exceeds MR_TEMPLATE_STEPS_MAX. */
 bool mr_jinja_step(struct mr_jinja_run *run);
-/* The same before a function looks into a value inside `level` containers: false, too, when level
- * exceeds MR_TEMPLATE_DEPTH_MAX, because a list may contain itself. */
+/* Counts a step before a function looks into a value that is nested in `level` containers. Also
+ * false when level exceeds MR_TEMPLATE_DEPTH_MAX, because a list may contain itself. */
 bool mr_jinja_step_into(struct mr_jinja_run *run, uint32_t level);
 
 struct mr_jinja_value mr_jinja_undefined(void);
@@ -121,7 +121,7 @@ void mr_jinja_list_extend(struct mr_jinja_run *run, struct mr_jinja_list *list,
 /* The run fails when key is a list or a dictionary. */
 void mr_jinja_dict_set(struct mr_jinja_run *run, struct mr_jinja_dict *dict,
                        struct mr_jinja_value key, struct mr_jinja_value value);
-/* The same without a look whether the dictionary has the key, which it must not have. */
+/* Adds a key that the dictionary does not have yet. Does not check that. */
 void mr_jinja_dict_append(struct mr_jinja_run *run, struct mr_jinja_dict *dict,
                           struct mr_jinja_value key, struct mr_jinja_value value);
 /* The value of key, NULL when the dictionary does not have it. */
@@ -132,7 +132,7 @@ bool mr_jinja_truth(struct mr_jinja_value value);
 bool mr_jinja_is_number(struct mr_jinja_value value);
 double mr_jinja_as_number(struct mr_jinja_value value);
 bool mr_jinja_equal(struct mr_jinja_run *run, struct mr_jinja_value a, struct mr_jinja_value b);
-/* <0, 0 or >0. The run fails unless both are numbers, text, or lists or tuples of such. */
+/* <0, 0 or >0. The run fails unless both are numbers, text, or lists or tuples of these. */
 int mr_jinja_compare(struct mr_jinja_run *run, struct mr_jinja_value a, struct mr_jinja_value b);
 bool mr_jinja_contains(struct mr_jinja_run *run, struct mr_jinja_value container,
                        struct mr_jinja_value item);

@@ -157,8 +157,9 @@ static struct mr_jinja_value join_parts(struct mr_jinja_run *run, const struct m
     return mr_jinja_buffer_text(&buffer);
 }
 
-/* As transformers: members with null are left out. The reasoning of a message, given under any of
- * three names, is also set under the first, which comes last, and the second, which comes first. */
+/* As in transformers, members with null are left out. The reasoning of a message may have one of
+ * three names. It is also set under the first name, as the last member, and under the second, as
+ * the first member. */
 static struct mr_jinja_value make_message(struct mr_jinja_run *run, const struct mr_data *message,
                                           bool reads_parts)
 {
@@ -217,7 +218,7 @@ static void set_globals(struct mr_jinja_run *run, struct mr_jinja_dict *globals,
 
 /* ---- continue_final_message ---- */
 
-/* As transformers: a tag behind the text to continue shows where the rendered text ends. */
+/* As transformers: a tag after the text to continue shows where the rendered text ends. */
 #define TAG "CONTINUE_FINAL_MESSAGE_TAG "
 
 /* The text to continue: the last message's content, or the last text in a list of parts. NULL when

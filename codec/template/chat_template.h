@@ -35,19 +35,19 @@ struct mr_rendered {
     size_t user_count;
 };
 
-/* Copies source and the texts of special, which the template has as bos_token, eos_token and so on;
- * an empty one is undefined there, as with transformers. */
+/* Copies source and the texts of special. The template reads these texts as the variables
+ * bos_token, eos_token and so on. An empty text is an undefined variable, as in transformers. */
 enum mr_status mr_chat_template_compile(struct mr_chat_template **out, struct mr_text source,
                                         const struct mr_special_texts *special,
                                         struct mr_error *err);
 void mr_chat_template_destroy(struct mr_chat_template *chat_template);
-/* False when the template reads the content of a message as a text only
- * (codec/template/jinja_content.h). A content that is a list then reaches it as the texts of its
- * parts with line ends between. */
+/* False when the template reads the content of a message only as a text
+ * (codec/template/jinja_content.h). The template then gets a list of parts as one text: the texts
+ * of the parts, joined by line ends. */
 bool mr_chat_template_reads_parts(const struct mr_chat_template *chat_template);
 
-/* Renders request->chat as transformers' apply_chat_template does: messages, tools and documents
- * with all their members, but for contents that are joined, chat_template_kwargs as variables,
+/* Renders request->chat as transformers' apply_chat_template does: messages (contents may be
+ * joined), tools and documents with all their members, chat_template_kwargs as variables,
  * add_generation_prompt, continue_final_message. The function strftime_now of templates formats
  * unix_seconds. */
 enum mr_status mr_chat_template_render(const struct mr_chat_template *chat_template,

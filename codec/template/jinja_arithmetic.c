@@ -36,7 +36,7 @@ static struct mr_jinja_value integer_power(struct mr_jinja_run *run, int64_t a, 
     if (b < 0) return isfinite(power) ? mr_jinja_float(power) : fail_arithmetic(run);
     if (!(fabs(power) < 0x1p63)) return fail_arithmetic(run);
     int64_t result = 1;
-    bool unit = a >= -1 && a <= 1; /* any other base reaches the limit above within 63 steps */
+    bool unit = a >= -1 && a <= 1; /* any other base exceeds 64 bits within 63 steps */
     for (int64_t i = 0; i < (unit ? b % 2 + 2 * (b > 1) : b); i++)
         if (__builtin_mul_overflow(result, a, &result)) return fail_arithmetic(run);
     return mr_jinja_int(result);

@@ -140,7 +140,7 @@ static bool divides(struct mr_jinja_run *run, struct mr_jinja_value value, struc
     return false;
 }
 
-/* Runs the tests that look at the kind of a value. */
+/* Runs the tests that depend only on the kind of a value. */
 static bool test_kind(enum test test, struct mr_jinja_value value)
 {
     switch (test) {
@@ -177,7 +177,8 @@ static bool test_kind(enum test test, struct mr_jinja_value value)
     }
 }
 
-/* The same object in memory, for what a template can compare so: none, booleans, numbers. */
+/* True for the same object in memory. Templates compare only none, booleans and numbers in this
+ * way. */
 static bool same(struct mr_jinja_run *run, struct mr_jinja_value a, struct mr_jinja_value b)
 {
     if (a.kind == MR_JINJA_LIST && b.kind == MR_JINJA_LIST) return a.list == b.list;

@@ -1,10 +1,11 @@
 /* jinja_content - finds out what form of a message's content a parsed template reads: a text, or
  * also a list of parts. It reads parts when it loops over a content, or picks from it with a filter
  * such as map. A content is a member `content`, or a variable or parameter of a macro that gets
- * one. So vLLM decides it ("string" and "openai"), but for parameters and filters.
+ * one. vLLM decides in the same way between its forms "string" and "openai", without following
+ * parameters and filters.
  *
- * Threads: any (pure functions). Memory: none. Errors: none; of many variables some are not
- * followed. */
+ * Threads: any (pure functions). Memory: none. Errors: none; when a template has very many
+ * variables, some are not followed. */
 #ifndef MR_CODEC_TEMPLATE_JINJA_CONTENT_H
 #define MR_CODEC_TEMPLATE_JINJA_CONTENT_H
 

@@ -161,7 +161,8 @@ static void set_name(struct mr_jinja_interpreter *in, const char *name, struct m
     mr_jinja_dict_set(in->run, in->scope->names, mr_jinja_literal(name), value);
 }
 
-/* Gives the arguments behind the parameters to the variable varargs of a macro that uses it. */
+/* Sets the variable varargs, in a macro that uses it, to the arguments after those of the
+ * parameters. */
 static void bind_rest(struct mr_jinja_interpreter *in, const struct mr_jinja_node *macro,
                       const struct mr_jinja_arguments *arguments, uint32_t bound)
 {
@@ -177,7 +178,8 @@ static void bind_rest(struct mr_jinja_interpreter *in, const struct mr_jinja_nod
     }
 }
 
-/* The same for keyword arguments that are no parameters, and the variable kwargs. */
+/* Sets the variable kwargs, in a macro that uses it, to the keyword arguments without a parameter.
+ */
 static void bind_rest_named(struct mr_jinja_interpreter *in, const struct mr_jinja_node *macro,
                             const struct mr_jinja_arguments *arguments, const bool *used)
 {

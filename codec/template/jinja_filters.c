@@ -129,8 +129,9 @@ FILTER(truncate)
     return mr_jinja_buffer_text(&buffer);
 }
 
-/* indent(width=4, first=false, blank=false): indents the lines behind the first, with `first` that
- * one too, and with `blank` also empty ones. width: a number of spaces, or text. */
+/* indent(width=4, first=false, blank=false): indents every line but the first. With `first` it
+ * indents the first line too, and with `blank` empty lines too. width: a number of spaces, or text.
+ */
 FILTER(indent)
 {
     struct mr_jinja_value width = args->values[0];

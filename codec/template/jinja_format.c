@@ -188,7 +188,7 @@ static struct mr_jinja_value next_value(struct format *f, struct mr_jinja_value 
     return mr_jinja_undefined();
 }
 
-/* Called behind "%". */
+/* Called when "%" has been read. */
 static void percent_field(struct format *f, struct mr_jinja_value values)
 {
     struct field field = {.precision = -1};
@@ -295,7 +295,7 @@ static void append_brace_field(struct format *f, struct field *field, struct mr_
         bad_format(f);
 }
 
-/* The number that name is, -1 when it is none. */
+/* The number that the name spells; -1 when it is not a number. */
 static int64_t digits_of(struct mr_text name)
 {
     int64_t number = 0;
@@ -346,7 +346,7 @@ static struct mr_jinja_value brace_value(struct format *f,
     return value;
 }
 
-/* Called behind "{". */
+/* Called when "{" has been read. */
 static void brace_field(struct format *f, const struct mr_jinja_arguments *arguments)
 {
     struct field field = {.precision = -1};

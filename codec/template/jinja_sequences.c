@@ -164,9 +164,9 @@ FILTER(unique)
     return list;
 }
 
-/* The result is a list of tuples (grouper, list), which have these names as attributes; here they
- * are reached by index and by unpacking, and by name through a dictionary's place: none is used by
- * templates other than in `for grouper, list in`. */
+/* The result is a list of tuples (grouper, list). In Jinja the tuples have these two names as
+ * attributes. Templates use them only in `for grouper, list in`, so plain tuples are enough here.
+ */
 FILTER(groupby)
 {
     const struct mr_jinja_list *items = mr_jinja_iterate(run, value);

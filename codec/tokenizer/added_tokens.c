@@ -147,7 +147,7 @@ static bool is_barred(struct mr_added_cursor *cursor, size_t start, size_t end)
 }
 
 /* The longest token that starts at byte `at`, with the end of the token; NULL when no token starts
- * there. A control token in a barred range is none. */
+ * there. Control tokens in barred ranges are ignored. */
 static const struct mr_added_token *longest_at(const struct mr_added_tokens *added,
                                                struct mr_text text, size_t at,
                                                struct mr_added_cursor *cursor, size_t *end)

@@ -39,7 +39,7 @@ bool mr_added_tokens_is_empty(const struct mr_added_tokens *tokens);
 /* True when one of the tokens is a control token. */
 bool mr_added_tokens_have_control(const struct mr_added_tokens *tokens);
 
-/* Length in bytes of the longest token, of whatever flags, that text starts with; 0: none. */
+/* Length in bytes of the longest token that text starts with, whatever its flags; 0: none. */
 size_t mr_added_tokens_prefix(const struct mr_added_tokens *tokens, struct mr_text text);
 
 /* A part of the searched text: an added token, or the text between two added tokens (id
@@ -49,8 +49,8 @@ struct mr_added_span {
     uint32_t id;
 };
 
-/* Position of the search in a text. Set to zero before the first call, but for the last two
- * fields. */
+/* Position of the search in a text. Set all fields except the last two to zero before the first
+ * call. */
 struct mr_added_cursor {
     size_t at;                     /* next byte to search */
     size_t text_from;              /* end of the part of the text returned last */

@@ -149,10 +149,10 @@ static enum mr_status fill_words(struct mr_bpe *bpe, struct mr_error *err)
 
 /* The bit in the joint table for a pair of characters. A joint is a pair at which a merge joins two
  * tokens: the last character of the left token and the first of the right one. No token spans two
- * adjacent characters that are no joint, so a piece of text can be cut between them and its parts
- * encoded one by one. Vocabularies without pre-tokenizer (SentencePiece) have very long pieces and
- * would be slow without this. The table has one bit for each hash of a pair; a hash collision
- * prevents a cut and changes no result. */
+ * adjacent characters that are not a joint, so a piece of text can be cut between them and its
+ * parts encoded one by one. Vocabularies without pre-tokenizer (SentencePiece) have very long
+ * pieces and would be slow without this. The table has one bit for each hash of a pair; a hash
+ * collision prevents a cut and changes no result. */
 static uint32_t joint_of(uint32_t left, uint32_t right)
 {
     uint64_t key = ((uint64_t)left << 32 | right) * 0x9e3779b97f4a7c15u;
@@ -270,8 +270,8 @@ static void add_known(struct splitter *s, uint32_t id)
     mr_id_list_add(&s->ids, id);
 }
 
-/* Adds a character that is no token. As in the reference implementation, its byte tokens come
- * before an unknown token that is pending. */
+/* Adds a character for which the vocabulary has no token. As in the reference implementation, its
+ * byte tokens come before an unknown token that is pending. */
 static void add_unknown(struct splitter *s, struct mr_text text)
 {
     const struct mr_bpe *bpe = s->bpe;

@@ -29,7 +29,7 @@ struct mr_bpe_options {
     bool bytes;
     /* a piece of text that is a token of the vocabulary is not built from merges */
     bool ignore_merges;
-    bool byte_fallback; /* a character that is no token becomes the tokens <0xHH> of its bytes */
+    bool byte_fallback; /* a character without a token becomes the tokens <0xHH> of its bytes */
     bool fuse_unk;      /* adjacent unknown characters become one unknown token */
     uint32_t unk_id;    /* id of the unknown token; MR_TOKEN_NONE: unknown characters are dropped */
 };

@@ -38,8 +38,8 @@ struct mr_sentence_rules {
     const struct mr_added_token *kept;
     size_t kept_count;
     bool add_dummy_prefix;    /* a space in front of the text, ... */
-    bool space_as_suffix;     /* ... or instead behind it */
-    bool prefix_every_part;   /* also for the parts of a text behind an added token */
+    bool space_as_suffix;     /* ... or instead after it */
+    bool prefix_every_part;   /* also for the parts of a text that follow an added token */
     bool remove_extra_spaces; /* no spaces at both ends, one between words */
     bool escape_spaces;       /* U+2581 for a space */
 };
@@ -49,8 +49,8 @@ enum mr_status mr_normalizer_from_rules(struct mr_normalizer **out,
 void mr_normalizer_destroy(struct mr_normalizer *normalizer);
 
 /* Normalizes text, which is valid UTF-8. at_start: text is the beginning of the whole text, not a
- * part behind an added token. *out is text itself when no step changed it; otherwise it
- * is memory of the scratch, valid until the next call. */
+ * part that follows an added token. *out is text itself when no step changed it; otherwise it is
+ * memory of the scratch, valid until the next call. */
 enum mr_status mr_normalizer_run(const struct mr_normalizer *normalizer,
                                  struct mr_normalizer_scratch *scratch, struct mr_text text,
                                  bool at_start, struct mr_text *out, struct mr_error *err);

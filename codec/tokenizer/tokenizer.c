@@ -145,9 +145,9 @@ static enum mr_status join_part(struct encoding *e, struct mr_text text, struct 
     return mr_fail(e->err, MR_NOMEM, "no memory to normalize %zu bytes", text.length);
 }
 
-/* Fills ranges, [barred_count], with the barred ranges of text, a part of the encoded text, as they
- * lie in the normalized text: normalizes the parts of the text one by one, and checks in the end
- * that they join to the normalized text. When they do not, all of it is barred. */
+/* Fills ranges, [barred_count], with the barred ranges of text, a part of the encoded text, as
+ * positions in the normalized text. Normalizes the parts of the text one by one and checks that
+ * they join to the normalized text. When they do not, the whole text is barred. */
 static enum mr_status map_bars(struct encoding *e, struct mr_text text,
                                struct mr_text_range *ranges, size_t *count,
                                struct mr_buffer *joined)

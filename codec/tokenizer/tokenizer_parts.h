@@ -15,7 +15,7 @@
 #include "codec/tokenizer/pretokenizer.h"
 #include "codec/tokenizer/unigram.h"
 
-#define MR_FRAME_IDS_MAX       8 /* most tokens added in front of a text, and most behind it */
+#define MR_FRAME_IDS_MAX       8 /* most tokens added before a text, and most added after a text */
 #define MR_DECODE_REPLACES_MAX 4
 
 /* How a token's text becomes the bytes it stands for. */
@@ -40,17 +40,17 @@ struct mr_tokenizer_parts {
     struct mr_normalizer *normalizer;
     struct mr_pretokenizer *pretokenizer;
     struct mr_token_decoder decoder;
-    /* ids added in front of (first) and behind (last) an encoded text */
+    /* ids added before (first) and after (last) an encoded text */
     uint32_t first[MR_FRAME_IDS_MAX], last[MR_FRAME_IDS_MAX];
     size_t first_count, last_count;
     uint32_t bos_id, eos_id;
 };
 
-/* Frees what parts still owns; mr_tokenizer_assemble may have taken some of it. */
+/* Frees the members that parts still owns. mr_tokenizer_assemble takes some of them. */
 void mr_tokenizer_parts_drop(struct mr_tokenizer_parts *parts);
 
-/* Fills a merge: looks up the ids of left, right and the joined text. MR_BAD_FILE when one of the
- * three is no token, MR_NOMEM. The caller sets the rank. */
+/* Fills a merge: looks up the ids of left, right and the joined text. Errors: MR_BAD_FILE when the
+ * vocabulary lacks one of the three, MR_NOMEM. The caller sets the rank. */
 enum mr_status mr_tokenizer_resolve_merge(const struct mr_vocab *vocab, struct mr_text left,
                                           struct mr_text right, struct mr_merge *out,
                                           struct mr_error *err);

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What an unknown character scores below the least token, and what a user-defined token scores for
- * each byte behind its first one, as PyPI `sentencepiece` 0.2.3 does. */
+/* How far the score of an unknown character is below the lowest score of a token, and the score of
+ * a user-defined token for each byte after its first, both as in PyPI `sentencepiece` 0.2.3. */
 #define UNK_PENALTY        10.0f
 #define USER_DEFINED_BONUS 0.1f
 
@@ -107,7 +107,7 @@ static void set_decoder(struct mr_tokenizer_parts *parts,
     if (model->remove_extra_spaces) decoder->first_space = MR_FIRST_SPACE_UNTIL_TEXT;
 }
 
-/* Adds what the other files say: tokens, their names, and which of them frame a text. */
+/* Adds the tokens of the other files, their names, and which of them begin and end a text. */
 static enum mr_status apply_settings(struct mr_tokenizer_parts *parts,
                                      const struct mr_sentencepiece_model *model,
                                      const struct mr_tokenizer_settings *settings,

@@ -1,10 +1,10 @@
 /* sentencepiece - makes a tokenizer from a tokenizer.model, the file of SentencePiece, for models
  * that are published without a tokenizer.json.
  *
- * Ids are those of PyPI `sentencepiece`. Control tokens and the tokens that the other files of the
- * folder add are cut out of the text first, as `transformers` does; the space that SentencePiece
- * puts in front of a text is put in front of the whole text only, or with "legacy": true in
- * tokenizer_config.json also in front of each part behind such a token.
+ * Ids equal those of PyPI `sentencepiece`. Control tokens and the tokens that the other files of
+ * the folder add are cut out of the text first, as `transformers` does; the space that
+ * SentencePiece puts in front of a text is put in front of the whole text only, or with "legacy":
+ * true in tokenizer_config.json also in front of each part that follows such a token.
  *
  * Threads: any. Memory: the tokenizer copies what it needs.
  * Errors:  MR_BAD_FILE names the file and the cause, MR_NOMEM. */

@@ -95,7 +95,7 @@ static enum mr_status damaged(struct mr_error *err)
 
 /* ---- messages ---- */
 
-/* What the trainer's part of the file says about special tokens. */
+/* The special tokens that the trainer's part of the file names. */
 struct names {
     struct mr_text bos, eos;
 };

@@ -104,7 +104,8 @@ static enum mr_status set_special(struct reading *r, int64_t rank, struct mr_tex
     return MR_OK;
 }
 
-/* Reads the list of special tokens. The ids behind it have names made of their number. */
+/* Reads the list of special tokens. The special ids after the list have names made from their
+ * numbers. */
 static enum mr_status read_special(struct reading *r, const struct mr_json_value *list)
 {
     enum mr_status status = MR_OK;
@@ -152,7 +153,7 @@ static enum mr_status read_bytes(struct reading *r, const struct mr_json_value *
     mr_json_int(mr_json_get(entry, "rank"), &given);
     mr_json_text(mr_json_get(entry, "token_bytes"), &base64);
     if (given != (int64_t)rank)
-        return mr_fail(r->err, MR_BAD_FILE, "vocab[%zu] has not the rank %zu", rank, rank);
+        return mr_fail(r->err, MR_BAD_FILE, "vocab[%zu] does not have rank %zu", rank, rank);
     if (!mr_base64_decode(base64, bytes, sizeof bytes, &length) || length == 0)
         return mr_fail(r->err, MR_BAD_FILE,
                        "token_bytes of vocab[%zu] is not base64 of 1 to %zu "

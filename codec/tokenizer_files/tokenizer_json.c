@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What an unknown character scores below the least token, as in the reference implementation. */
+/* How far the score of an unknown character is below the lowest score of a token, as in the
+ * reference implementation. */
 #define UNIGRAM_UNK_PENALTY 10.0
 
 static struct mr_text type_of(const struct mr_json_value *component)
@@ -291,8 +292,8 @@ static enum mr_status read_decode_strip(struct mr_token_decoder *decoder,
     return MR_OK;
 }
 
-/* The decoder Metaspace writes a space for its replacement character, but nothing for those of the
- * first token, unless prepend_scheme is "never". */
+/* The decoder Metaspace writes a space for its replacement character. In the first token it writes
+ * nothing for them, unless prepend_scheme is "never". */
 static enum mr_status read_decode_metaspace(struct mr_token_decoder *decoder,
                                             const struct mr_json_value *component,
                                             struct mr_error *err)

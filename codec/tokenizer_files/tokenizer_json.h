@@ -11,9 +11,9 @@
 #include "codec/tokenizer/tokenizer.h"
 
 /* Makes a tokenizer from json, the bytes of a tokenizer.json, and config, the bytes of a
- * tokenizer_config.json, which may be empty. Of config only the names of the begin and end token
- * count: which tokens are added to a text is what the post-processor of json says, as in
- * `transformers` 5, which ignores add_bos_token and add_eos_token beside a tokenizer.json. */
+ * tokenizer_config.json, which may be empty. Only the names of the begin and end token are read
+ * from config. The post-processor of json decides which tokens are added to a text. `transformers`
+ * 5 does the same: with a tokenizer.json it ignores add_bos_token and add_eos_token. */
 enum mr_status mr_tokenizer_from_json(struct mr_tokenizer **out, struct mr_text json,
                                       struct mr_text config, struct mr_error *err);
 

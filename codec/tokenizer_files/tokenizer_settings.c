@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Most tokens that the files beside a vocabulary may add; Gemma 3 adds 6,415. */
+/* Most tokens that the files next to a vocabulary may add. Gemma 3 adds 6,415. */
 #define ADDED_MAX 65536
 
 const struct mr_json_limits mr_tokenizer_json_limits = {(size_t)256 << 20, (size_t)16 << 20, 32};
@@ -132,7 +132,7 @@ static enum mr_status add_decoder_token(struct mr_tokenizer_parts *parts,
     return MR_OK;
 }
 
-/* Reads "<x>": 32000 of added_tokens.json; the entries of added_tokens_decoder say more. */
+/* Reads "<x>": 32000 of added_tokens.json; the entries of added_tokens_decoder have flags too. */
 static enum mr_status add_listed_token(struct mr_tokenizer_parts *parts,
                                        const struct mr_json_member *member, struct mr_error *err)
 {
@@ -144,7 +144,7 @@ static enum mr_status add_listed_token(struct mr_tokenizer_parts *parts,
     return MR_OK;
 }
 
-/* Marks the token that value names as special; a token of the vocabulary becomes an added one. */
+/* Marks the token that value names as special. A token of the vocabulary becomes an added token. */
 static void mark_special(struct mr_tokenizer_parts *parts, const struct mr_json_value *value)
 {
     struct mr_text text;

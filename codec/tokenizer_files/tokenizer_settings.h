@@ -1,6 +1,6 @@
-/* tokenizer_settings - what the small files beside a vocabulary say about its tokens:
+/* tokenizer_settings - reads the small files next to a vocabulary that describe its tokens:
  * tokenizer_config.json, special_tokens_map.json and added_tokens.json of a Hugging Face folder.
- * Each of them may be absent.
+ * Each file may be absent.
  *
  * Threads: any. Memory: owns the parsed files; texts are borrowed from it.
  * Errors:  MR_BAD_FILE names the file, MR_NOMEM. */
@@ -10,16 +10,16 @@
 #include "codec/tokenizer/tokenizer_parts.h"
 #include "codec/wire/json.h"
 
-/* The bytes of the files; empty: there is no such file. */
+/* The bytes of the files; empty: the file is absent. */
 struct mr_tokenizer_files {
     struct mr_text config, special_map, added;
 };
 
 struct mr_tokenizer_settings {
-    struct mr_json *config, *special_map, *added; /* NULL: there is no such file */
+    struct mr_json *config, *special_map, *added; /* NULL: the file is absent */
 };
 
-/* Limits of a tokenizer.json and the files beside it. The largest known file has 2 million values
+/* Limits of a tokenizer.json and the files next to it. The largest known file has 2 million values
  * in 33 MB. */
 extern const struct mr_json_limits mr_tokenizer_json_limits;
 

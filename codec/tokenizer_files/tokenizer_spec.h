@@ -1,4 +1,4 @@
-/* tokenizer_spec - makes a tokenizer from what the metadata of a GGUF file says about it.
+/* tokenizer_spec - makes a tokenizer from the metadata of a GGUF file.
  *
  * Threads: any. Memory: the tokenizer copies what it needs.
  * Errors:  MR_BAD_FILE for an inconsistent or unknown specification, MR_NOMEM. */

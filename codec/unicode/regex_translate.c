@@ -171,7 +171,7 @@ static enum mr_status translate_interval(struct translator *t)
         if (!memchr("0123456789,", open[i], 11)) return refuse(t, "a malformed interval");
     if (!close || length == 2 || open[1] == ',') return refuse(t, "a malformed interval");
     if (t->at + length < t->in.length && open[length] == '+')
-        return refuse(t, "a plus behind an interval");
+        return refuse(t, "a plus after an interval");
     return copy(t, length);
 }
 

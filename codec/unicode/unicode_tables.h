@@ -27,14 +27,14 @@ extern const struct mr_unicode_table mr_unicode_added;
 /* Characters assigned after Unicode 14 that are digits for the reference tokenizer's component
  * Digits. */
 extern const struct mr_unicode_table mr_unicode_added_numeric;
-/* Characters of category P in Unicode 14 that are no punctuation for the reference tokenizer's
- * component Punctuation, or the opposite. */
+/* Characters of category P in Unicode 14 that the reference tokenizer's component Punctuation does
+ * not split on, and characters of other categories that it splits on. */
 extern const struct mr_unicode_table mr_unicode_punctuation_flips;
 /* Characters assigned before Unicode 14 that the reference tokenizer's normalizers leave
  * unchanged. */
 extern const struct mr_unicode_table mr_unicode_inert;
-/* Characters that are no marks in Unicode 14 but that the reference tokenizer's StripAccents
- * removes. */
+/* Characters that Unicode 14 does not class as marks but that the reference tokenizer's
+ * StripAccents removes. */
 extern const struct mr_unicode_table mr_unicode_former_marks;
 
 /* A letter assigned after Unicode 14 and its lower case. */
