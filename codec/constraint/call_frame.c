@@ -9,7 +9,8 @@
         __VA_ARGS__                                                                                \
     }
 
-/* <tool_call>CALL</tool_call>, as often as `most` says, and text around in which no tag opens. */
+/* <tool_call>CALL</tool_call>, at most `most` times, with text around that contains no opening tag.
+ */
 static const struct mr_expr *between_tags(struct mr_expr_builder *builder,
                                           const struct mr_expr *call, uint32_t most)
 {

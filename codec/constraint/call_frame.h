@@ -1,7 +1,8 @@
-/* call_frame - answers in which calls of tools obey a schema and the rest is free.
+/* call_frame - the grammar of an answer that is free text with tool calls, in which every call
+ * obeys a schema.
  *
- * The schema is that of one call. The frame says where a call begins: behind a tag, or with the
- * answer itself. Free text is any text in which no call begins.
+ * The schema describes one call. The frame says where a call may begin: after a tag, or at the
+ * start of the answer. The text around calls is any text that does not begin a call.
  *
  * Threads: any. Memory: the builder's. Errors: those of mr_schema_define, as the builder's sticky
  * status. */
@@ -16,8 +17,8 @@ enum mr_call_frame {
     MR_FRAME_WHOLE /* an answer that begins with { is calls, with "; " between */
 };
 
-/* Defines rule 0, which must exist. schema: of one call; single: there is at most one. document: as
- * mr_schema_define sets it. */
+/* Defines rule 0, which must exist. schema: the schema of one call. single: the answer has at most
+ * one call. *document: set as by mr_schema_define. */
 void mr_call_frame_define(struct mr_expr_builder *builder, struct mr_text schema,
                           enum mr_call_frame frame, bool single, struct mr_json **document);
 

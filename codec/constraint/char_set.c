@@ -39,8 +39,8 @@ struct named {
     struct mr_char_range ranges[12];
 };
 
-/* Opposites are inverted: the narrow \D is the inverse of the wide \d. The wide \d and \w have all
- * characters above ASCII, since Python's have some hundreds of ranges of them. */
+/* Opposites are inverted: the narrow \D is the inverse of the wide \d. The wide \d and \w include
+ * every character above ASCII, because Python's sets have several hundred ranges there. */
 static const struct named names[] = {
     {'d', true, 1, {{'0', '9'}}},
     {'d', false, 2, {{'0', '9'}, {0x80, MR_CODE_POINT_MAX}}},

@@ -1,7 +1,7 @@
 /* char_set - a set of characters as ranges, for classes of regular expressions and grammars.
  *
- * Owner: the caller. Memory: a fixed array; a class with more ranges does not fit. Errors: _add
- * returns false when it does not fit. */
+ * Owner: the caller. Memory: a fixed array; at most MR_CHAR_SET_RANGES_MAX ranges. Errors: _add
+ * returns false when the array is full. */
 #ifndef MR_CODEC_CONSTRAINT_CHAR_SET_H
 #define MR_CODEC_CONSTRAINT_CHAR_SET_H
 
@@ -15,10 +15,10 @@ struct mr_char_set {
 };
 
 bool mr_char_set_add(struct mr_char_set *set, uint32_t low, uint32_t high);
-/* Replaces the set by all other characters; false when the result does not fit. */
+/* Replaces the set by its complement. False when the result has too many ranges. */
 bool mr_char_set_invert(struct mr_char_set *set);
-/* Adds the set of \d, \w, \s, \D, \W or \S, without the backslash. narrow: the characters that
- * ECMAScript and Python both include; otherwise those that one of them includes. */
+/* Adds the set of \d, \w, \s, \D, \W or \S, without the backslash. narrow: the characters that both
+ * ECMAScript and Python include; otherwise those that at least one of them includes. */
 bool mr_char_set_add_named(struct mr_char_set *set, char name, bool narrow);
 const struct mr_expr *mr_char_set_expr(struct mr_expr_builder *builder,
                                        const struct mr_char_set *set, enum mr_spelling spelling);

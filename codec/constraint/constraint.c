@@ -40,7 +40,7 @@ static void define_choice(struct mr_expr_builder *builder, struct mr_text text)
     mr_json_destroy(document);
 }
 
-/* document: as mr_schema_define sets it. */
+/* *document: set as by mr_schema_define. */
 static void define_rules(struct mr_expr_builder *builder, const struct mr_constraint *constraint,
                          struct mr_json **document)
 {
@@ -80,7 +80,7 @@ static void define_rules(struct mr_expr_builder *builder, const struct mr_constr
     }
 }
 
-/* Makes what rule 0 says the part of the answer behind its reasoning. */
+/* Adds a root rule: reasoning, its end tag, and then rule 0. */
 static void put_behind_reasoning(struct mr_expr_builder *builder)
 {
     const struct mr_expr *end = mr_expr_word(builder, MR_REASONING_END);
@@ -93,7 +93,7 @@ static void put_behind_reasoning(struct mr_expr_builder *builder)
     builder->root = rule;
 }
 
-/* Says in which part of the source a limit was reached. */
+/* Adds to the error the part of the source that reached a limit. */
 static void add_place(struct mr_expr_builder *builder, const struct mr_json *document)
 {
     char sentence[MR_ERROR_DETAIL_BYTES];

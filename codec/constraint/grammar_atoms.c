@@ -151,7 +151,7 @@ static bool take_char(struct mr_grammar_reader *reader, uint32_t *out)
            !(letter >= 'a' && letter <= 'z') && !(letter >= 'A' && letter <= 'Z');
 }
 
-/* One character, with fold also in the other case of ASCII. */
+/* One character. fold: an ASCII letter also matches in the other case. */
 static const struct mr_expr *char_expr(struct mr_grammar_reader *reader, uint32_t character,
                                        bool fold)
 {
@@ -173,7 +173,7 @@ static bool take_quoted(struct mr_grammar_reader *reader, uint32_t **out, size_t
     *out = mr_expr_take(reader->builder, end - reader->at + 1, sizeof **out);
     while (*out && mr_grammar_peek(reader) >= 0 && reader->at < end)
         if (!take_char(reader, &(*out)[(*count)++])) {
-            mr_grammar_fail(reader, MR_INVALID_REQUEST, "this escape is not known");
+            mr_grammar_fail(reader, MR_INVALID_REQUEST, "unknown escape");
             return false;
         }
     if (mr_grammar_take(reader, "\"")) return true;
@@ -190,7 +190,8 @@ const struct mr_expr *mr_grammar_quoted(struct mr_grammar_reader *reader)
     if (reader->lark && mr_grammar_take(reader, "..")) {
         if (mr_grammar_peek(reader) != '"' || !take_quoted(reader, &last, &last_count) ||
             count != 1 || last_count != 1 || text[0] > last[0])
-            return mr_grammar_fail(reader, MR_INVALID_REQUEST, "this is no range of characters");
+            return mr_grammar_fail(reader, MR_INVALID_REQUEST,
+                                   "invalid range of characters: the end is below the start");
         const struct mr_char_range range = {text[0], last[0]};
         return mr_expr_class(reader->builder, &range, 1, MR_SPELL_TEXT);
     }
@@ -210,13 +211,14 @@ const struct mr_expr *mr_grammar_class(struct mr_grammar_reader *reader)
         if (mr_grammar_peek(reader) < 0)
             return mr_grammar_fail(reader, MR_INVALID_REQUEST, "a class has no closing bracket");
         if (!take_char(reader, &low))
-            return mr_grammar_fail(reader, MR_INVALID_REQUEST, "this escape is not known");
+            return mr_grammar_fail(reader, MR_INVALID_REQUEST, "unknown escape");
         high = low;
         const bool range = mr_grammar_peek(reader) == '-' && reader->at + 1 < reader->text.length &&
                            reader->text.bytes[reader->at + 1] != ']';
         if (range) reader->at++;
         if (range && (!take_char(reader, &high) || high < low))
-            return mr_grammar_fail(reader, MR_INVALID_REQUEST, "this is no range of characters");
+            return mr_grammar_fail(reader, MR_INVALID_REQUEST,
+                                   "invalid range of characters: the end is below the start");
         if (!mr_char_set_add(&set, low, high))
             return mr_grammar_fail(reader, MR_INVALID_REQUEST, "a class has too many ranges");
     }

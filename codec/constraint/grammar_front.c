@@ -63,7 +63,7 @@ static bool is_terminal(struct mr_text name)
     return name.length > 0 && name.bytes[at] >= 'A' && name.bytes[at] <= 'Z';
 }
 
-/* What is ignored, then the terminal. */
+/* The texts of %ignore, then the terminal. */
 static const struct mr_expr *lead(struct mr_grammar_reader *reader, const struct mr_expr *terminal)
 {
     if (reader->in_terminal || !reader->ignore) return terminal;
@@ -74,9 +74,9 @@ static const struct mr_expr *read_name(struct mr_grammar_reader *reader)
 {
     const struct mr_text text = mr_grammar_name(reader);
     if (text.length == 0)
-        return mr_grammar_fail(reader, MR_INVALID_REQUEST, "this character is not expected");
+        return mr_grammar_fail(reader, MR_INVALID_REQUEST, "unexpected character");
     if (reader->lark && mr_grammar_peek(reader) == '{')
-        return mr_grammar_fail(reader, MR_UNSUPPORTED, "templates are not supported");
+        return mr_grammar_fail(reader, MR_UNSUPPORTED, "templates of rules are not supported");
     const struct mr_grammar_name *name = mr_grammar_rule(reader, text);
     if (!name) return mr_expr_never();
     const struct mr_expr *rule = mr_expr_ref(reader->builder, name->rule);
@@ -95,14 +95,17 @@ static const struct mr_expr *read_atom(struct mr_grammar_reader *reader)
     }
     if (byte == '[') return mr_grammar_class(reader);
     if (byte == '<' || byte == '!')
-        return mr_grammar_fail(reader, MR_UNSUPPORTED, "tokens are not supported, write texts");
+        return mr_grammar_fail(
+            reader, MR_UNSUPPORTED,
+            "tokens such as <name> are not supported; write their text in quotes");
     if (!mr_grammar_take(reader, ".")) return read_name(reader);
     return mr_regex_any_char(reader->builder, MR_SPELL_TEXT);
 }
 
 /* ---- repetitions ---- */
 
-/* Reads the counts of {m}, {m,} and {m,n} (GBNF) or ~n and ~n..m (Lark) behind the first sign. */
+/* Reads the counts of {m}, {m,} and {m,n} (GBNF) or ~n and ~n..m (Lark). The first sign has been
+ * read. */
 static bool read_counts(struct mr_grammar_reader *reader, uint32_t *min, uint32_t *max)
 {
     mr_grammar_skip(reader);
@@ -126,10 +129,10 @@ static const struct mr_expr *read_repeated(struct mr_grammar_reader *reader)
     const struct mr_expr *expr = read_atom(reader);
     for (;;) {
         uint32_t min = 0, max = MR_EXPR_UNBOUNDED;
-        const size_t behind = reader->at;
+        const size_t after = reader->at;
         mr_grammar_skip(reader);
         if (reader->lark && reader->depth == 0 && is_start_of_rule(reader)) {
-            reader->at = behind;
+            reader->at = after;
             return expr;
         }
         if (mr_grammar_take(reader, "+")) {
@@ -138,7 +141,8 @@ static const struct mr_expr *read_repeated(struct mr_grammar_reader *reader)
             max = 1;
         } else if (mr_grammar_take(reader, reader->lark ? "~" : "{")) {
             if (!read_counts(reader, &min, &max) || min > max)
-                return mr_grammar_fail(reader, MR_INVALID_REQUEST, "these are no counts");
+                return mr_grammar_fail(reader, MR_INVALID_REQUEST,
+                                       "invalid counts: write {m}, {m,} or {m,n}");
         } else if (!mr_grammar_take(reader, "*")) {
             return expr;
         }
@@ -180,7 +184,7 @@ static struct mr_grammar_name *read_head(struct mr_grammar_reader *reader)
     if (reader->lark && mr_grammar_take(reader, ".")) mr_grammar_number(reader, &priority);
     mr_grammar_skip(reader);
     if (reader->lark && mr_grammar_peek(reader) == '{')
-        mr_grammar_fail(reader, MR_UNSUPPORTED, "templates are not supported");
+        mr_grammar_fail(reader, MR_UNSUPPORTED, "templates of rules are not supported");
     if (text.length == 0 || !mr_grammar_take(reader, reader->lark ? ":" : "::="))
         mr_grammar_fail(reader, MR_INVALID_REQUEST,
                         reader->lark ? "a rule must begin with its name and a colon"
@@ -204,7 +208,7 @@ static void read_rule(struct mr_grammar_reader *reader)
         body = mr_expr_pair(reader->builder, body, reader->ignore);
     mr_expr_rule_define(reader->builder, name->rule, body);
     if (mr_grammar_peek(reader) >= 0 && !is_start_of_rule(reader))
-        mr_grammar_fail(reader, MR_INVALID_REQUEST, "this character is not expected");
+        mr_grammar_fail(reader, MR_INVALID_REQUEST, "unexpected character");
 }
 
 /* Sets reader->ignore from the %ignore directives of the whole text. */

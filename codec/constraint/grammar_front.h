@@ -1,18 +1,18 @@
 /* grammar_front - grammars in GBNF or in Lark's notation become rules of a grammar.
  *
  * GBNF (llama.cpp, grammars/README.md): rules `name ::= ...`, the first of which is called `root`;
- * texts, classes, `.`, groups, `|`, `*`, `+`, `?`, `{m,n}`. A rule may go on on the next line.
- * Refused: tokens (`<...>`).
+ * texts, classes, `.`, groups, `|`, `*`, `+`, `?`, `{m,n}`. A rule may continue on the next line.
+ * Rejected: tokens (`<...>`).
  *
  * Lark: a grammar without `::=`. Rules `name: ...` and terminals `NAME: ...`; the start is `start`.
  * Texts (also with i), `/regexes/` without flags, ranges, groups, `[optional]`, `|`, `*`, `+`, `?`,
- * `~n`, `~n..m`, `%import common.NAME`, `%ignore`; `?`, `!`, priorities and aliases change trees,
- * not texts. Refused: templates, `%declare`, `%override`, `%extend`, other imports. Texts are those
- * that Lark's Earley parser reads with the lexer "dynamic_complete": a terminal may match any of
- * its texts, not only the longest. What is ignored may stand in front of each terminal of a rule
- * and at the end.
+ * `~n`, `~n..m`, `%import common.NAME`, `%ignore`; `?`, `!`, priorities and aliases affect the
+ * parse tree only and are skipped. Rejected: templates, `%declare`, `%override`, `%extend`, other
+ * imports. The language is the one of Lark's Earley parser with the lexer "dynamic_complete": a
+ * terminal may match any of its texts, not only the longest. Ignored text may stand before each
+ * terminal of a rule and at the end.
  *
- * A rule that begins with itself (left recursion) is refused when the grammar is compiled.
+ * A left-recursive rule is rejected when the grammar is compiled.
  *
  * Sources: codec/constraint/grammar_front.c, codec/constraint/grammar_atoms.c (names, texts,
  * classes) and codec/constraint/grammar_lark.c.

@@ -1,4 +1,4 @@
-/* What only Lark's notation has: directives, among them imports of common terminals. */
+/* Directives, which only Lark's notation has, and the imported common terminals. */
 #include "codec/constraint/grammar_reader.h"
 #include "codec/constraint/regex_front.h"
 
@@ -49,7 +49,7 @@ static void import_one(struct mr_grammar_reader *reader, struct mr_text name, st
                             mr_regex_expr(reader->builder, pattern, &options));
         return;
     }
-    mr_grammar_fail(reader, MR_UNSUPPORTED, "this terminal of common is not supported");
+    mr_grammar_fail(reader, MR_UNSUPPORTED, "%import of an unsupported terminal of common");
 }
 
 /* Reads `common.NAME`, `common.NAME -> ALIAS` or `common (NAME, NAME)`. */
@@ -61,13 +61,13 @@ static void read_import(struct mr_grammar_reader *reader)
     }
     if (mr_grammar_take(reader, ".")) {
         struct mr_text name = mr_grammar_name(reader), alias = name;
-        const size_t behind = reader->at;
+        const size_t after = reader->at;
         mr_grammar_skip(reader);
         if (mr_grammar_take(reader, "->")) {
             mr_grammar_skip(reader);
             alias = mr_grammar_name(reader);
         } else {
-            reader->at = behind;
+            reader->at = after;
         }
         import_one(reader, name, alias);
         return;
@@ -94,6 +94,6 @@ void mr_grammar_directive(struct mr_grammar_reader *reader)
         while (mr_grammar_peek(reader) >= 0 && mr_grammar_peek(reader) != '\n')
             reader->at++;
     } else {
-        mr_grammar_fail(reader, MR_UNSUPPORTED, "this directive is not supported");
+        mr_grammar_fail(reader, MR_UNSUPPORTED, "unsupported directive");
     }
 }

@@ -1,5 +1,5 @@
-/* grammar_reader - the text of a grammar in GBNF or Lark while it is read, and the names of its
- * rules. For the sources of grammar_front.h only. */
+/* grammar_reader - the state of reading one grammar in GBNF or Lark: its text and the names of its
+ * rules. Only the sources of grammar_front.h include this. */
 #ifndef MR_CODEC_CONSTRAINT_GRAMMAR_READER_H
 #define MR_CODEC_CONSTRAINT_GRAMMAR_READER_H
 
@@ -20,8 +20,8 @@ struct mr_grammar_reader {
     size_t at;
     unsigned depth; /* open groups */
     bool lark;
-    bool in_terminal;             /* the rule being read is a terminal: nothing is ignored in it */
-    const struct mr_expr *ignore; /* what may stand between terminals, NULL: nothing */
+    bool in_terminal; /* the current rule is a terminal, in which %ignore has no effect */
+    const struct mr_expr *ignore; /* the language of %ignore; NULL: there is none */
     struct mr_grammar_name *names[512];
 };
 
@@ -41,15 +41,15 @@ int mr_grammar_peek(const struct mr_grammar_reader *reader);
 bool mr_grammar_take(struct mr_grammar_reader *reader, const char *word);
 /* Skips blanks, line ends and comments. */
 void mr_grammar_skip(struct mr_grammar_reader *reader);
-/* Reads a name; empty when there is none. */
+/* Reads a name. Returns an empty text if there is none. */
 struct mr_text mr_grammar_name(struct mr_grammar_reader *reader);
-/* The rule of a name, which is added when it is new; NULL after a failure. */
+/* Finds the rule of a name, or adds one. NULL after a failure. */
 struct mr_grammar_name *mr_grammar_rule(struct mr_grammar_reader *reader, struct mr_text name);
 void mr_grammar_append(struct mr_grammar_reader *reader, struct mr_expr_items *list,
                        const struct mr_expr *item);
 /* Reads a decimal number. */
 bool mr_grammar_number(struct mr_grammar_reader *reader, uint32_t *out);
-/* Read an atom of which the first character is the next: a text in quotes, a class in brackets
+/* These read an atom, whose first character is the next one: a text in quotes, a class in brackets
  * (GBNF), a regex between slashes (Lark). */
 const struct mr_expr *mr_grammar_quoted(struct mr_grammar_reader *reader);
 const struct mr_expr *mr_grammar_class(struct mr_grammar_reader *reader);
@@ -57,8 +57,8 @@ const struct mr_expr *mr_grammar_regex(struct mr_grammar_reader *reader);
 
 /* ---- grammar_lark.c ---- */
 
-/* Reads a directive of which the % is the next character. The text behind %ignore is passed
- * over: grammar_front.c has read it before. */
+/* Reads a directive; its % is the next character. Skips the text of %ignore, which grammar_front.c
+ * has read earlier. */
 void mr_grammar_directive(struct mr_grammar_reader *reader);
 
 #endif

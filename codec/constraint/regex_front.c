@@ -11,7 +11,7 @@ struct parser {
     struct mr_text pattern;
     size_t at;
     unsigned depth;
-    const struct mr_expr *any; /* any text: what a search allows around the match */
+    const struct mr_expr *any; /* any text, which a search allows before and after the match */
 };
 
 /* A growing list of expressions in the builder's memory. */
@@ -89,7 +89,8 @@ static bool take_hex(struct parser *parser, unsigned digits, uint32_t *out)
     return true;
 }
 
-/* Reads \u{...}, \uXXXX (also a pair of surrogates) or \xXX behind the letter. */
+/* Reads the digits of \u{...}, \uXXXX (also a pair of surrogates) or \xXX. The letter has been
+ * read. */
 static bool take_code_point(struct parser *parser, char letter, uint32_t *out)
 {
     if (letter == 'x') return take_hex(parser, 2, out);
@@ -110,7 +111,7 @@ static bool take_code_point(struct parser *parser, char letter, uint32_t *out)
     return true;
 }
 
-/* Reads an escape of one character behind the backslash. */
+/* Reads an escape of one character. The backslash has been read. */
 static bool take_escape(struct parser *parser, uint32_t *out)
 {
     static const char letters[] = "nrtfv0", values[] = "\n\r\t\f\v";
@@ -174,14 +175,15 @@ static const struct mr_expr *parse_class(struct parser *parser)
             parser->pattern.bytes[parser->at + 1] == ':')
             return fail(parser, MR_UNSUPPORTED, "classes like [:alpha:] are not supported");
         if (!take_class_item(parser, &set, inverted, &low, &named))
-            return fail(parser, MR_UNSUPPORTED, "this escape is not supported in a class");
+            return fail(parser, MR_UNSUPPORTED, "unsupported escape in a class");
         if (named) continue;
         high = low;
         if (peek(parser) == '-' && parser->at + 1 < parser->pattern.length &&
             parser->pattern.bytes[parser->at + 1] != ']') {
             parser->at++;
             if (!take_class_item(parser, &set, inverted, &high, &named) || named || high < low)
-                return fail(parser, MR_INVALID_REQUEST, "this is not a range of characters");
+                return fail(parser, MR_INVALID_REQUEST,
+                            "invalid range of characters: the end is below the start");
         }
         if (!mr_char_set_add(&set, low, high))
             return fail(parser, MR_INVALID_REQUEST, "the class has too many ranges");
@@ -208,7 +210,7 @@ static const struct mr_expr *parse_group(struct parser *parser)
         while (!is_over(parser) && peek(parser) != '>')
             parser->at++;
         if (!take(parser, '>'))
-            return fail(parser, MR_INVALID_REQUEST, "the group's name does not end");
+            return fail(parser, MR_INVALID_REQUEST, "the group's name has no closing bracket");
     }
     if (++parser->depth > MR_EXPR_DEPTH_MAX)
         return fail(parser, MR_INVALID_REQUEST, "the groups are nested too deep");
@@ -226,7 +228,7 @@ static const struct mr_expr *parse_escape(struct parser *parser)
         mr_char_set_add_named(&set, parser->pattern.bytes[parser->at++], true);
     } else {
         if (!take_escape(parser, &code_point))
-            return fail(parser, MR_UNSUPPORTED, "this escape is not supported");
+            return fail(parser, MR_UNSUPPORTED, "unsupported escape");
         mr_char_set_add(&set, code_point, code_point);
     }
     return mr_char_set_expr(parser->builder, &set, parser->options->spelling);
@@ -251,8 +253,8 @@ static bool take_number(struct parser *parser, uint32_t *out)
     return parser->at > begin;
 }
 
-/* Reads {m}, {m,} or {m,n}. False, and nothing is read, when a brace is no quantifier. {,n} is one
- * in Python and text in ECMAScript, so it is refused. */
+/* Reads {m}, {m,} or {m,n}. False, without reading anything, if the brace does not start a
+ * quantifier. {,n} is a quantifier in Python and literal text in ECMAScript, so it is rejected. */
 static bool take_counts(struct parser *parser, uint32_t *min, uint32_t *max)
 {
     size_t begin = parser->at;
@@ -274,7 +276,7 @@ static const struct mr_expr *parse_atom(struct parser *parser)
     int byte = peek(parser);
     uint32_t min, max;
     if (byte == '*' || byte == '+' || byte == '?' || take_counts(parser, &min, &max))
-        return fail(parser, MR_INVALID_REQUEST, "there is nothing to repeat");
+        return fail(parser, MR_INVALID_REQUEST, "a quantifier without anything to repeat");
     if (byte == '^' || byte == '$')
         return fail(parser, MR_UNSUPPORTED,
                     "^ and $ are supported only at the start and end of an outer alternative");
@@ -299,18 +301,19 @@ static const struct mr_expr *parse_repeated(struct parser *parser)
     } else if (!take_counts(parser, &min, &max)) {
         return atom;
     }
-    if (min > max) return fail(parser, MR_INVALID_REQUEST, "the counts are in the wrong order");
+    if (min > max)
+        return fail(parser, MR_INVALID_REQUEST, "the quantifier's maximum is below its minimum");
     take(parser, '?');
     int next = peek(parser);
     uint32_t low, high;
     if (next == '*' || next == '+' || (next == '{' && take_counts(parser, &low, &high)))
-        return fail(parser, MR_UNSUPPORTED, "a quantifier behind a quantifier is not supported");
+        return fail(parser, MR_UNSUPPORTED, "a quantifier after a quantifier is not supported");
     return mr_expr_repeat(parser->builder, atom, min, max);
 }
 
 /* ---- alternatives ---- */
 
-/* Reads one alternative. outer: it is not inside a group, so ^ and $ may stand at its ends. */
+/* Reads one alternative. outer: it is outside of groups, so ^ and $ may stand at its ends. */
 static const struct mr_expr *parse_sequence(struct parser *parser, bool outer)
 {
     struct list list = {0};
@@ -375,6 +378,6 @@ const struct mr_expr *mr_regex_expr(struct mr_expr_builder *builder, struct mr_t
     const struct mr_expr *expr = parse_alternatives(&parser);
     if (builder->status != MR_OK) return mr_expr_never();
     if (parser.at < pattern.length)
-        return fail(&parser, MR_INVALID_REQUEST, "a parenthesis is closed that was not opened");
+        return fail(&parser, MR_INVALID_REQUEST, "unmatched closing parenthesis");
     return expr;
 }

@@ -1,10 +1,10 @@
 /* regex_front - regular expressions become expressions of a grammar.
  *
  * Syntax: the common part of ECMAScript's and Python's: literals, `.`, classes, \d \w \s and their
- * opposites, escapes, groups, alternatives, quantifiers (lazy ones mean the same). Where the two
- * languages disagree about a character (Unicode digits, line ends), the expression matches only
- * what both match. Refused: back references, look-around, word boundaries, flags, anchors inside,
- * {,n}.
+ * opposites, escapes, groups, alternatives, quantifiers (a lazy one matches the same texts). Where
+ * the two languages disagree about a character (Unicode digits, line ends), the expression matches
+ * only the texts that both match. Rejected: back references, look-around, word boundaries, flags,
+ * anchors inside, {,n}.
  *
  * Threads: any. Memory: the builder's. Errors: MR_INVALID_REQUEST and MR_UNSUPPORTED with the byte
  *          offset in the pattern, as the builder's sticky status. */
@@ -14,21 +14,22 @@
 #include "codec/grammar/expr.h"
 
 enum mr_regex_extent {
-    MR_REGEX_WHOLE, /* the text is one match; ^ at the start and $ at the end change nothing */
+    MR_REGEX_WHOLE, /* the whole text is the match; ^ at the start and $ at the end have no effect
+                     */
     MR_REGEX_SEARCH /* the text has a match somewhere, as JSON schema's pattern means it */
 };
 
 struct mr_regex_options {
     enum mr_regex_extent extent;
     enum mr_spelling spelling;
-    const char *place; /* named in error sentences: "regex", or a JSON pointer */
+    const char *place; /* for error sentences, such as "regex" */
 };
 
 const struct mr_expr *mr_regex_expr(struct mr_expr_builder *builder, struct mr_text pattern,
                                     const struct mr_regex_options *options);
 /* Any one character in this spelling. */
 const struct mr_expr *mr_regex_any_char(struct mr_expr_builder *builder, enum mr_spelling spelling);
-/* Any text, as it is written in an answer. */
+/* Any text, in the spelling MR_SPELL_TEXT. */
 const struct mr_expr *mr_regex_any_text(struct mr_expr_builder *builder);
 /* Any text that does not contain a word. */
 const struct mr_expr *mr_regex_text_without(struct mr_expr_builder *builder,

@@ -11,7 +11,7 @@
 
 /* ---- rules ---- */
 
-/* True for a schema that leads to no other: it need not be a rule. */
+/* True for a schema without subschemas. It cannot be recursive, so it needs no rule. */
 static bool is_scalar(const struct mr_json_value *node)
 {
     static const char *const leading[] = {"$ref",        "allOf",      "anyOf",
@@ -56,7 +56,7 @@ static bool enqueue(struct mr_schema *schema, const struct mr_schema_place *plac
     return true;
 }
 
-/* The rule of a conjunction, which is new or known. */
+/* Finds the rule of a conjunction, or adds one and queues its definition. */
 static uint32_t rule_of(struct mr_schema *schema, const struct mr_conjunction *conjunction)
 {
     struct mr_schema_place **slot =
@@ -80,7 +80,7 @@ static uint32_t rule_of(struct mr_schema *schema, const struct mr_conjunction *c
 static const struct mr_expr *body_of(struct mr_schema *schema,
                                      const struct mr_conjunction *conjunction);
 
-/* oneOf needs exactly one alternative to hold, so no two may hold together. */
+/* Exactly one alternative of oneOf may hold, so every two must be disjoint. */
 static void check_one_of(struct mr_schema *schema, const struct mr_json_value *owner,
                          const struct mr_json_value *group)
 {
@@ -117,7 +117,7 @@ static const struct mr_expr *any_of(struct mr_schema *schema,
         items[i] = mr_expr_never();
         if (with.taken_count == MR_CONJUNCTION_MAX) {
             mr_schema_fail(schema, MR_UNSUPPORTED, conjunction->nodes[owner], keyword,
-                           "too many anyOf and oneOf hold at one place");
+                           "more than 48 anyOf and oneOf apply at one place");
             break;
         }
         with.taken[with.taken_count++] = group;
@@ -129,7 +129,8 @@ static const struct mr_expr *any_of(struct mr_schema *schema,
     return mr_expr_alt(schema->builder, items, (uint32_t)count);
 }
 
-/* The alternatives by type of a conjunction without open anyOf and oneOf. */
+/* One alternative for each type that a conjunction allows. Every anyOf and oneOf has been resolved.
+ */
 static const struct mr_expr *by_type(struct mr_schema *schema,
                                      const struct mr_conjunction *conjunction)
 {

@@ -1,19 +1,19 @@
-/* schema - JSON schemas (draft 2020-12) become rules of a grammar. Every text of the grammar is
- * JSON that is valid under the schema; not every valid JSON is in the grammar. README.md has the
- * table of keywords and what is narrower: the order of properties, white space, the length of
- * numbers.
+/* schema - compiles JSON schemas (draft 2020-12) to rules of a grammar. Every text of the grammar
+ * is JSON that is valid under the schema; not every valid JSON is in the grammar. README.md has the
+ * table of keywords and lists where the grammar is narrower: the order of properties, white space,
+ * the length of numbers.
  *
  * A place in a document may have to satisfy several schemas at once ($ref with siblings, allOf, a
  * property named in both). They are compiled together as a conjunction, and each conjunction that
  * can be recursive becomes one rule.
  *
  * codec/constraint/schema.c has rules and alternatives, codec/constraint/schema_error.c the places
- * of errors, codec/constraint/schema_merge.c conjunctions and what they say together,
+ * of errors, codec/constraint/schema_merge.c conjunctions and their combined bounds,
  * codec/constraint/schema_disjoint.c the condition of oneOf, codec/constraint/schema_containers.c
  * arrays and objects, codec/constraint/schema_scalars.c texts and constants,
  * codec/constraint/schema_number.c numbers, codec/constraint/schema_format.c formats.
  *
- * Threads: any. Memory: the builder's. Errors: MR_INVALID_REQUEST for what is no schema,
+ * Threads: any. Memory: the builder's. Errors: MR_INVALID_REQUEST for an invalid schema,
  *          MR_UNSUPPORTED for a keyword that cannot be guaranteed, both with the JSON pointer, as
  *          the builder's sticky status. */
 #ifndef MR_CODEC_CONSTRAINT_SCHEMA_H
@@ -25,11 +25,12 @@
 #define MR_SCHEMA_DEPTH_MAX  64u    /* nesting of a schema's JSON */
 #define MR_SCHEMA_VALUES_MAX 65536u /* values in a schema */
 
-/* Defines a rule, which must exist, from the text of a schema. *document: NULL, or the schema in
- * memory, to which the origins of rules point; the caller destroys it. */
+/* Defines a rule, which must exist, from the text of a schema. Sets *document to the parsed schema,
+ * or to NULL on a failure. The origins of rules point into it; the caller destroys it after
+ * compiling. */
 void mr_schema_define(struct mr_expr_builder *builder, uint32_t rule, struct mr_text schema,
                       struct mr_json **document);
-/* Puts the place of a rule in the schema in front of the builder's failure. */
+/* Prepends the place of a rule in the schema to the builder's error sentence. */
 void mr_schema_add_place(struct mr_expr_builder *builder, const struct mr_json *document,
                          uint32_t rule);
 /* Defines rule 0 as any JSON object. */

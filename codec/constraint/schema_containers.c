@@ -1,6 +1,6 @@
-/* Arrays and objects. Properties come in the order in which the schemas name them; properties that
- * the schemas do not name come last, and only when additionalProperties says that there may be
- * some, or when no properties are named at all. */
+/* Arrays and objects. Properties come in the order in which the schemas name them. Properties
+ * without a name in the schemas come last, and only if additionalProperties is given or the schemas
+ * name no property at all. */
 #include "codec/constraint/schema_state.h"
 
 #include <string.h>
@@ -92,8 +92,8 @@ const struct mr_expr *mr_schema_any(struct mr_schema *schema)
 
 /* ---- arrays ---- */
 
-/* The value of the item at `index`, as all nodes together want it. *named: some node says something
- * about this item. */
+/* The value of the item at `index` under all nodes. *named: at least one node has a schema for this
+ * item. */
 static const struct mr_expr *item_at(struct mr_schema *schema,
                                      const struct mr_conjunction *conjunction, size_t index,
                                      bool *named)
@@ -127,7 +127,7 @@ static size_t prefix_length(struct mr_schema *schema, const struct mr_conjunctio
     return length;
 }
 
-/* The items behind the prefix, each with a comma in front. */
+/* The items after the prefix, each with a comma before it. */
 static const struct mr_expr *more_items(struct mr_schema *schema, const struct mr_expr *item,
                                         size_t prefix, const struct mr_schema_facts *facts)
 {
@@ -152,7 +152,7 @@ const struct mr_expr *mr_schema_array(struct mr_schema *schema,
     if (prefix == 0)
         return bracketed(schema, "[", separated(schema, item, facts->items_min, facts->items_max),
                          "]");
-    /* without `items`, nothing more than needed follows the prefix */
+    /* without `items`, only as many items as minItems needs follow the prefix */
     struct mr_schema_facts limits = *facts;
     if (!named && limits.items_max > prefix)
         limits.items_max = limits.items_min > prefix ? limits.items_min : (uint32_t)prefix;
@@ -175,15 +175,15 @@ const struct mr_expr *mr_schema_array(struct mr_schema *schema,
 struct object {
     struct mr_schema *schema;
     const struct mr_conjunction *conjunction;
-    const struct mr_expr **members; /* [member_max + 3] as mr_expr_list wants them */
+    const struct mr_expr **members; /* [member_max + 3] the items of mr_expr_list */
     bool *optional;
     struct mr_text *names; /* [name_count] all names that the schemas mention */
     uint32_t member_count, required_count, name_count, capacity;
-    bool never; /* a required property cannot be */
+    bool never; /* a required property has no valid value */
 };
 
-/* True when an unevaluatedProperties: false of a node excludes a name: neither the node nor what it
- * leads to speaks of it. */
+/* True if unevaluatedProperties: false of a node excludes a name, because neither the node nor a
+ * node that it refers to evaluates that name. */
 static bool is_unevaluated(const struct mr_conjunction *conjunction, const bool *speaks)
 {
     for (uint32_t u = 0; u < conjunction->count; u++) {
@@ -203,8 +203,7 @@ static bool is_unevaluated(const struct mr_conjunction *conjunction, const bool 
     return false;
 }
 
-/* The value of a property, as all nodes together want it. name.bytes NULL: any name that no node
- * mentions. */
+/* The value of a property under all nodes. name.bytes NULL: any name that no node mentions. */
 static const struct mr_expr *property(struct object *object, struct mr_text name)
 {
     const struct mr_conjunction *conjunction = object->conjunction;
@@ -295,8 +294,8 @@ static void add_members(struct object *object)
     }
 }
 
-/* True when the answer may have properties that no schema names: some node says so, and none
- * forbids it; or no node names any. */
+/* True if the answer may have properties that no schema names: a node allows them explicitly or no
+ * node names any property, and no node forbids them. */
 static bool is_open(const struct object *object)
 {
     bool open = object->name_count == 0, allowed;
@@ -336,8 +335,8 @@ static const struct mr_expr *extra_member(struct object *object)
     return mr_expr_seq(builder, parts, 3);
 }
 
-/* Puts what may stand behind the named members into members[count + 1] and [count + 2]. A name may
- * come twice among the others, so more than one cannot be demanded of them. */
+/* Sets members[count + 1] and [count + 2] to the expressions of the other members, which follow the
+ * named ones. A name could be repeated among them, so at most one of them can be required. */
 static void add_tail(struct object *object, const struct mr_schema_facts *facts)
 {
     struct mr_schema *schema = object->schema;
@@ -354,7 +353,7 @@ static void add_tail(struct object *object, const struct mr_schema_facts *facts)
     if (counts && !object->never)
         mr_schema_fail(schema, MR_UNSUPPORTED, object->conjunction->nodes[0],
                        missing > 0 ? "minProperties" : "maxProperties",
-                       "cannot be guaranteed beside optional or free properties");
+                       "cannot be guaranteed together with optional or unnamed properties");
     uint32_t most = !open ? 0 : max == MR_EXPR_UNBOUNDED ? max : max > count ? max - count : 0;
     const struct mr_expr *more = mr_expr_pair(builder, comma(schema), extra);
     object->members[count] = comma(schema);

@@ -1,9 +1,9 @@
-/* Whether two schemas exclude each other, for oneOf: a sufficient condition. A value must satisfy a
- * schema and the one that its $ref leads to, so it is enough that any two of these do. */
+/* Decides for oneOf whether two schemas are disjoint, by a sufficient condition. A value must
+ * satisfy a schema and its $ref target, so one disjoint pair among these is enough. */
 #include "codec/constraint/schema_state.h"
 
 #define DEPTH_MAX      4u
-#define REFERENCES_MAX 8u /* schemas of a chain of $ref that are looked at */
+#define REFERENCES_MAX 8u /* length of a chain of $ref that is followed */
 
 static bool equal_members(const struct mr_json_value *one, const struct mr_json_value *other)
 {
@@ -51,7 +51,7 @@ unsigned mr_schema_type_of(const struct mr_json_value *value)
     return MR_TYPE_OBJECT;
 }
 
-/* The constants of a schema: const, or the elements of enum. Their number; 0 for none. */
+/* Number of constants of a schema: 1 for const, or the elements of enum; 0 for neither. */
 static size_t constant_count(const struct mr_json_value *node)
 {
     if (mr_json_get(node, "const")) return 1;
@@ -118,8 +118,8 @@ static bool requires(struct mr_schema *schema, const struct mr_json_value *node,
     return false;
 }
 
-/* True when `one` requires a property that `other` requires with a disjoint schema, or that `other`
- * does not allow. */
+/* True if `one` requires a property that `other` requires with a disjoint schema, or that `other`
+ * forbids. */
 static bool properties_differ(struct mr_schema *schema, const struct mr_json_value *one,
                               const struct mr_json_value *other, unsigned depth)
 {
@@ -140,7 +140,7 @@ static bool properties_differ(struct mr_schema *schema, const struct mr_json_val
     return false;
 }
 
-/* The types that values of a schema and of those that its $ref leads to may have. */
+/* The types that a schema and its $ref targets allow together. */
 static unsigned types_along(struct mr_schema *schema, const struct mr_json_value *node)
 {
     unsigned types = MR_TYPE_ALL;

@@ -1,5 +1,5 @@
-/* Formats of texts, narrower than their definitions where these allow what programs do not expect:
- * no leap seconds, no quoted parts in mail addresses, URIs with a host. */
+/* Formats of texts. They are narrower than their RFCs where programs expect less: no leap seconds,
+ * no quoted local parts in mail addresses, only URIs with a host. */
 #include "codec/constraint/regex_front.h"
 #include "codec/constraint/schema_state.h"
 

@@ -1,5 +1,5 @@
-/* From schema objects to conjunctions: $ref, allOf, keywords, and what several schemas say
- * together. */
+/* From schema objects to conjunctions: $ref, allOf, keywords, and the combined bounds of several
+ * schemas. */
 #include "codec/constraint/schema_state.h"
 
 #include <math.h>
@@ -7,8 +7,8 @@
 
 /* ---- keywords ---- */
 
-/* Keywords of draft 2020-12 and earlier ones that restrict values in a way that is not built.
- * Others that are not listed here and not used are annotations. */
+/* Keywords of draft 2020-12 and earlier drafts that restrict values in a way that is not
+ * implemented. Any other keyword that is neither listed here nor implemented is an annotation. */
 static const char *const refused[] = {"not",
                                       "if",
                                       "then",
@@ -165,12 +165,13 @@ void mr_conjunction_add(struct mr_schema *schema, struct mr_conjunction *conjunc
     }
     if (parent != UINT32_MAX && is_ancestor(conjunction, parent, node)) {
         mr_schema_fail(schema, MR_INVALID_REQUEST, node, NULL,
-                       "refers to itself without a property or item between");
+                       "refers to itself without a property or item in between");
         return;
     }
     if (has_node(conjunction, node) || !mr_expr_work(schema->builder, 20)) return;
     if (conjunction->count == MR_CONJUNCTION_MAX) {
-        mr_schema_fail(schema, MR_UNSUPPORTED, node, NULL, "too many schemas hold at one place");
+        mr_schema_fail(schema, MR_UNSUPPORTED, node, NULL,
+                       "more than 48 schemas apply at one place");
         return;
     }
     uint32_t index = conjunction->count++;
@@ -246,7 +247,7 @@ unsigned mr_schema_types(const struct mr_json_value *type, bool *integer)
     return types;
 }
 
-/* Types that the keywords of a schema without `type` speak about. */
+/* The types that the keywords of a schema without `type` apply to. */
 static unsigned implied_types(const struct mr_json_value *node)
 {
     static const struct {
@@ -351,7 +352,8 @@ static void merge_multiple(struct mr_schema *schema, const struct mr_json_value 
     facts->integer = true;
 }
 
-/* Reads a keyword whose value is a number of things; minimum: the larger one counts. */
+/* Reads a keyword whose value is a count. minimum: keeps the largest value, otherwise the smallest.
+ */
 static void merge_count(struct mr_schema *schema, const struct mr_json_value *node,
                         const char *keyword, bool minimum, uint32_t *count)
 {
@@ -360,7 +362,7 @@ static void merge_count(struct mr_schema *schema, const struct mr_json_value *no
     if (!value) return;
     if (!mr_json_number(value, &number) || number < 0 || number != floor(number)) {
         mr_schema_fail(schema, MR_INVALID_REQUEST, node, keyword,
-                       "must be an integer that is not negative");
+                       "must be an integer of at least 0");
         return;
     }
     uint32_t read = number > MR_EXPR_COUNT_MAX ? MR_EXPR_UNBOUNDED : (uint32_t)number;

@@ -12,7 +12,7 @@
 #define MAGNITUDE_MAX 999999999999999.0 /* of MR_NUMBER_DIGITS digits */
 #define FREE_MAX      999999999.0       /* largest number where the schema has no bound */
 
-/* A bound of a magnitude: digits without leading zeros, and behind the point without trailing
+/* A bound of a magnitude: digits without leading zeros, and after the point without trailing
  * zeros. */
 struct decimal {
     char whole[32], fraction[32];
@@ -25,7 +25,7 @@ struct bound {
     bool lower;            /* the language of magnitudes from here up; otherwise up to here */
     bool exclusive;        /* without the bound itself */
     uint32_t whole_max;    /* most digits before the point */
-    uint32_t fraction_max; /* most digits behind the point; 0: integers */
+    uint32_t fraction_max; /* most digits after the point; 0: integers */
 };
 
 static const struct mr_expr *digits(struct mr_expr_builder *builder, char low, char high,
@@ -68,7 +68,7 @@ static const struct mr_expr *any_fraction(const struct bound *bound)
                                                                         bound->fraction_max)));
 }
 
-/* The digits behind the point from digit i on, all before being those of the bound. */
+/* The digits after the point from digit i on, all before being those of the bound. */
 static const struct mr_expr *tight_fraction(const struct bound *bound, size_t i)
 {
     struct mr_expr_builder *builder = bound->builder;
@@ -151,7 +151,7 @@ static const struct mr_expr *one_side(const struct bound *bound)
     return mr_expr_either(bound->builder, tight_whole(bound, 0), others);
 }
 
-/* Writes a magnitude in decimal. False when it has more digits behind the point than the bound may
+/* Writes a magnitude in decimal. False when it has more digits after the point than the bound may
  * have. */
 static bool to_decimal(double magnitude, struct bound *bound)
 {

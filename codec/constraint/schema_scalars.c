@@ -37,7 +37,7 @@ const struct mr_expr *mr_schema_quoted(struct mr_schema *schema, struct mr_text 
     return in_quotes(schema, mr_expr_text(schema->builder, text, MR_SPELL_JSON));
 }
 
-/* Any character of a JSON string, with all escapes but those of surrogates. */
+/* Any character of a JSON string, with every escape except surrogates. */
 static const struct mr_expr *any_character(struct mr_schema *schema)
 {
     static const struct mr_char_range plain[] = {
@@ -71,7 +71,7 @@ const struct mr_expr *mr_schema_any_string(struct mr_schema *schema)
     return mr_expr_ref(builder, schema->string);
 }
 
-/* The AND of what pattern and format of all nodes say; NULL when there are none. */
+/* The intersection of pattern and format of all nodes; NULL if no node has one. */
 static const struct mr_expr *text_language(struct mr_schema *schema,
                                            const struct mr_conjunction *conjunction)
 {
@@ -94,8 +94,7 @@ static const struct mr_expr *text_language(struct mr_schema *schema,
                                                            "schema, keyword pattern"};
             one = k == 0 ? mr_regex_expr(builder, text, &search) : mr_schema_format(schema, text);
             if (!one) {
-                mr_schema_fail(schema, MR_UNSUPPORTED, node, keyword,
-                               "this format is not supported");
+                mr_schema_fail(schema, MR_UNSUPPORTED, node, keyword, "unsupported format");
                 return mr_expr_never();
             }
             all = all ? mr_expr_and(builder, all, one) : one;
@@ -195,7 +194,7 @@ static bool number_fits(const struct mr_json_value *value, const struct mr_schem
     return facts->multiple <= 1 || !(fabs(fmod(number, facts->multiple)) > 0);
 }
 
-/* True when the constant is among those of every node that has some. */
+/* True if every node with enum or const has this constant. */
 static bool is_constant_of_all(struct mr_schema *schema, const struct mr_conjunction *conjunction,
                                const struct mr_json_value *value)
 {
@@ -213,7 +212,7 @@ static bool is_constant_of_all(struct mr_schema *schema, const struct mr_conjunc
     return true;
 }
 
-/* True when a keyword other than type says something about values of containers. */
+/* True if a keyword other than type restricts the content of arrays or objects. */
 static bool restricts_containers(const struct mr_conjunction *conjunction)
 {
     static const char *const keywords[] = {"properties",    "required",      "additionalProperties",

@@ -1,7 +1,7 @@
 /* schema_state - the state of one compilation of a JSON schema, shared by schema*.c only.
  *
- * A conjunction lists the schema objects that a place must satisfy. Its nodes are found by
- * following $ref and allOf; of anyOf and oneOf one alternative is added at a time. */
+ * A conjunction lists the schema objects that a place must satisfy. It includes everything that
+ * $ref and allOf lead to. Of each anyOf and oneOf it includes one alternative at a time. */
 #ifndef MR_CODEC_CONSTRAINT_SCHEMA_STATE_H
 #define MR_CODEC_CONSTRAINT_SCHEMA_STATE_H
 
@@ -10,7 +10,7 @@
 
 #define MR_CONJUNCTION_MAX 48u   /* schemas that one place must satisfy */
 #define MR_PROPERTIES_MAX  4096u /* properties of one object */
-#define MR_NUMBER_DIGITS   15u   /* digits before and behind the point: a double has them exactly */
+#define MR_NUMBER_DIGITS   15u   /* digits before and after the point: a double has them exactly */
 
 enum {
     MR_TYPE_NULL = 1,
@@ -26,13 +26,13 @@ struct mr_conjunction {
     const struct mr_json_value *nodes[MR_CONJUNCTION_MAX];
     uint32_t parents[MR_CONJUNCTION_MAX]; /* index of the node that led to this one, or its own */
     uint32_t count;
-    /* anyOf and oneOf arrays of which an alternative is among the nodes */
+    /* the anyOf and oneOf arrays whose alternative was added to the nodes */
     const struct mr_json_value *taken[MR_CONJUNCTION_MAX];
     uint32_t taken_count;
     bool never; /* a node is the schema false */
 };
 
-/* What the nodes of a conjunction say together about numbers, texts and sizes. */
+/* The combined bounds of a conjunction's nodes on types, numbers, texts and sizes. */
 struct mr_schema_facts {
     unsigned types;
     bool integer;
@@ -51,28 +51,29 @@ struct mr_schema_place {
 struct mr_schema {
     struct mr_expr_builder *builder;
     const struct mr_json_value *root;
-    /* A value that satisfies the conjunction: a rule where it may be recursive (schema.c). */
+    /* Makes the expression of the values that satisfy a conjunction: a call of a rule where the
+     * schema may be recursive (schema.c). */
     const struct mr_expr *(*value)(struct mr_schema *schema,
                                    const struct mr_conjunction *conjunction);
     /* rules for values without conditions; UINT32_MAX until needed */
     uint32_t any, object, array, string, character, number, integer, indent;
-    /* conjunctions that are rules, by hash, and the queue of those that are to be defined */
+    /* the rules of conjunctions by hash, and the queue of those without a definition */
     struct mr_schema_place *table[1024];
     const struct mr_schema_place **queue;
     uint32_t queue_count, queue_capacity, queue_next;
 };
 
-/* Fails with the place of `node` in the schema, "/" and the keyword (NULL: the node itself). */
+/* Fails with the JSON pointer of `node`, or of its member `keyword` unless that is NULL. */
 void mr_schema_fail(struct mr_schema *schema, enum mr_status status,
                     const struct mr_json_value *node, const char *keyword, const char *what);
 
 /* ---- schema_merge.c ---- */
 
-/* Adds a schema and all that its $ref and allOf lead to. parent: index of the node that leads to
- * it, UINT32_MAX for none. */
+/* Adds a schema and the schemas that its $ref and allOf lead to. parent: index of the node that
+ * refers to it, UINT32_MAX for none. */
 void mr_conjunction_add(struct mr_schema *schema, struct mr_conjunction *conjunction,
                         const struct mr_json_value *node, uint32_t parent);
-/* The next anyOf or oneOf of which no alternative is among the nodes; false when there is none. */
+/* Finds the next anyOf or oneOf from which no alternative was added; false if there is none. */
 bool mr_conjunction_open(const struct mr_conjunction *conjunction,
                          const struct mr_json_value **group, uint32_t *owner, bool *exactly_one);
 void mr_schema_merge(struct mr_schema *schema, const struct mr_conjunction *conjunction,
@@ -99,11 +100,11 @@ const struct mr_expr *mr_schema_string(struct mr_schema *schema,
                                        const struct mr_schema_facts *facts);
 /* A text of the schema as a JSON string with its quotes. */
 const struct mr_expr *mr_schema_quoted(struct mr_schema *schema, struct mr_text text);
-/* The alternatives of enum and const that satisfy the rest; NULL when there is neither. */
+/* The alternatives of enum and const that satisfy the other keywords; NULL if there is neither. */
 const struct mr_expr *mr_schema_enum(struct mr_schema *schema,
                                      const struct mr_conjunction *conjunction,
                                      const struct mr_schema_facts *facts);
-/* The language of a format, without quotes, in JSON spelling; NULL for a format that is unknown. */
+/* The language of a format, without quotes, in JSON spelling; NULL for an unknown format. */
 const struct mr_expr *mr_schema_format(struct mr_schema *schema, struct mr_text name);
 
 /* ---- schema_containers.c ---- */

@@ -1,16 +1,16 @@
 /* automaton - a compiled grammar: a pushdown automaton over bytes.
  *
  * Each rule is a deterministic automaton whose edges are ranges of bytes and calls of other rules.
- * A call remembers the state behind it on a stack (codec/grammar/matcher.h). Only these things are
- * not deterministic: whether to call, to return or to go on, and which of several calls. A matcher
- * follows all of them at once.
+ * A call pushes its return state on a stack (codec/grammar/matcher.h). Two choices are not
+ * deterministic: whether to read a byte, to call or to return, and which of several rules to call.
+ * A matcher follows all of them at once.
  *
  * A counted rule repeats another rule. Its states are numbers and are not stored: state base + c
  * means "c repetitions are complete".
  *
- * Height of a state: the fewest stack entries that are needed above it to reach the end of its
- * rule; MR_HEIGHT_NONE when the end cannot be reached. A matcher enters no state that the rest of
- * its stack has no room for, so every state it is in can still reach the end of the grammar.
+ * Height of a state: the fewest further stack entries needed to reach the end of its rule;
+ * MR_HEIGHT_NONE if the end is unreachable. A matcher enters a state only if the stack has room for
+ * its height, so every state that it is in can still reach the end of the grammar.
  *
  * Threads: immutable; shared by any number of threads through a reference count.
  * Memory:  one block per array, at most MR_GRAMMAR_BYTES_MAX. */
@@ -31,8 +31,8 @@
 #define MR_STATE_NONE    UINT32_MAX
 #define MR_STATE_COUNTED 0x80000000u /* states from here on belong to counted rules */
 #define MR_HEIGHT_NONE   UINT16_MAX
-#define MR_STACK_MAX     256u /* entries of a stack: depth of nesting that an answer may have */
-#define MR_HEIGHT_MAX    128u /* a grammar whose shortest answer is deeper is refused */
+#define MR_STACK_MAX     256u /* entries of a stack, which limits the nesting of an answer */
+#define MR_HEIGHT_MAX    128u /* a grammar whose shortest answer is deeper is rejected */
 
 struct mr_automaton_edge {
     uint32_t target;
@@ -48,7 +48,7 @@ struct mr_automaton_state {
     uint16_t edge_count, call_count; /* edges are sorted and do not overlap */
     uint16_t height;
     bool accepts; /* the rule may end here */
-    bool is_end;  /* accepts, and nothing follows */
+    bool is_end;  /* accepts, and has neither edges nor calls */
     /* Every plain character (codec/grammar/token_trie.h) leads back to this state. */
     bool plain_loop;
     bool blocks_plain; /* the rule cannot end here, and no plain character can follow */
@@ -83,7 +83,8 @@ void mr_grammar_drop(struct mr_grammar *grammar);
 /* Memory of the compiled grammar. */
 size_t mr_grammar_bytes(const struct mr_grammar *grammar);
 
-/* The state behind this byte, MR_STATE_NONE when there is none. state is not counted. */
+/* The state after this byte, MR_STATE_NONE if there is none. state must not belong to a counted
+ * rule. */
 static inline uint32_t mr_automaton_next(const struct mr_grammar *grammar, uint32_t state,
                                          unsigned char byte)
 {
@@ -105,7 +106,7 @@ static inline uint32_t mr_automaton_next(const struct mr_grammar *grammar, uint3
     return MR_STATE_NONE;
 }
 
-/* The counted rule to which a state from MR_STATE_COUNTED on belongs. */
+/* The counted rule of a state, which must be at least MR_STATE_COUNTED. */
 static inline uint32_t mr_automaton_counted(const struct mr_grammar *grammar, uint32_t state)
 {
     uint32_t low = 0, high = grammar->counted_count;

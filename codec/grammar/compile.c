@@ -19,7 +19,7 @@ static bool has_room(const struct mr_grammar *grammar, struct mr_expr_builder *b
     return false;
 }
 
-/* Appends the parts of an edge whose bytes tokens can spell. */
+/* Appends those parts of an edge whose bytes tokens can spell. */
 static void append_edge(struct mr_grammar *grammar, struct capacities *room,
                         struct mr_expr_builder *builder, const struct mr_dfa_edge *edge,
                         uint32_t base)
@@ -92,7 +92,7 @@ static void append_rule(struct mr_grammar *grammar, struct capacities *room,
 
 /* ---- all rules ---- */
 
-/* Gives the counted rules their numbers of states. */
+/* Assigns the state numbers of the counted rules. */
 static void place_counted(struct mr_grammar *grammar, struct mr_expr_builder *builder)
 {
     uint64_t next = MR_STATE_COUNTED;
@@ -119,7 +119,7 @@ static void append_rules(struct mr_grammar *grammar, struct mr_expr_builder *bui
 {
     struct capacities room = {0};
     uint32_t capacity = 0;
-    /* mr_dfa_build adds counted rules and their items behind the others */
+    /* mr_dfa_build may append counted rules and their items, so the count may grow in this loop */
     for (uint32_t i = 0; i < builder->rule_count && builder->status == MR_OK; i++) {
         if (!mr_nfa_grow(builder, &grammar->rules, grammar->rule_count, &capacity,
                          MR_GRAMMAR_RULES_MAX, sizeof *grammar->rules))

@@ -1,5 +1,5 @@
 /* The subset construction. A state of the result is a sorted set of states of the nondeterministic
- * automaton, closed under epsilon edges; a hash table finds the sets that exist already. */
+ * automaton, closed under epsilon edges; a hash table finds existing sets. */
 #include "codec/check.h"
 #include "codec/grammar/nfa.h"
 #include "codec/hash.h"
@@ -13,7 +13,7 @@ struct set {
     uint32_t begin, count;
 };
 
-/* A byte interval or rule with one state to which it leads. */
+/* A byte interval or a rule, and one target state. */
 struct move {
     uint32_t rule, target; /* of a call */
 };
@@ -33,9 +33,9 @@ struct subsets {
     uint32_t set_capacity;
     uint32_t *table; /* [table_size] hash table of indexes of sets; MR_NFA_NONE: free */
     uint32_t table_size;
-    uint32_t *stamps; /* [nfa->state_count] the closure in which a state was reached last */
+    uint32_t *stamps; /* [nfa->state_count] number of the last closure that reached the state */
     uint32_t stamp;
-    /* scratch of one state of the result */
+    /* scratch for one state of the result */
     struct move *calls;
     uint32_t call_count, call_capacity;
     struct target *targets;
@@ -61,7 +61,7 @@ static bool push_member(struct subsets *subsets, uint32_t state)
     return true;
 }
 
-/* True for a state that has more than epsilon edges. */
+/* True for a state with at least one edge that is not epsilon. */
 static bool is_kept(const struct subsets *subsets, uint32_t state)
 {
     const struct mr_nfa *nfa = subsets->nfa;
@@ -71,9 +71,9 @@ static bool is_kept(const struct subsets *subsets, uint32_t state)
     return false;
 }
 
-/* Extends members[begin, member_count) by all that epsilon edges reach, removes the states that
- * have only epsilon edges, so that equal languages more often have equal sets, and sorts the
- * others. */
+/* Extends members[begin, member_count) by all states that epsilon edges reach. Then removes the
+ * states that have only epsilon edges, so that equal languages more often have equal sets, and
+ * sorts the rest. */
 static void close_set(struct subsets *subsets, uint32_t begin)
 {
     const struct mr_nfa *nfa = subsets->nfa;
@@ -146,7 +146,7 @@ static bool add_state(struct subsets *subsets, struct set set)
     return true;
 }
 
-/* The state of the result for the set members[begin, member_count), which is closed first.
+/* Closes the set members[begin, member_count) and finds or adds its state of the result.
  * MR_NFA_NONE after a failure. */
 static uint32_t intern(struct subsets *subsets, uint32_t begin)
 {
@@ -208,8 +208,8 @@ static void survey(struct subsets *subsets, struct set set, bool cuts[257])
         }
 }
 
-/* Adds the targets of all byte edges of a set to the lists of the intervals they cover. heads: by
- * the first byte of an interval. */
+/* Adds the targets of all byte edges of a set to the lists of the intervals that they cover. heads:
+ * list heads, indexed by the first byte of an interval. */
 static void spread(struct subsets *subsets, struct set set, const bool cuts[257],
                    uint32_t heads[256])
 {

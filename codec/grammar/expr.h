@@ -1,14 +1,14 @@
 /* expr - a grammar while it is built: rules, each with an expression over bytes. Front ends
  * (codec/constraint) make expressions; codec/grammar/compile.h turns them into an automaton.
  *
- * An expression matches bytes of UTF-8; mr_expr_class and mr_expr_text (codec/grammar/expr_chars.c)
- * write a character either as itself or as a JSON string spells it. In the JSON spelling each
- * character has exactly one form, so that AND and MINUS of two languages of JSON strings are AND
- * and MINUS of the texts they stand for. That spelling has no control characters but those with a
- * short escape (\b \f \n \r \t), except in mr_expr_text.
+ * An expression matches bytes of UTF-8. mr_expr_class and mr_expr_text (codec/grammar/expr_chars.c)
+ * spell a character either as itself or as in a JSON string. In the JSON spelling each character
+ * has exactly one form, so that AND and MINUS of two languages of JSON strings are AND and MINUS of
+ * the texts they stand for. Of the control characters that spelling has only those with a short
+ * escape (\b \f \n \r \t); mr_expr_text has all of them.
  *
- * Owner:  one compilation. Memory: an arena of at most MR_GRAMMAR_BUILD_BYTES_MAX. Errors: sticky.
- * After the first one functions return an expression that matches nothing. */
+ * Owner: one compilation. Memory: an arena of at most MR_GRAMMAR_BUILD_BYTES_MAX. Errors: sticky.
+ * After the first error, functions return an expression that matches nothing. */
 #ifndef MR_CODEC_GRAMMAR_EXPR_H
 #define MR_CODEC_GRAMMAR_EXPR_H
 
@@ -23,9 +23,9 @@
 #define MR_GRAMMAR_RULES_MAX       16384u
 /* most units of work in one compilation, about 10 ns each: edges copied, states visited */
 #define MR_GRAMMAR_WORK_MAX 5000000u
-#define MR_EXPR_UNBOUNDED   UINT32_MAX /* max of a repetition without end */
-#define MR_EXPR_COUNT_MAX   (1u << 24) /* a repetition with a larger max has no end */
-#define MR_EXPR_SIZE_MAX    (1u << 30) /* sizes of expressions stop counting here */
+#define MR_EXPR_UNBOUNDED   UINT32_MAX /* max of an unbounded repetition */
+#define MR_EXPR_COUNT_MAX   (1u << 24) /* a repetition with a larger max is unbounded */
+#define MR_EXPR_SIZE_MAX    (1u << 30) /* the size of an expression saturates here */
 #define MR_EXPR_DEPTH_MAX   200u       /* nesting of parentheses in the front ends */
 #define MR_CODE_POINT_MAX   0x10ffffu
 
@@ -37,11 +37,11 @@ enum mr_expr_kind {
     MR_EXPR_ALT,
     MR_EXPR_REPEAT, /* items[0], min to max times */
     MR_EXPR_REF,    /* a rule */
-    /* Members in this order, some of which may be left out, with a separator between two. items:
-     * the `count` members, the separator, what may stand behind no member, and what may stand
-     * behind the last of several. */
+    /* Members in this order, some of them optional, with a separator between two. items: the
+     * `count` members, the separator, the expression that may follow if no member is present, and
+     * the one that may follow the last member. */
     MR_EXPR_LIST,
-    MR_EXPR_MULTIPLE, /* decimal digits whose value is a multiple of `min`, also without a digit */
+    MR_EXPR_MULTIPLE, /* decimal digits, or none, whose value is a multiple of `min` */
     MR_EXPR_AND,      /* both of items[0] and items[1]; neither has a REF */
     MR_EXPR_MINUS     /* items[0] without items[1]; neither has a REF */
 };
@@ -51,7 +51,7 @@ struct mr_expr {
     bool has_ref;
     bool nullable; /* may match the empty text; false for a REF */
     unsigned char low, high;
-    uint32_t size;     /* estimate of the states it needs */
+    uint32_t size;     /* estimate of the number of states */
     uint32_t min, max; /* of REPEAT */
     uint32_t rule;     /* of REF */
     uint32_t count;    /* items of SEQ, ALT, REPEAT, AND, MINUS */
@@ -73,8 +73,8 @@ struct mr_char_range {
 struct mr_expr_rule {
     const struct mr_expr *body; /* NULL until it is defined */
     const char *name;           /* for error sentences; in the arena or static */
-    const void *origin;         /* where it stands in the source, for the front end's errors */
-    /* `item`, another rule, min to max times: without a body, the automaton keeps the count */
+    const void *origin;         /* its place in the source, for the front end's errors */
+    /* repeats the rule `item` min to max times; it has no body, the matcher counts */
     bool counted;
     uint32_t item, min, max;
 };
@@ -83,21 +83,21 @@ struct mr_expr_builder {
     struct mr_arena *arena;
     enum mr_status status;
     struct mr_error *err;
-    uint32_t work;   /* units done, at most MR_GRAMMAR_WORK_MAX */
+    uint32_t work;   /* units of work done, at most MR_GRAMMAR_WORK_MAX */
     uint32_t root;   /* the rule of the whole answer, 0 at first */
-    uint32_t rule;   /* the one that is being made or compiled */
+    uint32_t rule;   /* the rule that is being defined or compiled */
     bool over_limit; /* the failure is a limit that `rule` has reached */
     uint32_t rule_count, rule_capacity;
     struct mr_expr_rule *rules;
-    const bool *spelled; /* [256] bytes that tokens can spell; NULL: all. Others are left out. */
+    const bool *spelled; /* [256] bytes that tokens can spell; NULL: all; others match nothing */
 };
 
 enum mr_status mr_expr_builder_init(struct mr_expr_builder *builder, struct mr_error *err);
 void mr_expr_builder_drop(struct mr_expr_builder *builder);
-/* Keeps the first failure and returns its status. */
+/* Records a failure unless there is one already; returns the first one's status. */
 enum mr_status mr_expr_fail(struct mr_expr_builder *builder, enum mr_status status, const char *fmt,
                             ...) __attribute__((format(printf, 3, 4)));
-/* As above, for a limit that was reached. */
+/* As above, for a limit that was reached: also sets over_limit. */
 void mr_expr_fail_limit(struct mr_expr_builder *builder, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 /* Counts units of work. False, and a failure, above the maximum. */
@@ -126,7 +126,7 @@ const struct mr_expr *mr_expr_either(struct mr_expr_builder *builder, const stru
                                      const struct mr_expr *other);
 const struct mr_expr *mr_expr_repeat(struct mr_expr_builder *builder, const struct mr_expr *item,
                                      uint32_t min, uint32_t max);
-/* As mr_expr_repeat, of a rule that does not match the empty text; the automaton counts. */
+/* As mr_expr_repeat, for a rule that does not match the empty text; needs no states to count. */
 const struct mr_expr *mr_expr_counted(struct mr_expr_builder *builder, uint32_t item, uint32_t min,
                                       uint32_t max);
 /* items: [count + 3] as MR_EXPR_LIST has them, copied; optional: [count], borrowed. */

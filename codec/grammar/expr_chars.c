@@ -31,8 +31,8 @@ static void add(struct alternatives *list, const struct mr_expr *item)
     list->items[list->count++] = item;
 }
 
-/* Adds the sequence of byte ranges between two characters of the same length whose bytes differ so
- * that every combination of the ranges is a character between the two. */
+/* Adds one sequence of byte ranges from `low` to `high`, two characters of the same length. Every
+ * combination of bytes in these ranges must be a character between the two. */
 static void add_sequence(struct alternatives *list, const char *low, const char *high,
                          size_t length)
 {

@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#define PART_BYTES 24u /* bytes matched before unused nodes are dropped */
-/* An answer that is at more places of its grammar than this is not looked at for forced bytes. */
+#define PART_BYTES 24u /* bytes matched before unused nodes are freed */
+/* With more heads than this, mr_matcher_forced returns 0. */
 #define FORCED_HEADS_MAX 16u
 
 void mr_matcher_load(const struct mr_matcher *matcher, struct mr_parse *parse)
@@ -27,9 +27,9 @@ static uint32_t unmarked(const struct mr_parse *parse, const uint32_t *places, u
     return count;
 }
 
-/* Takes the heads [begin, head_count) of a parse and the nodes of their stacks. A node's parent has
- * a lower index, so the order of the nodes can be kept. A head whose stack does not fit is left
- * out. */
+/* Copies the heads [begin, head_count) of a parse and the nodes of their stacks to the matcher. A
+ * node's parent has a lower index, so copying in order keeps parents before children. A head whose
+ * stack does not fit is left out. */
 static void store(struct mr_matcher *matcher, const struct mr_parse *parse, uint32_t begin)
 {
     uint32_t *places = parse->places;
@@ -81,7 +81,7 @@ void mr_matcher_copy(struct mr_matcher *to, const struct mr_matcher *from)
     memcpy(to->nodes, from->nodes, from->node_count * sizeof *to->nodes);
 }
 
-/* As mr_matcher_accept, for bytes of which the parse has room for all heads. */
+/* As mr_matcher_accept, for few enough bytes that the parse has room for all heads. */
 static bool accept_part(struct mr_matcher *matcher, struct mr_parse *parse, struct mr_text bytes)
 {
     mr_matcher_load(matcher, parse);

@@ -1,8 +1,7 @@
-/* matcher - how far one answer has come in a grammar.
+/* matcher - the position of one answer in a grammar.
  *
- * The state is a value: copying the struct with mr_matcher_copy makes a second answer that goes on
- * independently. Bytes are followed in a mr_parse, which several matchers may share one after the
- * other.
+ * The state is a value: mr_matcher_copy makes an independent second answer. The functions need a
+ * mr_parse as scratch memory, which several matchers may use one after the other.
  *
  * Owner:  the owner of the sequence. Memory: the struct, about 19 KiB; it borrows the grammar.
  * Errors: none. */
@@ -27,13 +26,13 @@ struct mr_matcher {
 void mr_matcher_init(struct mr_matcher *matcher, const struct mr_grammar *grammar,
                      struct mr_parse *parse);
 void mr_matcher_copy(struct mr_matcher *to, const struct mr_matcher *from);
-/* Matches the next bytes of the answer. False, and the matcher is unchanged, when no text of the
- * grammar goes on with them. */
+/* Matches the next bytes of the answer. False, with the matcher unchanged, if no text of the
+ * grammar continues with them. */
 bool mr_matcher_accept(struct mr_matcher *matcher, struct mr_parse *parse, struct mr_text bytes);
 /* True when the answer is complete and nothing may follow. */
 bool mr_matcher_is_over(const struct mr_matcher *matcher);
-/* Appends to out, which has room for max bytes, the bytes that every continuation begins with, as
- * far as the matcher looks, and returns their number. 0 as well when the answer may end here. */
+/* Writes to out[max] the bytes that every continuation begins with, and returns their number. The
+ * result may be shorter than possible. 0 if the answer may end here. */
 size_t mr_matcher_forced(const struct mr_matcher *matcher, struct mr_parse *parse, char *out,
                          size_t max);
 /* Copies the matcher's heads and nodes into a parse: the heads become [0, head_count). */

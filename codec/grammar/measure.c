@@ -12,7 +12,7 @@ static uint16_t higher(uint16_t height)
     return height == MR_HEIGHT_NONE ? height : (uint16_t)(height + 1);
 }
 
-/* The height of a state by the present heights of the others. */
+/* The height of a state, computed from the current heights of the others. */
 static uint16_t height_of(const struct mr_grammar *grammar, const struct mr_automaton_state *state)
 {
     uint16_t best = state->accepts ? 0 : MR_HEIGHT_NONE;
@@ -22,9 +22,9 @@ static uint16_t height_of(const struct mr_grammar *grammar, const struct mr_auto
     }
     for (uint32_t i = 0; i < state->call_count && best > 0; i++) {
         const struct mr_automaton_call *call = &grammar->calls[state->calls + i];
-        uint16_t behind = grammar->states[call->target].height;
+        uint16_t after = grammar->states[call->target].height;
         uint16_t inside = higher(grammar->rules[call->rule].height);
-        uint16_t height = behind > inside ? behind : inside;
+        uint16_t height = after > inside ? after : inside;
         if (height < best) best = height;
     }
     return best;
@@ -71,7 +71,7 @@ struct recursion {
     uint8_t *marks;  /* [rule_count] 0: not visited, 1: on the path, 2: done */
     uint32_t *path;  /* [rule_count] */
     uint32_t *next;  /* [rule_count] position in left[] of a rule on the path */
-    uint32_t *left;  /* rules that may be called first, a run for each rule */
+    uint32_t *left;  /* for each rule in turn, the rules that may be called before a byte */
     uint32_t *begin; /* [rule_count + 1] */
     uint32_t left_count, left_capacity;
 };
@@ -118,8 +118,8 @@ static void add_left(struct recursion *recursion, uint32_t rule)
     if (mr_expr_work(recursion->builder, 1)) recursion->left[recursion->left_count++] = rule;
 }
 
-/* Lists the rules that may be called from a state before a byte. depth bounds the recursion over
- * calls of rules that match the empty text. */
+/* Appends the rules that may be called from a state before a byte. depth limits the recursion over
+ * rules that match the empty text. */
 static void list_left(struct recursion *recursion, uint32_t state, unsigned depth)
 {
     const struct mr_automaton_state *at = &recursion->grammar->states[state];
@@ -231,11 +231,11 @@ static const struct {
 struct plain_search {
     const struct mr_grammar *grammar;
     const bool *spelled;
-    uint32_t
-        wanted; /* state to which plain characters must lead, MR_STATE_NONE: one that accepts */
+    uint32_t wanted; /* the state that plain characters must lead to; MR_STATE_NONE: any accepting
+                        state */
 };
 
-/* True when every byte sequence of spelled bytes leads from state to the wanted one. */
+/* True if every sequence of spelled bytes leads from the state to the wanted one. */
 static bool covers(const struct plain_search *search, uint32_t state,
                    const struct byte_range *bytes, unsigned count)
 {

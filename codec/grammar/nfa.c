@@ -16,7 +16,7 @@ void mr_nfa_drop(struct mr_nfa *nfa)
     free(nfa->edges);
 }
 
-/* After a failure the state does not exist, and the functions below do nothing with it. */
+/* After a failure it returns MR_NFA_NONE, which the functions below ignore. */
 uint32_t mr_nfa_state(struct mr_nfa *nfa)
 {
     if (!mr_expr_work(nfa->builder, 1) ||
@@ -68,7 +68,7 @@ static void add_call(struct mr_nfa *nfa, uint32_t rule, uint32_t from, uint32_t 
     add_edge(nfa, from, (struct mr_nfa_edge){.target = to, .symbol = MR_NFA_CALL, .rule = rule});
 }
 
-/* Calls a new rule that counts the repetitions of expr's item. */
+/* Adds a counted rule for the repetition `expr` and a call of it. */
 static void add_counted(struct mr_nfa *nfa, const struct mr_expr *expr, uint32_t from, uint32_t to)
 {
     uint32_t item = mr_expr_rule_add(nfa->builder, "repeated item");
@@ -116,13 +116,13 @@ static void add_sequence(struct mr_nfa *nfa, const struct mr_expr *expr, uint32_
     }
 }
 
-/* The states of a list: first: no member yet; some: a member before; chosen: a separator has come,
- * so a member must follow. Members from index i on are left, and all three lead to member i. */
+/* The states of a list: first: no member yet; some: after a member; chosen: after a separator, so a
+ * member must follow. From all three the next member is one of those from index i on. */
 struct list_states {
     uint32_t first, some, chosen;
 };
 
-/* Adds the ways on from the states in front of member i. Returns the states behind it. */
+/* Adds the edges of member i. Returns the three states after it. */
 static struct list_states add_member(struct mr_nfa *nfa, const struct mr_expr *expr, uint32_t i,
                                      struct list_states at)
 {
@@ -153,7 +153,7 @@ static void add_list(struct mr_nfa *nfa, const struct mr_expr *expr, uint32_t fr
     mr_nfa_add(nfa, expr->items[expr->count + 2], behind_some, to);
 }
 
-/* One state for each remainder. */
+/* One state for each remainder of the division. */
 static void add_multiple(struct mr_nfa *nfa, uint32_t divisor, uint32_t from, uint32_t to)
 {
     uint32_t first = mr_nfa_state(nfa);
@@ -170,7 +170,7 @@ static void add_multiple(struct mr_nfa *nfa, uint32_t divisor, uint32_t from, ui
 /* ---- AND and MINUS of two regular languages: the product of their automata ---- */
 
 /* A pair of states, and the state of the outer automaton that stands for it. The second is
- * MR_NFA_NONE when the second automaton (of MINUS) has no way on. */
+ * MR_NFA_NONE if the second automaton (of MINUS) is stuck. */
 struct pair {
     uint32_t one, other, state, next;
 };

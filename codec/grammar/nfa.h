@@ -1,8 +1,9 @@
-/* nfa - one rule on its way to a deterministic automaton: expression -> nondeterministic automaton
- * (Thompson, 1968) -> deterministic automaton (subset construction, Rabin and Scott, 1959). Calls
- * of rules are symbols like bytes.
+/* nfa - compiles the expression of one rule to a nondeterministic automaton (Thompson, 1968) and
+ * that to a deterministic one (subset construction, Rabin and Scott, 1959). A call of a rule is a
+ * symbol, like a byte.
  *
- * codec/grammar/determinize.c has the latter, codec/grammar/product.c AND and MINUS.
+ * codec/grammar/nfa.c has the first step and the products for AND and MINUS,
+ * codec/grammar/determinize.c the second.
  *
  * Owner:  one compilation. Memory: arrays from malloc, bounded by the constants below.
  * Errors: the builder's sticky status. */
@@ -31,7 +32,7 @@ struct mr_nfa_edge {
 
 struct mr_nfa {
     struct mr_expr_builder *builder;
-    bool regular;    /* an operand of AND or MINUS: there may be no calls */
+    bool regular;    /* an operand of AND or MINUS, which must not have calls */
     uint32_t *first; /* [state_count] first edge of each state */
     struct mr_nfa_edge *edges;
     uint32_t state_count, state_capacity, edge_count, edge_capacity;
@@ -64,8 +65,8 @@ struct mr_dfa {
 void mr_dfa_build(struct mr_dfa *dfa, struct mr_expr_builder *builder, const struct mr_expr *expr,
                   bool regular);
 void mr_dfa_drop(struct mr_dfa *dfa);
-/* Grows an array with realloc to hold one more element: array is the address of its pointer. False
- * and a failure of the builder above `max` elements. */
+/* Grows an array with realloc to hold one more element: array is the address of its pointer. False,
+ * with a failure of the builder, above `max` elements. */
 bool mr_nfa_grow(struct mr_expr_builder *builder, void *array, uint32_t count, uint32_t *capacity,
                  uint32_t max, size_t size);
 
@@ -74,9 +75,10 @@ void mr_nfa_drop(struct mr_nfa *nfa);
 uint32_t mr_nfa_state(struct mr_nfa *nfa);
 void mr_nfa_epsilon(struct mr_nfa *nfa, uint32_t from, uint32_t to);
 void mr_nfa_bytes(struct mr_nfa *nfa, uint32_t from, uint32_t to, unsigned low, unsigned high);
-/* Adds edges and states so that expr leads from `from` to `to`. */
+/* Adds edges and states so that exactly the texts of expr lead from `from` to `to`. */
 void mr_nfa_add(struct mr_nfa *nfa, const struct mr_expr *expr, uint32_t from, uint32_t to);
-/* Subset construction: *dfa from the automaton that starts at `start` and accepts at `accept`. */
+/* Subset construction: makes *dfa from the automaton with the start state `start` and the accepting
+ * state `accept`. */
 void mr_dfa_determinize(struct mr_dfa *dfa, const struct mr_nfa *nfa, uint32_t start,
                         uint32_t accept);
 

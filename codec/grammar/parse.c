@@ -34,10 +34,10 @@ void mr_parse_destroy(struct mr_parse *parse)
 
 /* ---- one step ---- */
 
-/* Heads of a step that are compared one by one; with more the slots are used. */
+/* Up to this many heads of a step are compared one by one; with more, the hash table is used. */
 #define COMPARED_MAX 16u
 
-/* Of a stack with an entry more. */
+/* Hash of a stack with one more entry. */
 static uint32_t hash_with(const struct mr_parse *parse, uint32_t parent, uint32_t state)
 {
     const uint32_t below = parent == MR_NODE_NONE ? 1 : parse->nodes[parent].hash;
@@ -66,7 +66,7 @@ static bool same_head(struct mr_parse *parse, const struct mr_parse_head *one,
            same_stack(parse, one->parent, other->parent);
 }
 
-/* The slot of a head; it is unused when the step has no such head. */
+/* The slot of a head: unused if the step has no such head. */
 static struct mr_parse_slot *slot_of(struct mr_parse *parse, const struct mr_parse_head *head)
 {
     uint32_t index = hash_with(parse, head->parent, head->state);
@@ -79,7 +79,8 @@ static struct mr_parse_slot *slot_of(struct mr_parse *parse, const struct mr_par
 
 static void use_slots(struct mr_parse *parse, uint32_t begin)
 {
-    if (++parse->slot_step == 0) { /* after 2^32 steps the slots may have any number */
+    if (++parse->slot_step ==
+        0) { /* the step number has wrapped, so old slots could look current */
         memset(parse->slots, 0, MR_PARSE_SLOTS * sizeof *parse->slots);
         parse->slot_step = 1;
     }
@@ -87,7 +88,7 @@ static void use_slots(struct mr_parse *parse, uint32_t begin)
         *slot_of(parse, &parse->heads[i]) = (struct mr_parse_slot){parse->slot_step, i};
 }
 
-/* Adds a head unless the step, which began at head `begin`, has it already. */
+/* Adds a head unless the step already has it. `begin`: the first head of the step. */
 static void add_head(struct mr_parse *parse, uint32_t begin, struct mr_parse_head head)
 {
     const uint32_t count = parse->head_count - begin;
@@ -105,7 +106,7 @@ static void add_head(struct mr_parse *parse, uint32_t begin, struct mr_parse_hea
     parse->heads[parse->head_count++] = head;
 }
 
-/* True when a stack of `depth` entries has room for `height` more. */
+/* True if a stack of `depth` entries has room for `height` more; records the need in highest. */
 static bool fits(struct mr_parse *parse, uint32_t depth, uint32_t height)
 {
     if (height == MR_HEIGHT_NONE) return false;
@@ -113,7 +114,7 @@ static bool fits(struct mr_parse *parse, uint32_t depth, uint32_t height)
     return depth + height <= MR_STACK_MAX;
 }
 
-/* Height of a counted rule's state. */
+/* Height of a state of a counted rule. */
 static uint32_t counted_height(const struct mr_grammar *grammar,
                                const struct mr_automaton_rule *rule, uint32_t count)
 {
@@ -121,10 +122,10 @@ static uint32_t counted_height(const struct mr_grammar *grammar,
     return count >= rule->min ? 0 : height == MR_HEIGHT_NONE ? height : height + 1;
 }
 
-/* Calls a rule from a head; `behind` is the state to return to, and is_end says that it can only
- * return in turn, so that it need not be remembered. */
+/* Calls a rule from a head. `after`: the state to return to. is_end: that state can only return in
+ * turn, so no stack entry is needed for it. */
 static void call(struct mr_parse *parse, uint32_t begin, struct mr_parse_head head, uint32_t rule,
-                 uint32_t behind, bool is_end)
+                 uint32_t after, bool is_end)
 {
     struct mr_parse_head inner = {parse->grammar->rules[rule].start, head.parent, head.depth};
     if (!is_end) {
@@ -135,7 +136,7 @@ static void call(struct mr_parse *parse, uint32_t begin, struct mr_parse_head he
     if (!fits(parse, inner.depth, parse->grammar->rules[rule].height)) return;
     if (!is_end)
         parse->nodes[parse->node_count++] = (struct mr_parse_node){
-            head.parent, behind, inner.depth, hash_with(parse, head.parent, behind)};
+            head.parent, after, inner.depth, hash_with(parse, head.parent, after)};
     uint32_t count = parse->head_count;
     add_head(parse, begin, inner);
     if (!is_end && parse->head_count == count) parse->node_count--;
@@ -183,9 +184,9 @@ static void follow(struct mr_parse *parse, uint32_t begin)
         const struct mr_automaton_state *state = &grammar->states[head.state];
         for (uint32_t c = 0; c < state->call_count; c++) {
             const struct mr_automaton_call *at = &grammar->calls[state->calls + c];
-            const struct mr_automaton_state *behind = &grammar->states[at->target];
-            if (fits(parse, head.depth, behind->height))
-                call(parse, begin, head, at->rule, at->target, behind->is_end);
+            const struct mr_automaton_state *after = &grammar->states[at->target];
+            if (fits(parse, head.depth, after->height))
+                call(parse, begin, head, at->rule, at->target, after->is_end);
         }
         if (state->accepts) leave(parse, begin, head);
     }

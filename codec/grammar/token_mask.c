@@ -6,27 +6,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FORCED_BYTES_MAX 256u /* forced bytes that are spelled at a time */
-#define KEY_STATES_MAX   12u  /* entries of a stack in the key of a kept mask */
-#define KEEP_NODES_MIN   400u /* a walk over fewer nodes is faster than a look into the table */
+#define FORCED_BYTES_MAX 256u /* most forced bytes that are spelled in one call */
+#define KEY_STATES_MAX   12u  /* stack entries in the key of a cached mask */
+#define KEEP_NODES_MIN   400u /* a walk over fewer nodes is faster than a cache lookup */
 /* Work (mr_parse) on one mask: WORK_LEAST and so much for each node of the trie, 5 to 9 ms for
- * 50,000 tokens. Each head may take half of what is left, the last one all. Only very ambiguous
- * grammars need more. Then only some of the tokens that may follow are found, at least one for each
- * head. Masks are a function of the matcher alone nevertheless: a mask from the table counts as the
- * work that it took, and serves only where the walk would have had the same result. */
+ * 50,000 tokens. Each head may use half of the remaining work, the last head all of it. Only very
+ * ambiguous grammars need more; then a mask has only some of the allowed tokens, at least one for
+ * each head. The mask depends on the matcher alone, not on the cache: a cached mask is charged with
+ * the work of its walk, and is used only where the walk would have had the same result. */
 #define WORK_PER_NODE   20u
 #define WORK_LEAST      50000u
 #define TABLE_SLOTS_MAX 1024u
 
-/* Which mask a slot of the table has: grammar, state, and the states on the stack that the walk has
- * read, from the top on, as key_state() has them. */
+/* The key of a cached mask: grammar, state, and the stack states that the walk has read, top first,
+ * normalized by key_state(). */
 struct key {
     unsigned char digest[16];
     uint32_t state, count;
-    bool to_bottom; /* the walk has seen that nothing is below these states */
+    bool to_bottom; /* the walk has emptied the stack, so nothing may be below these states */
     bool complete;
-    uint64_t work; /* complete: that the walk took, otherwise that it was allowed */
-    uint32_t room; /* entries above the head that the walk needs */
+    uint64_t work; /* of the walk if complete, otherwise its limit */
+    uint32_t room; /* stack entries above the head that the walk needs */
     uint32_t states[KEY_STATES_MAX];
 };
 
@@ -41,12 +41,12 @@ struct mr_token_mask {
     struct key *keys; /* [slot_count]; count UINT32_MAX: free */
     uint64_t *kept;   /* [slot_count][words] */
     uint64_t *row;    /* [words] the mask of one head */
-    /* [MR_TRIE_TOKEN_BYTES_MAX + 2] heads and nodes behind each byte of the token being walked */
+    /* [MR_TRIE_TOKEN_BYTES_MAX + 2] heads and nodes after each byte of the current token */
     uint32_t *head_marks, *node_marks;
-    uint64_t work_max; /* of one mask */
+    uint64_t work_max; /* limit of work for one mask */
     uint64_t work_end; /* value of parse->work at which a walk stops */
-    bool found;        /* the walk has found a token */
-    bool no_spaces;    /* the walk leaves tokens with spaces out */
+    bool found;        /* the walk has found at least one token */
+    bool no_spaces;    /* the walk skips tokens with spaces */
 };
 
 /* ---- creation ---- */
@@ -161,7 +161,7 @@ static void set_bit(uint64_t *bits, uint32_t id)
 }
 
 /* Walks nodes [begin, end) of a trie from the heads [0, head_count) of the parse and sets the bits
- * of the tokens that they allow. The nodes are a whole trie, or all below one node. */
+ * of the allowed tokens. The range is a whole trie or the subtree of one node. */
 static void walk(struct mr_token_mask *mask, const struct mr_trie *trie, uint32_t begin,
                  uint32_t end, uint64_t *bits)
 {
@@ -203,8 +203,8 @@ static void walk(struct mr_token_mask *mask, const struct mr_trie *trie, uint32_
     parse->node_count = first_node;
 }
 
-/* How many plain characters the only head of the parse surely allows; 0: unknown. *is_all: no plain
- * token with more characters is allowed. */
+/* Number of plain characters that the only head of the parse certainly allows; 0: unknown. *is_all:
+ * no plain token with more characters is allowed. */
 static uint32_t plain_room(const struct mr_parse *parse, bool *is_all)
 {
     const struct mr_grammar *grammar = parse->grammar;
@@ -218,10 +218,10 @@ static uint32_t plain_room(const struct mr_parse *parse, bool *is_all)
         &grammar->rules[mr_automaton_counted(grammar, node->state)];
     if (!rule->plain || grammar->rules[rule->item].start != head->state) return 0;
     if (rule->max == UINT32_MAX) return UINT32_MAX;
-    const struct mr_parse_node *behind =
+    const struct mr_parse_node *after =
         node->parent == MR_NODE_NONE ? NULL : &parse->nodes[node->parent];
     *is_all =
-        behind && behind->state < MR_STATE_COUNTED && grammar->states[behind->state].blocks_plain;
+        after && after->state < MR_STATE_COUNTED && grammar->states[after->state].blocks_plain;
     return rule->max - (node->state - rule->start) + 1;
 }
 
@@ -245,8 +245,9 @@ static void walk_head(struct mr_token_mask *mask)
 
 /* ---- the table ---- */
 
-/* A state of a counted rule so far from its limits that no token reaches them stands for all such
- * states: an item has a byte at least, and a token no more than MR_TRIE_TOKEN_BYTES_MAX. */
+/* Normalizes a state for the key. All states of a counted rule that are too far from its limits for
+ * one token to reach them map to one state: an item has at least one byte, a token at most
+ * MR_TRIE_TOKEN_BYTES_MAX. */
 static uint32_t key_state(const struct mr_grammar *grammar, uint32_t state)
 {
     if (state < MR_STATE_COUNTED) return state;
@@ -282,7 +283,7 @@ static bool has_key(const struct key *key, const struct mr_matcher *matcher,
     return true;
 }
 
-/* Keeps mask->row, which the last walk has filled. allowed: the work that it might take. */
+/* Caches mask->row, the result of the last walk. allowed: the limit of that walk's work. */
 static void keep(struct mr_token_mask *mask, const struct mr_matcher *matcher,
                  const struct mr_parse_head *head, uint64_t allowed)
 {
@@ -309,7 +310,7 @@ static void keep(struct mr_token_mask *mask, const struct mr_matcher *matcher,
            mask->trie->word_count * sizeof *mask->row);
 }
 
-/* Walks for the head at `index` alone and returns the work it took. */
+/* Walks the trie for the head at `index` alone and returns the work done. */
 static uint64_t walk_alone(struct mr_token_mask *mask, const struct mr_matcher *matcher,
                            uint32_t index, uint64_t allowed)
 {
@@ -324,8 +325,8 @@ static uint64_t walk_alone(struct mr_token_mask *mask, const struct mr_matcher *
     return mask->parse->work - before;
 }
 
-/* Adds the tokens of a head to bits. allowed: the work that it may take. Returns the work that the
- * head counts as. */
+/* Adds the tokens of a head to bits. allowed: the limit of work. Returns the work charged for the
+ * head. */
 static uint64_t fill_head(struct mr_token_mask *mask, const struct mr_matcher *matcher,
                           uint32_t index, uint64_t allowed, uint64_t *bits)
 {
@@ -360,18 +361,18 @@ void mr_token_mask_start(struct mr_token_mask *mask, struct mr_matcher *matcher,
 }
 
 /* Walks a trie for the first token where decoding removes a space at the start: a token that begins
- * with a space stands for the bytes behind it. Tokens of which decoding removes more are left out,
- * and so is a single space. The parse has the heads of the answer. */
+ * with a space is matched without it. Left out are a single space and tokens from which decoding
+ * removes more than one space. The parse has the heads of the answer. */
 static void walk_first(struct mr_token_mask *mask, const struct mr_trie *trie, uint64_t *bits)
 {
     uint32_t space = 0;
     while (space < trie->node_count && trie->nodes[space].byte != ' ')
         space = trie->nodes[space].skip;
-    const uint32_t behind = space < trie->node_count ? trie->nodes[space].skip : space;
+    const uint32_t after = space < trie->node_count ? trie->nodes[space].skip : space;
     mask->no_spaces = mask->first_space == MR_FIRST_SPACE_OF_TOKEN;
     walk(mask, trie, 0, space, bits);
-    if (space < behind) walk(mask, trie, space + 1, behind, bits);
-    walk(mask, trie, behind, trie->node_count, bits);
+    if (space < after) walk(mask, trie, space + 1, after, bits);
+    walk(mask, trie, after, trie->node_count, bits);
     mask->no_spaces = false;
 }
 
@@ -417,7 +418,7 @@ uint32_t mr_token_mask_forced(struct mr_token_mask *mask, const struct mr_matche
 {
     char forced[FORCED_BYTES_MAX];
     uint32_t count = 0;
-    /* Decoding may remove a space of the first token. */
+    /* Decoding may remove a space from the first token. */
     bool is_sure = !matcher->at_start || mask->first_space == MR_FIRST_SPACE_KEPT;
     size_t at = 0, length = mr_matcher_forced(matcher, mask->parse, forced, sizeof forced);
     *sure = 0;

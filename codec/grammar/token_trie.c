@@ -20,7 +20,7 @@ static int compare_entries(const void *one, const void *other)
     return (a->id > b->id) - (a->id < b->id);
 }
 
-/* Number of characters of a token when all are plain, 0 otherwise. */
+/* Number of characters of a token if all are plain, otherwise 0. */
 static uint32_t plain_length(struct mr_text bytes)
 {
     uint32_t count = 0;
@@ -56,7 +56,7 @@ static void add_token(struct mr_trie *trie, const struct entry *entry, size_t sh
     trie->ids[trie->id_count++] = entry->id;
 }
 
-/* Sets skip of the nodes path[depth, count), below which nothing more comes. */
+/* Sets skip of the nodes path[depth, count), whose subtrees are complete. */
 static void close_path(struct mr_trie *trie, const uint32_t *path, size_t depth, size_t count)
 {
     for (size_t i = depth; i < count; i++)
@@ -156,7 +156,7 @@ static void find_longest(const struct mr_trie *trie, struct mr_text bytes,
     uint32_t end = trie->node_count;
     for (uint32_t i = 0; i < end;) {
         const struct mr_trie_node *node = &trie->nodes[i];
-        if (node->depth > bytes.length) { /* below the node of all bytes */
+        if (node->depth > bytes.length) { /* this token continues after all the bytes given */
             best->goes_on = true;
             return;
         }

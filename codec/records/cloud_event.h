@@ -3,7 +3,7 @@
  * A record with content-type application/cloudevents+json is one JSON object with the attributes of
  * the event. The request is its member `data`, an object, and is used byte for byte. The member
  * `data_base64` and batches of events are not supported. In binary mode the attributes are headers
- * named ce_* and the value is the request, so this module is not needed.
+ * named ce_* and the record's value is the request, so this module is not involved.
  *
  * Threads: any (pure functions). Memory: data points into the record, the id is a copy.
  * Errors:  MR_MALFORMED, MR_UNSUPPORTED_ENCODING, MR_RECORD_TOO_LARGE, with a reason. */

@@ -44,10 +44,10 @@ struct mr_data_member {
     struct mr_data value;
 };
 
-/* The member of this name; NULL when map is no MAP or has none. */
+/* The member with this name; NULL if map is not a MAP or lacks it. */
 const struct mr_data *mr_data_get(const struct mr_data *map, const char *name);
 /* The text of a part of a message's content: the part itself, or its member `text`, `refusal` or
- * `thinking`; NULL when none of them is a text. */
+ * `thinking`; NULL if none of them is a text. */
 const struct mr_data *mr_data_part_text(const struct mr_data *part);
 
 #endif

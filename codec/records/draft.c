@@ -16,8 +16,8 @@ static bool is_named(const char *field, const char *name)
     return strncmp(field, name, length) == 0 && field[length] == '=';
 }
 
-/* True when the name of fields[index] is the name of an earlier field, or of a member that the
- * draft itself sets: id, stream, prompt or messages. */
+/* True if the name of fields[index] equals that of an earlier field, or of a member that the draft
+ * sets itself: id, stream, prompt or messages. */
 static bool is_taken(const struct mr_draft *draft, size_t index, size_t name_length)
 {
     const char *field = draft->fields[index];

@@ -1,11 +1,11 @@
-/* foreign_fields - the fields of requests to OpenAI's API (chat completions, completions) and to
- * vLLM that millrace does not serve: one table. A request written for those APIs may contain them,
- * and none is ignored in silence.
+/* foreign_fields - one table of the fields of OpenAI's API (chat completions, completions) and of
+ * vLLM that millrace does not serve. Requests written for those APIs may contain them; none is
+ * ignored silently.
  *
- * A field with a neutral value asks for what happens anyway and is accepted. With another value a
- * field marked `refused` rejects the request, because an answer without it would be wrong; any
- * other field is named in the result's warnings, or rejects the request on a strict topic.
- * The fields that are served are in codec/records/request_fields.c. docker/fields.md lists both;
+ * A field with a neutral value changes nothing and is accepted. With any other value, a field
+ * marked `refused` rejects the request, because the answer would be wrong without it. Any other
+ * field is named in the result's warnings, or rejects the request on a strict topic. The fields
+ * that are served are in codec/records/request_fields.c. docker/fields.md lists both;
  * tests/integration/test_fields.py compares the lists.
  *
  * Threads: any (pure functions). Memory: static. Errors: none. */
@@ -23,9 +23,9 @@ struct mr_foreign_field {
     const char *hint; /* what to do instead, or why the field has no effect */
 };
 
-/* The field of this name; NULL: neither API has it, or it is served. */
+/* The field with this name; NULL if neither API has it or millrace serves it. */
 const struct mr_foreign_field *mr_foreign_field_find(struct mr_text name);
-/* Whether a value asks for nothing that does not happen anyway; null always does. */
+/* True if the value changes nothing; always true for null. */
 bool mr_foreign_field_is_neutral(const struct mr_foreign_field *field, struct mr_value value);
 
 #endif

@@ -18,25 +18,25 @@ _Static_assert(MR_TOOL_CALLS_MAX *(MR_TOOL_ARGUMENTS_BYTES_MAX + 64) < CALLS_BYT
 /* Collects text without white space at its ends. */
 struct sink {
     struct mr_buffer out;   /* since the last push */
-    struct mr_buffer blank; /* white space that is put out before the next other character */
+    struct mr_buffer blank; /* white space that is emitted before the next other character */
     bool started;
 };
 
-/* What stands at message->at. */
+/* The kind of the text at message->at. */
 enum section { SECTION_START, SECTION_REASONING, SECTION_REST };
 
 struct mr_message {
     struct mr_message_rules rules;
     struct mr_buffer text; /* so far, without the echoed prompt */
-    size_t echoed_left;    /* bytes of the echoed prompt that are still to come */
-    bool taken;            /* the part of a push that failed is in `text` */
+    size_t echoed_left;    /* remaining bytes of the echoed prompt */
+    bool taken;            /* `text` already has the part of a push that failed */
     enum section section;
-    size_t at; /* the text before is put out; of the rest, see `shown` */
+    size_t at; /* the text before this index is emitted; for the rest, see `shown` */
     struct mr_harmony harmony;
-    struct mr_tool_calls found; /* positions count from the rest, at `at` */
-    size_t shown, place;        /* bytes of the rest that were put out; its next place */
-    size_t reported;            /* complete calls that were put out */
-    bool begun;                 /* of the next one the name and some arguments were put out */
+    struct mr_tool_calls found; /* its positions are relative to `at` */
+    size_t shown, place;        /* emitted bytes of the rest; index of the next place in it */
+    size_t reported;            /* complete calls that were emitted */
+    bool begun;                 /* the name and some arguments of the next call were emitted */
     size_t sent;                /* bytes of these arguments */
     struct sink reasoning, content;
     struct mr_tool_call_delta calls[MR_TOOL_CALLS_MAX + 1];
@@ -86,7 +86,8 @@ static void put(struct sink *sink, struct mr_text text)
 
 /* ---- reasoning between tags ---- */
 
-/* How much of a tag stands at the place: all its bytes, those up to the end of the text, or 0. */
+/* Length of the tag's prefix at this place: the whole tag, the part up to the end of the text, or
+ * 0. */
 static size_t tag_at(struct mr_text text, size_t at, const char *tag)
 {
     size_t length = strlen(tag), left = text.length - at;
@@ -124,7 +125,7 @@ static void read_reasoning(struct mr_message *message, struct mr_text text, bool
 
 /* ---- content ---- */
 
-/* Puts out the part of the rest that is decided and belongs to no call. */
+/* Emits the part of the rest that is decided and belongs to no call. */
 static void put_content(struct mr_message *message, struct mr_text rest)
 {
     const struct mr_tool_calls *found = &message->found;
@@ -214,7 +215,7 @@ void mr_message_destroy(struct mr_message *message)
     free(message);
 }
 
-/* Adds the part to the text, and makes room for all that can be put out of it. */
+/* Appends the part to the text, and reserves room for everything that it can emit. */
 static enum mr_status take(struct mr_message *message, struct mr_text part, struct mr_error *err)
 {
     size_t echoed = part.length < message->echoed_left ? part.length : message->echoed_left;
@@ -234,7 +235,7 @@ static enum mr_status take(struct mr_message *message, struct mr_text part, stru
     return status;
 }
 
-/* Puts out the calls that are complete and what is there of an open one. */
+/* Emits the complete calls and the available part of an open one. */
 static void put_calls(struct mr_message *message, struct mr_message_delta *delta)
 {
     const struct mr_tool_calls *found = &message->found;
@@ -244,8 +245,8 @@ static void put_calls(struct mr_message *message, struct mr_message_delta *delta
         const struct mr_tool_call *call =
             complete ? &found->calls[message->reported] : &found->open;
         if (!call->name.bytes) return; /* none is open */
-        /* In a text that no grammar made, a begun call may prove to be none, and a shorter one
-         * take its index. */
+        /* Without a constraint, a begun call may turn out not to be one, and a shorter call may get
+         * its index. */
         size_t sent =
             message->sent < call->arguments.length ? message->sent : call->arguments.length;
         struct mr_tool_call_delta more = {
@@ -323,7 +324,7 @@ enum mr_status mr_message_split(struct mr_choice *choice, const struct mr_messag
     if (!rules->is_split) return MR_OK;
     enum mr_status status = mr_message_create(&message, rules, err);
     if (status == MR_OK) status = mr_message_push(message, choice->text, true, &delta, err);
-    /* values without types grow when they become JSON */
+    /* values without types grow when they are converted to JSON */
     if (status == MR_OK && mr_arena_bytes(arena) + bytes_of(&delta) > MR_RESULT_BYTES_MAX)
         status = mr_fail(err, MR_RECORD_TOO_LARGE, "the message of an answer is above %zu bytes",
                          MR_RESULT_BYTES_MAX);

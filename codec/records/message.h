@@ -1,18 +1,18 @@
-/* message - splits the text of an answer into reasoning, content and tool calls, as the message of
- * an assistant has them in OpenAI's form: whole for the result, in deltas for token records.
+/* message - splits the text of an answer into reasoning, content and tool calls, the members of an
+ * assistant message in OpenAI's API: complete for the result, in deltas for token records.
  *
- * Reasoning is what stands before </think> in a text that begins with <think>, or whose prompt ends
- * with it. Calls are looked for behind it. In the harmony format the channels say what is what
- * (codec/tools/harmony.h). Content is the text without reasoning and calls. White space at the ends
- * of reasoning and content is left out, that at the ends of the text so far is held back, and so is
- * what may be the beginning of a tag or of a call.
+ * Reasoning is the text before </think> if the answer begins with <think> or the prompt ends with
+ * it. Calls are searched for after the reasoning. In the harmony format the channels separate the
+ * parts (codec/tools/harmony.h). Content is the text without reasoning and calls. White space at
+ * the ends of reasoning and content is left out. Held back are white space at the end of the text
+ * so far, and anything that may begin a tag or a call.
  *
- * A call is put out when it is complete. Where the request's grammar makes it, so that it can only
- * be cut off, its name and arguments come as they are read; one that is cut off has an index that
- * the whole message does not have, and its text is content.
+ * A call is emitted when it is complete. If a constraint generates the calls, a begun call can only
+ * be completed or cut off, so its name and arguments are emitted as they are read. A call that is
+ * cut off has an index that the complete message lacks, and its text is content.
  *
- * The deltas joined are the whole, and what has been put out for the beginning of a text depends on
- * its bytes only: a stream that is resumed at any byte goes on as it was.
+ * The joined deltas equal the complete message. The deltas of a text's beginning depend only on its
+ * bytes, so a stream that is resumed at any byte continues identically.
  *
  * Threads: one at a time. Memory: the text, and the reasoning and content of one push.
  * Errors: MR_NOMEM, MR_RECORD_TOO_LARGE above MR_RESULT_BYTES_MAX. */
@@ -22,7 +22,7 @@
 #include "codec/records/request.h"
 #include "codec/records/result.h"
 
-/* How the answer to a request is split. */
+/* The rules for splitting the answer to a request. */
 struct mr_message_rules {
     bool is_split; /* false: the request has neither tools nor separate_reasoning */
     enum mr_tool_format format;
@@ -30,27 +30,30 @@ struct mr_message_rules {
     /* of the tools' parameters, for QWEN_CODER; must outlive the message. NULL, also from
      * mr_message_rules_of: all are texts */
     const struct mr_tool_types *types;
-    bool steady;           /* a grammar makes the calls: their arguments are put out as they come */
-    bool has_reasoning;    /* reasoning is reported; otherwise it is left out */
+    bool
+        steady; /* a constraint generates the calls: their arguments are emitted as they are read */
+    bool has_reasoning;    /* reasoning is reported; otherwise it is dropped */
     bool reasoning_opened; /* the prompt ends with <think> */
-    size_t echoed_bytes;   /* the text begins with that much of the prompt, which is left out */
+    size_t
+        echoed_bytes; /* the text begins with that many bytes of the prompt, which are left out */
 };
 struct mr_message_rules mr_message_rules_of(const struct mr_request *request);
 
-/* Fills the members of *choice from its text if the request has tools or separate_reasoning. The
- * arena gets the members of all choices of a result, at most MR_RESULT_BYTES_MAX. */
+/* Sets content, reasoning and tool_calls of *choice from its text if the request has tools or
+ * separate_reasoning. The texts are in the arena: for all choices of a result together at most
+ * MR_RESULT_BYTES_MAX. */
 enum mr_status mr_message_split(struct mr_choice *choice, const struct mr_message_rules *rules,
                                 struct mr_arena *arena, struct mr_error *err);
 
-/* An answer that grows. */
+/* The state of splitting a growing answer. */
 struct mr_message;
 
 enum mr_status mr_message_create(struct mr_message **out, const struct mr_message_rules *rules,
                                  struct mr_error *err);
 /* message may be NULL. */
 void mr_message_destroy(struct mr_message *message);
-/* Adds the next part of the text; ended: it is the last one. *delta is what was decided by it,
- * valid until the next call. After an error, call again with the same part. */
+/* Adds the next part of the text; ended: it is the last part. Sets *delta to the newly decided
+ * members, valid until the next call. After an error, call again with the same part. */
 enum mr_status mr_message_push(struct mr_message *message, struct mr_text part, bool ended,
                                struct mr_message_delta *delta, struct mr_error *err);
 

@@ -11,7 +11,7 @@ struct reader {
     struct mr_document *document;
     struct mr_arena *arena;
     struct mr_error *err;
-    enum mr_status status; /* first failure, which later failures do not replace */
+    enum mr_status status; /* the first failure */
 };
 
 /* Opens the record. False with reader->status set when the record cannot be read. */
@@ -40,8 +40,8 @@ static void *take(struct reader *reader, size_t count, size_t size)
 
 /* ---- members of a map ---- */
 
-/* Finds a member of the map. False when the member is absent or null, or when its kind is wrong,
- * which is a failure. */
+/* Finds a member of the map. False if the member is absent or null. A wrong kind is a failure, and
+ * false too. */
 static bool find(struct reader *reader, struct mr_value map, const char *name,
                  enum mr_value_kind kind, struct mr_value *out)
 {
@@ -90,7 +90,7 @@ static uint32_t need_u32(struct reader *reader, struct mr_value map, const char 
     return (uint32_t)need_int(reader, map, name, 0, UINT32_MAX);
 }
 
-/* 0 when the record of an earlier version has no such field. */
+/* 0 if a record of an earlier version lacks the field. */
 static uint32_t read_u32(struct reader *reader, struct mr_value map, const char *name)
 {
     struct mr_value value;
@@ -148,7 +148,7 @@ static void read_top(struct reader *reader, struct mr_value value, struct mr_log
     logprobs->top_count = (uint32_t)count;
 }
 
-/* The entries of the array from number `first` on; those before stay zero. */
+/* Reads the entries of the array from index `first` on; the entries before stay zero. */
 static const struct mr_logprobs *read_entries(struct reader *reader, struct mr_value array,
                                               size_t first)
 {
@@ -180,7 +180,7 @@ static void read_prompt_logprobs(struct reader *reader, struct mr_value root, st
     out->prompt_logprob_count = mr_value_count(array);
 }
 
-/* The sum in the record is that of the tokens. */
+/* The record's sum is not read: it is the sum of the tokens. */
 static void read_scores(struct reader *reader, struct mr_value root, struct mr_result *out)
 {
     struct mr_value array, tokens;
@@ -198,7 +198,7 @@ static void read_scores(struct reader *reader, struct mr_value root, struct mr_r
     out->score_count = count;
 }
 
-/* The vector of floats, or of the base64 text of their bytes. */
+/* Reads the vector: an array of floats, or the base64 text of their bytes. */
 static void read_embedding(struct reader *reader, struct mr_value root, struct mr_result *out)
 {
     struct mr_value value, number;
@@ -364,8 +364,8 @@ static void read_figures(struct reader *reader, struct mr_value root, struct mr_
     out->recomputed_tokens = need_u32(reader, root, "recomputed_tokens");
 }
 
-/* The status for an error code of a result. Several statuses share a code; of those, the status
- * with class REJECT is returned. */
+/* Converts the error code of a result to a status. If several statuses share the code, the one with
+ * class REJECT is returned. */
 static enum mr_status status_of(struct mr_text code)
 {
     enum mr_status found = MR_INTERNAL;

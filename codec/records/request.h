@@ -1,10 +1,11 @@
-/* request - one request of a producer: the record of CONTRACT section 3, decoded and validated.
- * codec/records/request_decode.h makes it from a record, codec/records/result.h has the answers.
+/* request - one request of a producer, decoded and validated. docker/asyncapi.yaml describes the
+ * record. codec/records/request_decode.h makes it from a record, codec/records/result.h has the
+ * answers.
  *
  * Owner:  intake creates a request, the engine owns it while it runs, publish destroys it. Only one
  *         thread uses a request at a time.
  * Memory: the request and everything it points to are in its arena; _destroy frees the arena.
- * Errors: _create returns NULL when memory is out. */
+ * Errors: _create returns NULL if there is no memory. */
 #ifndef MR_CODEC_RECORDS_REQUEST_H
 #define MR_CODEC_RECORDS_REQUEST_H
 
@@ -24,15 +25,14 @@ struct mr_logit_bias {
     float bias;
 };
 
-/* What the chat template gets. */
+/* The input of the chat template. */
 struct mr_chat {
     const struct mr_data *messages; /* [message_count] maps, each with a role of text */
-    size_t message_count;           /* 0: the request is no chat */
+    size_t message_count;           /* 0: the request has no messages */
     struct mr_data tools;           /* a list of maps, or null */
     struct mr_data documents;       /* a list of maps, or null */
     struct mr_data kwargs;          /* chat_template_kwargs: a map, or null */
-    /* the template ends with the header of an answer; without, add_generation_prompt was given as
-     * false */
+    /* the template adds the header of an answer; false only if the record says so */
     bool add_generation_prompt;
     bool generation_prompt_given; /* the record has add_generation_prompt */
     bool continue_final_message;  /* the answer continues the last message */
@@ -46,20 +46,20 @@ enum mr_tool_choice {
     MR_TOOL_CHOICE_NAMED
 };
 
-/* How tools are called. */
+/* How the answer may call tools. */
 struct mr_tool_use {
     enum mr_tool_choice choice;
-    struct mr_text name; /* of the tool that is to be called; choice NAMED */
+    struct mr_text name; /* of the tool that must be called; choice NAMED */
     bool single;         /* parallel_tool_calls is false: at most one call */
-    /* how calls are written in the text; NONE: none are looked for. Set by intake. */
+    /* how the model writes calls; NONE: calls are not searched for. Set by intake. */
     enum mr_tool_format format;
-    bool strict;             /* choice AUTO: the calls obey the schemas of the tools */
-    bool separate_reasoning; /* the result has the reasoning apart from the rest of the text */
+    bool strict; /* choice AUTO: a constraint makes the calls obey the schemas of the tools */
+    bool separate_reasoning; /* the result reports reasoning separately from the rest of the text */
     bool reasoning_opened;   /* the prompt ends with <think>. Set by intake. */
 };
 
-/* How to sample tokens. temperature NaN: not given, so the model's generation_config decides, or
- * else 1.0. */
+/* How to sample tokens. temperature NaN: not given; the model's generation_config decides, and 1.0
+ * if it has none. */
 struct mr_sampling {
     float temperature, top_p, min_p, typical_p;
     uint32_t top_k;
@@ -78,12 +78,12 @@ struct mr_sampling {
 
 /* How the prompt is encoded (worker/intake/prompt.h). */
 struct mr_prompt_rules {
-    /* most tokens of the prompt, the others are cut off; 0: a prompt that is too long is rejected;
-     * UINT32_MAX: as many as leave room for max_tokens */
+    /* a longer prompt is cut to this many tokens; 0: a prompt that is too long is rejected;
+     * UINT32_MAX: the prompt is cut to leave room for max_tokens */
     uint32_t tokens_max;
     bool keep_start; /* the end of the prompt is cut off, not its start */
-    /* whether the tokenizer adds its begin and end tokens: given is false: to `prompt` it does, to
-     * `messages` it does not */
+    /* whether the tokenizer adds its begin and end tokens. special_given false: it adds them to
+     * `prompt` but not to `messages`. */
     bool special_given, add_special;
 };
 
@@ -99,7 +99,7 @@ struct mr_pooling {
     bool normalize; /* to the length 1 */
 };
 
-/* What may follow the prompt, to be scored. */
+/* A continuation of the prompt that is scored. */
 struct mr_continuation {
     struct mr_text text;       /* bytes NULL: it came as token ids */
     const uint32_t *token_ids; /* from the record, or set by intake */
@@ -113,14 +113,14 @@ struct mr_request {
     struct mr_text prompt; /* bytes NULL: the record has no prompt */
     struct mr_chat chat;
     struct mr_tool_use tool_use;
-    /* from the record, or set by intake when it has tokenized the prompt */
+    /* from the record, or set by intake after tokenizing the prompt */
     const uint32_t *token_ids;
     size_t token_count;
     bool has_token_ids; /* the record has prompt_token_ids */
     struct mr_prompt_rules prompt_rules;
-    bool echo;             /* the answer's text begins with the text that it continues */
+    bool echo;             /* the result's text begins with the text that the answer continues */
     struct mr_text echoed; /* that text; set by intake if echo */
-    bool keep_special;     /* the text names control tokens, which otherwise have no text */
+    bool keep_special;     /* the text shows control tokens, which otherwise have no text */
     struct mr_sampling sampling;
     enum mr_task task;
     struct mr_continuation *continuations; /* [continuation_count] of task SCORE */
@@ -128,7 +128,7 @@ struct mr_request {
     struct mr_pooling pooling;
     bool embedding_base64;    /* the vector is written as the base64 text of its floats */
     bool scores_prompt;       /* the result has the log-probability of each token of the prompt */
-    uint32_t prompt_logprobs; /* and so many best alternatives of each */
+    uint32_t prompt_logprobs; /* number of best alternatives reported for each of these */
     uint32_t max_tokens,
         min_tokens; /* max_tokens 0: nothing is generated; needs scores_prompt or a task */
     bool ignore_eos, include_stop, stream;
@@ -137,27 +137,27 @@ struct mr_request {
     const uint32_t *stop_token_ids;
     size_t stop_token_count;
     uint32_t max_chars;    /* most characters of the answer; 0: no limit */
-    float min_confidence;  /* ends the answer below this token confidence; 0: no limit */
+    float min_confidence;  /* the answer ends at a token with a lower confidence; 0: no limit */
     uint32_t choice_count; /* n */
     int32_t priority;
     /* unix milliseconds, from the record's deadline_ms or timeout_ms; 0: none */
     int64_t deadline_ms;
     struct mr_text session;
     bool cache_read, cache_write;
-    bool speculate;          /* several tokens may be computed in a step, from guesses */
+    bool speculate;          /* prompt lookup may propose tokens, so a step may yield several */
     struct mr_text metadata; /* bytes of the field as encoded in the record, see `encoding` */
     enum mr_encoding encoding;
-    struct mr_constraint constraint; /* what the answer must be; kind NONE: anything */
+    struct mr_constraint constraint; /* constrains the answer; kind NONE: any answer */
     struct mr_grammar *grammar;      /* compiled from it by intake, one reference; or NULL */
     uint32_t unknown_fields;         /* number of members of the record with an unknown name */
-    /* [warning_count] sentences about members that have no effect; the result repeats them */
+    /* [warning_count] sentences about members without effect; the result repeats them */
     struct mr_text *warnings;
     size_t warning_count;
 };
 
-/* Makes a request without prompt in which every optional field has its default value. */
+/* Creates a request without a prompt; every optional field has its default value. */
 struct mr_request *mr_request_create(enum mr_encoding encoding, uint32_t default_max_tokens);
-/* Adds a sentence to the request's warnings, at most MR_WARNINGS_MAX. False: no memory. */
+/* Adds a sentence to the request's warnings; ignores it above MR_WARNINGS_MAX. False: no memory. */
 bool mr_request_add_warning(struct mr_request *request, struct mr_text sentence);
 /* request may be NULL. */
 void mr_request_destroy(struct mr_request *request);

@@ -119,7 +119,7 @@ enum mr_status mr_request_read_generation_prompt(struct mr_request_reader *reade
 
 /* ---- messages ---- */
 
-/* Rejects images, audio and the like in a message's content: the models read text only. */
+/* Rejects images, audio and other media in a message's content: the models read text only. */
 static enum mr_status check_part(struct mr_request_reader *reader, size_t index,
                                  const struct mr_data *part)
 {
@@ -160,8 +160,8 @@ static enum mr_status check_message(struct mr_request_reader *reader, size_t ind
     return status;
 }
 
-/* Replaces the arguments of a call that are a text with the object in it, as templates want them;
- * OpenAI's API has a text, and vLLM does the same. A text that is no object stays. */
+/* Arguments of a call are a JSON text in OpenAI's API, but templates expect an object. Replaces
+ * such a text by the object in it, as vLLM does. Any other text stays. */
 static enum mr_status open_arguments(struct mr_request_reader *reader, struct mr_data *arguments)
 {
     struct mr_document *document;
@@ -187,7 +187,9 @@ static enum mr_status open_calls(struct mr_request_reader *reader, const struct 
     for (size_t i = 0; i < calls->list.count && status == MR_OK; i++) {
         const struct mr_data *function = mr_data_get(&calls->list.items[i], "function");
         const struct mr_data *arguments = function ? mr_data_get(function, "arguments") : NULL;
-        if (arguments && arguments->kind == MR_DATA_TEXT) /* it is memory of this request */
+        if (arguments &&
+            arguments->kind ==
+                MR_DATA_TEXT) /* the memory belongs to this request, so it may be written */
             status = open_arguments(reader, (struct mr_data *)(uintptr_t)arguments);
     }
     return status;
@@ -218,7 +220,7 @@ enum mr_status mr_request_read_messages(struct mr_request_reader *reader, const 
 
 /* ---- chat_template_kwargs ---- */
 
-/* True for the name of a variable that the template renderer sets, or that other servers pass on to
+/* True for variables that the template renderer sets, and for names that other servers pass to
  * their tokenizer library, where a request could change options of the server. */
 static bool is_reserved(struct mr_text name)
 {

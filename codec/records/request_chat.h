@@ -11,8 +11,8 @@
 mr_request_read mr_request_read_messages, mr_request_read_tools, mr_request_read_documents,
     mr_request_read_kwargs, mr_request_read_generation_prompt;
 
-/* Makes reader->reasoning_effort a variable of the chat template, and enable_thinking with it
- * (false for "none"), as vLLM does; chat_template_kwargs with these names are kept. */
+/* Passes reader->reasoning_effort to the chat template, together with enable_thinking (false for
+ * "none"), as vLLM does. Explicit chat_template_kwargs of these names win. */
 enum mr_status mr_request_add_effort(struct mr_request_reader *reader);
 
 #endif

@@ -25,15 +25,15 @@ static void store_id(struct mr_reply_address *address, struct mr_text id, bool r
     address->id_readable = readable;
 }
 
-/* The end of a fallback id "<topic>/<partition>/<offset>" that is too long: partition and offset,
- * which it still contains, identify the record. Kafka's topic names are printable ASCII. */
+/* The end of a fallback id "<topic>/<partition>/<offset>" that is too long. It still contains
+ * partition and offset, which identify the record. Kafka's topic names are printable ASCII. */
 static struct mr_text shortened(struct mr_text id)
 {
     if (id.length <= MR_ID_BYTES_MAX) return id;
     return (struct mr_text){id.bytes + (id.length - MR_ID_BYTES_MAX), MR_ID_BYTES_MAX};
 }
 
-/* Stores the id for a record without a valid field `id`. */
+/* Sets the id for a record without a valid field `id`. */
 static void store_default_id(struct mr_reply_address *address,
                              const struct mr_request_context *context)
 {
@@ -125,7 +125,7 @@ static enum mr_status set_top_logprobs(struct mr_request_reader *reader)
     return MR_OK;
 }
 
-/* What a request that generates nothing may not ask for. */
+/* Fields that a request without generation must not have. */
 static enum mr_status check_silent(struct mr_request_reader *reader)
 {
     const struct mr_request *request = reader->request;
@@ -176,7 +176,7 @@ static enum mr_status check_fields(struct mr_request_reader *reader)
         return mr_fail(reader->err, MR_INVALID_REQUEST,
                        "echo needs continue_final_message, prompt or prompt_token_ids");
     enum mr_status status = set_top_logprobs(reader);
-    if (status == MR_OK) status = mr_request_check_tools(reader);
+    if (status == MR_OK) status = mr_request_apply_tools(reader);
     if (status != MR_OK) return status;
     status = check_task(reader);
     if (status != MR_OK) return status;

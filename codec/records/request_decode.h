@@ -1,5 +1,5 @@
-/* request_decode - a record to a request: finds the id and the encoding, reads all fields, checks
- * fields that depend on each other.
+/* request_decode - decodes a record to a request: finds the id and the encoding, reads all fields,
+ * checks fields that depend on each other.
  *
  * Threads: any (pure functions). Memory: the request is the caller's; the record may be freed after
  *          the call.
@@ -18,7 +18,7 @@ struct mr_request_context {
     struct mr_text fallback_id;  /* "<topic>/<partition>/<offset>" */
     struct mr_text content_type; /* content-type header of the Kafka record, empty when absent */
     int64_t timestamp_ms;        /* Kafka timestamp, unix milliseconds; timeout_ms starts there */
-    int64_t now_ms; /* present time, unix milliseconds, for the limit MR_DEADLINE_MS_MAX */
+    int64_t now_ms;              /* current time, unix milliseconds, to check MR_DEADLINE_MS_MAX */
     uint32_t default_max_tokens;
     size_t record_bytes_max;
     bool strict; /* reject a record that has a member with an unknown name */
@@ -26,10 +26,10 @@ struct mr_request_context {
 
 /* The id and encoding of the answer to a record. Always filled, also for a rejected record. */
 struct mr_reply_address {
-    /* The first valid id of: the field `id`, also in a record that is broken behind it, event_id,
-     * key, fallback_id. */
+    /* The first valid id of: the field `id` (found even if the record is malformed after it),
+     * event_id, key, fallback_id. */
     char id[MR_ID_BYTES_MAX + 1];
-    bool id_readable; /* id is not the fallback_id */
+    bool id_readable; /* id is not a fallback_id */
     enum mr_encoding encoding;
 };
 
@@ -37,8 +37,8 @@ struct mr_reply_address {
 enum mr_status mr_request_decode(struct mr_request **out, struct mr_text record,
                                  const struct mr_request_context *context,
                                  struct mr_reply_address *address, struct mr_error *err);
-/* Fills *address without reading the fields other than `id`, for a record that is rejected anyway.
- * A status other than MR_OK: the record itself is not readable. */
+/* Fills *address and reads no field except `id`; for a record that is rejected for another reason.
+ * Another status than MR_OK: the record is malformed. */
 enum mr_status mr_request_address(struct mr_text record, const struct mr_request_context *context,
                                   struct mr_reply_address *address, struct mr_error *err);
 

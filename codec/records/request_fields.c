@@ -20,10 +20,10 @@ struct field {
     enum kind kind;
     enum group group;
     bool above_min;  /* the value must be above min, not equal to it */
-    size_t offset;   /* place of the value in struct mr_request */
+    size_t offset;   /* offset of the value in struct mr_request */
     double min, max; /* range of a number; max of TEXT: bytes; max of TEXTS and IDS: entries */
     mr_request_read *read; /* function that reads a field of kind READ */
-    size_t count_offset;   /* place of the entry count of TEXTS and IDS in struct mr_request */
+    size_t count_offset;   /* offset of the entry count of TEXTS and IDS in struct mr_request */
 };
 
 static mr_request_read read_seed, read_logprobs, read_prompt_logprobs, read_top_logprobs,
@@ -332,7 +332,8 @@ static enum mr_status read_reasoning_effort(struct mr_request_reader *reader, co
     return read_text(reader, &range, value, &reader->reasoning_effort);
 }
 
-/* The result always has usage, so only the other options say something. */
+/* The result always has usage, so include_usage has no effect; only the other options are checked.
+ */
 static enum mr_status read_stream_options(struct mr_request_reader *reader, const char *field,
                                           struct mr_value value)
 {
@@ -355,7 +356,7 @@ static enum mr_status read_stream_options(struct mr_request_reader *reader, cons
     return status;
 }
 
-/* Reads a text that is one of `count` names; *out: which. */
+/* Reads a text that must be one of `count` names and sets *out to its index. */
 static enum mr_status read_name(struct mr_request_reader *reader, const char *field,
                                 struct mr_value value, const char *const *names, size_t *out)
 {
@@ -405,7 +406,7 @@ static enum mr_status read_encoding_format(struct mr_request_reader *reader, con
     return status;
 }
 
-/* Accepts, warns of or refuses a member that this version does not serve. */
+/* Accepts, warns about or rejects a field of other APIs that millrace does not serve. */
 static enum mr_status read_unserved(struct mr_request_reader *reader,
                                     const struct mr_member *member)
 {

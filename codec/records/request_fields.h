@@ -11,10 +11,10 @@
 
 #include "codec/records/request_reader.h"
 
-/* Reads every member of the record except `id`. A member that is null counts as absent. */
+/* Reads every member of the record except `id`. A member that is null is treated as absent. */
 enum mr_status mr_request_read_fields(struct mr_request_reader *reader, struct mr_value record);
 
-/* True when the record had prompt, prompt_token_ids or messages. */
+/* True if the record has prompt, prompt_token_ids or messages. */
 bool mr_request_has_prompt(const struct mr_request_reader *reader);
 
 #endif

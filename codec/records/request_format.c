@@ -7,8 +7,8 @@
 
 /* ---- values as JSON text ---- */
 
-/* Recursive; the document has limited the depth to MR_NESTING_MAX. *exact becomes false when a
- * value has no equal in JSON. */
+/* Recursive; the document has limited the depth to MR_NESTING_MAX. Sets *exact to false if JSON
+ * cannot express a value. */
 static void put_value(struct mr_json_writer *writer, struct mr_value value, bool *exact)
 {
     struct mr_member member = {0};
@@ -75,7 +75,7 @@ static enum mr_status copy_json(struct mr_request_reader *reader, const char *fi
 
 /* ---- constraints ---- */
 
-/* Sets the request's constraint from the value of a field that has its source. */
+/* Sets the request's constraint; `value` is its source. */
 static enum mr_status set(struct mr_request_reader *reader, enum mr_constraint_kind kind,
                           const char *field, struct mr_value value)
 {

@@ -1,8 +1,8 @@
-/* request_format - the fields of a request that say what the answer must be: response_format as
- * OpenAI writes it, and structured_outputs and guided_* as vLLM does. They set request->constraint,
- * which intake compiles (codec/constraint/constraint.h). A request has at most one of them.
+/* request_format - the fields of a request that constrain the answer: response_format of OpenAI's
+ * API, and structured_outputs and guided_* of vLLM. They set request->constraint, which intake
+ * compiles (codec/constraint/constraint.h). A request has at most one of them.
  *
- * A schema becomes JSON text, whatever the record's encoding. It may also be given as a text that
+ * A schema is converted to JSON text, also from a msgpack record. The field may also be a text that
  * contains the JSON.
  *
  * Memory: the request's arena. Errors: MR_INVALID_REQUEST with the field's name; MR_UNSUPPORTED for

@@ -17,8 +17,8 @@ enum mr_status mr_request_read_prompt(struct mr_request_reader *reader, const ch
     return mr_request_copy_text(reader, text, &reader->request->prompt);
 }
 
-/* Reads one token id. Accepts every id that a vocabulary can have; ids outside the vocabulary of
- * the model are rejected later, where the model is known. */
+/* Reads one token id. Accepts every id that any vocabulary can have. Intake rejects ids outside of
+ * the model's vocabulary later. */
 static enum mr_status read_id(struct mr_request_reader *reader, const char *field,
                               struct mr_value value, uint32_t *out)
 {
@@ -28,7 +28,8 @@ static enum mr_status read_id(struct mr_request_reader *reader, const char *fiel
         return mr_fail(reader->err, MR_INVALID_REQUEST, "%s must hold token ids, not %s", field,
                        mr_value_kind_name(kind));
     if (id < 0 || id >= MR_TOKEN_NONE)
-        return mr_fail(reader->err, MR_INVALID_TOKEN_ID, "%s holds an id no vocabulary has", field);
+        return mr_fail(reader->err, MR_INVALID_TOKEN_ID,
+                       "%s holds an id outside of every vocabulary", field);
     *out = (uint32_t)id;
     return MR_OK;
 }
@@ -77,7 +78,7 @@ enum mr_status mr_request_read_prompt_ids(struct mr_request_reader *reader, cons
 /* ---- maps to arrays of structs ---- */
 
 struct map_format {
-    const char *wanted; /* the right type, for the error sentence "must be <wanted>" */
+    const char *wanted; /* the expected type, for the error sentence "must be <wanted>" */
     size_t count_max, entry_bytes;
     enum mr_status (*read)(struct mr_request_reader *reader, const struct mr_member *member,
                            void *entry);
@@ -263,7 +264,7 @@ enum mr_status mr_request_read_cache(struct mr_request_reader *reader, const cha
     return MR_OK;
 }
 
-/* Reads metadata. The result record repeats these bytes, so only their number is limited.
+/* Reads metadata. The result record repeats these bytes, so only their number is checked here.
  * mr_document_open has checked that they are valid. */
 enum mr_status mr_request_read_metadata(struct mr_request_reader *reader, const char *field,
                                         struct mr_value value)

@@ -37,8 +37,8 @@ enum mr_status mr_request_wrong_type(struct mr_request_reader *reader, const cha
                    mr_value_kind_name(mr_value_kind(value)));
 }
 
-/* True for a plain identifier. An error sentence quotes only such names, because other names may be
- * any text of the producer. */
+/* True for a plain identifier. An error sentence quotes only such names, because a producer may put
+ * any text into other names. */
 static bool is_plain_name(struct mr_text name)
 {
     if (name.length == 0 || name.length > 32) return false;

@@ -1,5 +1,5 @@
-/* request_reader - the state of decoding one request record, and the functions that all fields use.
- * Only codec/records/request_*.c include this.
+/* request_reader - the state of decoding one request record, and functions that the readers of all
+ * fields use. Only codec/records/request_*.c include this.
  *
  * Owner:  one call of mr_request_decode. Memory: in the request's arena.
  * Errors: class REJECT with one sentence that names the field, MR_NOMEM. */
@@ -15,13 +15,13 @@ struct mr_request_reader {
     const struct mr_document *document;
     struct mr_error *err;
     bool strict; /* reject a record that has a member with an unknown name */
-    /* bit set of those values of enum group (request_fields.c) whose field was read */
+    /* bit set of enum group (request_fields.c): the groups that have had a field */
     uint32_t groups_seen;
     int64_t deadline_ms, timeout_ms; /* 0: the record does not have the field */
     bool tool_choice_given;          /* the record has tool_choice */
     bool logprobs_counted;           /* logprobs is a number, not true or false */
     int64_t top_logprobs, best_of;   /* -1, 0: the record does not have the field */
-    const char *embed_field;         /* a field of the record that needs task embed, or NULL */
+    const char *embed_field; /* name of a field in the record that needs task embed, or NULL */
     struct mr_text reasoning_effort; /* bytes NULL: the record does not have the field */
 };
 
@@ -33,11 +33,11 @@ enum mr_status mr_request_copy_text(struct mr_request_reader *reader, struct mr_
 /* Fails with "<field> must be <wanted>, not <kind of value>". */
 enum mr_status mr_request_wrong_type(struct mr_request_reader *reader, const char *field,
                                      const char *wanted, struct mr_value value);
-/* Adds a sentence to the request's warnings: a member that has no effect, named in the sentence.
- * MR_UNSUPPORTED with this sentence when reader->strict is set. */
+/* Adds a sentence to the request's warnings. It names a member that has no effect. If
+ * reader->strict is set, fails with MR_UNSUPPORTED and this sentence. */
 enum mr_status mr_request_warn(struct mr_request_reader *reader, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* Counts a member with an unknown name. MR_UNKNOWN_FIELD when reader->strict is set. */
+/* Counts a member with an unknown name. MR_UNKNOWN_FIELD if reader->strict is set. */
 enum mr_status mr_request_unknown(struct mr_request_reader *reader, struct mr_text name);
 
 #endif

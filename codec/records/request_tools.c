@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FORCED_CALLS_MAX    16         /* calls in an answer that must call tools */
-#define REFERENCE_DEPTH_MAX 8          /* references from a schema to the next, for its type */
-#define REFERENCE_STEPS_MAX (1u << 20) /* members compared for them in a request */
+#define FORCED_CALLS_MAX    16 /* most calls in an answer that must call tools */
+#define REFERENCE_DEPTH_MAX 8  /* references that are followed to find the type of a schema */
+#define REFERENCE_STEPS_MAX (1u << 20) /* members compared for these lookups in one request */
 
 /* ---- fields ---- */
 
@@ -44,7 +44,7 @@ enum mr_status mr_request_read_parallel_calls(struct mr_request_reader *reader, 
 
 /* ---- the schema of the calls ---- */
 
-/* True for keywords whose value has a schema under each name. */
+/* True for keywords whose value is a map of names to schemas. */
 static bool has_named_schemas(struct mr_text keyword)
 {
     static const char *const keywords[] = {"properties", "patternProperties", "$defs",
@@ -54,9 +54,10 @@ static bool has_named_schemas(struct mr_text keyword)
     return false;
 }
 
-/* Writes a JSON schema of a tool; named: a map of names and schemas. Its references start at the
- * schema, so they get the prefix that leads there; in values that are data (enum, const) nothing is
- * a reference, and the prefix is NULL. Recursive; the document has limited the depth. */
+/* Writes a JSON schema of a tool. named: `value` is a map of names to schemas. References in it are
+ * relative to the tool's schema, so they get a prefix with the place of that schema. prefix NULL:
+ * the value is data (enum, const) and has no references. Recursive; the document has limited the
+ * depth. */
 static void put_schema(struct mr_json_writer *writer, const struct mr_data *data, bool named,
                        const char *prefix)
 {
@@ -111,8 +112,8 @@ static void put_schema(struct mr_json_writer *writer, const struct mr_data *data
 struct call_schema {
     struct mr_request *request;
     struct mr_json_writer *writer;
-    const char *place;  /* of the array of calls in the schema */
-    const char *member; /* that has the arguments in a call */
+    const char *place;  /* keyword of the array of calls in the schema */
+    const char *member; /* member of a call that has its arguments */
     struct mr_error *err;
 };
 
@@ -140,7 +141,7 @@ static void put_parameters(const struct call_schema *calls, const struct mr_data
     mr_json_end(writer);
 }
 
-/* The schema of one call: its name and parameters, both required, nothing else. */
+/* Writes the schema of one call: name and parameters, both required, and no other member. */
 static void put_call(const struct call_schema *calls, struct mr_text name,
                      const struct mr_data *parameters, const char *prefix)
 {
@@ -173,7 +174,8 @@ static bool is_strict(const struct mr_data *tool)
     return strict && strict->kind == MR_DATA_BOOL && strict->integer != 0;
 }
 
-/* The name and the parameters of a tool; of kind NULL: it takes none; NULL: any. */
+/* Reads the name and the parameters of a tool. Parameters of kind NULL: the tool has none. NULL:
+ * any object. */
 static enum mr_status read_tool(const struct call_schema *calls, size_t index, struct mr_text *name,
                                 const struct mr_data **parameters)
 {
@@ -224,7 +226,7 @@ static enum mr_status put_calls(const struct call_schema *calls)
     return status;
 }
 
-/* Ends the schema, which becomes the text of the request's constraint. */
+/* Completes the schema and makes it the text of the request's constraint. */
 static enum mr_status take_schema(const struct call_schema *calls, enum mr_status status,
                                   enum mr_constraint_kind kind)
 {
@@ -303,7 +305,7 @@ enum mr_status mr_request_constrain_calls(struct mr_request *request, enum mr_to
     return take_schema(&calls, status, request->tool_use.single ? one : many);
 }
 
-enum mr_status mr_request_check_tools(struct mr_request_reader *reader)
+enum mr_status mr_request_apply_tools(struct mr_request_reader *reader)
 {
     struct mr_request *request = reader->request;
     struct mr_tool_use *use = &request->tool_use;
@@ -327,11 +329,11 @@ enum {
     IS_BOOL = 8,
     IS_OTHER = 16,
     IS_NULL = 32,
-    IS_UNRESOLVED = 64 /* a reference that leads nowhere, or too far */
+    IS_UNRESOLVED = 64 /* an unresolved reference, or a chain that is too long */
 };
 
-/* The schemas that those of a tool may refer to. Schemas may refer to each other, so the members
- * that are compared on the way are counted, for all tools of a request together. */
+/* The schemas that a tool's schema may refer to. They may refer to each other, so the member
+ * comparisons are counted and limited, for all tools of a request together. */
 struct definitions {
     const struct mr_data *maps[2]; /* $defs and definitions of the parameters; NULL: not there */
     size_t *steps_left;
@@ -344,7 +346,7 @@ static unsigned kind_of(struct mr_text type)
         unsigned kind;
     } kinds[] = {
         {"string", IS_TEXT}, {"integer", IS_INTEGER}, {"number", IS_NUMBER}, {"boolean", IS_BOOL},
-        {"null", IS_NULL},   {"str", IS_TEXT}, /* others are Python's */
+        {"null", IS_NULL},   {"str", IS_TEXT}, /* names of Python types */
         {"text", IS_TEXT},   {"enum", IS_TEXT},       {"varchar", IS_TEXT},  {"char", IS_TEXT},
         {"int", IS_INTEGER}, {"float", IS_NUMBER},    {"bool", IS_BOOL},
     };
@@ -380,7 +382,7 @@ static const struct mr_data *find_definition(const struct definitions *definitio
     return NULL;
 }
 
-/* The types that a schema allows; 0: it does not say. depth: of the references that led to it.
+/* The types that a schema allows; 0: unspecified. depth: number of references followed so far.
  * Recursive; the document has limited the depth of a schema. */
 static unsigned kinds_of(const struct definitions *definitions, const struct mr_data *schema,
                          unsigned depth)
@@ -425,7 +427,7 @@ struct typed {
     struct mr_tool_parameter *parameters; /* [MR_TOOL_TYPES_MAX] */
     size_t count;
     size_t steps_left; /* see struct definitions */
-    bool cut;          /* not all of them */
+    bool cut;          /* some were left out */
 };
 
 static void add_typed(struct typed *typed, const struct mr_data *tool)

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Written in place of a log-probability of minus infinity or NaN, which JSON does not have. */
+/* Replaces a log-probability of minus infinity or NaN, which JSON cannot express. */
 #define LOGPROB_FLOOR -9999.0f
 
 const char *mr_finish_text(enum mr_finish finish)
@@ -106,8 +106,8 @@ static void put_scores(struct mr_writer *writer, const struct mr_result *result)
     }
 }
 
-/* As numbers, or as the base64 text of their bytes: 32-bit floats, little-endian. False: no memory.
- */
+/* Writes an array of numbers, or the base64 text of their bytes: 32-bit floats, little-endian.
+ * False: no memory. */
 static bool put_embedding(struct mr_writer *writer, const struct mr_result *result)
 {
     mr_writer_name(writer, "embedding");
@@ -144,7 +144,7 @@ static void make_call_id(char id[CALL_ID_BYTES], struct mr_text request_id, uint
     id[CALL_ID_BYTES - 1] = '\0';
 }
 
-/* A call or, without a name, more of its arguments. */
+/* Writes a call, or without a name a further part of its arguments. */
 static void put_call(struct mr_writer *writer, struct mr_text request_id, uint32_t choice,
                      const struct mr_tool_call_delta *call)
 {
@@ -257,8 +257,8 @@ static uint32_t answer_members(const struct mr_choice *choice)
            (choice->tool_call_count > 0);
 }
 
-/* Writes finish_reason, stopped_by, stop_reason, text, token_ids, and what the request asked for:
- * logprobs, content, reasoning, tool_calls. */
+/* Writes finish_reason, stopped_by, stop_reason, text and token_ids, and if requested: logprobs,
+ * content, reasoning, tool_calls. */
 static void put_answer(struct mr_writer *writer, const struct mr_result *result, uint32_t index)
 {
     const struct mr_choice *choice = &result->choices[index];

@@ -1,5 +1,5 @@
-/* result - encodes the answers to a request: the token record of CONTRACT section 4 and the result
- * record of section 5. codec/records/reply.h decodes them.
+/* result - encodes the answers to a request: token records and the result record, described in
+ * docker/asyncapi.yaml. codec/records/reply.h decodes them.
  *
  * Threads: any (pure functions). Memory: the structs borrow everything they point to.
  * Errors:  MR_NOMEM; MR_RECORD_TOO_LARGE above MR_RESULT_BYTES_MAX. */
@@ -49,14 +49,14 @@ struct mr_logprobs {
     uint32_t top_count;
 };
 
-/* A part of a call, in the order of its parts. */
+/* A part of a call. */
 struct mr_tool_call_delta {
     uint32_t index;      /* of the call in the answer */
-    struct mr_text name; /* bytes NULL: the call has begun in an earlier delta */
+    struct mr_text name; /* bytes NULL: an earlier delta had the name */
     struct mr_text arguments;
 };
 
-/* What a token record adds to the message of an answer (codec/records/message.h). */
+/* The part of an answer's message in one token record (codec/records/message.h). */
 struct mr_message_delta {
     struct mr_text content, reasoning;
     const struct mr_tool_call_delta *calls; /* [call_count] */
@@ -72,14 +72,14 @@ struct mr_token_record {
     size_t token_count;
     struct mr_text text;
     const struct mr_logprobs *logprobs; /* [token_count] or NULL: not requested */
-    struct mr_message_delta message;    /* its empty members are left out */
-    /* Not in the record. ended: the text of the choice is complete. before: if resumed_at is not
-     * -1, the text of the records before this one. */
+    struct mr_message_delta message;    /* empty members are not written */
+    /* These two are not written. ended: the text of the choice is complete. before: if resumed_at
+     * is not -1, the text of all earlier records. */
     bool ended;
     struct mr_text before;
 };
 
-/* The log-probability of a continuation of the prompt: that of its tokens together. */
+/* The log-probability of a continuation of the prompt: the sum over its tokens. */
 struct mr_score {
     const struct mr_logprobs *logprobs; /* [token_count] */
     size_t token_count;
@@ -87,8 +87,8 @@ struct mr_score {
 
 struct mr_choice {
     enum mr_finish finish;
-    /* EOS, STOP_TOKEN or STOP_STRING if the last token was or completed one, whatever `finish` is:
-     * the answer is complete; else NONE */
+    /* EOS, STOP_TOKEN or STOP_STRING if the last token is one or completes one, independent of
+     * `finish`: the answer is complete. Otherwise NONE. */
     enum mr_finish stopped_by;
     struct mr_text stop_text; /* member stop_reason: the stop string; bytes NULL: none */
     uint32_t stop_token;      /* member stop_reason: the stop token; MR_TOKEN_NONE: none */
@@ -96,8 +96,8 @@ struct mr_choice {
     const uint32_t *token_ids;
     size_t token_count;
     uint32_t completion_tokens; /* generated tokens, including an end token */
-    /* What the text says apart from calls and reasoning, if `parsed` (codec/records/message.h).
-     * reasoning: bytes NULL: it was not asked for. */
+    /* content: the text without calls and reasoning, if `parsed` (codec/records/message.h).
+     * reasoning: bytes NULL if it was not requested. */
     bool parsed;
     struct mr_text content, reasoning;
     const struct mr_tool_call *tool_calls; /* [tool_call_count] */
@@ -122,7 +122,7 @@ struct mr_result {
     bool embedding_base64;
     size_t score_count; /* 0: no task score, or it did not end */
     uint32_t prompt_tokens, cached_tokens, cached_tokens_redis;
-    uint32_t accepted_draft_tokens; /* generated tokens that a draft had guessed */
+    uint32_t accepted_draft_tokens; /* generated tokens that a draft had proposed */
     double queue_ms, prefill_ms, first_token_ms, total_ms, itl_mean_ms, itl_max_ms;
     uint32_t prefill_chunks, preemptions, recomputed_tokens;
     enum mr_status error; /* MR_OK: no error */
@@ -136,8 +136,8 @@ struct mr_result {
     size_t warning_count;
 };
 
-/* These encode a record into a malloc'ed buffer, which the caller frees. On an error *bytes is
- * NULL. */
+/* Both encode a record into a malloc'ed buffer, which the caller frees. On an error *bytes is NULL.
+ */
 enum mr_status mr_token_record_encode(const struct mr_token_record *record,
                                       enum mr_encoding encoding, unsigned char **bytes,
                                       size_t *length, struct mr_error *err);

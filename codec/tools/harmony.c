@@ -8,8 +8,8 @@
 #define FUNCTIONS        "functions."
 
 enum mark { MARK_END, MARK_CALL, MARK_RETURN, MARK_START, MARK_CHANNEL, MARK_COUNT };
-/* What ends the text of a message. The last two begin the next message, whose header they belong
- * to. */
+/* The marks that end the text of a message. The last two belong to the header of the next message.
+ */
 static const char *const marks[MARK_COUNT] = {"<|end|>", "<|call|>", "<|return|>", "<|start|>",
                                               "<|channel|>"};
 
@@ -19,7 +19,7 @@ static struct mr_tool_cursor cursor_at(struct mr_tool_calls *found, struct mr_te
     return (struct mr_tool_cursor){text, at, ended, found, found->arena};
 }
 
-/* The place of a word in the text, text.length without one. */
+/* Index of a word in the text; text.length if it does not occur. */
 static size_t place_of(struct mr_text text, const char *word)
 {
     size_t length = strlen(word);
@@ -28,7 +28,8 @@ static size_t place_of(struct mr_text text, const char *word)
     return text.length;
 }
 
-/* The part of a header behind a word, up to the next space or tag; empty without the word. */
+/* The part of a header after a word, up to the next space or tag; empty if the word does not occur.
+ */
 static struct mr_text_range word_behind(struct mr_text text, size_t from, size_t to,
                                         const char *word)
 {
@@ -40,7 +41,7 @@ static struct mr_text_range word_behind(struct mr_text text, size_t from, size_t
     return (struct mr_text_range){start, end};
 }
 
-/* Sets the kind of the message whose header is [from, to). */
+/* Sets the message's kind from its header [from, to). */
 static void read_header(struct mr_harmony *harmony, const struct mr_tool_calls *found,
                         struct mr_text text, size_t from, size_t to)
 {
@@ -92,12 +93,12 @@ static enum mr_tool_outcome read_start(struct mr_harmony *harmony, struct mr_too
     }
     harmony->kind = MR_HARMONY_CONTENT; /* a text without a header */
     begin_body(harmony, harmony->from);
-    if (outcome == MR_TOOL_FOUND) harmony->searched = cursor.at + 1; /* not this mark again */
+    if (outcome == MR_TOOL_FOUND) harmony->searched = cursor.at + 1; /* continue after this mark */
     return MR_TOOL_FOUND;
 }
 
-/* Looks for the end of the body from harmony->searched on, which moves up to the first byte that
- * may begin a mark. FOUND: the mark begins there. */
+/* Searches for the end of the body from harmony->searched on, and moves that index to the first
+ * byte that may begin a mark. FOUND: a mark begins there. */
 static enum mr_tool_outcome find_mark(struct mr_harmony *harmony, struct mr_tool_calls *found,
                                       struct mr_text text, bool ended, enum mark *mark)
 {

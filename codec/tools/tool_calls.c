@@ -16,11 +16,11 @@
 #define SEPARATOR   "<" BAR "tool" GAP "sep" BAR ">"
 
 #define OPENERS_MAX 3
-#define TRIES_MAX   256u /* bytes outside of brackets in one call */
+#define TRIES_MAX   256u /* most bytes outside of brackets in one call */
 
 typedef enum mr_tool_outcome reader(struct mr_tool_cursor *cursor);
 
-/* ---- the formats; each reader begins behind the opener ---- */
+/* ---- the formats; each reader starts after the opening marker ---- */
 
 static enum mr_tool_outcome read_hermes(struct mr_tool_cursor *cursor)
 {
@@ -29,7 +29,7 @@ static enum mr_tool_outcome read_hermes(struct mr_tool_cursor *cursor)
     enum mr_tool_outcome outcome = mr_tool_read_object(cursor, &object);
     if (outcome != MR_TOOL_FOUND) return outcome;
     mr_tool_skip_space(cursor);
-    /* some models end the answer in place of the closing tag */
+    /* some models end the answer without the closing tag */
     if (!cursor->ended || cursor->at < cursor->text.length)
         outcome = mr_tool_read_word(cursor, "</tool_call>");
     return outcome == MR_TOOL_FOUND ? mr_tool_add_object(cursor, object) : outcome;
@@ -114,10 +114,11 @@ static enum mr_tool_outcome read_llama(struct mr_tool_cursor *cursor)
 /* ---- the search ---- */
 
 struct format {
-    reader *whole; /* reads the whole answer; or NULL: calls stand anywhere, behind an opener */
+    reader *whole; /* reads the whole answer as calls; NULL: calls may stand anywhere, after an
+                      opening marker */
     struct {
         const char *word;
-        reader *read; /* NULL if `whole`: an answer with calls begins with the word */
+        reader *read; /* opening markers; NULL if `whole` */
     } openers[OPENERS_MAX];
 };
 
@@ -136,8 +137,8 @@ static enum mr_status no_memory(struct mr_error *err)
     return mr_fail(err, MR_NOMEM, "no memory for tool calls");
 }
 
-/* Looks for an opener at cursor->at; moves the cursor behind it. Behind the last call that is
- * looked for, only markers are openers. */
+/* Tests for an opening marker at cursor->at and moves the cursor past it. Once count_max calls are
+ * found, only openers that are removed from the text count. */
 static enum mr_tool_outcome find_opener(struct mr_tool_cursor *cursor, const struct format *format,
                                         reader **read)
 {
@@ -153,8 +154,8 @@ static enum mr_tool_outcome find_opener(struct mr_tool_cursor *cursor, const str
     return best;
 }
 
-/* Reads a call behind the opener, or the whole answer. A call that proves to be none leaves no
- * trace. */
+/* Reads the call after the opening marker, or the whole answer. If that is not a call, the state is
+ * restored. */
 static enum mr_tool_outcome read_call(struct mr_tool_cursor *cursor, reader *read)
 {
     struct mr_tool_calls *found = cursor->found;
@@ -185,8 +186,8 @@ static void decide(struct mr_tool_calls *found, size_t from)
     found->open_scan = (struct mr_tool_scan){0};
 }
 
-/* Follows one more byte. True: what has been read so far may be a complete call, or proves to be
- * none; inside of brackets it is neither. */
+/* Follows one more byte. True if the bytes read so far may be a complete call or certainly are no
+ * call. Inside brackets neither can be decided. */
 static bool scan_byte(struct mr_tool_scan *scan, char c)
 {
     scan->at++;
@@ -205,8 +206,7 @@ static bool scan_byte(struct mr_tool_scan *scan, char c)
     return scan->depth == 0 && !mr_text_is_space(c);
 }
 
-/* Reads the name and the arguments so far of an unfinished call, an object that begins at `begin`.
- */
+/* Reads the name and the arguments so far of the unfinished call whose object begins at `begin`. */
 static void read_open(struct mr_tool_cursor *cursor, size_t begin)
 {
     struct mr_tool_calls *found = cursor->found;
@@ -228,8 +228,8 @@ static void read_open(struct mr_tool_cursor *cursor, size_t begin)
     found->open.arguments = mr_text_part(cursor->text, found->open_arguments, scan->at);
 }
 
-/* Reads on in the call whose opener ends at cursor->at. The call is read at the first byte at which
- * it can be decided, so that a text which grows in any pieces is decided alike. */
+/* Continues the call whose opening marker ends at cursor->at. It is decided at the first byte at
+ * which that is possible, so the sizes of the pieces do not matter. */
 static enum mr_tool_outcome read_on(struct mr_tool_cursor *cursor, reader *read)
 {
     struct mr_tool_calls *found = cursor->found;
@@ -279,14 +279,14 @@ static enum mr_status find_behind_openers(struct mr_tool_cursor *cursor,
     return MR_OK;
 }
 
-/* Formats in which the whole answer is calls are decided at its end, or where it begins with
- * something else. */
+/* For formats in which the whole answer is calls. The decision is made at the end of the answer, or
+ * as soon as it begins differently. */
 static enum mr_status find_whole(struct mr_tool_cursor *cursor, const struct format *format,
                                  struct mr_error *err)
 {
     struct mr_tool_calls *found = cursor->found;
     reader *read;
-    MR_ASSERT(found->count_max > 0); /* without tools, no such format is looked for */
+    MR_ASSERT(found->count_max > 0); /* without tools such a format is not searched for */
     mr_tool_skip_space(cursor);
     if (!found->plain && !cursor->ended) {
         bool undecided = cursor->at == cursor->text.length;

@@ -80,7 +80,7 @@ static enum mr_tool_outcome copy(struct mr_tool_cursor *cursor, struct mr_text t
     return bytes ? MR_TOOL_FOUND : MR_TOOL_NOMEM;
 }
 
-/* Adds a call whose texts are in the arena or in the answer. */
+/* Adds a call. Its texts must be in the arena or in the answer. */
 static enum mr_tool_outcome push(struct mr_tool_cursor *cursor, struct mr_text name,
                                  struct mr_text arguments)
 {
@@ -123,7 +123,7 @@ enum mr_tool_outcome mr_tool_add_written(struct mr_tool_cursor *cursor, struct m
     return outcome == MR_TOOL_FOUND ? push(cursor, name, arguments) : outcome;
 }
 
-/* The arguments of a call: an object as it is written, or the object in a text. */
+/* The arguments of a call: an object as written, or the object inside a text. */
 static enum mr_tool_outcome arguments_of(struct mr_tool_cursor *cursor,
                                          const struct mr_document *document, struct mr_text *out)
 {
@@ -165,7 +165,7 @@ enum mr_tool_outcome mr_tool_read_call(struct mr_tool_cursor *cursor)
     return outcome == MR_TOOL_FOUND ? mr_tool_add_object(cursor, object) : outcome;
 }
 
-/* Reads "word" with its quotes and the colon behind. */
+/* Reads "word" with its quotes and the colon after it. */
 static enum mr_tool_outcome read_member(struct mr_tool_cursor *cursor, const char *quoted)
 {
     mr_tool_skip_space(cursor);

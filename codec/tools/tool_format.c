@@ -14,7 +14,8 @@ static bool contains(struct mr_text text, const char *word)
 
 enum mr_tool_format mr_tool_format_find(struct mr_text chat_template)
 {
-    /* The first row whose words are all in the template. Rows with rarer words come first. */
+    /* The first row whose words all occur in the template wins. Rows with rarer words come first.
+     */
     static const struct {
         const char *word, *other;
         enum mr_tool_format format;
@@ -26,7 +27,7 @@ enum mr_tool_format mr_tool_format_find(struct mr_text chat_template)
         {"<|tool_call|>", "", MR_TOOLS_GRANITE},
         {"<tool_call>", "granite", MR_TOOLS_GRANITE},
         {"<function=", "<parameter=", MR_TOOLS_QWEN_CODER},
-        {"<tool_call>", "<arg_key>", MR_TOOLS_NONE}, /* GLM 4.5: other tags */
+        {"<tool_call>", "<arg_key>", MR_TOOLS_NONE}, /* GLM 4.5, which uses other tags */
         {"<tool_call>", "", MR_TOOLS_HERMES},
         {"[func_name1(", "", MR_TOOLS_PYTHONIC},
         {"<|python_start|>", "", MR_TOOLS_PYTHONIC},

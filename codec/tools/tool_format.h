@@ -1,4 +1,4 @@
-/* tool_format - how a model writes calls of tools into its text; chosen by its chat template.
+/* tool_format - how a model writes tool calls into its text; the chat template decides it.
  * codec/tools/README.md shows each format.
  *
  * Threads: any (pure functions). Memory: none. Errors: none. */
@@ -8,7 +8,7 @@
 #include "codec/text.h"
 
 enum mr_tool_format {
-    MR_TOOLS_NONE, /* calls are not looked for */
+    MR_TOOLS_NONE, /* calls are not searched for */
     MR_TOOLS_HERMES,
     MR_TOOLS_GRANITE,
     MR_TOOLS_LLAMA,
@@ -16,14 +16,14 @@ enum mr_tool_format {
     MR_TOOLS_MISTRAL,
     MR_TOOLS_HARMONY,
     MR_TOOLS_DEEPSEEK,
-    MR_TOOLS_ARRAY, /* the answer was constrained to an array of calls */
+    MR_TOOLS_ARRAY, /* a constraint makes the answer an array of calls */
     MR_TOOLS_QWEN_CODER,
     MR_TOOLS_FORMAT_COUNT
 };
 
-/* The format that a chat template asks the model for; NONE if it shows none. */
+/* Detects the format that a chat template instructs the model to use; NONE if there is none. */
 enum mr_tool_format mr_tool_format_find(struct mr_text chat_template);
-/* Whether markers of the format are control tokens, which the text must keep. */
+/* True if markers of the format are control tokens, which the text must then keep. */
 bool mr_tool_format_has_control(enum mr_tool_format format);
 /* "hermes" and so on. */
 const char *mr_tool_format_name(enum mr_tool_format format);

@@ -12,9 +12,9 @@
 #include <stdint.h>
 
 #define MR_TOOL_CALLS_MAX 64u /* calls found in one answer; further ones stay text */
-/* calls, and what stands before and behind all of them */
+/* the calls, and the markers before and after all of them */
 #define MR_TOOL_PLACES_MAX          (MR_TOOL_CALLS_MAX + 2u)
-#define MR_TOOL_PARAMETERS_MAX      128u /* of a QWEN_CODER call; one with more stays text */
+#define MR_TOOL_PARAMETERS_MAX      128u /* of a QWEN_CODER call; a call with more stays text */
 #define MR_TOOL_ARGUMENTS_BYTES_MAX ((size_t)1 << 20) /* of a PYTHONIC or QWEN_CODER call */
 #define MR_TOOL_WORK_MAX            ((size_t)64 << 20)
 
@@ -23,9 +23,9 @@ struct mr_tool_call {
     struct mr_text arguments; /* a JSON object */
 };
 
-/* How far the brackets and quotes of a text have been followed. */
+/* The state of following the brackets and quotes of a text. */
 struct mr_tool_scan {
-    size_t at; /* the byte to be read next */
+    size_t at; /* index of the next byte */
     uint32_t depth;
     bool quoted, escaped;
 };
@@ -35,29 +35,28 @@ struct mr_tool_argument {
     struct mr_text_range key, value;
 };
 
-/* How far the text of a QWEN_CODER answer has been read (codec/tools/tool_tags.h). */
+/* The state of reading a QWEN_CODER answer (codec/tools/tool_tags.h). */
 struct mr_tool_tags {
-    size_t at;   /* the byte to be read next */
+    size_t at;   /* index of the next byte */
     int step;    /* what is expected there */
-    size_t back; /* where to read on once a step has looked ahead; 0: where it stopped */
-    /* of the call that is being read */
+    size_t back; /* where to continue after a step with look-ahead; 0: where the step stopped */
+    /* of the current call */
     bool grouped; /* it began with <tool_call> */
     struct mr_text_range name;
     struct mr_tool_argument parameters[MR_TOOL_PARAMETERS_MAX];
     size_t parameter_count;
-    bool open;   /* the next parameter has its key, and the start of its value */
-    size_t tag;  /* where the tag begins that ends this value, if what follows confirms it */
-    bool closed; /* the call ends without a further </tool_call> */
+    bool open;   /* the key and the start of the value of the next parameter have been read */
+    size_t tag;  /* start of the tag that ends this value if the following text confirms it */
+    bool closed; /* the call has ended, no </tool_call> is expected */
 };
 
 struct mr_tool_calls {
     /* set by the caller, the rest zero */
     enum mr_tool_format format;
-    size_t count_max; /* most calls to look for, at most MR_TOOL_CALLS_MAX */
+    size_t count_max; /* most calls to find, at most MR_TOOL_CALLS_MAX */
     /* of the arguments of QWEN_CODER calls; NULL: all are texts */
     const struct mr_tool_types *types;
-    /* a grammar makes the calls of a HERMES or ARRAY answer: `open` has those that are unfinished
-     */
+    /* a constraint makes the calls of a HERMES or ARRAY answer: `open` has the unfinished one */
     bool steady;
     struct mr_arena *arena;
     /* the calls found so far */
@@ -66,20 +65,20 @@ struct mr_tool_calls {
     /* [place_count] the parts of the text that are calls, markers included, in ascending order */
     struct mr_text_range places[MR_TOOL_PLACES_MAX];
     size_t place_count;
-    size_t from; /* the text before is decided: it is calls, or has none */
-    /* of what may be a call at `from`; scan.at 0: nothing was scanned */
+    size_t from; /* the text before this index is decided */
+    /* of the possible call at `from`; scan.at 0: not started */
     struct mr_tool_scan scan;
-    uint32_t tries; /* how often the call at `from` was read */
-    /* The call at `from`, if it is unfinished and its name has been read: the arguments so far. Its
-     * texts are part of the answer's. name.bytes NULL: none. */
+    uint32_t tries; /* how often the possible call at `from` was read */
+    /* The unfinished call at `from` with its arguments so far, once its name has been read;
+     * name.bytes NULL: there is none. Its texts point into the answer. */
     struct mr_tool_call open;
     struct mr_text_range open_name;
-    size_t open_arguments;         /* where they begin */
+    size_t open_arguments;         /* index at which they begin */
     struct mr_tool_scan open_scan; /* up to their end */
     struct mr_tool_tags tags;
-    bool in_array; /* the array of a format that is one has begun */
-    bool plain;    /* no call follows: the rest is text */
-    size_t work;   /* bytes read; at MR_TOOL_WORK_MAX JSON stays text */
+    bool in_array; /* ARRAY: its opening bracket has been read */
+    bool plain;    /* no further call is searched for: the rest is text */
+    size_t work;   /* bytes read; from MR_TOOL_WORK_MAX on, JSON stays text */
 };
 
 #endif

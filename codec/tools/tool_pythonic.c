@@ -39,7 +39,7 @@ static bool read_hex(struct python *python, unsigned digits, uint32_t *out)
     return *out < 0xd800 || *out > 0xdfff;
 }
 
-/* Writes the character of an escape, behind its backslash, to out; 0: none. */
+/* Writes the character of the escape after a backslash to out; 0: invalid. */
 static size_t read_escape(struct python *python, char out[4])
 {
     static const char from[] = "nrtbf\\'\"/", to[] = "\n\r\t\b\f\\'\"/";

@@ -8,7 +8,7 @@
 
 /* ---- values ---- */
 
-/* FOUND when the text is JSON of this type. */
+/* FOUND if the text is JSON of this type. */
 static enum mr_tool_outcome check_json(struct mr_text text, enum mr_tool_type type)
 {
     const struct mr_json_limits limits = {MR_TOOL_ARGUMENTS_BYTES_MAX, MR_NODES_MAX,
@@ -16,7 +16,7 @@ static enum mr_tool_outcome check_json(struct mr_text text, enum mr_tool_type ty
     struct mr_json *document;
     struct mr_error why;
     if (text.length == 0 || text.length + 2 > MR_TOOL_ARGUMENTS_BYTES_MAX) return MR_TOOL_BAD;
-    char *array = malloc(text.length + 2); /* a document is an array or an object */
+    char *array = malloc(text.length + 2); /* mr_json_parse accepts only arrays and objects */
     if (!array) return MR_TOOL_NOMEM;
     array[0] = '[';
     memcpy(array + 1, text.bytes, text.length);
@@ -59,21 +59,22 @@ static enum mr_tool_outcome put_value(struct mr_json_writer *writer, struct mr_t
 
 /* ---- steps ---- */
 
-/* What is read next. Each step returns FOUND, with the cursor behind what it has read and the step
- * that follows in tags->step; or MORE, with the place to read on from in tags->at; or BAD, with the
- * cursor at the place that proves it. A step that has looked ahead sets tags->back to the place. */
+/* The item that is read next. Each step returns FOUND, with the cursor after the item and the next
+ * step in tags->step; or MORE, with the place to continue in tags->at; or BAD, with the cursor at
+ * the byte that shows it. A step that has looked ahead sets tags->back to the place where reading
+ * continues. */
 enum step {
     STEP_TEXT, /* text without a call */
     STEP_FUNCTION,
     STEP_NAME,
-    STEP_PARAMETER, /* behind <function=NAME> or </parameter> */
+    STEP_PARAMETER, /* after <function=NAME> or </parameter> */
     STEP_KEY,
     STEP_VALUE,        /* also the text before the first parameter */
-    STEP_FUNCTION_END, /* behind </function> in a value */
-    STEP_GROUP_END,    /* behind </tool_call> in a value of a call with <tool_call> */
-    STEP_GROUP,        /* behind <tool_call> in a value of a call without */
+    STEP_FUNCTION_END, /* after </function> in a value */
+    STEP_GROUP_END,    /* after </tool_call> in a value of a call that began with <tool_call> */
+    STEP_GROUP,        /* after <tool_call> in a value of a call that began without it */
     STEP_ADD,          /* the call is complete */
-    STEP_CLOSE         /* what may follow it */
+    STEP_CLOSE         /* the closing tag that may follow the call */
 };
 
 enum tag {
@@ -148,7 +149,8 @@ static enum mr_tool_outcome read_function(struct mr_tool_cursor *cursor, struct 
     return outcome == MR_TOOL_FOUND ? go(tags, STEP_NAME) : outcome;
 }
 
-/* Reads a name and the > behind it. delimiters: what it may not have beside bytes below `least`. */
+/* Reads a name and the > after it. The name may contain neither a byte below `least` nor one of
+ * `delimiters`. */
 static enum mr_tool_outcome read_name_of(struct mr_tool_cursor *cursor, unsigned char least,
                                          const char *delimiters, struct mr_text_range *name)
 {
@@ -172,7 +174,8 @@ static enum mr_tool_outcome read_name(struct mr_tool_cursor *cursor, struct mr_t
     return outcome == MR_TOOL_FOUND ? go(tags, STEP_PARAMETER) : outcome;
 }
 
-/* Keeps the open parameter, whose value ends at tags->tag, in the place of one with its key. */
+/* Stores the open parameter, whose value ends at tags->tag. It replaces a parameter with the same
+ * key. */
 static void keep_parameter(const struct mr_tool_cursor *cursor, struct mr_tool_tags *tags)
 {
     struct mr_tool_argument *last = &tags->parameters[tags->parameter_count], *same = last;
@@ -199,7 +202,7 @@ static enum mr_tool_outcome end_call(const struct mr_tool_cursor *cursor, struct
     return go(tags, STEP_ADD);
 }
 
-/* Behind a value, what is no tag of the call shows that the value goes on. */
+/* After a value, anything other than a tag of the call means that the value continues. */
 static enum mr_tool_outcome read_parameter(struct mr_tool_cursor *cursor, struct mr_tool_tags *tags)
 {
     enum tag tag;
@@ -214,7 +217,7 @@ static enum mr_tool_outcome read_parameter(struct mr_tool_cursor *cursor, struct
     return tags->open || is_text ? go(tags, STEP_VALUE) : MR_TOOL_BAD;
 }
 
-/* What looks like a key but is none is part of the value before. */
+/* An invalid key is part of the previous value. */
 static enum mr_tool_outcome read_key(struct mr_tool_cursor *cursor, struct mr_tool_tags *tags)
 {
     struct mr_text_range key;
@@ -229,7 +232,8 @@ static enum mr_tool_outcome read_key(struct mr_tool_cursor *cursor, struct mr_to
     return go(tags, STEP_VALUE);
 }
 
-/* What follows the tag at tags->tag. VALUE: it is part of the value; TEXT: there is no call. */
+/* The step after the tag at tags->tag. VALUE: the tag is part of the value; TEXT: this is not a
+ * call. */
 static enum step step_behind(const struct mr_tool_cursor *cursor, const struct mr_tool_tags *tags,
                              enum tag tag)
 {
@@ -262,7 +266,8 @@ static enum mr_tool_outcome read_value(struct mr_tool_cursor *cursor, struct mr_
     }
 }
 
-/* Behind the tag `end` in a value, which ends the call if one of the `next` or nothing follows. */
+/* Called after the tag `end` in a value. The tag ends the call if one of the tags in `next` or
+ * nothing follows. */
 static enum mr_tool_outcome read_end(struct mr_tool_cursor *cursor, struct mr_tool_tags *tags,
                                      enum tag end, const bool next[TAG_COUNT])
 {
@@ -293,7 +298,7 @@ static enum mr_tool_outcome read_group_end(struct mr_tool_cursor *cursor, struct
     return read_end(cursor, tags, TAG_GROUP_END, next);
 }
 
-/* A function here is a call, and the one with this value is none. */
+/* A function here begins a call, so the call with this value is not one. */
 static enum mr_tool_outcome read_group(struct mr_tool_cursor *cursor, struct mr_tool_tags *tags)
 {
     skip_space(cursor, tags);

@@ -18,7 +18,7 @@ static int compare(const struct mr_tool_parameter *a, const struct mr_tool_param
     return order != 0 ? order : compare_texts(a->name, b->name);
 }
 
-/* Of two pointers into one array; equal parameters are in the order of the array. */
+/* Compares two pointers into one array. Equal parameters keep the order of the array. */
 static int compare_places(const void *a, const void *b)
 {
     const struct mr_tool_parameter *one = *(const struct mr_tool_parameter *const *)a;
@@ -40,13 +40,13 @@ static struct mr_text copy_to(char **at, struct mr_text text)
     return copy;
 }
 
-/* Whether places[i] has the same tool as the one before. */
+/* True if places[i] has the same tool as the entry before it. */
 static bool has_tool(const struct mr_tool_parameter *const *places, size_t i)
 {
     return i > 0 && mr_text_equal(places[i]->tool, places[i - 1]->tool);
 }
 
-/* Makes the list of the sorted places. */
+/* Creates the list from the sorted places. */
 static struct mr_tool_types *copy_sorted(const struct mr_tool_parameter *const *places,
                                          size_t count)
 {

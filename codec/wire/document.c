@@ -83,7 +83,7 @@ static enum mr_status open_json(struct mr_document *document, struct mr_error *e
     struct mr_json_limits limits = {document->record.length, MR_NODES_MAX, MR_NESTING_MAX};
     enum mr_status status = mr_json_parse(&document->json, document->record, &limits, err);
     if (status == MR_RECORD_TOO_LARGE) {
-        /* msgpack records with too many values or too much nesting get this status, too */
+        /* the same status as for msgpack records with too many values or too much nesting */
         status = MR_MALFORMED;
         if (err) err->status = status;
     }

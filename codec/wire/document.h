@@ -1,4 +1,4 @@
-/* document - one record opened for reading: bytes in JSON or msgpack become a root map of values
+/* document - one open record: its bytes in JSON or msgpack, readable as a map of values
  * (codec/wire/value.h). Before memory is allocated for a declared length, both encodings check
  * nesting (MR_NESTING_MAX), number of values (MR_NODES_MAX), duplicate names and UTF-8.
  *
@@ -25,7 +25,7 @@ struct mr_value mr_document_root(const struct mr_document *document);
 bool mr_document_raw_member(const struct mr_document *document, const char *name,
                             struct mr_text *raw);
 
-/* Makes a struct mr_value of a value of a JSON document, which must outlive the result. */
+/* Wraps a value of a JSON document, which must outlive the result. */
 struct mr_value mr_document_json_value(const struct mr_json_value *value);
 
 #endif

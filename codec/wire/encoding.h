@@ -1,4 +1,5 @@
-/* encoding - finds the encoding of a record, msgpack or JSON (CONTRACT section 2).
+/* encoding - finds the encoding of a record, msgpack or JSON: from the content-type header, or else
+ * from the first byte.
  *
  * Threads: any (pure functions). Memory: none.
  * Errors:  MR_UNSUPPORTED_ENCODING for another content-type; MR_MALFORMED for a record without
@@ -16,7 +17,7 @@
 enum mr_encoding { MR_ENCODING_MSGPACK, MR_ENCODING_JSON };
 
 /* content_type: the value of the Kafka header, empty when absent. On an error *out is
- * MR_ENCODING_JSON, so that a person can read the result. */
+ * MR_ENCODING_JSON, so that the error result is readable as text. */
 enum mr_status mr_encoding_detect(struct mr_text content_type, struct mr_text record,
                                   enum mr_encoding *out, struct mr_error *err);
 

@@ -19,7 +19,7 @@ static const struct mr_json_value *value_of(const json_t *node)
     return (const struct mr_json_value *)(const void *)node;
 }
 
-/* Index after the string in quotes that starts at start; text.length when the string has no end. */
+/* Index after the string in quotes at `start`; text.length if the string is unterminated. */
 static size_t skip_string(struct mr_text text, size_t start)
 {
     size_t at = start + 1;
@@ -59,8 +59,8 @@ static enum mr_status check_limits(struct mr_text text, const struct mr_json_lim
     return MR_OK;
 }
 
-/* A sentence for the class of an error. The library's own message may quote the text, and text of a
- * request must not get into a log. */
+/* An error sentence of our own: the library's message may quote the text, and the text of a request
+ * must not appear in a log. */
 static const char *reason_of(const json_error_t *error)
 {
     switch (json_error_code(error)) {

@@ -1,8 +1,8 @@
 /* json - reads JSON from records and files. The only module that uses the JSON library (jansson).
  *
  * A scan checks size, nesting and number of values before the parser allocates memory. Duplicate
- * names, invalid UTF-8, numbers that do not fit and bytes after the value are errors. Names and
- * texts may have any character, except that a name cannot have U+0000.
+ * names, invalid UTF-8, numbers out of range and bytes after the value are errors. Names and texts
+ * may contain any character, except that a name cannot contain U+0000.
  *
  * Threads: a document is immutable after parsing and may be read by any number of threads.
  * Memory:  values, texts and names are borrowed from the document and live as long as it does.
@@ -50,16 +50,17 @@ const struct mr_json_value *mr_json_root(const struct mr_json *document);
 
 enum mr_json_kind mr_json_kind(const struct mr_json_value *value);
 
-/* The member of this name; NULL when value is NULL, not an object, or has none. A member whose
- * value is null is returned as a value of kind MR_JSON_NULL. */
+/* The member with this name; NULL if value is NULL, is not an object, or lacks the member. A member
+ * whose value is null is returned as a value of kind MR_JSON_NULL. */
 const struct mr_json_value *mr_json_get(const struct mr_json_value *value, const char *name);
 const struct mr_json_value *mr_json_get_text(const struct mr_json_value *value,
                                              struct mr_text name);
 /* True for null and for NULL, which stands for an absent member. */
 bool mr_json_is_null(const struct mr_json_value *value);
-/* Number of elements of an array or members of an object; 0 of anything else or NULL. */
+/* Number of elements of an array or members of an object; 0 for anything else or NULL. */
 size_t mr_json_count(const struct mr_json_value *value);
-/* The element of an array with this index; NULL when out of range, not an array or NULL. */
+/* The element of an array at this index; NULL if the index is out of range or value is not an
+ * array. */
 const struct mr_json_value *mr_json_at(const struct mr_json_value *value, size_t index);
 
 /* Iterates over the members of an object in the order of the text. Start with a zeroed struct:

@@ -27,7 +27,7 @@ static void append(struct mr_json_writer *writer, const char *bytes, size_t leng
         writer->status = mr_buffer_error(&writer->bytes, length);
 }
 
-/* Writes a NUL behind the text; it does not count against bytes_max. */
+/* Writes a NUL after the text. It does not count towards bytes_max. */
 static void terminate(struct mr_json_writer *writer)
 {
     writer->bytes.bytes_max++;
@@ -183,8 +183,8 @@ void mr_json_put_uint(struct mr_json_writer *writer, uint64_t value)
     put_word(writer, text);
 }
 
-/* Writes a number with %g, whose output 1e+20 or 3 is valid JSON, too. -0 would be read as an
- * integer, which has no sign at 0. */
+/* Writes a number with %g; outputs such as 1e+20 or 3 are valid JSON. -0 becomes -0.0, because
+ * readers would take -0 as the integer 0. */
 void mr_json_put_double(struct mr_json_writer *writer, double value)
 {
     char text[40] = "null";

@@ -35,7 +35,7 @@ static bool skip_byte(struct cursor *cursor, char wanted)
     return true;
 }
 
-/* Sets *inner to what is between the quotes, with its escapes. */
+/* Sets *inner to the bytes between the quotes; escapes stay as they are. */
 static bool take_string(struct cursor *cursor, struct mr_text *inner)
 {
     if (byte_at(cursor) != '"') return false;
@@ -51,7 +51,7 @@ static bool take_string(struct cursor *cursor, struct mr_text *inner)
     return false;
 }
 
-/* Skips a value of any kind, up to the comma or bracket behind it. */
+/* Skips a value of any kind, up to the comma or bracket after it. */
 static bool skip_json(struct cursor *cursor)
 {
     size_t depth = 0;
@@ -81,7 +81,7 @@ static bool find_json(struct cursor *cursor, const char *name)
     return false;
 }
 
-/* The character of the escape at text[*at], behind the backslash; -1: none below U+0100. */
+/* The character of the escape whose backslash is before text[*at]; -1 if it is not below U+0100. */
 static int unescape(struct mr_text text, size_t *at)
 {
     if (*at >= text.length) return -1;
@@ -107,12 +107,12 @@ static size_t copy_json(struct mr_text inner, char *out, size_t room)
 
 /* ---- msgpack ---- */
 
-/* What a first byte declares: a big-endian length of this many bytes, after which `size` bytes, or
- * that many values for each element, belong to the value. */
+/* The layout of a value, as its first byte declares it: a big-endian length of `length_bytes`
+ * bytes, then `size` payload bytes or elements. */
 struct shape {
     unsigned length_bytes;
     uint64_t size;
-    unsigned values; /* values for each element: 0 of texts and numbers, 1 of arrays, 2 of maps */
+    unsigned values; /* values per element: 0 for texts and numbers, 1 for arrays, 2 for maps */
 };
 
 static struct shape shape_of(unsigned char first)
@@ -138,7 +138,7 @@ static bool is_text(unsigned char first)
     return (first & 0xe0) == 0xa0 || (first >= 0xd9 && first <= 0xdb);
 }
 
-/* Reads the first byte and the length; afterwards shape->size is the length as declared. */
+/* Reads the first byte and the length field, and sets shape->size to the declared length. */
 static bool take_head(struct cursor *cursor, struct shape *shape)
 {
     if (!has(cursor, 1)) return false;
@@ -157,7 +157,7 @@ static bool skip_msgpack(struct cursor *cursor)
     struct shape shape;
     for (uint64_t left = 1; left > 0; left--) {
         if (!take_head(cursor, &shape)) return false;
-        /* every value that is left takes a byte, which also bounds the sum */
+        /* every remaining value takes at least one byte, which also bounds the sum */
         if (shape.values > 0) left += shape.size * shape.values;
         if (shape.values > 0 && left > cursor->bytes.length) return false;
         if (shape.values == 0) cursor->at += shape.size;

@@ -1,9 +1,9 @@
-/* scan - finds a member of the map at the start of a record that the parsers refuse: broken behind
- * the member, cut off, too large, or with a number that does not fit. So a record that cannot be
- * decoded is still answered under its id.
+/* scan - finds a member of the root map in a record that the parsers reject, for example because it
+ * is cut off, too large or malformed after that member. So the result of a record that cannot be
+ * decoded still has its id.
  *
- * One pass over the bytes, from the first one on, up to the first thing that is neither JSON nor
- * msgpack. The first byte decides the encoding. Of several members with one name the first counts.
+ * One pass over the bytes, up to the first syntax error. The first byte decides the encoding. If a
+ * name is repeated, its first member is used.
  *
  * Threads: any (pure functions). Memory: none; *value is borrowed. Errors: none. */
 #ifndef MR_CODEC_WIRE_SCAN_H
@@ -11,11 +11,12 @@
 
 #include "codec/text.h"
 
-/* Sets *value to the record's bytes from the member's value to the end of the record. False: there
- * is no such member in front of the first error. */
+/* Sets *value to the record's bytes from the member's value to the end of the record. False if
+ * there is no such member before the first error. */
 bool mr_scan_member(struct mr_text record, const char *name, struct mr_text *value);
-/* Copies the text that `value` starts with, without a NUL; returns its length, or 0 when that is no
- * text, is empty, has characters above U+00FF as JSON escapes, or has more than `room` bytes. */
+/* Copies the text at the start of `value` to out[room], without a NUL, and returns its length.
+ * Returns 0 if `value` does not start with a text, or if that text is empty, has JSON escapes above
+ * U+00FF, or is longer than `room` bytes. */
 size_t mr_scan_text(struct mr_text value, char *out, size_t room);
 
 #endif

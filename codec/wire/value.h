@@ -1,5 +1,5 @@
-/* value - one decoded value of a record in JSON or msgpack. The decoders of records read values
- * only through these functions, so each field is validated in one place for both encodings.
+/* value - one decoded value of a record in JSON or msgpack. Record decoders read values only
+ * through these functions, so each field is validated in one place for both encodings.
  *
  * A value is a pair of pointers into a document (codec/wire/document.h).
  *
@@ -71,7 +71,7 @@ size_t mr_value_count(struct mr_value value);
 /* The element of an array at index, which must be below mr_value_count(). */
 struct mr_value mr_value_at(struct mr_value array, size_t index);
 bool mr_value_next(struct mr_value map, struct mr_member *member);
-/* Finds the member of a map by its name; false when there is none. */
+/* Finds the member of a map by its name; false if there is none. */
 bool mr_value_get(struct mr_value map, const char *name, struct mr_value *out);
 
 #endif

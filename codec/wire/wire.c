@@ -28,12 +28,12 @@ static size_t remaining(const struct scan *scan)
     return scan->bytes.length - scan->at;
 }
 
-/* Kinds of a msgpack value, as its first byte declares them. */
+/* Kinds of msgpack values, as the first byte declares them. */
 enum shape { SHAPE_FIXED, SHAPE_TEXT, SHAPE_BINARY, SHAPE_ARRAY, SHAPE_MAP, SHAPE_REFUSED };
 
 struct head {
     enum shape shape;
-    /* size in bytes of the big-endian length field after the first byte; 0: there is none */
+    /* bytes of the big-endian length field after the first byte; 0: no such field */
     unsigned length_bytes;
     size_t length; /* number of payload bytes, elements or members */
 };
@@ -122,7 +122,7 @@ static enum mr_status scan_value(struct scan *scan, unsigned depth)
 
 /* ---- open records ---- */
 
-/* slots of the hash table of keys: a power of two, so that the table is at most half full */
+/* slots of the hash table of keys; a power of two, and the table is at most half full */
 #define KEY_SLOTS ((size_t)2 * MR_MEMBERS_MAX)
 
 struct mr_wire {
@@ -136,7 +136,7 @@ static struct mr_text key_of(const msgpack_object_map *map, size_t index)
     return (struct mr_text){text->ptr, text->size};
 }
 
-/* Hashes a key. MR_MEMBERS_MAX bounds the time of a map whose keys were chosen to collide. */
+/* Hashes a key. If an attacker chooses colliding keys, MR_MEMBERS_MAX limits the time. */
 static size_t hash_of(struct mr_text text)
 {
     uint64_t hash = mr_hash_bytes(MR_HASH_START, text.bytes, text.length);
@@ -160,8 +160,7 @@ static bool keys_are_unique(struct mr_wire *wire, const msgpack_object_map *map)
     return true;
 }
 
-/* True when no map in the object has a key twice. Recursive; the validator has limited the
- * depth. */
+/* True if no map in the object repeats a key. Recursive; the validator has limited the depth. */
 static bool all_keys_are_unique(struct mr_wire *wire, const msgpack_object *object)
 {
     if (object->type == MSGPACK_OBJECT_ARRAY) {
@@ -320,7 +319,7 @@ struct mr_value mr_wire_root(const struct mr_wire *wire)
 
 /* ---- writing ---- */
 
-/* The msgpack library's packer calls this with each piece of its output. */
+/* Callback of the msgpack library's packer: appends a piece of output. */
 static int append(void *context, const char *bytes, size_t length)
 {
     struct mr_wire_buffer *buffer = context;

@@ -1,10 +1,10 @@
 /* wire - reads and writes msgpack. The only module that uses the msgpack library.
  *
  * The library allocates memory for declared lengths: 5 bytes can make it allocate 8 GiB. So a
- * validator that allocates nothing reads a record first. Every count must fit the remaining bytes,
- * nesting and number of values have limits, text is UTF-8, map keys are text; extension types and
- * bytes after the value are errors. Then the library unpacks the record, and a key that occurs
- * twice in one map is an error.
+ * validator that allocates nothing reads each record first. It checks that every count fits the
+ * remaining bytes, that text is UTF-8 and map keys are text, and the limits of nesting and of the
+ * number of values. Extension types and bytes after the value are errors. Then the library unpacks
+ * the record. A repeated key in one map is an error.
  *
  * Owner:  the caller, one thread at a time.
  * Memory: an open record takes about 24 bytes for each value until _close; texts point into the

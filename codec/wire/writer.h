@@ -1,7 +1,7 @@
 /* writer - writes one record in JSON or msgpack, with the same calls for both.
  *
- * A map or an array starts with its number of members or elements, because msgpack needs it, and
- * ends by itself after the last one. A member is _name followed by one value.
+ * A map or an array starts with its number of members or elements, because msgpack needs it. It is
+ * closed automatically after the last one. A member is _name followed by one value.
  *
  * Owner:  the caller, on its stack.
  * Memory: one malloc'ed buffer, which _take hands over.
@@ -28,7 +28,7 @@ struct mr_writer {
 };
 
 void mr_writer_init(struct mr_writer *writer, enum mr_encoding encoding, size_t bytes_max);
-/* Frees the bytes written so far, for a writer on which _take is not called. */
+/* Frees the bytes of a writer on which _take is not called. */
 void mr_writer_drop(struct mr_writer *writer);
 /* Hands the bytes over: the caller frees *bytes. Asserts that the root value is complete. On an
  * error *bytes is NULL. */
@@ -49,7 +49,7 @@ void mr_writer_float(struct mr_writer *writer, float value);
 void mr_writer_text(struct mr_writer *writer, struct mr_text text);
 void mr_writer_string(struct mr_writer *writer, const char *text);
 void mr_writer_ids(struct mr_writer *writer, const uint32_t *ids, size_t count);
-/* Copies a value that is encoded in the writer's encoding already. */
+/* Writes a value that is already in the writer's encoding. */
 void mr_writer_raw(struct mr_writer *writer, struct mr_text raw);
 /* Writes a value of a document in JSON or msgpack. Binary data and integers above INT64_MAX become
  * null. */

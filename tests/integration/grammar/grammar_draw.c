@@ -5,10 +5,10 @@
  * TOKENIZER: a .gguf file or a tokenizer.json. A request is a line {"kind": "json_schema" |
  * "json_object" | "regex" | "choice" | "grammar", "text": source, "draws": number, "seed": number}.
  * Its answer is a line {"error", "code"} or {"compile_us", "bytes", "rows_us": [time of each mask],
- * "texts": [answers that ended]}. Each token is drawn from the mask; ends and punctuation are
- * preferred, so that answers end. A grammar that does not end within TOKENS_MAX tokens gives no
- * text. After each token the mask is compared with the matcher for a few tokens, and the program
- * aborts when they disagree. */
+ * "texts": [answers that ended]}. Each token is drawn from the mask. End tokens and punctuation are
+ * preferred, so that answers end. A draw that does not end within TOKENS_MAX tokens yields no text.
+ * After each token the mask is compared with the matcher for a few tokens, and the program aborts
+ * if they disagree. */
 #include "codec/check.h"
 #include "codec/constraint/constraint.h"
 #include "codec/grammar/token_mask.h"
@@ -77,8 +77,7 @@ static bool is_set(const struct draw *draw, uint32_t id)
     return draw->bits[id / 64] >> (id % 64) & 1;
 }
 
-/* A random allowed token, MR_TOKEN_NONE when there is none. structure: prefer one of ASCII
- * punctuation. */
+/* A random allowed token; MR_TOKEN_NONE if there is none. structure: prefer ASCII punctuation. */
 static uint32_t pick(struct draw *draw, bool structure)
 {
     uint32_t chosen = MR_TOKEN_NONE, seen = 0, vocab = mr_tokenizer_vocab_size(draw->tokenizer);
@@ -95,7 +94,8 @@ static uint32_t pick(struct draw *draw, bool structure)
     return chosen;
 }
 
-/* Compares the mask with the matcher for some random tokens. is_cut: the mask may lack some. */
+/* Compares the mask with the matcher for some random tokens. is_cut: the mask may lack allowed
+ * tokens. */
 static void check(struct draw *draw, const struct mr_matcher *matcher, bool is_cut)
 {
     static struct mr_matcher copy;
@@ -107,7 +107,7 @@ static void check(struct draw *draw, const struct mr_matcher *matcher, bool is_c
     }
 }
 
-/* Draws one answer into draw->text; false when it does not end. */
+/* Draws one answer into draw->text; false if it does not end. */
 static bool answer(struct draw *draw, const struct mr_grammar *grammar, double *rows,
                    uint32_t *row_count)
 {

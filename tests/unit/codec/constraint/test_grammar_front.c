@@ -66,25 +66,25 @@ static void errors_name_the_line(void **state)
         {"root ::= \"a\"\nroot ::= \"b\"", "line 2: a rule is defined twice"},
         {"root ::= \"a\n\"", "line 1: a text has no closing quote"},
         {"root ::=\n [a-", "line 2: "},
-        {"root ::= [b-a]", "no range"},
-        {"root ::= \"a\"{3,2}", "these are no counts"},
+        {"root ::= [b-a]", "invalid range of characters"},
+        {"root ::= \"a\"{3,2}", "invalid counts: write {m}, {m,} or {m,n}"},
         {"root ::= (\"a\"", "a group is not closed"},
-        {"root ::= \"a\" )", "not expected"},
-        {"root ::= \"\\q\"", "this escape is not known"},
+        {"root ::= \"a\" )", "unexpected character"},
+        {"root ::= \"\\q\"", "unknown escape"},
         {"start: \"a\"\n b \"c\"", "rule b is used but not defined"},
         {"start: a\n%import common.WS\nWS: \"x\"", "line 3: a rule is defined twice"},
-        {"start: \"ab\"..\"c\"", "no range"},
+        {"start: \"ab\"..\"c\"", "invalid range of characters"},
         {"start: /a", "no closing slash"},
         {"start: /(/", "a group is not closed"},
     };
     static const struct {
         const char *source, *why;
     } unsupported[] = {
-        {"root ::= \"a\"\n | <think>", "line 2: tokens are not supported"},
-        {"start: list{x}\n", "templates are not supported"},
-        {"start: \"a\"\n%declare X", "line 2: this directive"},
+        {"root ::= \"a\"\n | <think>", "line 2: tokens such as"},
+        {"start: list{x}\n", "templates of rules are not supported"},
+        {"start: \"a\"\n%declare X", "line 2: unsupported directive"},
         {"%import python.NAME\nstart: NAME", "only terminals of common"},
-        {"%import common.SQL_COMMENT\nstart: SQL_COMMENT", "this terminal of common"},
+        {"%import common.SQL_COMMENT\nstart: SQL_COMMENT", "%import of an unsupported terminal"},
         {"start: /a/i", "flags of a regex"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)

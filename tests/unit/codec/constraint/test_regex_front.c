@@ -56,11 +56,11 @@ static void what_is_no_language_is_refused(void **state)
         enum mr_status status;
     } cases[] = {
         {"(a", "not closed", MR_INVALID_REQUEST},
-        {"a)", "not opened", MR_INVALID_REQUEST},
-        {"*a", "nothing to repeat", MR_INVALID_REQUEST},
+        {"a)", "unmatched closing parenthesis", MR_INVALID_REQUEST},
+        {"*a", "a quantifier without anything", MR_INVALID_REQUEST},
         {"[a", "bracket", MR_INVALID_REQUEST},
         {"[z-a]", "range", MR_INVALID_REQUEST},
-        {"a{3,2}", "order", MR_INVALID_REQUEST},
+        {"a{3,2}", "below its minimum", MR_INVALID_REQUEST},
         {"(?=a)b", "look-around", MR_UNSUPPORTED},
         {"(a)\\1", "escape", MR_UNSUPPORTED},
         {"\\bword", "escape", MR_UNSUPPORTED},
@@ -70,7 +70,7 @@ static void what_is_no_language_is_refused(void **state)
         {"a{,}", "{0,n}", MR_UNSUPPORTED},
         {"a{2}{,3}", "{0,n}", MR_UNSUPPORTED},
         {"{,3}", "{0,n}", MR_UNSUPPORTED},
-        {"(a|{2}b)", "nothing to repeat", MR_INVALID_REQUEST},
+        {"(a|{2}b)", "a quantifier without anything", MR_INVALID_REQUEST},
         {"(?i)a", "flags", MR_UNSUPPORTED},
         {"[]a]", "bracket", MR_UNSUPPORTED},
         {"\\", "escape", MR_UNSUPPORTED},
