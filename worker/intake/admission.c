@@ -3,6 +3,7 @@
 #include "codec/check.h"
 #include "codec/records/request_tools.h"
 #include "worker/intake/decode.h"
+#include "worker/intake/identity.h"
 #include "worker/ticket/messages.h"
 #include "worker/ticket/ticket_trace.h"
 
@@ -232,7 +233,7 @@ static void place(struct mr_admission *admission, struct mr_ticket *ticket, uint
         mr_ticket_table_find(flight->submitted, ticket->tenant_index, mr_ticket_id(ticket));
     bool is_same = same && !atomic_load(&same->dropped) &&
                    mr_identity_equal(&same->identity, &ticket->identity);
-    if (!mr_flight_is_current(ticket)) {
+    if (!mr_partition_is_current(ticket)) {
         end_ticket(admission, ticket);
     } else if (ticket->intake.lookup) {
         mr_flight_park(flight, ticket);
@@ -295,7 +296,12 @@ static struct mr_ticket *make_ticket(struct mr_admission *admission, struct mr_p
 {
     struct mr_error err = {0};
     struct mr_ticket *ticket = NULL;
-    if (mr_ticket_create(&ticket, record, envelope, &err) != MR_OK) {
+    struct mr_ticket_answer answer = {.echo = envelope->echo,
+                                      .echo_count = envelope->echo_count,
+                                      .reply_topic = envelope->reply_allowed ? envelope->reply_topic
+                                                                             : (struct mr_text){0},
+                                      .reply_partition = envelope->reply_partition};
+    if (mr_ticket_create(&ticket, record, &answer, &err) != MR_OK) {
         mr_fault_raise(admission->fault, &err);
         return NULL;
     }
@@ -401,7 +407,6 @@ static enum mr_ledger_verdict receive(struct mr_admission *admission,
                                       struct mr_ledger_history *history)
 {
     int64_t behind = 0;
-    uint64_t epoch = partition->epoch;
     bool skip = admission->config->on_log_replaced == MR_LOG_REPLACED_SKIP;
     if (mr_partition_doubt(partition, record->offset, record->timestamp_ms))
         mr_log_warn(admission->log,
@@ -421,7 +426,7 @@ static enum mr_ledger_verdict receive(struct mr_admission *admission,
                  MR_LOG_NUMBER("offset", record->offset), MR_LOG_NUMBER("below_committed", behind),
                  MR_LOG_STRING("on_log_replaced", skip ? "skip" : "run"));
     if (skip) return verdict;
-    mr_admission_drop(admission, partition, epoch);
+    mr_partition_requests_drop_old(admission->requests, partition);
     admission->flight->retry_parked = true;
     return verdict;
 }
@@ -456,7 +461,7 @@ bool mr_admission_accept(struct mr_admission *admission, const struct mr_kafka_r
 
 static void finish(struct mr_admission *admission, struct mr_ticket *ticket)
 {
-    if (mr_flight_is_current(ticket))
+    if (mr_partition_is_current(ticket))
         mr_offset_ledger_finish(ticket->intake.partition->ledger, ticket->offset);
     if (ticket->trail) mr_trail_delete(ticket->trail);
     mr_metrics_count_end(admission->metrics, ticket->topic_index, &ticket->end);
@@ -500,7 +505,7 @@ static void end_submitted(void *context, struct mr_ticket *ticket)
 
 void mr_admission_returned(struct mr_admission *admission, struct mr_ticket *ticket)
 {
-    if (ticket->intake.running && mr_flight_is_current(ticket))
+    if (ticket->intake.running && mr_partition_is_current(ticket))
         mr_starts_release(admission->starts, ticket);
     end_submitted(admission, ticket);
 }
@@ -515,52 +520,17 @@ void mr_admission_drop_all(struct mr_admission *admission)
     }
 }
 
-/* ---- the tickets of one partition ---- */
-
-struct visit {
-    struct mr_admission *admission;
-    const struct mr_partition *partition; /* NULL: the tickets of all partitions */
-    uint64_t epoch;
-    struct mr_starts *starts;
-    void (*change)(struct mr_starts *starts, struct mr_ticket *ticket);
-};
-
-static void drop_ticket(void *context, struct mr_ticket *ticket)
+static void sink_done(void *self, struct mr_ticket *ticket)
 {
-    const struct visit *visit = context;
-    if (ticket->intake.partition != visit->partition || ticket->epoch != visit->epoch) return;
-    atomic_store(&ticket->dropped, true);
-    mr_engine_link_cancel(&visit->admission->engine, ticket->tenant_index, mr_ticket_id(ticket));
+    mr_admission_done(self, ticket);
 }
 
-void mr_admission_drop(struct mr_admission *admission, const struct mr_partition *partition,
-                       uint64_t epoch)
+static void sink_returned(void *self, struct mr_ticket *ticket)
 {
-    struct visit visit = {.admission = admission, .partition = partition, .epoch = epoch};
-    mr_ticket_table_each(admission->flight->submitted, drop_ticket, &visit);
+    mr_admission_returned(self, ticket);
 }
 
-static void change_running(void *context, struct mr_ticket *ticket)
+struct mr_ticket_sink mr_admission_sink(struct mr_admission *admission)
 {
-    const struct visit *visit = context;
-    bool here = !visit->partition || ticket->intake.partition == visit->partition;
-    if (here && mr_flight_is_current(ticket) && ticket->intake.running)
-        visit->change(visit->starts, ticket);
-}
-
-void mr_admission_each_running(struct mr_admission *admission, const struct mr_partition *partition,
-                               void (*change)(struct mr_starts *starts, struct mr_ticket *ticket))
-{
-    struct visit visit = {.starts = admission->starts, .partition = partition, .change = change};
-    mr_ticket_table_each(admission->flight->submitted, change_running, &visit);
-}
-
-void mr_admission_forget(struct mr_admission *admission, struct mr_partition *partition)
-{
-    mr_admission_each_running(admission, partition, mr_starts_release);
-    if (partition->acked_version < mr_offset_ledger_version(partition->ledger))
-        mr_admission_each_running(admission, partition, mr_starts_hand_over);
-    mr_admission_drop(admission, partition, partition->epoch);
-    mr_partition_forget(partition);
-    admission->flight->retry_parked = true;
+    return (struct mr_ticket_sink){.self = admission, .done = sink_done, .returned = sink_returned};
 }

@@ -1,12 +1,12 @@
 /* admission - the way of a consumed record to the engine and back.
  *
  * A request is (tenant, id). Another record of that tenant and id is the same request when the
- * digests of both are equal (worker/ticket/identity.h): it waits for the result of the request in
+ * digests of both are equal (worker/intake/identity.h): it waits for the result of the request in
  * flight. A record with another digest is answered with duplicate_id while the request is in flight
  * and for MR_FLIGHT_KEEP_NS after its end; with --duplicate-id run it runs after that request.
  *
  * Each consumed record gets a ticket (worker/ticket/ticket.h). Way in:
- *   1. envelope (worker/ticket/envelope.h): the record's headers are read.
+ *   1. envelope (worker/intake/envelope.h): the record's headers are read.
  *   2. decode (worker/intake/decode.h): gives a validated request, or the reason to reject it.
  *   3. checks: a request is refused if it was cancelled, has expired, names another model, or has
  *      crashed too many workers ("poison"). The prompt is encoded; Redis is asked for earlier
@@ -30,10 +30,9 @@
 #include "worker/intake/engine_link.h"
 #include "worker/intake/flight.h"
 #include "worker/intake/lookups.h"
+#include "worker/intake/partition_requests.h"
 #include "worker/intake/prompt.h"
-#include "worker/intake/starts.h"
-#include "worker/offsets/commit_schedule.h"
-#include "worker/offsets/partition.h"
+#include "worker/offsets/exactly_once.h"
 #include "worker/trace/tracer.h"
 
 struct mr_admission_stats {
@@ -52,6 +51,7 @@ struct mr_admission {
     struct mr_flight *flight;
     struct mr_lookups *lookups;
     struct mr_starts *starts;
+    const struct mr_partition_requests *requests;
     struct mr_id_memory *cancelled; /* ids whose cancel record came before the request */
     struct mr_sha256 *hash;
     struct mr_prompt *prompt;
@@ -83,17 +83,8 @@ void mr_admission_done(struct mr_admission *admission, struct mr_ticket *ticket)
  * waited for its result. */
 void mr_admission_returned(struct mr_admission *admission, struct mr_ticket *ticket);
 
-/* Drops the tickets that were taken in this ownership epoch of the partition: the engine cancels
- * their requests. */
-void mr_admission_drop(struct mr_admission *admission, const struct mr_partition *partition,
-                       uint64_t epoch);
-/* Drops the tickets of the partition's present epoch, then sets the partition's state to
- * MR_PARTITION_NONE. Running requests are released, and handed over if no commit says that. */
-void mr_admission_forget(struct mr_admission *admission, struct mr_partition *partition);
-/* Calls `change`, mr_starts_release for example, for each request of the partition that runs in
- * this ownership. partition NULL: of all partitions. */
-void mr_admission_each_running(struct mr_admission *admission, const struct mr_partition *partition,
-                               void (*change)(struct mr_starts *starts, struct mr_ticket *ticket));
+/* The functions above that end a ticket, for worker/offsets/exactly_once.h. */
+struct mr_ticket_sink mr_admission_sink(struct mr_admission *admission);
 
 /* Frees every ticket that is left, submitted or waiting. */
 void mr_admission_drop_all(struct mr_admission *admission);

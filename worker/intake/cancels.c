@@ -1,5 +1,7 @@
 #include "worker/intake/cancels.h"
 
+#include "worker/intake/envelope.h"
+
 /* Cancels the tenant's requests with this id, or remembers that a request to come is cancelled. */
 static void cancel_of_tenant(struct mr_admission *admission, uint32_t tenant_index,
                              const struct mr_kafka_record *record, const struct mr_time *now)

@@ -11,7 +11,7 @@
 #define MR_WORKER_INTAKE_DECODE_H
 
 #include "codec/records/request_decode.h"
-#include "worker/ticket/envelope.h"
+#include "worker/intake/envelope.h"
 
 struct mr_decode_options {
     uint32_t default_max_tokens;

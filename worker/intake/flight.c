@@ -1,5 +1,6 @@
 #include "worker/intake/flight.h"
 
+#include "worker/intake/identity.h"
 #include "worker/offsets/partition.h"
 
 enum mr_status mr_flight_open(struct mr_flight *flight, const struct mr_flight_limits *limits,
@@ -19,11 +20,6 @@ void mr_flight_close(struct mr_flight *flight)
     mr_id_memory_destroy(flight->ended);
     flight->submitted = NULL;
     flight->ended = NULL;
-}
-
-bool mr_flight_is_current(const struct mr_ticket *ticket)
-{
-    return ticket->intake.partition->epoch == ticket->epoch;
 }
 
 bool mr_flight_is_full(const struct mr_flight *flight)
@@ -119,7 +115,7 @@ static const struct mr_ticket *find_parked(const struct mr_ticket *other,
                                            const struct mr_ticket *ticket)
 {
     while (other && !(is_of(other, ticket->tenant_index, mr_ticket_id(ticket)) &&
-                      mr_flight_is_current(other)))
+                      mr_partition_is_current(other)))
         other = other->intake.next;
     return other;
 }

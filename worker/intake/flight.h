@@ -59,8 +59,6 @@ enum mr_status mr_flight_open(struct mr_flight *flight, const struct mr_flight_l
 /* Every ticket must have ended before. */
 void mr_flight_close(struct mr_flight *flight);
 
-/* Whether the partition was neither lost nor assigned anew since the ticket was created. */
-bool mr_flight_is_current(const struct mr_ticket *ticket);
 bool mr_flight_is_full(const struct mr_flight *flight);
 bool mr_flight_is_poison(const struct mr_flight *flight, const struct mr_ticket *ticket);
 bool mr_flight_is_suspect(const struct mr_flight *flight, const struct mr_ticket *ticket);

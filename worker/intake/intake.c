@@ -237,10 +237,10 @@ static void begin_leaving(struct mr_intake *intake, const struct mr_time *now)
     intake->leaving = MR_INTAKE_LEAVES;
     mr_engine_link_close(&intake->admission.engine);
     handle_mail(intake, now);
-    mr_admission_each_running(&intake->admission, NULL, mr_starts_release);
+    mr_partition_requests_change(&intake->requests, NULL, mr_starts_release);
     /* before the commit: the process may be killed while it waits for the broker */
     intake->gone_lines = intake->options.handover ? intake->options.handover->lines : 0;
-    mr_admission_each_running(&intake->admission, NULL, mr_starts_hand_over);
+    mr_partition_requests_change(&intake->requests, NULL, mr_starts_hand_over);
     intake->revocation_sent = false;
     intake->ownership.limit_ns = intake->leave_by_ns;
     mr_ownership_revoke_all(&intake->ownership, now);

@@ -127,22 +127,26 @@ static void connect_parts(struct mr_intake *intake, const struct mr_intake_targe
     admission->flight = &intake->flight;
     admission->lookups = &intake->lookups;
     admission->starts = &intake->starts;
+    admission->requests = &intake->requests;
     admission->cancelled = intake->cancelled;
     admission->hash = intake->hash;
     admission->prompt = intake->prompt;
     admission->tracer = intake->options.tracer;
     admission->publish = targets->publish;
     admission->engine.port = targets->engine;
-    intake->ownership = (struct mr_ownership){.config = config,
-                                              .log = log,
-                                              .metrics = targets->metrics,
-                                              .fault = &intake->fault,
-                                              .partitions = intake->partitions,
-                                              .schedule = &intake->schedule,
-                                              .admission = admission,
-                                              .recovery = intake->recovery};
+    intake->requests = (struct mr_partition_requests){
+        .flight = &intake->flight, .starts = &intake->starts, .engine = &admission->engine};
+    intake->ownership =
+        (struct mr_ownership){.config = config,
+                              .log = log,
+                              .metrics = targets->metrics,
+                              .fault = &intake->fault,
+                              .partitions = intake->partitions,
+                              .schedule = &intake->schedule,
+                              .requests = mr_partition_requests_port(&intake->requests),
+                              .recovery = intake->recovery};
     intake->exactly_once = (struct mr_exactly_once){.transactions = targets->transactions,
-                                                    .admission = admission,
+                                                    .sink = mr_admission_sink(admission),
                                                     .schedule = &intake->schedule,
                                                     .fault = &intake->fault,
                                                     .due_ns = UINT64_MAX};

@@ -7,9 +7,9 @@
 
 #include "worker/base/thread.h"
 #include "worker/intake/cancels.h"
-#include "worker/intake/exactly_once.h"
 #include "worker/intake/intake.h"
-#include "worker/intake/ownership.h"
+#include "worker/offsets/exactly_once.h"
+#include "worker/offsets/ownership.h"
 
 /* cancelled request ids are remembered this long */
 #define MR_CANCEL_KEEP_NS ((uint64_t)600000000000)
@@ -38,6 +38,7 @@ struct mr_intake {
     struct mr_flight flight;
     struct mr_lookups lookups;
     struct mr_starts starts;
+    struct mr_partition_requests requests;
     struct mr_id_memory *cancelled;
     struct mr_sha256 *hash;
     struct mr_prompt *prompt;

@@ -90,7 +90,7 @@ static void apply_history(struct mr_lookups *lookups, struct mr_ticket *ticket,
     if (history->attempts > attempts) ticket->attempt = history->attempts + 1;
     /* this limit is on the wait for the first start, and the request was started before */
     ticket->intake.start_by_ns = 0;
-    if (ticket->intake.partition->epoch != ticket->epoch) return;
+    if (!mr_partition_is_current(ticket)) return;
     struct mr_ledger_history known = {.attempts = (uint8_t)(ticket->attempt - 1),
                                       .crashes = ticket->intake.start.crashes,
                                       .crashed = ticket->intake.start.crashed,

@@ -56,7 +56,7 @@ static struct mr_trail *accompany(struct mr_starts *starts)
 {
     struct mr_ticket *lone = starts->lone;
     starts->lone = NULL;
-    if (lone->intake.partition->epoch == lone->epoch)
+    if (mr_partition_is_current(lone))
         mr_offset_ledger_accompany(lone->intake.partition->ledger, lone->offset);
     return lone->intake.start.in_redis ? lone->trail : NULL;
 }
@@ -155,8 +155,7 @@ bool mr_starts_step(struct mr_starts *starts, uint64_t now_ns)
     starts->due_ns = NEVER_NS;
     for (struct mr_ticket *ticket = starts->first, *next; ticket; ticket = next) {
         next = ticket->intake.start.next;
-        bool gone =
-            atomic_load(&ticket->dropped) || ticket->intake.partition->epoch != ticket->epoch;
+        bool gone = atomic_load(&ticket->dropped) || !mr_partition_is_current(ticket);
         bool durable = !gone && advance(starts, ticket, now_ns);
         if (durable) atomic_store(&ticket->may_start, true);
         if (gone || durable) settle(starts, ticket);

@@ -1,6 +1,6 @@
 /* commit_schedule - when intake commits offsets next, which offsets, and the outcome of the last
  * commit. The caller sends the commit to the broker: worker/intake/intake.c with at-least-once
- * delivery, worker/intake/exactly_once.h with transactions.
+ * delivery, worker/offsets/exactly_once.h with transactions.
  *
  * One commit is in flight at a time. A commit without an outcome for MR_COMMIT_OUTCOME_NS is given
  * up and repeated; a failed commit is repeated after a pause.
@@ -25,7 +25,7 @@ struct mr_commit_schedule {
     uint64_t due_ns;     /* when the next commit is due; UINT64_MAX: nothing to commit */
     uint64_t sent_ns;    /* when the last commit was sent */
     bool pending;        /* the last commit was sent and has no outcome yet */
-    bool in_transaction; /* the last commit is part of a transaction (worker/intake/exactly_once.h)
+    bool in_transaction; /* the last commit is part of a transaction (worker/offsets/exactly_once.h)
                           */
     enum mr_status outcome;
     int64_t since_ms; /* unix ms: lower bound on the timestamps of results not listed in a commit */

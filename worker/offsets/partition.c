@@ -181,6 +181,11 @@ void mr_partitions_release(struct mr_partitions *partitions)
     }
 }
 
+bool mr_partition_is_current(const struct mr_ticket *ticket)
+{
+    return ticket->intake.partition->epoch == ticket->epoch;
+}
+
 static void set_gate(struct mr_partition *partition, bool open)
 {
     mr_write_gate_set(&partition->gate, partition->epoch, open);

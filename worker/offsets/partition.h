@@ -23,6 +23,7 @@
 #include "worker/kafka/kafka_consumer_port.h"
 #include "worker/offsets/handover.h"
 #include "worker/offsets/ledger_metadata.h"
+#include "worker/ticket/ticket.h"
 #include "worker/ticket/write_gate.h"
 
 /* While a worker owns a partition, the time in the partition's last commit
@@ -69,6 +70,9 @@ struct mr_partition {
 };
 
 struct mr_partitions;
+
+/* Whether the ticket's partition was neither lost nor assigned anew since its record was taken. */
+bool mr_partition_is_current(const struct mr_ticket *ticket);
 
 enum mr_status mr_partitions_create(struct mr_partitions **out, struct mr_error *err);
 /* The instance to write into commits, and what other workers gave up on purpose. handover:

@@ -6,35 +6,35 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void copy_echoes(struct mr_ticket *ticket, const struct mr_envelope *envelope, char **at)
+static void copy_echoes(struct mr_ticket *ticket, const struct mr_ticket_answer *answer, char **at)
 {
-    for (size_t i = 0; i < envelope->echo_count; i++) {
-        const struct mr_kafka_header *from = &envelope->echo[i];
+    for (size_t i = 0; i < answer->echo_count; i++) {
+        const struct mr_kafka_header *from = &answer->echo[i];
         ticket->echo[i] =
             (struct mr_kafka_header){from->name, from->value ? *at : NULL, from->length};
         if (from->length > 0) memcpy(*at, from->value, from->length);
         *at += from->length;
     }
-    ticket->echo_count = envelope->echo_count;
+    ticket->echo_count = answer->echo_count;
 }
 
 enum mr_status mr_ticket_create(struct mr_ticket **out, const struct mr_kafka_record *record,
-                                const struct mr_envelope *envelope, struct mr_error *err)
+                                const struct mr_ticket_answer *answer, struct mr_error *err)
 {
-    size_t reply_bytes = envelope->reply_allowed ? envelope->reply_topic.length : 0;
+    size_t reply_bytes = answer->reply_topic.length;
     size_t bytes = reply_bytes + 1;
     *out = NULL;
-    for (size_t i = 0; i < envelope->echo_count; i++)
-        bytes += envelope->echo[i].length;
+    for (size_t i = 0; i < answer->echo_count; i++)
+        bytes += answer->echo[i].length;
     struct mr_ticket *ticket = calloc(1, sizeof *ticket + bytes);
     if (!ticket) return mr_fail(err, MR_NOMEM, "no memory for a ticket");
     char *at = (char *)(ticket + 1);
-    copy_echoes(ticket, envelope, &at);
+    copy_echoes(ticket, answer, &at);
     if (reply_bytes > 0) {
-        memcpy(at, envelope->reply_topic.bytes, reply_bytes);
+        memcpy(at, answer->reply_topic.bytes, reply_bytes);
         ticket->reply_topic = at;
     }
-    ticket->reply_partition = envelope->reply_partition;
+    ticket->reply_partition = answer->reply_partition;
     ticket->partition = record->partition;
     ticket->offset = record->offset;
     atomic_init(&ticket->dropped, false);

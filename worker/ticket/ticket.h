@@ -11,8 +11,8 @@
 #include "codec/records/request.h"
 #include "worker/base/log.h"
 #include "worker/base/mailbox.h"
+#include "worker/kafka/kafka_record.h"
 #include "worker/metrics/request_metrics.h"
-#include "worker/ticket/identity.h"
 #include "worker/ticket/ticket_intake.h"
 #include "worker/trace/trace_context.h"
 
@@ -21,6 +21,31 @@
 struct mr_write_gate;
 struct mr_request_trace;
 struct mr_trail;
+
+#define MR_IDENTITY_BYTES ((size_t)16)
+
+/* Digest of a request record. Two records of one tenant with one id are the same request exactly
+ * when their digests are equal (worker/intake/identity.h computes it). */
+struct mr_identity {
+    unsigned char bytes[MR_IDENTITY_BYTES];
+};
+
+/* The headers of the request that every answer repeats unchanged. */
+enum mr_echo {
+    MR_ECHO_CORRELATION,
+    MR_ECHO_TRACE_PARENT, /* W3C traceparent header, or else the CloudEvents header of that name */
+    MR_ECHO_TRACE_STATE,
+    MR_ECHO_BAGGAGE,
+    MR_ECHOES
+};
+
+/* Where the answers to a record go, and what they repeat of its headers; all borrowed. */
+struct mr_ticket_answer {
+    const struct mr_kafka_header *echo; /* [echo_count], at most MR_ECHOES */
+    size_t echo_count;
+    struct mr_text reply_topic; /* empty: no reply was asked for, or the topic is not allowed */
+    int32_t reply_partition;    /* -1: Kafka chooses the partition by the record's key */
+};
 
 /* The kinds of records that the worker writes for a request. */
 enum mr_part {
@@ -125,10 +150,9 @@ struct mr_ticket {
 #define MR_TICKET_OF(mail, member)                                                                 \
     ((struct mr_ticket *)(void *)((char *)(mail)-offsetof(struct mr_ticket, member)))
 
-/* Creates the ticket, with copies of the headers to echo and of the reply address from the
- * envelope. */
+/* Creates the ticket with copies of the headers to echo and of the reply topic. */
 enum mr_status mr_ticket_create(struct mr_ticket **out, const struct mr_kafka_record *record,
-                                const struct mr_envelope *envelope, struct mr_error *err);
+                                const struct mr_ticket_answer *answer, struct mr_error *err);
 /* Frees the ticket, with the request and the messages that the ticket still owns, but not the
  * tickets in `followers`. ticket may be NULL. */
 void mr_ticket_destroy(struct mr_ticket *ticket);

@@ -47,7 +47,7 @@ struct mr_ticket_intake {
      * draining: it was running when the revocation of its partition began; copy: when it was
      * taken, the same request was in flight; uncounted: it waits in intake, and was a copy or a
      * suspect when its wait began (worker/intake/flight.h) */
-    bool submitted, running, sealed, draining, copy, uncounted;
+    bool submitted, running, sealed, copy, uncounted;
     struct mr_start_state start;
     struct mr_found_mail *lookup; /* Redis lookup that the request waits for; NULL: none */
     uint64_t lookup_until_ns;     /* time at which intake stops waiting for the answer of Redis */

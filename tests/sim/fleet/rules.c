@@ -1,7 +1,7 @@
 #include "tests/sim/fleet/rules.h"
 
 #include "tests/sim/fleet/clients.h"
-#include "worker/intake/ownership.h"
+#include "worker/offsets/ownership.h"
 
 void rules_assigned(struct sim_wire *wire, uint32_t mask)
 {

@@ -115,6 +115,13 @@ static inline struct mr_partition *assign_partition(struct intake_rig *rig, int6
     return mr_partitions_find(rig->intake->partitions, 0, 0);
 }
 
+/* The partition is lost: intake drops its requests. */
+static inline void forget_partition(struct intake_rig *rig, struct mr_partition *partition)
+{
+    const struct mr_request_port *requests = &rig->intake->ownership.requests;
+    requests->forget(requests->self, partition);
+}
+
 /* A record with this value arrives. */
 static inline void arrive(struct intake_rig *rig, int64_t offset, const char *value)
 {

@@ -142,7 +142,7 @@ static void a_cancel_of_a_dropped_request_counts_for_the_next_copy(void **state)
     struct mr_partition *partition = assign_partition(&rig, 0, "");
     arrive(&rig, 0, VALUE("a"));
     ticket = ticket_named(&rig, "a");
-    mr_admission_forget(&rig.intake->admission, partition); /* the partition went and comes back */
+    forget_partition(&rig, partition); /* the partition went and comes back */
     assign_partition(&rig, 0, "");
     cancel(&rig, "a");
     mr_admission_done(&rig.intake->admission, answered(ticket));

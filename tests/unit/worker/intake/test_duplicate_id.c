@@ -81,7 +81,7 @@ static void what_waited_for_a_dropped_request_is_run(void **state)
     arrive_in(&rig, 0, 0, VALUE("a", "one"), NULL);
     arrive_in(&rig, 1, 0, VALUE("a", "one"), NULL);
     assert_int_equal(intake->admission.stats.duplicates, 1);
-    mr_admission_forget(&intake->admission, mr_partitions_find(intake->partitions, 0, 0));
+    forget_partition(&rig, mr_partitions_find(intake->partitions, 0, 0));
     assert_true(atomic_load(&ticket_named(&rig, "a")->dropped));
     end_ticket_of(&rig, 0, "a");
     struct mr_partition *partition = mr_partitions_find(intake->partitions, 1, 0);

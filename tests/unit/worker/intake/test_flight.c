@@ -170,8 +170,8 @@ static void a_request_whose_partition_was_lost_has_no_claim(void **state)
         lost[i].intake.partition = &other;
         mr_flight_park(&flight, &lost[i]);
     }
-    assert_false(mr_flight_is_current(&lost[0]));
-    assert_true(mr_flight_is_current(&again));
+    assert_false(mr_partition_is_current(&lost[0]));
+    assert_true(mr_partition_is_current(&again));
     assert_true(mr_flight_may_wait(&flight, &more));
     assert_int_equal(mr_flight_claim(&flight, &more, 0), MR_CLAIM_FREE);
     mr_flight_park(&flight, &again);

@@ -279,7 +279,7 @@ static void handing_back_is_noted_and_dropping_alone_is_not(void **state)
     turn(rig);
     struct mr_ticket *ticket = ticket_named(&rig->intake, "a");
     begin(&rig->intake, ticket);
-    mr_admission_each_running(&rig->intake.intake->admission, NULL, mr_starts_release);
+    mr_partition_requests_change(&rig->intake.intake->requests, NULL, mr_starts_release);
     assert_int_equal(rig->redis.count, 2); /* began; was handed back */
     atomic_store(&ticket->dropped, true);
     mr_admission_done(&rig->intake.intake->admission, answered(ticket));

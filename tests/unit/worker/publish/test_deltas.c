@@ -18,10 +18,10 @@ static const struct mr_message_rules hermes = {.is_split = true,
 
 static struct mr_ticket *make_ticket(void)
 {
-    static const struct mr_envelope envelope;
+    static const struct mr_ticket_answer answer;
     struct mr_kafka_record record = {.topic = "p.requests"};
     struct mr_ticket *ticket;
-    assert_int_equal(mr_ticket_create(&ticket, &record, &envelope, NULL), MR_OK);
+    assert_int_equal(mr_ticket_create(&ticket, &record, &answer, NULL), MR_OK);
     return ticket;
 }
 

@@ -72,9 +72,9 @@ static void open_rig(struct rig *rig)
     assert_int_equal(mr_metrics_create(&rig->metrics, &info, NULL), MR_OK);
     struct mr_publish_options options = options_of(rig);
     open_publish(rig, &options);
-    assert_int_equal(
-        mr_ticket_create(&rig->ticket, &record, &(struct mr_envelope){.reply_partition = -1}, NULL),
-        MR_OK);
+    assert_int_equal(mr_ticket_create(&rig->ticket, &record,
+                                      &(struct mr_ticket_answer){.reply_partition = -1}, NULL),
+                     MR_OK);
     snprintf(rig->ticket->id, sizeof rig->ticket->id, "req");
     rig->ticket->topic = "r";
     rig->ticket->attempt = 1;

@@ -32,7 +32,7 @@ static struct mr_ticket *refused(int64_t offset)
     const struct mr_kafka_record record = {.topic = "r", .offset = offset, .value = {"bad", 3}};
     struct mr_ticket *ticket = NULL;
     assert_int_equal(
-        mr_ticket_create(&ticket, &record, &(struct mr_envelope){.reply_partition = -1}, NULL),
+        mr_ticket_create(&ticket, &record, &(struct mr_ticket_answer){.reply_partition = -1}, NULL),
         MR_OK);
     snprintf(ticket->id, sizeof ticket->id, "req-%d", (int)offset);
     ticket->topic = "r";

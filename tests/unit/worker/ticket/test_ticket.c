@@ -11,11 +11,11 @@
 
 #include <cmocka.h>
 
-static struct mr_ticket *ticket_of(const struct mr_envelope *envelope)
+static struct mr_ticket *ticket_of(const struct mr_ticket_answer *answer)
 {
     const struct mr_kafka_record record = {.partition = 3, .offset = 41};
     struct mr_ticket *ticket = NULL;
-    assert_int_equal(mr_ticket_create(&ticket, &record, envelope, NULL), MR_OK);
+    assert_int_equal(mr_ticket_create(&ticket, &record, answer, NULL), MR_OK);
     return ticket;
 }
 
@@ -23,12 +23,12 @@ static void headers_to_echo_and_the_reply_address_are_copied(void **state)
 {
     (void)state;
     char id[] = "corr\0elation", topic[] = "replies";
-    const struct mr_envelope envelope = {.reply_topic = {topic, sizeof topic - 1},
-                                         .reply_allowed = true,
-                                         .reply_partition = 2,
-                                         .echo = {{"a", id, sizeof id - 1}, {"b", NULL, 0}},
-                                         .echo_count = 2};
-    struct mr_ticket *ticket = ticket_of(&envelope);
+    const struct mr_kafka_header echo[] = {{"a", id, sizeof id - 1}, {"b", NULL, 0}};
+    const struct mr_ticket_answer answer = {.reply_topic = {topic, sizeof topic - 1},
+                                            .reply_partition = 2,
+                                            .echo = echo,
+                                            .echo_count = 2};
+    struct mr_ticket *ticket = ticket_of(&answer);
     memset(id, '?', sizeof id);
     memset(topic, '?', sizeof topic);
     assert_int_equal(ticket->partition, 3);
@@ -44,11 +44,10 @@ static void headers_to_echo_and_the_reply_address_are_copied(void **state)
     mr_ticket_destroy(ticket);
 }
 
-static void a_reply_topic_that_is_not_allowed_is_not_copied(void **state)
+static void a_ticket_without_a_reply_topic_has_none(void **state)
 {
     (void)state;
-    const struct mr_envelope envelope = {.reply_topic = {"secret", 6}, .reply_partition = -1};
-    struct mr_ticket *ticket = ticket_of(&envelope);
+    struct mr_ticket *ticket = ticket_of(&(struct mr_ticket_answer){.reply_partition = -1});
     assert_null(ticket->reply_topic);
     assert_int_equal(ticket->reply_partition, -1);
     mr_ticket_destroy(ticket);
@@ -57,7 +56,7 @@ static void a_reply_topic_that_is_not_allowed_is_not_copied(void **state)
 static void a_ticket_says_in_the_log_which_record_it_is(void **state)
 {
     (void)state;
-    struct mr_ticket *ticket = ticket_of(&(struct mr_envelope){0});
+    struct mr_ticket *ticket = ticket_of(&(struct mr_ticket_answer){0});
     memcpy(ticket->id, "req", 4);
     ticket->topic = "r";
     const struct mr_log_place place = mr_ticket_log_place(ticket);
@@ -71,7 +70,7 @@ static void a_ticket_says_in_the_log_which_record_it_is(void **state)
 static void a_ticket_frees_the_ending_it_still_owns(void **state)
 {
     (void)state;
-    struct mr_ticket *ticket = ticket_of(&(struct mr_envelope){0});
+    struct mr_ticket *ticket = ticket_of(&(struct mr_ticket_answer){0});
     struct mr_refusal_mail *mail = mr_refusal_mail_create(ticket, NULL, (struct mr_text){"{}", 2});
     assert_non_null(mail);
     ticket->publish.terminal = &mail->mail;
@@ -85,7 +84,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(headers_to_echo_and_the_reply_address_are_copied),
-        cmocka_unit_test(a_reply_topic_that_is_not_allowed_is_not_copied),
+        cmocka_unit_test(a_ticket_without_a_reply_topic_has_none),
         cmocka_unit_test(a_ticket_says_in_the_log_which_record_it_is),
         cmocka_unit_test(a_ticket_frees_the_ending_it_still_owns),
     };

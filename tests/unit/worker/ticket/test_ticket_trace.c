@@ -30,15 +30,12 @@ static struct mr_tracer *open_tracer(double ratio)
 static struct mr_ticket *ticket_with(const char *traceparent)
 {
     const struct mr_kafka_record record = {.partition = 3, .offset = 41};
-    struct mr_envelope envelope = {0};
+    const struct mr_kafka_header echo[] = {
+        {"traceparent", traceparent, traceparent ? strlen(traceparent) : 0},
+        {"tracestate", "a=b", 3}};
+    const struct mr_ticket_answer answer = {.echo = echo, .echo_count = traceparent ? 2 : 0};
     struct mr_ticket *ticket = NULL;
-    if (traceparent) {
-        envelope.echo[0] =
-            (struct mr_kafka_header){"traceparent", traceparent, strlen(traceparent)};
-        envelope.echo[1] = (struct mr_kafka_header){"tracestate", "a=b", 3};
-        envelope.echo_count = 2;
-    }
-    assert_int_equal(mr_ticket_create(&ticket, &record, &envelope, NULL), MR_OK);
+    assert_int_equal(mr_ticket_create(&ticket, &record, &answer, NULL), MR_OK);
     memcpy(ticket->id, "id", 3);
     ticket->topic = "requests";
     ticket->attempt = 1;

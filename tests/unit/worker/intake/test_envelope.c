@@ -1,4 +1,4 @@
-#include "worker/ticket/envelope.h"
+#include "worker/intake/envelope.h"
 
 #include "codec/text.h"
 #include "worker/config/config.h"

@@ -1,4 +1,4 @@
-#include "worker/intake/ownership.h"
+#include "worker/offsets/ownership.h"
 
 #include "tests/unit/worker/broker.h"
 #include "tests/unit/worker/intake_rig.h"
@@ -134,9 +134,9 @@ static void what_runs_is_handed_back_without_a_crash(void **state)
     struct intake_rig rig;
     struct mr_partition *partition = open_with_request(&rig);
     begin(&rig, ticket_named(&rig, "a"));
-    mr_admission_each_running(&rig.intake->admission, NULL, mr_starts_release);
+    mr_partition_requests_change(&rig.intake->requests, NULL, mr_starts_release);
     mr_ledger_metadata_encode(partition->ledger, (struct mr_ledger_head){1, 0}, metadata);
-    mr_admission_forget(&rig.intake->admission, partition);
+    forget_partition(&rig, partition);
     partition = assign_partition(&rig, 0, metadata);
     assert_int_equal(mr_offset_ledger_receive(partition->ledger, 0, &history), MR_LEDGER_NEW);
     assert_int_equal(history.attempts, 1);
@@ -181,7 +181,7 @@ static void a_partition_waits_for_what_its_last_owner_answered(void **state)
     struct mr_partition *partition =
         assign_partition(&rig, 5, ""); /* set by hand: nothing is looked for */
     assert_true(mr_admission_may_take(&rig.intake->admission, 0, 0));
-    mr_admission_forget(&rig.intake->admission, partition);
+    forget_partition(&rig, partition);
     assign_partition(&rig, -1, "");
     assert_true(partition->recovering);
     assert_false(mr_admission_may_take(&rig.intake->admission, 0, 0));
@@ -192,7 +192,7 @@ static void a_partition_waits_for_what_its_last_owner_answered(void **state)
     assert_true(mr_admission_may_take(&rig.intake->admission, 0, 0));
     assert_int_equal(mr_offset_ledger_base(partition->ledger), 0); /* where the log begins */
     assign_partition(&rig, -1, "");
-    mr_admission_forget(&rig.intake->admission, partition); /* the answer comes too late */
+    forget_partition(&rig, partition); /* the answer comes too late */
     assert_false(partition->recovering);
     mr_recovery_destroy(recovery);
     close_intake_rig(&rig);
@@ -398,7 +398,6 @@ static void drain_does_not_wait_for_ever(void **state)
     mr_ownership_release(ownership, &rig.now);
     mr_ownership_committed(ownership);
     assert_non_null(ticket_named(&rig, "a"));
-    assert_false(ticket_named(&rig, "a")->intake.draining);
     close_intake_rig(&rig);
 }
 

@@ -1,4 +1,4 @@
-#include "worker/intake/exactly_once.h"
+#include "worker/offsets/exactly_once.h"
 
 #define TICKETS_MAX 1024u /* most requests in one transaction */
 
@@ -28,13 +28,13 @@ bool mr_exactly_once_is_due(const struct mr_exactly_once *exactly_once, uint64_t
 
 static bool is_gone(const struct mr_ticket *ticket)
 {
-    return atomic_load(&ticket->dropped) || !mr_flight_is_current(ticket);
+    return atomic_load(&ticket->dropped) || !mr_partition_is_current(ticket);
 }
 
 static void finish(const struct mr_ticket *ticket)
 {
     const struct mr_partition *partition = ticket->intake.partition;
-    if (partition->state == MR_PARTITION_OWNED && mr_flight_is_current(ticket))
+    if (partition->state == MR_PARTITION_OWNED && mr_partition_is_current(ticket))
         mr_offset_ledger_finish(partition->ledger, ticket->offset);
 }
 
@@ -42,6 +42,7 @@ static void finish(const struct mr_ticket *ticket)
  * suspended partitions stay in the list; those of lost partitions are dropped. */
 static struct mr_ticket *seal_ready(struct mr_exactly_once *exactly_once)
 {
+    const struct mr_ticket_sink *sink = &exactly_once->sink;
     struct mr_ticket *ticket = exactly_once->ready, *sealed = NULL, **end = &sealed;
     uint32_t count = 0;
     exactly_once->ready = exactly_once->ready_last = NULL;
@@ -51,7 +52,7 @@ static struct mr_ticket *seal_ready(struct mr_exactly_once *exactly_once)
         next = ticket->intake.ready_next;
         if (is_gone(ticket)) {
             atomic_store(&ticket->dropped, true);
-            mr_admission_done(exactly_once->admission, ticket);
+            sink->done(sink->self, ticket);
         } else if (ticket->intake.partition->state != MR_PARTITION_OWNED || count == TICKETS_MAX) {
             mr_exactly_once_ready(exactly_once, ticket);
         } else {
@@ -112,6 +113,7 @@ static void unseal(struct mr_exactly_once *exactly_once, struct mr_ticket *ticke
 void mr_exactly_once_poll(struct mr_exactly_once *exactly_once, uint64_t now_ns)
 {
     if (!mr_transactions_take_outcome(exactly_once->transactions)) return;
+    const struct mr_ticket_sink *sink = &exactly_once->sink;
     struct mr_error *outcome = &exactly_once->job.outcome;
     struct mr_ticket *tickets = exactly_once->job.tickets;
     exactly_once->job.tickets = NULL;
@@ -121,7 +123,7 @@ void mr_exactly_once_poll(struct mr_exactly_once *exactly_once, uint64_t now_ns)
     }
     for (struct mr_ticket *next; tickets; tickets = next) {
         next = tickets->intake.ready_next;
-        mr_admission_done(exactly_once->admission, tickets);
+        sink->done(sink->self, tickets);
     }
     if (outcome->status != MR_OK && mr_status_class(outcome->status) != MR_CLASS_RETRY)
         mr_fault_raise(exactly_once->fault, outcome);
@@ -142,11 +144,12 @@ void mr_exactly_once_tick(struct mr_exactly_once *exactly_once)
 
 void mr_exactly_once_drop_all(struct mr_exactly_once *exactly_once)
 {
+    const struct mr_ticket_sink *sink = &exactly_once->sink;
     unseal(exactly_once, exactly_once->job.tickets);
     exactly_once->job.tickets = NULL;
     for (struct mr_ticket *ticket = exactly_once->ready, *next; ticket; ticket = next) {
         next = ticket->intake.ready_next;
-        mr_admission_returned(exactly_once->admission, ticket);
+        sink->returned(sink->self, ticket);
     }
     exactly_once->ready = exactly_once->ready_last = NULL;
 }

@@ -22,11 +22,14 @@
  * Owner:  intake thread. Memory: recovery's scans until recovery takes them. Errors raised in the
  * fault: a partition cannot be created; a commit was made by another application (unless such
  * commits are configured to be ignored). */
-#ifndef MR_WORKER_INTAKE_OWNERSHIP_H
-#define MR_WORKER_INTAKE_OWNERSHIP_H
+#ifndef MR_WORKER_OFFSETS_OWNERSHIP_H
+#define MR_WORKER_OFFSETS_OWNERSHIP_H
 
-#include "worker/intake/admission.h"
+#include "worker/base/clock.h"
+#include "worker/base/fault.h"
+#include "worker/offsets/commit_schedule.h"
 #include "worker/offsets/recovery.h"
+#include "worker/offsets/request_port.h"
 
 #define MR_REVOKE_HOLD_NS   ((uint64_t)2000000000)
 #define MR_REVOKE_COMMIT_NS ((uint64_t)5000000000)
@@ -43,7 +46,7 @@ enum mr_revocation {
 /* All pointers in this struct are borrowed. */
 struct mr_ownership {
     struct mr_partitions *partitions;
-    struct mr_admission *admission;
+    struct mr_request_port requests;
     struct mr_commit_schedule *schedule;
     struct mr_fault *fault;
     struct mr_metrics *metrics;

@@ -1,4 +1,4 @@
-#include "worker/ticket/identity.h"
+#include "worker/intake/identity.h"
 
 #include "worker/config/config.h"
 

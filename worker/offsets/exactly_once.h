@@ -16,17 +16,27 @@
  *
  * Owner:  intake thread. Memory: the job (one transaction). Errors raised in the fault: a
  *         transaction can never be written; a library call hangs for MR_CALL_TICKS_MAX ticks. */
-#ifndef MR_WORKER_INTAKE_EXACTLY_ONCE_H
-#define MR_WORKER_INTAKE_EXACTLY_ONCE_H
+#ifndef MR_WORKER_OFFSETS_EXACTLY_ONCE_H
+#define MR_WORKER_OFFSETS_EXACTLY_ONCE_H
 
-#include "worker/intake/admission.h"
+#include "worker/offsets/commit_schedule.h"
 #include "worker/publish/transactions.h"
 
 #define MR_CALL_TICKS_MAX 60u
 
+/* Where tickets go when their transaction has ended. Both functions free the ticket. Filled by
+ * worker/intake/admission.h. */
+struct mr_ticket_sink {
+    void *self;
+    /* The terminal records of the ticket are on the broker, or the ticket was dropped. */
+    void (*done)(void *self, struct mr_ticket *ticket);
+    /* The ticket ends without a result: its record is delivered again. */
+    void (*returned)(void *self, struct mr_ticket *ticket);
+};
+
 struct mr_exactly_once {
     struct mr_transactions *transactions; /* borrowed; NULL: at-least-once delivery */
-    struct mr_admission *admission;
+    struct mr_ticket_sink sink;
     struct mr_commit_schedule *schedule;
     struct mr_fault *fault;
     /* list of requests whose terminal records are to be written, oldest first */

@@ -1,4 +1,4 @@
-#include "worker/ticket/envelope.h"
+#include "worker/intake/envelope.h"
 
 #include "worker/config/config.h"
 #include "worker/kafka/header_names.h"

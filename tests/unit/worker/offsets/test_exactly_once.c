@@ -1,4 +1,4 @@
-#include "worker/intake/exactly_once.h"
+#include "worker/offsets/exactly_once.h"
 
 #include "tests/unit/worker/broker.h"
 #include "tests/unit/worker/intake_rig.h"
@@ -196,7 +196,7 @@ static void a_partition_between_owners_waits_and_one_that_went_is_dropped(void *
     commit(&rig);
     assert_int_equal(rig.base.intake->flight.count, 1);
     assert_false(rig.base.intake->schedule.pending);
-    mr_admission_forget(&rig.base.intake->admission, rig.partition);
+    forget_partition(&rig.base, rig.partition);
     commit(&rig);
     assert_int_equal(rig.base.intake->flight.count, 0);
     assert_int_equal(mr_transactions_stats(rig.exactly_once->transactions).terminal.results, 0);

@@ -9,21 +9,12 @@
  * too. A header without a value counts as absent.
  *
  * Pure functions. Memory: texts point into the record. Errors: none. */
-#ifndef MR_WORKER_TICKET_ENVELOPE_H
-#define MR_WORKER_TICKET_ENVELOPE_H
+#ifndef MR_WORKER_INTAKE_ENVELOPE_H
+#define MR_WORKER_INTAKE_ENVELOPE_H
 
-#include "worker/kafka/kafka_record.h"
+#include "worker/ticket/ticket.h"
 
 #define MR_ENVELOPE_ECHO_BYTES_MAX ((size_t)4096)
-
-/* The headers of the request that every answer repeats unchanged. */
-enum mr_echo {
-    MR_ECHO_CORRELATION,
-    MR_ECHO_TRACE_PARENT, /* W3C traceparent header, or else the CloudEvents header of that name */
-    MR_ECHO_TRACE_STATE,
-    MR_ECHO_BAGGAGE,
-    MR_ECHOES
-};
 
 struct mr_envelope {
     struct mr_text content_type; /* empty: the record has no such header */

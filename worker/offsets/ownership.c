@@ -1,4 +1,4 @@
-#include "worker/intake/ownership.h"
+#include "worker/offsets/ownership.h"
 
 #include "codec/check.h"
 
@@ -123,7 +123,7 @@ static void take_claim(struct mr_ownership *ownership, struct mr_kafka_claim *cl
         mr_partitions_find(ownership->partitions, claim->topic_index, claim->partition);
     const int64_t reported = claim->committed;
     bool resumed = false;
-    uint64_t old_epoch = partition ? partition->epoch : 0;
+    const struct mr_request_port *requests = &ownership->requests;
     enum mr_status status =
         mr_partitions_take(ownership->partitions, claim, &partition, &resumed, &err);
     if (status == MR_MALFORMED)
@@ -138,10 +138,10 @@ static void take_claim(struct mr_ownership *ownership, struct mr_kafka_claim *cl
                     claim->topic, claim->partition, (long long)reported,
                     (long long)claim->committed, (long long)claim->committed);
     if (resumed) {
-        mr_admission_each_running(ownership->admission, partition, mr_starts_resume);
+        requests->resume(requests->self, partition);
         return;
     }
-    mr_admission_drop(ownership->admission, partition, old_epoch);
+    requests->drop_old(requests->self, partition);
     plan_scan(ownership, partition, claim, now);
 }
 
@@ -155,43 +155,18 @@ void mr_ownership_assign(struct mr_ownership *ownership, struct mr_kafka_claim *
     for (size_t i = 0; i < mr_partitions_count(ownership->partitions); i++) {
         struct mr_partition *partition = mr_partitions_at(ownership->partitions, i);
         if (partition->state == MR_PARTITION_SUSPENDED)
-            mr_admission_forget(ownership->admission, partition);
+            ownership->requests.forget(ownership->requests.self, partition);
     }
     ownership->rebalances++;
     ownership->assigned = true;
     mr_metrics_add(ownership->metrics, MR_COUNTER_REBALANCES, 1);
-    ownership->admission->flight->retry_parked = true;
+    ownership->requests.retry_parked(ownership->requests.self);
     mr_commit_schedule_by(ownership->schedule, now->ns + ownership->config->commit_interval_ns);
     mr_log_event(ownership->log, MR_LOG_INFO, NULL, "assigned partitions",
                  MR_LOG_NUMBER("assigned", count), MR_LOG_NUMBER("owned", count_owned(ownership)));
 }
 
 /* ---- revocation ---- */
-
-static void mark_draining(void *context, struct mr_ticket *ticket)
-{
-    (void)context;
-    if (ticket->intake.partition->revoking && ticket->intake.running &&
-        ticket->intake.partition->epoch == ticket->epoch)
-        ticket->intake.draining = true;
-}
-
-static void count_draining(void *context, struct mr_ticket *ticket)
-{
-    if (ticket->intake.draining) (*(uint32_t *)context)++;
-}
-
-static void unmark_draining(void *context, struct mr_ticket *ticket)
-{
-    (void)context;
-    ticket->intake.draining = false;
-}
-
-static void each_ticket(struct mr_ownership *ownership,
-                        void (*visit)(void *context, struct mr_ticket *ticket), void *context)
-{
-    mr_ticket_table_each(ownership->admission->flight->submitted, visit, context);
-}
 
 /* Returns the next partition that is being revoked and moves *index past that partition; NULL:
  * there are no more. */
@@ -221,7 +196,6 @@ static void begin_holding(struct mr_ownership *ownership, uint64_t now_ns)
 
 static void begin_draining(struct mr_ownership *ownership, uint64_t now_ns)
 {
-    each_ticket(ownership, mark_draining, NULL);
     ownership->revocation = MR_REVOCATION_DRAINING;
     ownership->deadline_ns = now_ns + ownership->config->revoke_timeout_ns;
 }
@@ -237,10 +211,9 @@ static void give_up(struct mr_ownership *ownership)
         if (ownership->how == MR_KAFKA_REVOKE_PAUSE)
             mr_partition_suspend(partition);
         else
-            mr_admission_forget(ownership->admission, partition);
+            ownership->requests.forget(ownership->requests.self, partition);
     }
-    each_ticket(ownership, unmark_draining, NULL);
-    ownership->admission->flight->retry_parked = true;
+    ownership->requests.retry_parked(ownership->requests.self);
     ownership->revocation = MR_REVOCATION_COMPLETE;
     if (ownership->how == MR_KAFKA_REVOKE_LOST) ownership->assigned = false;
     mr_log_event(ownership->log, MR_LOG_INFO, NULL,
@@ -260,8 +233,8 @@ void mr_ownership_revoke(struct mr_ownership *ownership, const struct mr_kafka_c
         if ((partition = find_owned(ownership, &claims[i]))) partition->revoking = true;
     if (how == MR_KAFKA_REVOKE_LOST)
         give_up(ownership);
-    else if (count > 0 && !mr_engine_link_is_closed(&ownership->admission->engine) &&
-             ownership->config->on_revoke == MR_ON_REVOKE_DRAIN)
+    else if (count > 0 && ownership->config->on_revoke == MR_ON_REVOKE_DRAIN &&
+             ownership->requests.can_end(ownership->requests.self))
         begin_draining(ownership, now->ns);
     else
         begin_holding(ownership, now->ns);
@@ -292,11 +265,11 @@ static uint32_t count_unacknowledged(const struct mr_ownership *ownership)
 
 void mr_ownership_hold(struct mr_ownership *ownership, const struct mr_time *now)
 {
-    uint32_t draining = 0;
+    const struct mr_request_port *requests = &ownership->requests;
     bool late = now->ns >= ownership->deadline_ns;
     if (ownership->revocation == MR_REVOCATION_DRAINING) {
-        each_ticket(ownership, count_draining, &draining);
-        if (draining == 0 || late) begin_holding(ownership, now->ns);
+        if (late || requests->count_revoking(requests->self) == 0)
+            begin_holding(ownership, now->ns);
         late = false;
     }
     if (ownership->revocation != MR_REVOCATION_HOLDING ||
@@ -313,7 +286,7 @@ void mr_ownership_release(struct mr_ownership *ownership, const struct mr_time *
     size_t index = 0;
     if (ownership->revocation != MR_REVOCATION_RELEASING) return;
     for (const struct mr_partition *partition; (partition = next_revoking(ownership, &index));)
-        mr_admission_each_running(ownership->admission, partition, mr_starts_release);
+        ownership->requests.release(ownership->requests.self, partition);
     ownership->revocation = MR_REVOCATION_COMMITTING;
     set_deadline(ownership, now->ns + MR_REVOKE_COMMIT_NS);
 }

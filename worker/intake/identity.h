@@ -4,18 +4,11 @@
  * their digests are equal.
  *
  * Threads: a hash belongs to one thread. Memory: none. Errors: none. */
-#ifndef MR_WORKER_TICKET_IDENTITY_H
-#define MR_WORKER_TICKET_IDENTITY_H
+#ifndef MR_WORKER_INTAKE_IDENTITY_H
+#define MR_WORKER_INTAKE_IDENTITY_H
 
 #include "codec/sha256.h"
-#include "worker/ticket/envelope.h"
-
-#define MR_IDENTITY_BYTES ((size_t)16)
-
-/* The first bytes of a SHA-256: a second request with the digest of a known one cannot be made. */
-struct mr_identity {
-    unsigned char bytes[MR_IDENTITY_BYTES];
-};
+#include "worker/intake/envelope.h"
 
 void mr_identity_of(struct mr_identity *identity, struct mr_sha256 *hash,
                     const struct mr_kafka_record *record, const struct mr_envelope *envelope);
