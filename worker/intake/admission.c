@@ -31,8 +31,8 @@ static enum mr_finish finish_of(enum mr_status status)
     return MR_FINISH_REJECTED;
 }
 
-/* Makes the message by which publish answers the record with an error. If a Redis lookup was
- * started, such a message with the record in it exists already (worker/intake/lookups.c). */
+/* Returns the message with which publish answers the record with an error. If a Redis lookup was
+ * started, such a message exists already and holds the record (worker/intake/lookups.c). */
 static struct mr_refusal_mail *
 make_refusal(struct mr_ticket *ticket, const struct mr_kafka_record *record, enum mr_status status)
 {
@@ -45,8 +45,8 @@ make_refusal(struct mr_ticket *ticket, const struct mr_kafka_record *record, enu
     return mr_refusal_mail_create(ticket, record, metadata);
 }
 
-/* Answers the request with an error without passing the request to the engine. record: the consumed
- * record to write to the dead-letter topic; NULL: answer only. */
+/* Answers a record with an error. record: the consumed record, for the dead-letter topic; NULL: no
+ * dead letter. */
 static void refuse(struct mr_admission *admission, struct mr_ticket *ticket,
                    const struct mr_kafka_record *record, bool write_result,
                    const struct mr_error *err)
@@ -81,9 +81,9 @@ void mr_admission_refuse(struct mr_admission *admission, struct mr_ticket *ticke
 
 /* ---- submit ---- */
 
-/* Called after the engine has copied the tokens of the request's earlier attempts: frees intake's
- * copy of those tokens. */
-static void note_resumed(struct mr_admission *admission, struct mr_ticket *ticket)
+/* Frees intake's copy of the tokens of earlier attempts, which the engine has copied, and reports
+ * them. */
+static void release_kept_tokens(struct mr_admission *admission, struct mr_ticket *ticket)
 {
     if (!ticket->intake.kept) return;
     free(ticket->intake.kept);
@@ -120,13 +120,12 @@ static void submit(struct mr_admission *admission, struct mr_ticket *ticket)
     struct mr_submission submission = submission_of(admission, ticket);
     struct mr_request *request = ticket->intake.request;
     ticket->intake.request = NULL;
-    /* Add the ticket to the table before submitting: the engine may finish the request before
-     * submit returns. */
+    /* The engine may end the request before submit returns, so the ticket must be in the table. */
     mr_flight_submit(admission->flight, ticket);
     mr_ticket_trace_submit(ticket);
     enum mr_status status = mr_engine_link_submit(&admission->engine, &submission, &err);
     if (status == MR_OK) {
-        note_resumed(admission, ticket);
+        release_kept_tokens(admission, ticket);
         return;
     }
     mr_flight_withdraw(admission->flight, ticket);
@@ -141,15 +140,15 @@ static void submit(struct mr_admission *admission, struct mr_ticket *ticket)
 
 /* ---- claims ---- */
 
-/* Returns MR_DEADLINE_EXCEEDED when the request's deadline or its limit on the wait for the start
- * has passed. */
+/* MR_DEADLINE_EXCEEDED: the request's deadline or the topic's queue limit has passed. */
 static enum mr_status check_times(const struct mr_ticket *ticket, uint64_t now_ns, const char *when,
                                   struct mr_error *err)
 {
     if (ticket->intake.deadline_ns > 0 && ticket->intake.deadline_ns <= now_ns)
         return mr_fail(err, MR_DEADLINE_EXCEEDED, "the deadline passed before %s", when);
     if (ticket->intake.start_by_ns > 0 && ticket->intake.start_by_ns <= now_ns)
-        return mr_fail(err, MR_DEADLINE_EXCEEDED, "it waited longer than its topic allows");
+        return mr_fail(err, MR_DEADLINE_EXCEEDED,
+                       "the request waited longer than its topic allows");
     return MR_OK;
 }
 
@@ -166,8 +165,8 @@ static bool is_model(const struct mr_admission *admission, struct mr_text name)
     return !name.bytes || name.length == 0 || mr_text_is(name, admission->config->model_name);
 }
 
-/* Returns MR_DUPLICATE_ID when the ticket's id is in use by another request of the tenant, or, if
- * such requests are run one after the other, when too many wait. */
+/* MR_DUPLICATE_ID: another request of the tenant uses the ticket's id, or with --duplicate-id run
+ * too many requests wait for it. */
 static enum mr_status check_identity(const struct mr_admission *admission, struct mr_ticket *ticket,
                                      uint64_t now_ns, struct mr_error *err)
 {
@@ -186,15 +185,15 @@ static enum mr_status check_identity(const struct mr_admission *admission, struc
     }
 }
 
-/* Checks everything that can be checked before the Redis lookup, cheapest check first. Also encodes
- * the prompt. */
+/* Makes all checks that need no answer of Redis, cheapest check first, and encodes the prompt. */
 static enum mr_status examine(struct mr_admission *admission, struct mr_ticket *ticket,
                               const struct mr_kafka_record *record, const struct mr_time *now,
                               struct mr_error *err)
 {
     if (check_identity(admission, ticket, now->ns, err) != MR_OK) return MR_DUPLICATE_ID;
     if (check_crashes(admission, ticket, err) != MR_OK) return MR_POISON;
-    if (check_times(ticket, now->ns, "it was consumed", err) != MR_OK) return MR_DEADLINE_EXCEEDED;
+    if (check_times(ticket, now->ns, "the request was consumed", err) != MR_OK)
+        return MR_DEADLINE_EXCEEDED;
     if (mr_cancel_memory_take(admission->cancelled, ticket->tenant_index, mr_ticket_id(ticket),
                               record->timestamp_ms, now->ns)) {
         admission->stats.cancelled++;
@@ -209,8 +208,7 @@ static enum mr_status examine(struct mr_admission *admission, struct mr_ticket *
     return mr_request_tool_types(ticket->intake.request, &ticket->tool_types, err);
 }
 
-/* The ticket's record repeats the request of `same`, which is in flight: the result of `same` ends
- * both. */
+/* The ticket's record repeats the request of `same`, which is in flight: one result ends both. */
 static void follow(struct mr_admission *admission, struct mr_ticket *ticket, struct mr_ticket *same)
 {
     ticket->intake.next = same->intake.followers;
@@ -223,8 +221,7 @@ static void follow(struct mr_admission *admission, struct mr_ticket *ticket, str
                  same->partition, (long long)same->offset);
 }
 
-/* Submits the request to the engine, refuses the request, lets the request wait for the result of
- * the same request in flight, or keeps the request waiting in intake. */
+/* Ends, parks, refuses or submits the request, or lets it follow the same request in flight. */
 static void place(struct mr_admission *admission, struct mr_ticket *ticket, uint64_t now_ns)
 {
     struct mr_error err;
@@ -275,7 +272,7 @@ bool mr_admission_may_take(void *context, size_t topic_index, int32_t number)
            partition->blocked_base != mr_offset_ledger_base(partition->ledger);
 }
 
-/* queue_limit_ns: the topic's limit on the wait from the record's timestamp to the first start. */
+/* queue_limit_ns: the topic's limit on the time from the record's timestamp to the first start. */
 static void set_times(struct mr_ticket *ticket, const struct mr_kafka_record *record,
                       int64_t deadline_ms, uint64_t queue_limit_ns, const struct mr_time *now)
 {
@@ -325,8 +322,8 @@ static struct mr_ticket *make_ticket(struct mr_admission *admission, struct mr_p
     return ticket;
 }
 
-/* Decodes the record; on success the ticket owns the decoded request. A rejected record is answered
- * here; one that could not be decoded for want of memory is not, and the worker ends. */
+/* Decodes the record; on success the ticket owns the request. A rejected record is answered here. A
+ * record that could not be decoded because memory is out is not answered, and the worker ends. */
 static enum mr_status decode(struct mr_admission *admission, struct mr_ticket *ticket,
                              const struct mr_kafka_record *record,
                              const struct mr_envelope *envelope, const struct mr_time *now,
@@ -345,7 +342,7 @@ static enum mr_status decode(struct mr_admission *admission, struct mr_ticket *t
     ticket->intake.request = decoded.request;
     set_times(ticket, record, decoded.deadline_ms, topic->queue_limit_ns, now);
     mr_ticket_trace_open(ticket, admission->tracer, record->timestamp_ms, now);
-    if (mr_status_class(status) == MR_CLASS_FATAL) { /* the request itself may be well-formed */
+    if (mr_status_class(status) == MR_CLASS_FATAL) { /* the request may be valid */
         mr_fault_raise(admission->fault, err);
         end_ticket(admission, ticket);
         return status;
@@ -362,9 +359,10 @@ static enum mr_status decode(struct mr_admission *admission, struct mr_ticket *t
     return MR_OK;
 }
 
-/* A request with a reply topic that is not allowed gets its result in the topic of results only. */
-static void note_reply(struct mr_admission *admission, const struct mr_ticket *ticket,
-                       const struct mr_envelope *envelope)
+/* Reports a reply topic that is not allowed: such a request has its result only in the results
+ * topic. */
+static void report_reply(struct mr_admission *admission, const struct mr_ticket *ticket,
+                         const struct mr_envelope *envelope)
 {
     if (envelope->bad || envelope->reply_allowed || envelope->reply_topic.length == 0) return;
     struct mr_log_place place = mr_ticket_log_place(ticket);
@@ -374,8 +372,7 @@ static void note_reply(struct mr_admission *admission, const struct mr_ticket *t
                  (int)envelope->reply_topic.length, envelope->reply_topic.bytes);
 }
 
-/* Takes in a record: reads its headers, decodes the value, checks the request and submits the
- * request to the engine. */
+/* Makes the ticket of a record, decodes and checks the request, and submits it. */
 static void admit(struct mr_admission *admission, struct mr_partition *partition,
                   const struct mr_kafka_record *record, struct mr_ledger_history history,
                   const struct mr_time *now)
@@ -386,7 +383,7 @@ static void admit(struct mr_admission *admission, struct mr_partition *partition
     struct mr_ticket *ticket = make_ticket(admission, partition, record, &envelope, history);
     if (!ticket) return;
     enum mr_status status = decode(admission, ticket, record, &envelope, now, &err);
-    note_reply(admission, ticket, &envelope);
+    report_reply(admission, ticket, &envelope);
     if (status != MR_OK) return;
     status = examine(admission, ticket, record, now, &err);
     if (status == MR_OK) {
@@ -400,7 +397,8 @@ static void admit(struct mr_admission *admission, struct mr_partition *partition
     }
 }
 
-/* Enters the record in the partition's offset ledger. */
+/* Adds the record to the partition's offset ledger. A record that shows that the log was replaced
+ * drops the partition's requests. */
 static enum mr_ledger_verdict receive(struct mr_admission *admission,
                                       struct mr_partition *partition,
                                       const struct mr_kafka_record *record,
@@ -408,10 +406,10 @@ static enum mr_ledger_verdict receive(struct mr_admission *admission,
 {
     int64_t behind = 0;
     bool skip = admission->config->on_log_replaced == MR_LOG_REPLACED_SKIP;
-    if (mr_partition_doubt(partition, record->offset, record->timestamp_ms))
+    if (mr_partition_discard_findings(partition, record->offset, record->timestamp_ms))
         mr_log_warn(admission->log,
-                    "%s/%d: the record at offset %lld is later than its result: results found are "
-                    "ignored, they are of a log that was replaced",
+                    "%s/%d: the record at offset %lld is newer than its result: the results that "
+                    "recovery found are of a log that was replaced and are ignored",
                     record->topic, record->partition, (long long)record->offset);
     enum mr_ledger_verdict verdict =
         mr_partition_receive(partition, record->offset, skip, history, &behind);
@@ -420,7 +418,7 @@ static enum mr_ledger_verdict receive(struct mr_admission *admission,
     if (behind == 0) return verdict;
     mr_metrics_add(admission->metrics, MR_COUNTER_LOGS_REPLACED, 1);
     mr_log_event(admission->log, MR_LOG_WARN, NULL,
-                 "the log was replaced: a partition begins again below its committed offset",
+                 "the log was replaced: the partition's records begin below its committed offset",
                  MR_LOG_STRING("topic", record->topic),
                  MR_LOG_NUMBER("partition", record->partition),
                  MR_LOG_NUMBER("offset", record->offset), MR_LOG_NUMBER("below_committed", behind),
@@ -457,7 +455,7 @@ bool mr_admission_accept(struct mr_admission *admission, const struct mr_kafka_r
     return true;
 }
 
-/* ---- tickets come back ---- */
+/* ---- tickets end ---- */
 
 static void finish(struct mr_admission *admission, struct mr_ticket *ticket)
 {
@@ -478,7 +476,7 @@ void mr_admission_done(struct mr_admission *admission, struct mr_ticket *ticket)
     for (struct mr_ticket *next; follower; follower = next) {
         next = follower->intake.next;
         follower->intake.next = NULL;
-        if (dropped) /* the first of the waiting duplicates is submitted to the engine next */
+        if (dropped) /* the first of the duplicates is submitted in place of the dropped request */
             mr_flight_park(admission->flight, follower);
         else
             finish(admission, follower);

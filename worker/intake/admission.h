@@ -1,25 +1,26 @@
-/* admission - the way of a consumed record to the engine and back.
+/* admission - takes a consumed record through intake to the engine, and ends its ticket.
  *
- * A request is (tenant, id). Another record of that tenant and id is the same request when the
- * digests of both are equal (worker/intake/identity.h): it waits for the result of the request in
- * flight. A record with another digest is answered with duplicate_id while the request is in flight
- * and for MR_FLIGHT_KEEP_NS after its end; with --duplicate-id run it runs after that request.
+ * A request is known by (tenant, id). Two records of one tenant and id are the same request when
+ * their digests are equal (worker/intake/identity.h): the later one waits for the result of the
+ * request in flight. A record with another digest is refused with duplicate_id while the request is
+ * in flight and for MR_FLIGHT_KEEP_NS after its end; with --duplicate-id run it runs after that
+ * request.
  *
  * Each consumed record gets a ticket (worker/ticket/ticket.h). Way in:
- *   1. envelope (worker/intake/envelope.h): the record's headers are read.
- *   2. decode (worker/intake/decode.h): gives a validated request, or the reason to reject it.
- *   3. checks: a request is refused if it was cancelled, has expired, names another model, or has
- *      crashed too many workers ("poison"). The prompt is encoded; Redis is asked for earlier
- *      attempts (worker/intake/lookups.h).
+ *   1. envelope (worker/intake/envelope.h) reads the record's headers.
+ *   2. decode (worker/intake/decode.h) makes a validated request or the reason for the rejection.
+ *   3. checks: a request is refused if its id is in use, it was cancelled, has expired, names
+ * another model, or has crashed too many workers ("poison"). The prompt is encoded, and Redis is
+ * queried for earlier attempts (worker/intake/lookups.h).
  *   4. submit: the engine gets the request, or the request waits in intake ("parked",
  *      worker/intake/flight.h) and is submitted later.
- * Way back: the engine starts, ends or returns the request. Each ticket ends in one of three ways:
- * its terminal records (result, reply, dead letter) are acknowledged; it is dropped because its
- * partition was lost; or the engine returns it unstarted while the worker drains.
+ * A ticket ends in one of three ways: its terminal records (result, reply, dead letter) are
+ * acknowledged; it is dropped because its partition was lost; or the engine returns it unstarted
+ * while the worker drains.
  *
- * Owner:  intake thread. Memory: tickets are created and freed here. Errors: the producer gets an
- * answer that says what is wrong with a record; any other failure is raised in the fault and ends
- * the worker. */
+ * Owner:  intake thread. Memory: tickets are created and freed here.
+ * Errors: the producer gets an answer that says what is wrong with a record. Any other failure is
+ *         raised in the fault and ends the worker. */
 #ifndef MR_WORKER_INTAKE_ADMISSION_H
 #define MR_WORKER_INTAKE_ADMISSION_H
 
@@ -36,11 +37,11 @@
 #include "worker/trace/tracer.h"
 
 struct mr_admission_stats {
-    /* duplicates: records that were answered by the result of an equal record in flight */
+    /* duplicates: records answered by the result of an equal record in flight */
     uint64_t records, refused, dead_lettered, duplicates, redelivered, finished_before, cancelled;
 };
 
-/* All pointers in this struct are borrowed. */
+/* All pointers are borrowed. */
 struct mr_admission {
     const struct mr_config *config;
     struct mr_log *log;
@@ -52,41 +53,41 @@ struct mr_admission {
     struct mr_lookups *lookups;
     struct mr_starts *starts;
     const struct mr_partition_requests *requests;
-    struct mr_id_memory *cancelled; /* ids whose cancel record came before the request */
+    struct mr_id_memory *cancelled; /* ids whose cancel record was consumed before the request */
     struct mr_sha256 *hash;
     struct mr_prompt *prompt;
     struct mr_tracer *tracer; /* NULL: no spans */
     struct mr_mailbox *publish;
     struct mr_engine_link engine;
-    uint64_t room;   /* bit i: the engine's queue had space for tenant i when last asked */
+    uint64_t room;   /* bit i: the engine's queue has space for tenant i, as last read */
     uint64_t now_ns; /* time of the present step */
-    bool draining;   /* draining: no request is submitted to the engine or refused any more */
+    bool draining;   /* no request is submitted to the engine or refused any more */
     struct mr_admission_stats stats;
 };
 
 /* Whether a record of the partition may be taken: the engine's queue has space for the tenant, the
  * partition's ledger has space, and the partition is neither being revoked nor recovering. context:
- * the admission. */
+ * struct mr_admission. */
 bool mr_admission_may_take(void *context, size_t topic_index, int32_t partition);
-/* Takes in one record. False: the ledger of the record's partition is full; put the record back. */
+/* Takes one record. False: the ledger of the record's partition is full; put the record back. */
 bool mr_admission_accept(struct mr_admission *admission, const struct mr_kafka_record *record,
                          size_t topic_index, const struct mr_time *now);
-/* Tries again to submit every request that waits in intake. */
+/* Submits, refuses or parks again every request that waits in intake. */
 void mr_admission_retry_parked(struct mr_admission *admission, const struct mr_time *now);
-/* Answers a request that the engine does not have with an error; no dead letter is written. */
+/* Answers a request that the engine does not have with an error, without a dead letter. */
 void mr_admission_refuse(struct mr_admission *admission, struct mr_ticket *ticket,
                          const struct mr_error *err);
 /* The terminal records of the ticket are on the broker, or the ticket was dropped. Frees the
  * ticket. */
 void mr_admission_done(struct mr_admission *admission, struct mr_ticket *ticket);
-/* The engine or publish returned the ticket unfinished. Frees the ticket and the duplicates that
- * waited for its result. */
+/* The engine or publish returned the ticket without a result. Frees the ticket and the duplicates
+ * that waited for its result. */
 void mr_admission_returned(struct mr_admission *admission, struct mr_ticket *ticket);
 
-/* The functions above that end a ticket, for worker/offsets/exactly_once.h. */
+/* _done and _returned, for worker/offsets/exactly_once.h. */
 struct mr_ticket_sink mr_admission_sink(struct mr_admission *admission);
 
-/* Frees every ticket that is left, submitted or waiting. */
+/* Frees every remaining ticket, submitted or parked. */
 void mr_admission_drop_all(struct mr_admission *admission);
 
 #endif

@@ -1,9 +1,9 @@
-/* cancels - cancel records: which requests one cancels.
+/* cancels - applies cancel records.
  *
- * A cancel record names an id. It cancels the tenant's requests with that id that wait or run in
- * this worker; if there are none, a request that arrives later is cancelled on arrival
- * (worker/intake/cancel_memory.h). The tenant is the one in the record's header millrace-tenant;
- * without that header the record is for every tenant.
+ * The key of a cancel record is a request id. The record cancels the tenant's requests with that id
+ * that wait or run in this worker. If there are none, it cancels a request that arrives later
+ * (worker/intake/cancel_memory.h). The record's header millrace-tenant names the tenant; without it
+ * the record applies to every tenant.
  *
  * Owner: intake thread. Memory: none. Errors: none. */
 #ifndef MR_WORKER_INTAKE_CANCELS_H

@@ -8,12 +8,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The input of the request decoder, with the opened CloudEvent from which that input is
- * borrowed. */
+/* The input of the request decoder, and the opened CloudEvent that owns it. */
 struct input {
     struct mr_request_context context;
     struct mr_text value;
-    struct mr_cloud_event event; /* the CloudEvent in structured mode whose data is the request */
+    struct mr_cloud_event event; /* empty: the record is not a CloudEvent in structured mode */
     char fallback_id[MR_ID_BYTES_MAX + 1];
 };
 
@@ -36,8 +35,7 @@ static void fill_input(struct input *input, const struct mr_envelope *envelope,
         .strict = options->strict};
 }
 
-/* Opens a CloudEvent in structured mode: the event's data is the request, and a request without an
- * id gets the event's id. */
+/* Opens a CloudEvent in structured mode. A request without an id gets the event's id. */
 static enum mr_status open_event(struct input *input, struct mr_error *err)
 {
     struct mr_request_context *context = &input->context;
@@ -50,8 +48,8 @@ static enum mr_status open_event(struct input *input, struct mr_error *err)
     return status;
 }
 
-/* Finds data and id of an event that cannot be opened, to answer it under the id of the request or
- * the event. */
+/* Finds data and id in an event that cannot be opened, so that the error can be answered under the
+ * request's or the event's id. */
 static void scan_event(struct input *input, struct mr_text record)
 {
     struct mr_text id;
@@ -62,7 +60,7 @@ static void scan_event(struct input *input, struct mr_text record)
     mr_scan_member(record, "data", &input->value);
 }
 
-/* Rejects what can be rejected from the headers alone, without decoding the value. */
+/* The checks that need the headers only. */
 static enum mr_status check_envelope(const struct mr_envelope *envelope, int64_t now_ms,
                                      struct mr_error *err)
 {
@@ -74,15 +72,16 @@ static enum mr_status check_envelope(const struct mr_envelope *envelope, int64_t
                        "header %s: the headers to echo are larger than %zu bytes together",
                        envelope->oversized, MR_ENVELOPE_ECHO_BYTES_MAX);
     if (envelope->deadline_ms > 0 && envelope->deadline_ms <= now_ms)
-        return mr_fail(err, MR_DEADLINE_EXCEEDED, "the deadline passed before it was consumed");
+        return mr_fail(err, MR_DEADLINE_EXCEEDED,
+                       "the deadline passed before the request was consumed");
     if (envelope->deadline_ms > 0 && envelope->deadline_ms - now_ms > MR_DEADLINE_MS_MAX)
         return mr_fail(err, MR_INVALID_REQUEST, "header %s: is more than 24 hours ahead",
                        MR_HEADER_DEADLINE);
     return MR_OK;
 }
 
-/* Decodes the value. A value from which the id and reply address of the request cannot be read is
- * rejected for that reason, even if the headers give another reason. */
+/* Decodes the value. A value whose id cannot be read is rejected for that reason, even if the
+ * headers give another one. */
 static enum mr_status decode(struct mr_decoded *decoded, const struct input *input,
                              enum mr_status envelope_status, struct mr_error *err)
 {

@@ -56,7 +56,7 @@ static uint64_t room_for(const struct mr_engine_port *port, uint64_t tenants)
     uint64_t room = port->room(port->self);
     if ((room & tenants) == tenants) return room;
     port->set_wanted(port->self, tenants & ~room);
-    /* space may have been freed just before the engine got set_wanted */
+    /* read again: space freed before set_wanted does not wake intake */
     return port->room(port->self);
 }
 

@@ -8,8 +8,7 @@
 
 #define TOPIC_NAME_BYTES_MAX 249u /* Kafka's limit on the length of a topic name */
 
-/* The headers that are read; those copied to the answer come first, in the order of enum
- * mr_echo. */
+/* The headers that are read. Those that answers repeat come first, in the order of enum mr_echo. */
 enum known {
     CONTENT_TYPE = MR_ECHOES,
     DEADLINE,
@@ -50,7 +49,7 @@ static struct mr_text text_of(const struct mr_kafka_header *header)
     return (struct mr_text){header->value, header->length};
 }
 
-/* Reads unix milliseconds in decimal text; false for any other text and for 0. */
+/* Reads unix milliseconds in decimal digits; false for any other text and for 0. */
 static bool read_deadline(struct mr_text text, int64_t *out)
 {
     int64_t value = 0;
@@ -121,7 +120,7 @@ static void reject(struct mr_envelope *envelope, enum known header, const char *
     envelope->wanted = wanted;
 }
 
-/* Reads the headers whose value may be wrong. */
+/* Reads the headers whose value may be invalid. */
 static void read_checked(struct mr_envelope *envelope,
                          const struct mr_kafka_header *const found[KNOWN])
 {

@@ -62,7 +62,7 @@ struct mr_ticket *mr_flight_unpark_all(struct mr_flight *flight)
     return tickets;
 }
 
-static bool is_of(const struct mr_ticket *ticket, uint32_t tenant_index, struct mr_text id)
+static bool has_id(const struct mr_ticket *ticket, uint32_t tenant_index, struct mr_text id)
 {
     return ticket->tenant_index == tenant_index && mr_text_is(id, ticket->id);
 }
@@ -71,7 +71,7 @@ struct mr_ticket *mr_flight_unpark(struct mr_flight *flight, uint32_t tenant_ind
                                    struct mr_text id)
 {
     struct mr_ticket *ticket = flight->parked, *before = NULL;
-    for (; ticket && !is_of(ticket, tenant_index, id); ticket = ticket->intake.next)
+    for (; ticket && !has_id(ticket, tenant_index, id); ticket = ticket->intake.next)
         before = ticket;
     if (!ticket) return NULL;
     if (before)
@@ -100,7 +100,7 @@ void mr_flight_withdraw(struct mr_flight *flight, struct mr_ticket *ticket)
     if (mr_flight_is_suspect(flight, ticket)) flight->suspects--;
 }
 
-/* The tenant's submitted request with the ticket's id; NULL: none, or it was dropped. */
+/* The tenant's submitted request with the ticket's id; NULL: none, or it is dropped. */
 static const struct mr_ticket *find_submitted(const struct mr_flight *flight,
                                               const struct mr_ticket *ticket)
 {
@@ -109,12 +109,11 @@ static const struct mr_ticket *find_submitted(const struct mr_flight *flight,
     return other && !atomic_load(&other->dropped) ? other : NULL;
 }
 
-/* The first request from `other` on, in the list of parked ones, that has the ticket's tenant and
- * id. */
+/* The first parked request with the ticket's tenant and id, from `other` on. */
 static const struct mr_ticket *find_parked(const struct mr_ticket *other,
                                            const struct mr_ticket *ticket)
 {
-    while (other && !(is_of(other, ticket->tenant_index, mr_ticket_id(ticket)) &&
+    while (other && !(has_id(other, ticket->tenant_index, mr_ticket_id(ticket)) &&
                       mr_partition_is_current(other)))
         other = other->intake.next;
     return other;

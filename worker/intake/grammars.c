@@ -7,9 +7,9 @@
 
 struct entry {
     unsigned char digest[MR_GRAMMAR_DIGEST_BYTES];
-    struct mr_grammar *grammar; /* NULL: refused, for the reason in `refusal` */
+    struct mr_grammar *grammar; /* NULL: the constraint was refused, see `refusal` */
     struct mr_error refusal;
-    uint64_t used; /* time of the last use, in uses of the cache */
+    uint64_t used; /* number of the last use, counted over the whole cache */
 };
 
 struct mr_grammars {
@@ -17,7 +17,7 @@ struct mr_grammars {
     uint32_t count;
     size_t bytes;
     uint64_t uses;
-    bool spelled[256]; /* bytes that are tokens */
+    bool spelled[256]; /* bytes that the tokenizer can write */
 };
 
 enum mr_status mr_grammars_create(struct mr_grammars **out, const struct mr_tokenizer *tokenizer,
@@ -61,8 +61,8 @@ static uint32_t oldest(const struct mr_grammars *grammars)
     return found;
 }
 
-/* Adds an entry; the grammar's reference passes to it. Makes room first, also for a grammar that is
- * larger than all together may be: it is then the only one. */
+/* Adds an entry, which takes over the grammar's reference. Evicts entries first; a grammar above
+ * MR_GRAMMARS_BYTES becomes the only entry. */
 static struct entry *add(struct mr_grammars *grammars, const struct entry *entry)
 {
     size_t bytes = entry->grammar ? mr_grammar_bytes(entry->grammar) : 0;

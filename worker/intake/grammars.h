@@ -1,9 +1,9 @@
-/* grammars - compiles the response_format of requests and keeps the grammars by content, so that a
- * schema that many requests share is compiled once. What was refused is kept as well, so a bad
- * schema costs its 100 ms once.
+/* grammars - a cache of compiled constraints by content, so that a schema which many requests share
+ * is compiled once. Refusals are cached too, because finding that a schema is invalid can take as
+ * long (up to 100 ms) as compiling a valid one.
  *
- * Owner:  the intake thread. Memory: at most MR_GRAMMARS_MAX entries and MR_GRAMMARS_BYTES of
- *         grammars; the one used longest ago is dropped. A grammar that a request holds lives on.
+ * Owner:  intake thread. Memory: at most MR_GRAMMARS_MAX entries and MR_GRAMMARS_BYTES of grammars,
+ *         least recently used first out. A request that holds a grammar keeps it alive.
  * Errors: those of mr_constraint_compile. */
 #ifndef MR_WORKER_INTAKE_GRAMMARS_H
 #define MR_WORKER_INTAKE_GRAMMARS_H
@@ -16,15 +16,16 @@
 
 struct mr_grammars;
 
-/* tokenizer: of the model, used during the call only. */
+/* tokenizer: the model's; used during the call only. */
 enum mr_status mr_grammars_create(struct mr_grammars **out, const struct mr_tokenizer *tokenizer,
                                   struct mr_error *err);
 /* grammars may be NULL. */
 void mr_grammars_destroy(struct mr_grammars *grammars);
-/* Sets *out to the grammar of a constraint, with a reference for the caller. */
+/* Sets *out to the grammar of a constraint, compiled if it is not cached; the caller gets a
+ * reference. */
 enum mr_status mr_grammars_get(struct mr_grammars *grammars, const struct mr_constraint *constraint,
                                struct mr_grammar **out, struct mr_error *err);
-/* Grammars and refusals kept, and the bytes of the grammars. */
+/* Returns the number of entries; *bytes: the size of their grammars. */
 uint32_t mr_grammars_count(const struct mr_grammars *grammars, size_t *bytes);
 
 #endif

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The note of one id. The notes are in a ring in order of arrival and linked into hash chains. An
- * id that is removed or noted again leaves an empty place in the ring, skipped when it becomes the
- * oldest. */
+/* The note of one id. The entries are in a ring in order of arrival and linked into hash chains. An
+ * id that is removed or stored again leaves an empty place in the ring, which is skipped when it
+ * becomes the oldest. */
 struct entry {
     char id[MR_ID_BYTES_MAX];
     uint8_t length; /* length of the id in bytes; 0: this place of the ring is empty */
@@ -54,7 +54,7 @@ void mr_id_memory_destroy(struct mr_id_memory *memory)
     free(memory);
 }
 
-static bool is_of(const struct entry *entry, uint32_t tenant_index, struct mr_text id)
+static bool has_id(const struct entry *entry, uint32_t tenant_index, struct mr_text id)
 {
     return entry->length == id.length && entry->tenant_index == tenant_index &&
            memcmp(entry->id, id.bytes, id.length) == 0;
@@ -67,7 +67,7 @@ static struct entry **find(struct mr_id_memory *memory, uint32_t tenant_index, s
     uint64_t hash = mr_hash_bytes(MR_HASH_START, id.bytes, id.length);
     hash = mr_hash_bytes(hash, &tenant_index, sizeof tenant_index);
     struct entry **link = &memory->buckets[hash & memory->mask];
-    while (*link && !is_of(*link, tenant_index, id))
+    while (*link && !has_id(*link, tenant_index, id))
         link = &(*link)->next;
     return link;
 }
@@ -81,7 +81,7 @@ static void forget(struct mr_id_memory *memory, struct entry **link)
 }
 
 /* Removes the oldest id of the ring. */
-static void pass_oldest(struct mr_id_memory *memory)
+static void remove_oldest(struct mr_id_memory *memory)
 {
     struct entry *entry = &memory->entries[memory->oldest];
     struct mr_text id = {entry->id, entry->length};
@@ -104,7 +104,7 @@ void mr_id_memory_put(struct mr_id_memory *memory, uint32_t tenant_index, struct
         const struct entry *oldest = &memory->entries[memory->oldest];
         if (oldest->length > 0 && oldest->until_ns > now_ns && memory->used < memory->count_max)
             break;
-        pass_oldest(memory);
+        remove_oldest(memory);
     }
     struct entry *entry = &memory->entries[(memory->oldest + memory->used) % memory->count_max];
     struct entry **link = find(memory, tenant_index, id);

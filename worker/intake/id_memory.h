@@ -1,7 +1,7 @@
-/* id_memory - a note of 16 bytes about each of the request ids (tenant, id) seen last, kept for
- * keep_ns and at most count_max of them: the oldest is forgotten first.
+/* id_memory - remembers 16 bytes (the note) for each of the last count_max request ids (tenant,
+ * id), for keep_ns. When it is full the oldest id is removed.
  *
- * Owner:  intake thread. Pure: now_ns is passed in. Memory: space for count_max ids, allocated in
+ * Owner:  intake thread. Pure: now_ns is passed in. Memory: count_max entries, allocated in
  * _create. Errors: _create MR_NOMEM. */
 #ifndef MR_WORKER_INTAKE_ID_MEMORY_H
 #define MR_WORKER_INTAKE_ID_MEMORY_H
@@ -22,16 +22,16 @@ enum mr_status mr_id_memory_create(struct mr_id_memory **out, uint32_t count_max
                                    struct mr_error *err);
 /* memory may be NULL. */
 void mr_id_memory_destroy(struct mr_id_memory *memory);
-/* Keeps the note, for keep_ns from now, in place of an older one of this id. id: 1 to
- * MR_ID_BYTES_MAX bytes; other ids are ignored. */
+/* Stores the note of an id for keep_ns from now, replacing an older one. id: 1 to MR_ID_BYTES_MAX
+ * bytes; other ids are ignored. */
 void mr_id_memory_put(struct mr_id_memory *memory, uint32_t tenant_index, struct mr_text id,
                       const unsigned char note[MR_ID_NOTE_BYTES], uint64_t now_ns);
-/* Copies the note of this id. False: there is none, or its time is over. */
+/* Copies the note of an id. False: there is none, or it has expired. */
 bool mr_id_memory_get(struct mr_id_memory *memory, uint32_t tenant_index, struct mr_text id,
                       unsigned char note[MR_ID_NOTE_BYTES], uint64_t now_ns);
-/* Forgets the note of this id, if there is one. */
+/* Removes the note of an id, if there is one. */
 void mr_id_memory_remove(struct mr_id_memory *memory, uint32_t tenant_index, struct mr_text id);
-/* The number of notes that are kept. */
+/* Number of ids stored, expired ones included. */
 uint32_t mr_id_memory_count(const struct mr_id_memory *memory);
 void mr_id_memory_check(const struct mr_id_memory *memory);
 

@@ -8,7 +8,7 @@
 #define SECOND_NS      ((uint64_t)1000000000)
 #define CANCEL_READ_NS (5 * SECOND_NS)
 #define REFRESH_NS     (MR_PARTITION_REFRESH_MS * (uint64_t)1000000)
-/* time between checks whether publish has finished its writes */
+/* time between checks whether the revoked partitions' terminal records are acknowledged */
 #define HOLD_POLL_NS ((uint64_t)2000000)
 /* most records taken in one step, so that the step's clock reading stays accurate */
 #define TAKE_BURST 16u
@@ -36,7 +36,7 @@ static void commit(struct mr_intake *intake, uint64_t now_ns)
 }
 
 /* Makes the next commit due now, with the terminal records that are ready. */
-static void hurry(struct mr_intake *intake, uint64_t now_ns)
+static void make_commit_due(struct mr_intake *intake, uint64_t now_ns)
 {
     if (intake->exactly_once.ready) intake->exactly_once.due_ns = now_ns;
     mr_commit_schedule_by(&intake->schedule, now_ns);
@@ -50,14 +50,14 @@ static void commit_if_due(struct mr_intake *intake, uint64_t now_ns)
     /* During a revocation drain, a ready request can end only with its transaction: commit at
      * once. */
     if (intake->ownership.revocation == MR_REVOCATION_DRAINING && exactly_once->ready)
-        hurry(intake, now_ns);
+        make_commit_due(intake, now_ns);
     if (mr_commit_schedule_is_due(&intake->schedule, now_ns)) commit(intake, now_ns);
 }
 
 /* ---- rebalances ---- */
 
-/* Commits all offsets before partitions are given up; with transactions commits again while more
- * requests become ready. True when no commit has to be waited for any more. */
+/* Commits all offsets before the partitions go. With transactions it commits again while more
+ * requests become ready. True: there is no commit to wait for. */
 static bool commit_revocation(struct mr_intake *intake, uint64_t now_ns)
 {
     struct mr_commit_schedule *schedule = &intake->schedule;
@@ -71,7 +71,7 @@ static bool commit_revocation(struct mr_intake *intake, uint64_t now_ns)
     if (intake->revocation_sent && !more) return true;
     if (intake->revocation_sent && now_ns >= intake->ownership.deadline_ns) return true;
     intake->revocation_sent = true;
-    hurry(intake, now_ns);
+    make_commit_due(intake, now_ns);
     commit(intake, now_ns);
     return !schedule->pending;
 }
@@ -119,8 +119,8 @@ static void serve_consumer(struct mr_intake *intake, const struct mr_time *now)
     struct mr_kafka_event event;
     struct mr_kafka_consumer_port *consumer = &intake->consumer;
     if (consumer->serve(consumer->self, &err) != MR_OK) mr_fault_raise(&intake->fault, &err);
-    /* Do this before an assignment is handled: the assigned offsets may contain what a transaction
-     * of this worker has just committed. */
+    /* Before an assignment is handled: its offsets may be those that a transaction of this worker
+     * has just committed. */
     if (intake->exactly_once.transactions) mr_exactly_once_poll(&intake->exactly_once, now->ns);
     while (intake->leaving == MR_INTAKE_STAYS && consumer->next_event(consumer->self, &event))
         handle_event(intake, &event, now);
@@ -132,8 +132,8 @@ static void serve_consumer(struct mr_intake *intake, const struct mr_time *now)
 
 /* ---- messages and cancels ---- */
 
-/* Reads the time of the oldest unacknowledged result. Must run before the mailbox is emptied: a
- * result that publish acknowledges in between then has its message in the mailbox. */
+/* Reads the time of the oldest unacknowledged result. Call before the mailbox is emptied: the
+ * message of a result that is acknowledged in between is then in the mailbox. */
 static void read_since(struct mr_intake *intake, int64_t now_ms)
 {
     int64_t oldest_ms = atomic_load(&intake->oldest_ms);
@@ -154,7 +154,7 @@ static void handle_mail(struct mr_intake *intake, const struct mr_time *now)
         } else if (mail->kind == MR_MAIL_STARTING) {
             struct mr_ticket *ticket = MR_TICKET_OF(mail, starting);
             mr_ticket_trace_start(ticket, admission->tracer, now->ns);
-            mr_starts_ask(&intake->starts, ticket);
+            mr_starts_add(&intake->starts, ticket);
         } else if (mail->kind == MR_MAIL_DONE) {
             mr_admission_done(admission, MR_TICKET_OF(mail, done));
         } else if (mail->kind == MR_MAIL_READY) {
@@ -176,9 +176,8 @@ static void handle_cancels(struct mr_intake *intake, const struct mr_time *now)
             mr_cancels_apply(&intake->admission, &record, now);
 }
 
-/* True while the cancel records written before the start are still being read: one of them may
- * cancel a request, so no request is taken. Ends after CANCEL_READ_NS when the topic cannot be
- * read. */
+/* True while the cancel records written before the start are being read. No request is taken then,
+ * because one of them may cancel it. Ends after CANCEL_READ_NS at the latest. */
 static bool awaits_cancels(struct mr_intake *intake, uint64_t now_ns)
 {
     struct mr_kafka_reader_port *cancels = &intake->cancels;
@@ -202,7 +201,7 @@ static bool has_room(struct mr_intake *intake, uint64_t now_ns)
     return intake->admission.room != 0;
 }
 
-/* Takes up to TAKE_BURST records; true when there may be more records to take. */
+/* Takes up to TAKE_BURST records; true: there may be more. */
 static bool take_records(struct mr_intake *intake, const struct mr_time *now)
 {
     struct mr_kafka_record record;
@@ -230,15 +229,15 @@ static bool admit(struct mr_intake *intake, const struct mr_time *now)
 
 /* ---- leaving ---- */
 
-/* Called when the engine and publish have ended: marks every request that still runs as handed back
- * and begins to give up all partitions. */
+/* Called when the engine and publish have ended: releases every request that still runs and begins
+ * the revocation of all partitions. */
 static void begin_leaving(struct mr_intake *intake, const struct mr_time *now)
 {
     intake->leaving = MR_INTAKE_LEAVES;
     mr_engine_link_close(&intake->admission.engine);
     handle_mail(intake, now);
     mr_partition_requests_change(&intake->requests, NULL, mr_starts_release);
-    /* before the commit: the process may be killed while it waits for the broker */
+    /* before the commit, because the process may be killed while it waits for the broker */
     intake->gone_lines = intake->options.handover ? intake->options.handover->lines : 0;
     mr_partition_requests_change(&intake->requests, NULL, mr_starts_hand_over);
     intake->revocation_sent = false;
@@ -246,7 +245,8 @@ static void begin_leaving(struct mr_intake *intake, const struct mr_time *now)
     mr_ownership_revoke_all(&intake->ownership, now);
 }
 
-/* The last commit says what was given up, unless it failed. */
+/* If the last commit was acknowledged, it lists every released request, and no handover file is
+ * needed. */
 static void end_leaving(struct mr_intake *intake)
 {
     const struct mr_commit_schedule *schedule = &intake->schedule;
@@ -323,7 +323,7 @@ static void show_oldest(struct mr_intake *intake)
 static void show_stats(struct mr_intake *intake, bool ticked)
 {
     struct mr_transactions *transactions = intake->exactly_once.transactions;
-    /* read without the mutex: only this thread writes `shown` */
+    /* no mutex needed to read: only this thread writes `shown` */
     struct mr_intake_stats stats = intake->shown;
     fill_stats(intake, &stats);
     if (ticked) {

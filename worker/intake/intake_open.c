@@ -4,13 +4,13 @@
 
 #include <stdlib.h>
 
-/* Longest time of one step: calls of librdkafka, which have timeouts. */
+/* Longest time of one step; calls of librdkafka have timeouts. */
 #define STEP_MAX_NS ((uint64_t)60000000000)
 
 #define CANCEL_TIMEOUT_MS 5000u
 #define RECOVERY_MS       5000u
-/* requests in flight beside those queued and running in the engine: answered errors and waiting
- * duplicates */
+/* tickets in addition to those of requests queued and running in the engine: refused records,
+ * duplicates and parked requests */
 #define IN_FLIGHT_MORE 4096u
 #define MAIL_COUNT_MAX 65536u
 #define MAIL_BYTES_MAX ((size_t)16 << 20)
@@ -97,7 +97,7 @@ atomic_bool *mr_intake_step_failed(struct mr_intake *intake)
 
 /* ---- opening and starting ---- */
 
-/* Gives each module of intake the pointers to the modules that it calls. */
+/* Sets in each module of intake the pointers to the modules that it calls. */
 static void connect_parts(struct mr_intake *intake, const struct mr_intake_targets *targets)
 {
     const struct mr_config *config = intake->options.config;
@@ -154,8 +154,7 @@ static void connect_parts(struct mr_intake *intake, const struct mr_intake_targe
 
 static enum mr_status open_cancels(struct mr_intake *intake, struct mr_error *err)
 {
-    /* The embedded test broker cannot look up offsets by timestamp, so there is nothing to
-     * recover. */
+    /* The embedded test broker cannot look up offsets by timestamp. */
     bool embedded = intake->options.kafka->embedded;
     const char *topic = intake->options.config->cancel_topic;
     struct mr_kafka_reader_options options = {.kafka = intake->options.kafka,
@@ -188,8 +187,8 @@ static enum mr_status create_recovery(struct mr_intake *intake, struct mr_error 
     return mr_recovery_create(&intake->recovery, &options, err);
 }
 
-/* The scheduling weight of the topic as configured; if none is configured, a weight that doubles
- * with every 10 of the topic's priority (low, normal, high, urgent). */
+/* The topic's configured weight; without one, a weight that doubles with every 10 of the topic's
+ * priority (low, normal, high, urgent). */
 static uint32_t weight_of(const struct mr_request_topic *topic)
 {
     if (topic->weight > 0) return topic->weight;
@@ -265,7 +264,7 @@ enum mr_status mr_intake_start(struct mr_intake *intake, const struct mr_intake_
 
 /* ---- ending ---- */
 
-/* Waits until the condition holds; false: it does not at until_ns. */
+/* Waits until the condition holds; false: it did not hold at until_ns. */
 static bool wait_until(struct mr_intake *intake, const bool *condition, uint64_t until_ns)
 {
     struct timespec until = mr_clock_timespec(until_ns);
@@ -292,7 +291,7 @@ void mr_intake_forget_engine(struct mr_intake *intake)
     mr_engine_link_close(&intake->admission.engine);
 }
 
-/* *freeable: whether intake may be freed, because no transaction of its tickets runs any more. */
+/* *freeable: whether intake may be freed, because no transaction with its tickets runs. */
 static bool close_all(struct mr_intake *intake, uint64_t until_ns, bool *freeable)
 {
     bool closed_well =

@@ -1,7 +1,8 @@
-/* intake_state - the struct with all modules of intake. For intake.c (the step), intake_open.c
- * (creating, opening and ending) and tests alone.
+/* intake_state - the struct with all modules of intake. Only intake.c (the step), intake_open.c
+ * (creating, opening and ending) and tests include it.
  *
- * Owner: the thread that calls the step, except for fields that are atomic or under the mutex. */
+ * Owner: the thread that calls the step; other threads use the atomic fields and those under the
+ *        mutex. */
 #ifndef MR_WORKER_INTAKE_INTAKE_STATE_H
 #define MR_WORKER_INTAKE_INTAKE_STATE_H
 
@@ -14,8 +15,7 @@
 /* cancelled request ids are remembered this long */
 #define MR_CANCEL_KEEP_NS ((uint64_t)600000000000)
 
-/* Whether intake is leaving the consumer group. To leave, every partition is given up like a
- * revoked partition. */
+/* Whether intake is leaving the consumer group, which is a revocation of every partition. */
 enum mr_intake_leaving { MR_INTAKE_STAYS, MR_INTAKE_LEAVES, MR_INTAKE_HAS_LEFT };
 
 struct mr_intake {
@@ -43,14 +43,14 @@ struct mr_intake {
     struct mr_sha256 *hash;
     struct mr_prompt *prompt;
     struct mr_admission admission;
-    struct mr_recovery *recovery; /* NULL: no recovery after a rebalance */
+    struct mr_recovery *recovery; /* NULL: intake does not join a group */
     struct mr_ownership ownership;
     struct mr_exactly_once exactly_once;
 
     bool revocation_sent; /* the commit that ends the present revocation was sent */
     bool rebalancing;     /* the consumer waits for the call of complete_rebalance */
     enum mr_intake_leaving leaving;
-    uint32_t gone_lines; /* lines in the handover file of partitions given up before leaving */
+    uint32_t gone_lines; /* lines in the handover file when leaving began */
     uint64_t tick_ns;
 
     atomic_bool draining, leave_requested;

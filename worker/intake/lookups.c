@@ -5,11 +5,6 @@
 #include "worker/ticket/messages.h"
 #include "worker/ticket/ticket.h"
 
-static void count_unanswered(struct mr_lookups *lookups)
-{
-    mr_metrics_add(lookups->metrics, MR_COUNTER_UNHEARD, 1);
-}
-
 static void wait_until(struct mr_lookups *lookups, struct mr_ticket *ticket, uint64_t until_ns)
 {
     ticket->intake.lookup_until_ns = until_ns;
@@ -34,11 +29,11 @@ void mr_lookups_start(struct mr_lookups *lookups, struct mr_ticket *ticket,
     bool waits = started_before || !mr_resume_is_silent(lookups->resume);
     ticket->trail = mr_resume_lookup(lookups->resume, &origin, ticket->intake.request, ticket,
                                      waits ? &ticket->intake.lookup : NULL);
-    if (!waits) count_unanswered(lookups);
+    if (!waits) mr_metrics_add(lookups->metrics, MR_COUNTER_UNHEARD, 1);
     if (!ticket->intake.lookup) return;
     wait_until(lookups, ticket, started_before ? UINT64_MAX : now_ns + MR_LOOKUP_WAIT_NS);
-    /* Copy the record now: if Redis answers that the request crashed too many workers, the dead
-     * letter needs the record, and the consumer has freed the record by then. */
+    /* Copy the record now: if the request has crashed too many workers, the dead letter needs it,
+     * and by then the consumer has freed it. */
     ticket->intake.refusal =
         mr_refusal_mail_create(ticket, record, ticket->intake.request->metadata);
     if (ticket->intake.refusal) lookups->bytes += ticket->intake.refusal->mail.bytes;
@@ -57,8 +52,8 @@ static void stop_counting(struct mr_lookups *lookups, const struct mr_ticket *ti
     lookups->bytes -= bytes;
 }
 
-/* Combines what Redis and the commits know of crashes. Of an attempt that both know, each may know
- * more: that it was released, or that other requests ran beside it. */
+/* Combines the crashes in Redis with those in the commits. For an attempt that is in both, either
+ * source may have more: that it was released, or that it was accompanied. */
 static void merge_crashes(struct mr_start_state *start, uint32_t attempts,
                           const struct mr_progress_history *history)
 {
@@ -75,7 +70,7 @@ static void merge_crashes(struct mr_start_state *start, uint32_t attempts,
     if (history->attempts > attempts) start->crashed = last == history->attempts;
 }
 
-/* Applies what Redis knows of earlier attempts at the request. */
+/* Applies the earlier attempts found in Redis. */
 static void apply_history(struct mr_lookups *lookups, struct mr_ticket *ticket,
                           struct mr_progress_history *history)
 {
@@ -88,7 +83,7 @@ static void apply_history(struct mr_lookups *lookups, struct mr_ticket *ticket,
         mr_metrics_add(lookups->metrics, MR_COUNTER_REDELIVERIES, 1);
     }
     if (history->attempts > attempts) ticket->attempt = history->attempts + 1;
-    /* this limit is on the wait for the first start, and the request was started before */
+    /* the queue limit applies to the first start only, and the request was started before */
     ticket->intake.start_by_ns = 0;
     if (!mr_partition_is_current(ticket)) return;
     struct mr_ledger_history known = {.attempts = (uint8_t)(ticket->attempt - 1),
@@ -144,7 +139,7 @@ bool mr_lookups_expire(struct mr_lookups *lookups, struct mr_ticket *parked, uin
         }
         if (!mr_resume_abandon(lookups->resume, ticket->intake.lookup)) continue;
         mr_lookups_stop(lookups, ticket);
-        count_unanswered(lookups);
+        mr_metrics_add(lookups->metrics, MR_COUNTER_UNHEARD, 1);
         expired = true;
     }
     return expired;

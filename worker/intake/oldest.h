@@ -1,9 +1,9 @@
-/* oldest - the requests that have been in this worker longest: the page /requests. They are listed
- * by id, tenant, place and age; nothing of a prompt or an answer is in the list.
+/* oldest - the requests that have been in this worker longest, for the page /requests. The list has
+ * their ids, tenants, places and ages, and nothing of a prompt or an answer.
  *
- * Threads: any (a plain value, copied between threads under the mutex of its owner). Memory:
- * MR_OLDEST_MAX entries in the struct; tenant and topic are borrowed from the configuration.
- * Errors: MR_NOMEM from _write. */
+ * Threads: any; a plain value, copied under the mutex of its owner.
+ * Memory:  MR_OLDEST_MAX entries in the struct; tenant and topic are borrowed from the
+ * configuration. Errors:  MR_NOMEM from _write. */
 #ifndef MR_WORKER_INTAKE_OLDEST_H
 #define MR_WORKER_INTAKE_OLDEST_H
 
@@ -18,7 +18,7 @@ struct mr_oldest_request {
     int32_t partition;
     int64_t offset;
     uint32_t attempt;
-    bool parked; /* it waits in intake: the engine does not have it */
+    bool parked; /* waits in intake; the engine does not have it */
     uint64_t arrival_ns;
 };
 
@@ -28,12 +28,12 @@ struct mr_oldest {
     size_t count;
 };
 
-/* Adds the ticket's request, in place of the youngest one when the list is full; no effect if it is
- * younger than all of a full list, or if it was dropped. Threads: intake, the tickets' owner. */
+/* Adds the ticket's request. A full list loses its youngest request, which may be this one. A
+ * dropped request is not added. Threads: intake. */
 void mr_oldest_add(struct mr_oldest *oldest, const struct mr_ticket *ticket);
 /* Writes a JSON array with an object for each request: id, tenant (null: the default one), topic,
  * partition, offset, attempt, state ("parked" or "submitted"), seconds since its arrival. *bytes is
- * malloc'ed. */
+ * allocated with malloc. */
 enum mr_status mr_oldest_write(const struct mr_oldest *oldest, uint64_t now_ns, char **bytes,
                                size_t *length, struct mr_error *err);
 

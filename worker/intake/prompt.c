@@ -14,14 +14,14 @@
 struct mr_prompt {
     struct mr_prompt_options options;
     struct mr_chat_template *chat;
-    struct mr_chat_template *tool_chat; /* NULL: chat renders tools too */
+    struct mr_chat_template *tool_chat; /* NULL: `chat` renders tools too */
     struct mr_tokenizer_scratch *scratch;
     struct mr_grammars *grammars;
-    enum mr_tool_format tool_format; /* in which the model writes tool calls */
+    enum mr_tool_format tool_format; /* format in which the model writes tool calls */
     uint32_t *ids;                   /* [prompt_tokens_max] */
 };
 
-/* An empty text is no template. */
+/* *out stays NULL for an empty text. */
 static enum mr_status compile(struct mr_chat_template **out, struct mr_text text,
                               const struct mr_special_texts *special, struct mr_error *err)
 {
@@ -67,8 +67,8 @@ void mr_prompt_destroy(struct mr_prompt *prompt)
     free(prompt);
 }
 
-/* Encodes the text. *ids is prompt->ids, or for a longer prompt that is to be truncated, memory in
- * the request's arena. */
+/* Encodes the text. The ids are in prompt->ids, or in the request's arena if the prompt is longer
+ * and will be truncated. */
 static enum mr_status encode(struct mr_prompt *prompt, struct mr_request *request,
                              struct mr_text text, struct mr_encode_options options,
                              struct mr_id_list *list, struct mr_error *err)
@@ -101,7 +101,7 @@ static void truncate(const struct mr_prompt *prompt, struct mr_request *request)
     request->token_count = most;
 }
 
-/* The template that a request is rendered with; NULL: the model has none. */
+/* The template with which a request is rendered; NULL: the model has none. */
 static const struct mr_chat_template *template_of(const struct mr_prompt *prompt,
                                                   const struct mr_request *request)
 {
@@ -168,7 +168,7 @@ static enum mr_status encode_prompt(struct mr_prompt *prompt, struct mr_request 
     return MR_OK;
 }
 
-/* Encodes the continuations that came as text, each by itself. */
+/* Encodes the continuations that came as text, one by one. */
 static enum mr_status encode_continuations(struct mr_prompt *prompt, struct mr_request *request,
                                            struct mr_error *err)
 {
@@ -195,7 +195,7 @@ static enum mr_status encode_continuations(struct mr_prompt *prompt, struct mr_r
 
 /* ---- echo ---- */
 
-/* Appends the text of the last message, of all its parts. joined: with line ends between. */
+/* Appends the text of all parts of the last message. joined: with line ends between them. */
 static bool add_last_message(struct mr_buffer *text, const struct mr_chat *chat, bool joined)
 {
     const struct mr_data *content =
@@ -228,7 +228,7 @@ static bool add_decoded(struct mr_buffer *text, const struct mr_prompt *prompt,
     return end != NULL;
 }
 
-/* Sets the text that the answer begins with: the prompt, or the message that it continues. */
+/* Sets the text with which the answer begins: the prompt, or the message that it continues. */
 static enum mr_status set_echoed(const struct mr_prompt *prompt, struct mr_request *request,
                                  struct mr_error *err)
 {
@@ -249,13 +249,13 @@ static enum mr_status set_echoed(const struct mr_prompt *prompt, struct mr_reque
     return copy ? MR_OK : mr_fail(err, MR_RECORD_TOO_LARGE, "no room for the text of echo");
 }
 
-/* Sets how the tool calls in the answer are to be found, and constrains strict ones. */
+/* Sets the format in which tool calls are found in the answer, and constrains strict ones. */
 static enum mr_status set_tool_format(const struct mr_prompt *prompt, struct mr_request *request,
                                       struct mr_error *err)
 {
     static const char unknown[] =
         "tools: the format in which this model writes calls is not known; "
-        "they stay in the text unless tool_choice is required";
+        "calls stay in the text unless tool_choice is required";
     struct mr_tool_use *use = &request->tool_use;
     bool channels = prompt->tool_format == MR_TOOLS_HARMONY && use->separate_reasoning;
     if (use->choice == MR_TOOL_CHOICE_NONE && !channels) return MR_OK;
@@ -268,11 +268,11 @@ static enum mr_status set_tool_format(const struct mr_prompt *prompt, struct mr_
     return MR_OK;
 }
 
-/* Sets whether the prompt ends with <think>, so that the answer begins with reasoning, which a
- * constraint leaves free. A request that does not split its answer has one text, all of which its
- * constraint holds for. */
-static enum mr_status find_opened(const struct mr_prompt *prompt, struct mr_request *request,
-                                  struct mr_error *err)
+/* Sets whether the prompt ends with <think>. The answer then begins with reasoning, to which a
+ * constraint does not apply. If the answer is not split, the constraint applies to all of its
+ * text. */
+static enum mr_status set_reasoning_opened(const struct mr_prompt *prompt,
+                                           struct mr_request *request, struct mr_error *err)
 {
     struct mr_buffer text;
     size_t count = request->token_count, tag = strlen(THINK_TAG);
@@ -295,7 +295,7 @@ enum mr_status mr_prompt_encode(struct mr_prompt *prompt, struct mr_request *req
     enum mr_status status = set_tool_format(prompt, request, err);
     if (status == MR_OK) status = encode_prompt(prompt, request, unix_seconds, err);
     if (status == MR_OK) status = encode_continuations(prompt, request, err);
-    if (status == MR_OK) status = find_opened(prompt, request, err);
+    if (status == MR_OK) status = set_reasoning_opened(prompt, request, err);
     if (status == MR_OK && request->constraint.kind != MR_CONSTRAINT_NONE && !request->grammar)
         status = mr_grammars_get(prompt->grammars, &request->constraint, &request->grammar, err);
     if (status == MR_OK && request->echo) status = set_echoed(prompt, request, err);

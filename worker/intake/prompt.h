@@ -1,23 +1,22 @@
-/* prompt - a request's prompt as token ids: text through the tokenizer, messages through the
- * model's chat template and then the tokenizer.
+/* prompt - encodes a request's prompt as token ids. Text goes through the tokenizer; messages go
+ * through the model's chat template and then the tokenizer.
  *
- * The rendered chat is encoded as one text, so that the token ids equal those of HF transformers;
- * special tokens that the template wrote become their ids. The text of the request is barred from
- * control tokens (codec/tokenizer/added_tokens.h): one that a user writes stays text, and changes
- * nothing around it.
+ * The rendered chat is encoded as one text, so that the token ids equal those of HF transformers.
+ * Special tokens that the template wrote become their ids. Control tokens in the text of the
+ * request stay text and change nothing around them (codec/tokenizer/added_tokens.h).
  *
- * truncate_prompt_tokens cuts the tokens of the rendered prompt; with it no prompt is too long.
- * With echo the text that the answer continues is kept (request->echoed).
+ * truncate_prompt_tokens cuts the tokens of the rendered prompt, so with it no prompt is too long.
+ * With echo, the text that the answer continues is kept (request->echoed).
  *
- * Continuations of task score are encoded each by itself; special tokens in them are found as in
- * `prompt`, and stay text behind messages.
+ * Continuations of task score are encoded one by one. After a text prompt their special tokens
+ * become ids; after messages they stay text.
  *
- * Tools: the chat template says how the model writes calls (codec/tools). As in transformers, a
- * request with a list of tools is rendered with the template that the model has for them.
+ * Tools: the chat template determines the format in which the model writes calls (codec/tools). As
+ * in transformers, a request with tools is rendered with the model's template for tools, if it has
+ * one.
  *
- * A request with a response_format also gets its grammar, compiled here or found in the cache of
- * grammars (worker/intake/grammars.h). It begins behind the reasoning of a split answer that the
- * prompt has opened.
+ * A request with a response_format also gets its grammar (worker/intake/grammars.h). If the prompt
+ * opens reasoning and the answer is split, the grammar applies after the reasoning.
  *
  * Owner:  one thread per object. Memory: ids are in the request's arena; a work buffer as large as
  *         the longest prompt. Errors: MR_PROMPT_TOO_LONG, MR_EMPTY_PROMPT, MR_INVALID_REQUEST (the
@@ -34,7 +33,7 @@ struct mr_prompt;
 struct mr_prompt_options {
     const struct mr_tokenizer *tokenizer;
     struct mr_text chat_template; /* empty: requests with chat messages are refused */
-    struct mr_text tool_template; /* for those with tools, in place of the other; empty: the same */
+    struct mr_text tool_template; /* for requests with tools; empty: chat_template */
     struct mr_special_texts special;
     uint32_t prompt_tokens_max;
 };
@@ -46,8 +45,8 @@ void mr_prompt_destroy(struct mr_prompt *prompt);
 enum mr_status mr_prompt_render(const struct mr_prompt *prompt, const struct mr_request *request,
                                 uint64_t unix_seconds, struct mr_rendered *out,
                                 struct mr_error *err);
-/* Fills request->token_ids and token_count with the encoded prompt, unless the request came with
- * token ids. */
+/* Fills request->token_ids and token_count, unless the request came with token ids. Also encodes
+ * continuations, sets the tool format and compiles the grammar. */
 enum mr_status mr_prompt_encode(struct mr_prompt *prompt, struct mr_request *request,
                                 uint64_t unix_seconds, struct mr_error *err);
 

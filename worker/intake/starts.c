@@ -18,8 +18,8 @@ static void forget_note(struct mr_ticket *ticket)
     ticket->intake.start.note = NULL;
 }
 
-/* The start is not awaited any more: the request may start, or is dropped. */
-static void settle(struct mr_starts *starts, struct mr_ticket *ticket)
+/* Removes the ticket from the list: its request may start, or is dropped. */
+static void remove_from_list(struct mr_starts *starts, struct mr_ticket *ticket)
 {
     struct mr_ticket **link = &starts->first;
     if (!ticket->intake.start.pending) return;
@@ -32,13 +32,13 @@ static void settle(struct mr_starts *starts, struct mr_ticket *ticket)
 
 void mr_starts_stop(struct mr_starts *starts, struct mr_ticket *ticket)
 {
-    settle(starts, ticket);
+    remove_from_list(starts, ticket);
     if (ticket->intake.running) starts->running--;
     if (starts->lone == ticket) starts->lone = NULL;
     ticket->intake.running = false;
 }
 
-void mr_starts_ask(struct mr_starts *starts, struct mr_ticket *ticket)
+void mr_starts_add(struct mr_starts *starts, struct mr_ticket *ticket)
 {
     add(starts, ticket);
     starts->due_ns = 0;
@@ -50,8 +50,8 @@ static void commit_soon(struct mr_starts *starts)
     mr_commit_schedule_by(schedule, schedule->sent_ns + MR_START_COMMIT_NS);
 }
 
-/* Notes that another request starts beside the one that ran alone until now. Returns its trail if
- * the start beside it can be noted in Redis alone: its own start was. */
+/* Marks the request that ran alone until now as accompanied. Returns its trail if its start is in
+ * Redis, so that the mark can be stored there; NULL: a commit has to store the mark. */
 static struct mr_trail *accompany(struct mr_starts *starts)
 {
     struct mr_ticket *lone = starts->lone;
@@ -61,8 +61,8 @@ static struct mr_trail *accompany(struct mr_starts *starts)
     return lone->intake.start.in_redis ? lone->trail : NULL;
 }
 
-/* Counts the start in the ledger. Returns the notes on it: bits MR_LEDGER_SLOT_. */
-static uint8_t count(struct mr_starts *starts, struct mr_ticket *ticket)
+/* Counts the start in the ledger. Returns its marks: bits MR_LEDGER_SLOT_. */
+static uint8_t start_in_ledger(struct mr_starts *starts, struct mr_ticket *ticket)
 {
     struct mr_offset_ledger *ledger = ticket->intake.partition->ledger;
     uint8_t notes = 0;
@@ -76,13 +76,13 @@ static uint8_t count(struct mr_starts *starts, struct mr_ticket *ticket)
     return notes;
 }
 
-/* Counts the start, and sends the note of it to Redis or makes a commit due. */
-static void note(struct mr_starts *starts, struct mr_ticket *ticket, uint64_t now_ns)
+/* Counts the start in the ledger, and sends it to Redis or makes a commit due. */
+static void record_start(struct mr_starts *starts, struct mr_ticket *ticket, uint64_t now_ns)
 {
     struct mr_start_state *start = &ticket->intake.start;
     bool joins = starts->lone != NULL;
     struct mr_trail *beside = joins ? accompany(starts) : NULL;
-    uint8_t notes = count(starts, ticket);
+    uint8_t notes = start_in_ledger(starts, ticket);
     struct mr_trail_start entry = {.attempt = ticket->attempt,
                                    .index = ticket->kept_count,
                                    .shown = ticket->kept_shown,
@@ -121,7 +121,7 @@ static bool is_owned(const struct mr_ticket *ticket)
            !ticket->intake.partition->recovering;
 }
 
-/* Redis does not answer in time: the start is committed instead. */
+/* Redis has not answered in time, so the start is committed instead. */
 static void expire_note(struct mr_starts *starts, struct mr_ticket *ticket)
 {
     if (!mr_resume_abandon(starts->resume, ticket->intake.start.note)) return;
@@ -129,21 +129,21 @@ static void expire_note(struct mr_starts *starts, struct mr_ticket *ticket)
     commit_soon(starts);
 }
 
-/* Moves one start on; true when it is durable. */
+/* Does what can be done now for one start; true: the start is durable. */
 static bool advance(struct mr_starts *starts, struct mr_ticket *ticket, uint64_t now_ns)
 {
     struct mr_start_state *start = &ticket->intake.start;
     const struct mr_commit_schedule *schedule = starts->schedule;
     if (!is_owned(ticket)) return false;
     if (!ticket->intake.running && !ticket->intake.partition->revoking)
-        note(starts, ticket, now_ns);
+        record_start(starts, ticket, now_ns);
     if (!ticket->intake.running) return false;
     if (start->note && now_ns >= start->note_until_ns) expire_note(starts, ticket);
     if (ticket->intake.partition->acked_version >= start->version) return true;
     if (start->note) {
         if (start->note_until_ns < starts->due_ns) starts->due_ns = start->note_until_ns;
     } else if (start->version != UINT64_MAX && !schedule->pending && schedule->due_ns == NEVER_NS) {
-        /* the last commit left the partition out, which was suspended then */
+        /* the last commit did not include the partition, which was suspended */
         commit_soon(starts);
     }
     return false;
@@ -158,7 +158,7 @@ bool mr_starts_step(struct mr_starts *starts, uint64_t now_ns)
         bool gone = atomic_load(&ticket->dropped) || !mr_partition_is_current(ticket);
         bool durable = !gone && advance(starts, ticket, now_ns);
         if (durable) atomic_store(&ticket->may_start, true);
-        if (gone || durable) settle(starts, ticket);
+        if (gone || durable) remove_from_list(starts, ticket);
         any |= durable;
     }
     return any;

@@ -1,5 +1,5 @@
-/* ticket_table - a chained hash table, by tenant and request id, of the tickets (consumed records)
- * whose request is submitted to the engine. The field intake.next links the tickets of one bucket.
+/* ticket_table - the tickets of submitted requests in a chained hash table by tenant and request
+ * id. The field intake.next links the tickets of one bucket.
  *
  * Owner:  intake thread. Memory: buckets for count_max tickets, made by _create; tickets are
  *         borrowed. Errors: _create MR_NOMEM. */
@@ -14,14 +14,13 @@ enum mr_status mr_ticket_table_create(struct mr_ticket_table **out, uint32_t cou
                                       struct mr_error *err);
 /* The table must be empty. */
 void mr_ticket_table_destroy(struct mr_ticket_table *table);
-/* No ticket of the same tenant with the same id may be in the table, and the table may not be full.
- */
+/* The table must not be full and must not contain the ticket's tenant and id. */
 void mr_ticket_table_add(struct mr_ticket_table *table, struct mr_ticket *ticket);
 struct mr_ticket *mr_ticket_table_find(const struct mr_ticket_table *table, uint32_t tenant_index,
                                        struct mr_text id);
 void mr_ticket_table_remove(struct mr_ticket_table *table, struct mr_ticket *ticket);
 uint32_t mr_ticket_table_count(const struct mr_ticket_table *table);
-/* Calls visit for each ticket; visit may remove the ticket that it is called with. */
+/* Calls visit for each ticket; visit may remove that ticket from the table. */
 void mr_ticket_table_each(struct mr_ticket_table *table,
                           void (*visit)(void *context, struct mr_ticket *ticket), void *context);
 void mr_ticket_table_check(const struct mr_ticket_table *table);

@@ -40,8 +40,8 @@ size_t mr_commit_schedule_gather(struct mr_commit_schedule *schedule)
         return 0;
     }
     for (size_t i = 0; i < mr_partitions_count(schedule->partitions); i++)
-        if (mr_partition_commit(mr_partitions_at(schedule->partitions, i), schedule->since_ms,
-                                &schedule->batch[count]))
+        if (mr_partition_fill_commit(mr_partitions_at(schedule->partitions, i), schedule->since_ms,
+                                     &schedule->batch[count]))
             count++;
     return count;
 }

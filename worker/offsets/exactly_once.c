@@ -38,8 +38,9 @@ static void finish(const struct mr_ticket *ticket)
         mr_offset_ledger_finish(partition->ledger, ticket->offset);
 }
 
-/* Takes the requests out of the ready list whose terminal records may be written now. Requests of
- * suspended partitions stay in the list; those of lost partitions are dropped. */
+/* Removes the requests whose terminal records may be written now from the ready list and returns
+ * them. Requests of suspended partitions stay in the list; requests of lost partitions are
+ * dropped. */
 static struct mr_ticket *seal_ready(struct mr_exactly_once *exactly_once)
 {
     const struct mr_ticket_sink *sink = &exactly_once->sink;
@@ -79,7 +80,7 @@ bool mr_exactly_once_seal(struct mr_exactly_once *exactly_once, uint64_t now_ns)
     *job = (struct mr_transactions_job){0};
     exactly_once->sent_ns = now_ns;
     job->tickets = seal_ready(exactly_once);
-    /* when the commit for the requests that stay in the list is due */
+    /* _gather clears due_ns, which seal_ready has set for the requests that stay in the list */
     uint64_t due_ns = schedule->due_ns;
     job->commit_count = mr_commit_schedule_gather(schedule);
     job->commits = schedule->batch;

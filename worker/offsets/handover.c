@@ -14,7 +14,7 @@
 
 #define FILE_PREFIX "given-up-"
 #define LINE_BYTES  ((size_t)320)
-/* room for the file's name behind the folder */
+/* room for the file's name after the folder */
 #define NAME_BYTES ((size_t)32)
 
 static void path_of(const struct mr_handover *handover, uint32_t instance,
@@ -28,16 +28,16 @@ static void report(struct mr_handover *handover, const char *path)
 {
     if (handover->failed) return;
     handover->failed = true;
-    mr_log_warn(
-        handover->log,
-        "%s: %s; if this worker ends while the broker is away, its running requests count as "
-        "crashed once (--state-dir)",
-        path, strerror(errno));
+    mr_log_warn(handover->log,
+                "%s: %s; if this worker ends while Kafka is unreachable, each of its running "
+                "requests counts "
+                "one crash (--state-dir)",
+                path, strerror(errno));
 }
 
 /* ---- the folder ---- */
 
-/* Makes the folder and its parents. True: it is there, belongs to this user and can be written. */
+/* Creates the folder and its parents. True: the folder exists and this process may write to it. */
 static bool make_folder(const char *folder)
 {
     char part[MR_HANDOVER_PATH_BYTES];
@@ -63,7 +63,7 @@ static bool try_folder(struct mr_handover *handover, const char *parent, const c
     return true;
 }
 
-/* In a folder that everybody may write, another user may have made the folder of this name. */
+/* /var/tmp is writable for every user, and another one may have created the folder of this name. */
 static bool try_shared_folder(struct mr_handover *handover)
 {
     char below[NAME_BYTES];
@@ -87,7 +87,7 @@ static void choose_folder(struct mr_handover *handover, const char *folder)
             report(handover, folder);
         return;
     }
-    if (given) { /* systemd separates several folders by colons */
+    if (given) { /* systemd separates several folders by colons; the first one is used */
         snprintf(state, sizeof state, "%.*s", (int)strcspn(given, ":"), given);
         if (try_folder(handover, state, "")) return;
     }

@@ -1,19 +1,19 @@
-/* handover - tells the next worker which requests this one gave up on purpose, when no commit can
- * tell it.
+/* handover - a file that lists the requests which this worker released (stopped on purpose), in
+ * case its last commit does not reach the broker.
  *
- * A worker notes in its commits which requests it runs. When it gives requests up (shutdown,
- * rebalance), its last commit says so. If the broker does not take that commit, the next worker
- * would count a crash for each of them. So the worker also appends them to a file in the state
- * folder. A successor on the same machine, or with the same folder on a shared volume, reads the
- * file when it takes over a partition whose last commit that worker made.
+ * A worker's commits list the requests that it runs. When it releases requests (shutdown,
+ * rebalance), its last commit lists them as released. If the broker does not accept that commit,
+ * the next worker would count a crash for each of these requests. Therefore the worker also appends
+ * them to a file in the state folder. A successor on the same machine, or with the same folder on a
+ * shared volume, reads the file when it takes over a partition whose last commit that worker made.
  *
- * A worker's file is named by its instance, a number that each process draws at random. Each line
- * of text is one request: partition, offset, attempt, topic. A line never becomes wrong, so no
- * worker has to remove a file in time: a worker removes its own file when its last commit was
- * acknowledged, and at its start those of all workers that are older than MR_HANDOVER_KEEP_S.
+ * The file is named by the worker's instance, a random number of the process. Each line of text is
+ * one request: partition, offset, attempt, topic. A line stays true for ever, so files may be
+ * removed late: a worker removes its own file when its last commit was acknowledged, and at its
+ * start every worker's files that are older than MR_HANDOVER_KEEP_S.
  *
  * Owner:  one thread. Memory: the struct. Errors: a folder or file that cannot be written is logged
- *         once; then nothing is handed over. */
+ *         once; requests are then not handed over. */
 #ifndef MR_WORKER_OFFSETS_HANDOVER_H
 #define MR_WORKER_OFFSETS_HANDOVER_H
 
@@ -26,10 +26,10 @@
 #define MR_HANDOVER_PATH_BYTES ((size_t)1024)
 
 struct mr_handover {
-    uint32_t instance; /* of this process; 0: none, then every end of it counts as a crash */
-    uint32_t lines;    /* written by this process */
+    uint32_t instance; /* of this process; 0: the system had no random number, no handover */
+    uint32_t lines;    /* lines written by this process */
     struct mr_log *log;
-    char folder[MR_HANDOVER_PATH_BYTES]; /* "": no folder can be written */
+    char folder[MR_HANDOVER_PATH_BYTES]; /* "": no folder is writable, no handover */
     bool failed;                         /* a failure was logged */
 };
 
@@ -41,18 +41,18 @@ struct mr_handover_place {
     uint32_t attempt;
 };
 
-/* Draws the instance, makes the folder and its parents, and removes old files from it. folder: the
- * option --state-dir; "": the first of these that can be written: $STATE_DIRECTORY (systemd),
+/* Draws the instance, creates the folder and its parents, and removes old files from the folder.
+ * folder: the option --state-dir; "": the first writable one of $STATE_DIRECTORY (systemd),
  * $XDG_STATE_HOME/millrace, $HOME/.local/state/millrace, /var/tmp/millrace-UID. log: borrowed. */
 void mr_handover_open(struct mr_handover *handover, const char *folder, struct mr_log *log);
 
-/* Notes that this worker gave up the attempt on purpose. */
+/* Appends a line: this worker released the attempt. */
 void mr_handover_add(struct mr_handover *handover, const struct mr_handover_place *place);
-/* Whether the worker `instance` gave up the attempt on purpose. Always true of this process: it
- * lives. */
+/* Whether the worker `instance` released the attempt. Always true for this process, which has not
+ * crashed. */
 bool mr_handover_has(const struct mr_handover *handover, uint32_t instance,
                      const struct mr_handover_place *place);
-/* Removes this worker's file, because its last commit says all. */
+/* Removes this worker's file: its last commit was acknowledged and lists every released request. */
 void mr_handover_remove(struct mr_handover *handover);
 
 #endif

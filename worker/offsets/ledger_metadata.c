@@ -18,10 +18,11 @@
      MR_LEDGER_SLOT_CRASHED | MR_LEDGER_SLOT_ALONE)
 
 _Static_assert(MR_LEDGER_METADATA_TEXT_MAX <= 4096, "offset.metadata.max.bytes of a broker");
-_Static_assert((1 + TIME_BYTES) / 3 * 4 == MR_LEDGER_METADATA_TIME_CHARS, "its text stands alone");
+_Static_assert((1 + TIME_BYTES) / 3 * 4 == MR_LEDGER_METADATA_TIME_CHARS,
+               "magic and time end where a group of base64 ends");
 _Static_assert(MR_LEDGER_SPAN_MAX / 8 + 1 + TIME_BYTES + INSTANCE_BYTES + 2 * VARINT_BYTES <
                    MR_LEDGER_METADATA_RAW_MAX,
-               "the bitmap alone must always fit");
+               "the bitmap always fits");
 
 struct cursor {
     unsigned char *bytes;
@@ -68,8 +69,8 @@ static bool is_finished(struct mr_offset_ledger *ledger, int64_t offset)
     return mr_offset_ledger_slot(ledger, offset)->flags & MR_LEDGER_SLOT_FINISHED;
 }
 
-/* Writes the bitmap of finished offsets, from base to the last finished one. Slots restored from a
- * commit count even if their records have not arrived again, so a commit made meanwhile loses no
+/* Writes the bitmap of finished offsets, from base to the last finished one. It includes slots
+ * restored from a commit whose records have not arrived again, so that the next commit loses no
  * finished offset. */
 static void put_bitmap(struct cursor *cursor, struct mr_offset_ledger *ledger)
 {
@@ -86,8 +87,8 @@ static void put_bitmap(struct cursor *cursor, struct mr_offset_ledger *ledger)
     cursor->at += bytes;
 }
 
-/* Writes the list of records that were started and are not finished; returns their number. The
- * caller writes that number before the list. */
+/* Writes the list of records that were started and are not finished. Returns their number, which
+ * the caller writes before the list. */
 static uint32_t put_entries(struct cursor *cursor, struct mr_offset_ledger *ledger)
 {
     int64_t base = mr_offset_ledger_base(ledger);
@@ -139,8 +140,8 @@ static bool take_bitmap(struct cursor *cursor, struct mr_offset_ledger *ledger)
     return true;
 }
 
-/* Reads what follows the distance of an entry. Of a running request of an older version it is not
- * known whether others ran beside it. */
+/* Reads the part of an entry after the distance. Older versions do not say whether other requests
+ * ran at the same time, so their running requests count as accompanied. */
 static bool take_entry(struct cursor *cursor, unsigned char magic, struct mr_ledger_slot *slot)
 {
     size_t bytes = magic == MAGIC ? 3 : 2;

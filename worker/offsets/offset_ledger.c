@@ -12,8 +12,8 @@ struct mr_offset_ledger {
     uint64_t version;
     uint32_t span_max;
     uint32_t unfinished; /* number of unfinished offsets in [base, next) */
-    /* ring: slot index is offset modulo span_max; slots of offsets from next on hold what a commit
-     * said of them */
+    /* ring: slot index is offset modulo span_max; slots of offsets from next on hold entries of a
+     * commit or of recovery */
     struct mr_ledger_slot slots[];
 };
 
@@ -83,7 +83,7 @@ void mr_offset_ledger_pass(struct mr_offset_ledger *ledger, int64_t offset)
 {
     ledger->version++;
     if (ledger->base == ledger->next && offset - ledger->base >= (int64_t)ledger->span_max) {
-        /* every slot that was filled from a commit is below `offset` */
+        /* no slot filled from a commit is at or above `offset` */
         mr_offset_ledger_reset(ledger, offset);
         return;
     }
@@ -102,7 +102,7 @@ enum mr_ledger_verdict mr_offset_ledger_receive(struct mr_offset_ledger *ledger,
     if (offset < ledger->next) return MR_LEDGER_SEEN;
     if (offset - ledger->base >= (int64_t)ledger->span_max && ledger->base != ledger->next)
         return MR_LEDGER_FULL;
-    mr_offset_ledger_pass(ledger, offset); /* what lies between will never arrive */
+    mr_offset_ledger_pass(ledger, offset); /* offsets between next and this one never arrive */
     struct mr_ledger_slot *slot = mr_offset_ledger_slot(ledger, offset);
     ledger->next = offset + 1;
     if (slot->flags & MR_LEDGER_SLOT_FINISHED) {
@@ -155,8 +155,8 @@ void mr_offset_ledger_learn(struct mr_offset_ledger *ledger, int64_t offset,
     ledger->version++;
 }
 
-/* The worker that ran the slot's request vanished. */
-static void count_crash(struct mr_ledger_slot *slot)
+/* The worker that ran the slot's request has crashed. */
+static void mark_crashed(struct mr_ledger_slot *slot)
 {
     bool alone = slot->flags & MR_LEDGER_SLOT_APART || !(slot->flags & MR_LEDGER_SLOT_ACCOMPANIED);
     if (slot->crashes < UINT8_MAX) slot->crashes++;
@@ -175,7 +175,7 @@ void mr_offset_ledger_take_over(struct mr_offset_ledger *ledger,
         if (was_released && was_released(context, offset, slot->attempts))
             slot->flags &= (uint8_t)~RUN_FLAGS;
         else
-            count_crash(slot);
+            mark_crashed(slot);
         ledger->version++;
     }
 }

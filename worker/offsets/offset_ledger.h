@@ -1,22 +1,22 @@
-/* offset_ledger - which records of one partition are finished, and what to commit.
+/* offset_ledger - which records of one partition are finished, and which offset to commit.
  *
  *     finished  |  ? ? F ? F ? ?  |  not received
  *               base              next
  *
  * Records finish in any order (F: finished, ?: unfinished). The offset to commit is base, the
- * lowest unfinished offset; which offsets above base are finished, and how often each was started,
- * is in the commit's metadata (worker/offsets/ledger_metadata.h): after a restart finished requests
- * are not run again, and a request that crashes workers is recognised. An offset that never arrives
- * (compaction, a transaction marker) counts as finished once a later offset has arrived. The design
- * follows Confluent's parallel-consumer (PartitionState, OffsetMapCodecManager), with one bitmap
- * instead of three encodings.
+ * lowest unfinished offset. The commit's metadata (worker/offsets/ledger_metadata.h) lists the
+ * finished offsets above base and the starts of each unfinished one, so that after a restart
+ * finished requests do not run again and a request that crashes workers is recognised. An offset
+ * that never arrives (compaction, a transaction marker) counts as finished once a later offset has
+ * arrived. The design follows Confluent's parallel-consumer (PartitionState,
+ * OffsetMapCodecManager), with one bitmap instead of three encodings.
  *
  * For each record the ledger counts `attempts` (starts of its request) and `crashes` (workers that
- * vanished while they ran the request). A request that a worker gives up on purpose, in a
- * revocation or drain, counts no crash. A start is noted as accompanied when another request runs
- * in the same worker, then or later, and as apart when the request is suspected
- * (worker/intake/flight.h). From these notes the next owner sees whether only this request can have
- * caused the crash: it ran unaccompanied, or apart.
+ * crashed while they ran the request). A request that a worker stops on purpose, in a revocation or
+ * drain, counts no crash. A start is marked accompanied when another request runs in the same
+ * worker, then or later, and apart when the request is a suspect (worker/intake/flight.h). These
+ * marks show the next owner whether only this request can have caused a crash: it ran
+ * unaccompanied, or apart.
  *
  * Owner:  intake thread. Pure: no clock, no I/O. Memory: span_max slots of 3 bytes in _create.
  * Errors: _create, _restore; MR_FULL from _receive. */
@@ -29,9 +29,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Most offsets that a ledger spans. One bit for each makes 1.5 KiB: half of the 3 KiB that base64
- * leaves of the 4096 bytes of commit metadata (offset.metadata.max.bytes of the broker). Recovery
- * (worker/offsets/recovery.h) relies on it being the same for all workers of a group. */
+/* Most offsets that a ledger spans. A bitmap of them takes 1.5 KiB, half of the 3 KiB that fit, as
+ * base64, into the 4096 bytes of commit metadata (offset.metadata.max.bytes of the broker). It must
+ * be the same in all workers of a group, because recovery draws conclusions from it
+ * (worker/offsets/recovery.h). */
 #define MR_LEDGER_SPAN_MAX 12288u
 
 struct mr_offset_ledger;
@@ -39,17 +40,17 @@ struct mr_offset_ledger;
 enum mr_ledger_verdict {
     MR_LEDGER_NEW,      /* a new record: run the request */
     MR_LEDGER_FINISHED, /* the request was finished before a restart: skip the record */
-    MR_LEDGER_SEEN, /* the record was received already since the last reset: ignore the record */
+    MR_LEDGER_SEEN,     /* received already since the last reset: ignore the record */
     /* the offset is below base: the log was replaced; call _reset, then receive the record again */
     MR_LEDGER_BACKWARD,
     MR_LEDGER_FULL /* the offset is too far above base: put the record back until base has moved */
 };
 
 struct mr_ledger_history {
-    /* starts of the request and crashes of workers that ran it, before this start */
-    uint8_t attempts, crashes;
-    bool crashed; /* the last attempt ended with a crash, as far as commits tell */
-    bool alone;   /* only this request can have caused the last crash */
+    uint8_t attempts; /* earlier starts of the request */
+    uint8_t crashes;  /* workers that crashed while they ran it */
+    bool crashed;     /* according to the commits the last attempt ended with a crash */
+    bool alone;       /* only this request can have caused the last crash */
 };
 
 /* span_max: largest distance between base and next, in offsets; at most MR_LEDGER_SPAN_MAX. */
@@ -57,49 +58,47 @@ enum mr_status mr_offset_ledger_create(struct mr_offset_ledger **out, uint32_t s
                                        struct mr_error *err);
 void mr_offset_ledger_destroy(struct mr_offset_ledger *ledger);
 
-/* Empties the ledger. The next record is expected at `offset`; -1: the next record may have any
- * offset. */
+/* Empties the ledger, which then begins at `offset`; -1: it begins at the next record received. */
 void mr_offset_ledger_reset(struct mr_offset_ledger *ledger, int64_t offset);
 
 /* Call for each record that arrives. *history is filled for MR_LEDGER_NEW. */
 enum mr_ledger_verdict mr_offset_ledger_receive(struct mr_offset_ledger *ledger, int64_t offset,
                                                 struct mr_ledger_history *history);
-/* The records in [next, offset) count as finished, whatever a commit said of them; what it said of
- * `offset` and later ones is kept. The ledger is not empty, and `offset` is in its span, or nothing
- * that was received is unfinished. */
+/* The records in [next, offset) count as finished from now on; entries restored from a commit for
+ * `offset` and later records are kept. `offset` must be in the ledger's span unless nothing that
+ * was received is unfinished. */
 void mr_offset_ledger_pass(struct mr_offset_ledger *ledger, int64_t offset);
-/* The engine starts the record's request: counts one attempt. notes: MR_LEDGER_SLOT_ACCOMPANIED,
- * MR_LEDGER_SLOT_APART or both. This function and those below ignore offsets that were not received
- * since the last reset, and finished ones. */
+/* Counts one attempt: the engine starts the record's request. notes: MR_LEDGER_SLOT_ACCOMPANIED,
+ * MR_LEDGER_SLOT_APART or both. Like the functions below, ignores offsets that were not received
+ * since the last reset and finished ones. */
 void mr_offset_ledger_start(struct mr_offset_ledger *ledger, int64_t offset, uint8_t notes);
 /* Another request starts while this one runs. */
 void mr_offset_ledger_accompany(struct mr_offset_ledger *ledger, int64_t offset);
 /* Call when the record's request is finished: its terminal records (result, reply, dead letter) are
  * acknowledged. */
 void mr_offset_ledger_finish(struct mr_offset_ledger *ledger, int64_t offset);
-/* Call when recovery found the result or dead letter of an offset that was not received yet:
- * _receive will return MR_LEDGER_FINISHED for this offset. Offsets below next or beyond the span
- * are ignored. */
+/* Call when recovery has found the result or dead letter of an offset that was not received yet:
+ * _receive will return MR_LEDGER_FINISHED for it. Offsets below next or beyond the span are
+ * ignored. */
 void mr_offset_ledger_found(struct mr_offset_ledger *ledger, int64_t offset);
-/* Whether a commit or recovery said that the offset, which was not received yet, is finished. */
+/* Whether the offset, not received yet, is finished according to a commit or to recovery. */
 bool mr_offset_ledger_is_listed(const struct mr_offset_ledger *ledger, int64_t offset);
-/* Forgets what a commit and recovery said of offsets that were not received yet. */
+/* Discards the entries from a commit and from recovery for offsets that were not received yet. */
 void mr_offset_ledger_forget(struct mr_offset_ledger *ledger);
-/* Call when Redis knows more about a record that was received and not started: replaces what the
- * ledger knows of earlier attempts. */
+/* Replaces the attempts and crashes of a record that was received and not started, because Redis
+ * has newer ones. */
 void mr_offset_ledger_learn(struct mr_offset_ledger *ledger, int64_t offset,
                             struct mr_ledger_history history);
 /* Undoes mr_offset_ledger_release: the same attempt continues. */
 void mr_offset_ledger_resume(struct mr_offset_ledger *ledger, int64_t offset);
-/* Call after a commit was restored, whose writer is gone: each request that was running is counted
- * as crashed, except when was_released returns true for its offset and attempt. was_released NULL:
- * all are. */
+/* Call after a commit was restored. The worker that wrote it has ended, so each request that it
+ * lists as running counts one crash, unless was_released returns true for its offset and attempt.
+ * was_released NULL: every one counts a crash. */
 void mr_offset_ledger_take_over(struct mr_offset_ledger *ledger,
                                 bool (*was_released)(void *context, int64_t offset,
                                                      uint8_t attempt),
                                 void *context);
-/* The request is given up unfinished on purpose (revocation, drain): no crash is counted for the
- * request. */
+/* The worker stops the unfinished request on purpose (revocation, drain): no crash is counted. */
 void mr_offset_ledger_release(struct mr_offset_ledger *ledger, int64_t offset);
 
 /* Returns the offset to commit; -1 before any record was received or any commit restored. */
@@ -123,7 +122,7 @@ struct mr_ledger_slot {
 };
 #define MR_LEDGER_SLOT_FINISHED    1u
 #define MR_LEDGER_SLOT_RUNNING     2u
-#define MR_LEDGER_SLOT_ACCOMPANIED 4u /* the running attempt: see the top of this file */
+#define MR_LEDGER_SLOT_ACCOMPANIED 4u /* the running attempt; see the top of this file */
 #define MR_LEDGER_SLOT_APART       8u
 #define MR_LEDGER_SLOT_CRASHED     16u /* the last attempt ended with a crash */
 #define MR_LEDGER_SLOT_ALONE       32u /* only this request can have caused the last crash */
@@ -134,8 +133,7 @@ struct mr_ledger_slot *mr_offset_ledger_slot(struct mr_offset_ledger *ledger, in
 struct mr_ledger_slot *mr_offset_ledger_restore_slot(struct mr_offset_ledger *ledger,
                                                      int64_t offset);
 uint32_t mr_offset_ledger_span(const struct mr_offset_ledger *ledger);
-/* Number of slots, counted from base, that may be in use: by received records or by what a commit
- * said. */
+/* Number of slots, counted from base, that may hold a received record or an entry of a commit. */
 uint32_t mr_offset_ledger_extent(const struct mr_offset_ledger *ledger);
 
 #endif

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #define CLOCK_SKEW_MS 5000 /* largest clock difference assumed between two machines */
-/* how far back results are read when the partition has no committed offset */
+/* age of the oldest results that are read for a partition without a committed offset */
 #define NO_COMMIT_MS 60000
 
 static struct mr_partition *find_owned(struct mr_ownership *ownership,
@@ -29,8 +29,8 @@ static uint32_t count_owned(const struct mr_ownership *ownership)
 
 /* ---- recovery ---- */
 
-/* Plans the search for results that were written but not committed. A commit without a time was set
- * by hand: requests from that offset on are run without a search. */
+/* Plans the scan for results that were written but not committed. A commit without a time was set
+ * by a person; requests from that offset on run without a scan. */
 static void plan_scan(struct mr_ownership *ownership, struct mr_partition *partition,
                       const struct mr_kafka_claim *claim, const struct mr_time *now)
 {
@@ -38,7 +38,7 @@ static void plan_scan(struct mr_ownership *ownership, struct mr_partition *parti
     if (claim->committed < 0) since_ms = now->unix_ms - NO_COMMIT_MS;
     if (!ownership->recovery || since_ms <= 0) return;
     struct mr_recovery_scan *scan = calloc(1, sizeof *scan);
-    if (!scan) return; /* out of memory, so no search: finished requests may be run again */
+    if (!scan) return; /* out of memory, so no scan: finished requests may run again */
     scan->topic = ownership->config->request_topics[partition->topic_index].name;
     scan->topic_index = partition->topic_index;
     scan->partition = partition->number;
@@ -60,7 +60,7 @@ static void apply_scan(struct mr_ownership *ownership, struct mr_partition *part
         mr_partition_pass(partition, scan->base);
         mr_log_warn(ownership->log,
                     "%s/%d: the broker reports committed offset %lld, but results show that all "
-                    "requests below %lld are finished; they are passed over",
+                    "requests below %lld are finished; they are skipped",
                     scan->topic, scan->partition, (long long)scan->committed,
                     (long long)scan->base);
     }
@@ -68,8 +68,8 @@ static void apply_scan(struct mr_ownership *ownership, struct mr_partition *part
         if (mr_recovery_is_finished(scan, scan->base + i))
             mr_offset_ledger_found(partition->ledger, scan->base + i);
     if (scan->committed < 0 && scan->found > 0)
-        partition->found = (struct mr_found){scan->first, scan->first_ms + CLOCK_SKEW_MS,
-                                             scan->newest_ms + CLOCK_SKEW_MS};
+        partition->findings = (struct mr_findings){scan->first, scan->first_ms + CLOCK_SKEW_MS,
+                                                   scan->newest_ms + CLOCK_SKEW_MS};
     if (scan->found > 0)
         mr_log_event(
             ownership->log, MR_LOG_INFO, NULL, "recovery found results of a partition",
@@ -96,15 +96,15 @@ void mr_ownership_recover(struct mr_ownership *ownership, uint64_t now_ns)
 
 /* ---- assignment ---- */
 
-/* Reports a committed offset whose metadata is not this program's. No commit replaces such an
- * offset unless the configuration allows that. */
+/* Handles a committed offset whose metadata is not this program's. The worker fails rather than
+ * overwrite it, unless the configuration allows that. */
 static void report_foreign(struct mr_ownership *ownership, const struct mr_kafka_claim *claim,
                            const struct mr_error *found)
 {
     struct mr_error err;
     const struct mr_config *config = ownership->config;
     if (config->foreign_commits == MR_FOREIGN_COMMITS_IGNORE) {
-        mr_log_warn(ownership->log, "%s/%d: %s; finished requests may be run again", claim->topic,
+        mr_log_warn(ownership->log, "%s/%d: %s; finished requests may run again", claim->topic,
                     claim->partition, found->detail);
         return;
     }
@@ -132,11 +132,12 @@ static void take_claim(struct mr_ownership *ownership, struct mr_kafka_claim *cl
         mr_fault_raise(ownership->fault, &err);
     if (!partition) return;
     if (claim->committed != reported)
-        mr_log_warn(ownership->log,
-                    "%s/%d: the broker reports committed offset %lld, but it has acknowledged the "
-                    "later offset %lld to this worker; reading on from %lld",
-                    claim->topic, claim->partition, (long long)reported,
-                    (long long)claim->committed, (long long)claim->committed);
+        mr_log_warn(
+            ownership->log,
+            "%s/%d: the broker reports committed offset %lld, but has acknowledged the later "
+            "offset %lld to this worker; reading continues at %lld",
+            claim->topic, claim->partition, (long long)reported, (long long)claim->committed,
+            (long long)claim->committed);
     if (resumed) {
         requests->resume(requests->self, partition);
         return;
@@ -168,8 +169,7 @@ void mr_ownership_assign(struct mr_ownership *ownership, struct mr_kafka_claim *
 
 /* ---- revocation ---- */
 
-/* Returns the next partition that is being revoked and moves *index past that partition; NULL:
- * there are no more. */
+/* Returns the next partition that is being revoked and moves *index past it; NULL: none is left. */
 static struct mr_partition *next_revoking(const struct mr_ownership *ownership, size_t *index)
 {
     while (*index < mr_partitions_count(ownership->partitions)) {
@@ -200,8 +200,8 @@ static void begin_draining(struct mr_ownership *ownership, uint64_t now_ns)
     ownership->deadline_ns = now_ns + ownership->config->revoke_timeout_ns;
 }
 
-/* Gives up the partitions that are being revoked; the revocation is then in state COMPLETE. */
-static void give_up(struct mr_ownership *ownership)
+/* Suspends or forgets the partitions that are being revoked; the revocation is then COMPLETE. */
+static void end_ownership(struct mr_ownership *ownership)
 {
     size_t index = 0;
     for (struct mr_partition *partition; (partition = next_revoking(ownership, &index));) {
@@ -232,7 +232,7 @@ void mr_ownership_revoke(struct mr_ownership *ownership, const struct mr_kafka_c
     for (size_t i = 0; i < count; i++)
         if ((partition = find_owned(ownership, &claims[i]))) partition->revoking = true;
     if (how == MR_KAFKA_REVOKE_LOST)
-        give_up(ownership);
+        end_ownership(ownership);
     else if (count > 0 && ownership->config->on_revoke == MR_ON_REVOKE_DRAIN &&
              ownership->requests.can_end(ownership->requests.self))
         begin_draining(ownership, now->ns);
@@ -294,7 +294,7 @@ void mr_ownership_release(struct mr_ownership *ownership, const struct mr_time *
 void mr_ownership_committed(struct mr_ownership *ownership)
 {
     MR_ASSERT(ownership->revocation == MR_REVOCATION_COMMITTING);
-    give_up(ownership);
+    end_ownership(ownership);
 }
 
 void mr_ownership_lose(struct mr_ownership *ownership)
@@ -302,7 +302,7 @@ void mr_ownership_lose(struct mr_ownership *ownership)
     MR_ASSERT(ownership->revocation != MR_REVOCATION_NONE);
     if (ownership->revocation == MR_REVOCATION_COMPLETE) return;
     ownership->how = MR_KAFKA_REVOKE_LOST;
-    give_up(ownership);
+    end_ownership(ownership);
 }
 
 void mr_ownership_complete(struct mr_ownership *ownership)

@@ -11,10 +11,10 @@ struct acked_commit {
     char metadata[MR_LEDGER_METADATA_TEXT_MAX];
 };
 
-/* The partitions of one topic by number; NULL where this worker knows none. */
+/* The partitions of one topic by number; NULL where this worker has no state. */
 struct by_number {
     struct mr_partition **items;
-    struct acked_commit **released; /* last commits of partitions that were released, or NULL */
+    struct acked_commit **released; /* last commits of partitions that were freed, or NULL */
     size_t count;
 };
 
@@ -23,8 +23,8 @@ struct mr_partitions {
     size_t count, capacity;
     struct mr_partition **items; /* in no order */
     struct by_number topics[MR_LIST_MAX];
-    /* above the epoch of every partition that was released, so that a partition that comes back
-     * begins with a new one */
+    /* higher than the epoch of every partition that was freed, so that a partition that is assigned
+     * again gets a new epoch */
     uint64_t first_epoch;
 };
 
@@ -113,7 +113,7 @@ static bool grow_topic(struct by_number *topic, size_t count)
     return true;
 }
 
-/* Keeps the partition's last commit for when it comes back; without memory it is forgotten. */
+/* Keeps the partition's last commit for its next assignment; not kept if memory is out. */
 static void keep_commit(struct by_number *topic, const struct mr_partition *partition)
 {
     if (partition->acked_offset < 0 || partition->acked_metadata[0] == '\0') return;
@@ -191,10 +191,10 @@ static void set_gate(struct mr_partition *partition, bool open)
     mr_write_gate_set(&partition->gate, partition->epoch, open);
 }
 
-/* True when no other worker can have had the partition while it was suspended, and none has
- * committed since this worker's last acknowledged commit. A generation that this worker was not
- * part of may have assigned the partition to another worker, which may have written results and
- * committed nothing. A static member that returns keeps its generation. */
+/* True when no other worker can have owned the partition while it was suspended, and none has
+ * committed since this worker's last acknowledged commit. In a generation without this worker, the
+ * partition may have belonged to a worker that wrote results and committed nothing. A static member
+ * that returns keeps its generation. */
 static bool unchanged(const struct mr_partition *partition, const struct mr_kafka_claim *claim,
                       int32_t generation)
 {
@@ -222,7 +222,7 @@ static void remember_committed(struct mr_partition *partition, const struct mr_k
 
 /* The worker that made the commit of a claim. */
 struct writer {
-    const struct mr_handover *handover; /* NULL: nothing is known of it */
+    const struct mr_handover *handover; /* NULL: its released requests are unknown */
     const struct mr_kafka_claim *claim;
     uint32_t instance;
 };
@@ -235,10 +235,11 @@ static bool was_released(void *context, int64_t offset, uint8_t attempt)
     return writer->handover && mr_handover_has(writer->handover, writer->instance, &place);
 }
 
-/* Restores the ledger from what the claim says is committed. A broker whose group coordinator has
- * just moved or started can report a commit that is older than the last one it has acknowledged
- * (Kafka 4.3.1): the claim is then set to that one. Offsets that a person has set have no metadata,
- * and in a log that was replaced the lower offset has the later time; both count. */
+/* Restores the ledger from the committed offset and metadata of the claim. A broker whose group
+ * coordinator has just moved or started can report an older commit than the last one that it
+ * acknowledged (Kafka 4.3.1); the claim is then set to the acknowledged one. Two lower offsets are
+ * taken as reported: one without metadata, which a person has set, and one with a later time, which
+ * is of a log that was replaced. */
 static enum mr_status restore(struct mr_partition *partition, struct mr_kafka_claim *claim,
                               struct mr_ledger_head *head, struct mr_error *err)
 {
@@ -279,7 +280,7 @@ enum mr_status mr_partitions_take(struct mr_partitions *partitions, struct mr_ka
     partition->state = MR_PARTITION_OWNED;
     partition->blocked_base = -2;
     partition->skipped_to = partition->passed_from = partition->passed_to = 0;
-    partition->found = (struct mr_found){0};
+    partition->findings = (struct mr_findings){0};
     partition->recovering = partition->sent = false;
     set_gate(partition, true);
     if (claim->committed >= 0)
@@ -327,10 +328,11 @@ void mr_partition_pass(struct mr_partition *partition, int64_t offset)
     mr_offset_ledger_pass(partition->ledger, offset);
 }
 
-bool mr_partition_doubt(struct mr_partition *partition, int64_t offset, int64_t timestamp_ms)
+bool mr_partition_discard_findings(struct mr_partition *partition, int64_t offset,
+                                   int64_t timestamp_ms)
 {
-    const struct mr_found *found = &partition->found;
-    const int64_t latest_ms = offset == found->first ? found->first_ms : found->newest_ms;
+    const struct mr_findings *findings = &partition->findings;
+    const int64_t latest_ms = offset == findings->first ? findings->first_ms : findings->newest_ms;
     if (latest_ms == 0 || timestamp_ms <= latest_ms ||
         !mr_offset_ledger_is_listed(partition->ledger, offset))
         return false;
@@ -361,15 +363,15 @@ enum mr_ledger_verdict mr_partition_receive(struct mr_partition *partition, int6
     return mr_offset_ledger_receive(partition->ledger, offset, history);
 }
 
-/* True when two commits' metadata differ at most in their times. */
+/* True when the metadata of two commits differs at most in the times. */
 static bool is_same_state(const char *a, const char *b)
 {
     size_t skip = MR_LEDGER_METADATA_TIME_CHARS;
     return strlen(a) > skip && strlen(b) > skip && strcmp(a + skip, b + skip) == 0;
 }
 
-bool mr_partition_commit(struct mr_partition *partition, int64_t since_ms,
-                         struct mr_kafka_commit *commit)
+bool mr_partition_fill_commit(struct mr_partition *partition, int64_t since_ms,
+                              struct mr_kafka_commit *commit)
 {
     uint64_t version = mr_offset_ledger_version(partition->ledger);
     int64_t base = mr_offset_ledger_base(partition->ledger);

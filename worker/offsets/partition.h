@@ -1,21 +1,21 @@
-/* partition - what this worker knows of one partition that it owns or owned: the offset ledger, and
+/* partition - the state of one partition that this worker owns or has owned: its offset ledger and
  * the last commit that the broker has acknowledged.
  *
  *     NONE -> OWNED <-> SUSPENDED;  OWNED, SUSPENDED -> NONE
  *
- * With the eager protocol every rebalance revokes all partitions and assigns some again. Between
- * these two events a partition is SUSPENDED: its requests run on. The partition is resumed if the
- * committed offset and metadata are still those that this worker committed last, which proves that
- * no other worker owned the partition. Otherwise, and when a partition is lost or goes to another
- * worker, its epoch (a counter of ownerships) is raised: requests taken in an older epoch are
- * dropped, and their late results do not change the ledger.
+ * With the eager protocol every rebalance revokes all partitions and then assigns some again.
+ * Between these two events a partition is SUSPENDED and its requests continue to run. The partition
+ * is resumed if the committed offset and metadata are still those that this worker committed last,
+ * which proves that no other worker has owned the partition. In every other case, and when the
+ * partition is lost or goes to another worker, its epoch (a counter of ownerships) is raised:
+ * requests taken in an older epoch are dropped, and their late results do not change the ledger.
  *
  * The write gate (worker/ticket/write_gate.h) is open while the partition is OWNED, until
  * mr_partition_hold is called.
  *
  * Owner:  intake thread. Pure: no clock, no I/O.
- * Memory: about 50 KiB for each partition until it is released: when it is in state NONE and no
- * ticket refers to it. Errors: MR_NOMEM. */
+ * Memory: about 50 KiB a partition, until the partition is in state NONE and no ticket refers to
+ * it. Errors: MR_NOMEM. */
 #ifndef MR_WORKER_OFFSETS_PARTITION_H
 #define MR_WORKER_OFFSETS_PARTITION_H
 
@@ -26,17 +26,17 @@
 #include "worker/ticket/ticket.h"
 #include "worker/ticket/write_gate.h"
 
-/* While a worker owns a partition, the time in the partition's last commit
- * (worker/offsets/ledger_metadata.h) is at most this old, so that the next owner's recovery has to
- * read only this much of the results. */
+/* Age at which the time in a partition's last commit (worker/offsets/ledger_metadata.h) is renewed.
+ * The next owner's recovery reads the results written since that time. */
 #define MR_PARTITION_REFRESH_MS 10000
 
 enum mr_partition_state { MR_PARTITION_NONE, MR_PARTITION_OWNED, MR_PARTITION_SUSPENDED };
 
-/* The results that recovery found of a partition without a commit. */
-struct mr_found {
-    int64_t first; /* the lowest offset of them */
-    /* unix ms: no record with that offset, and none of the others, is later in the same log */
+/* The results that recovery found for a partition without a commit. */
+struct mr_findings {
+    int64_t first; /* the lowest offset that has a result */
+    /* unix ms: latest possible timestamp of the record at `first`, and of any record that has a
+     * result, if the results are of the partition's present log */
     int64_t first_ms, newest_ms;
 };
 
@@ -44,8 +44,8 @@ struct mr_partition {
     size_t topic_index;
     int32_t number;
     enum mr_partition_state state;
-    uint64_t epoch; /* raised whenever the partition is lost; the number of the present ownership */
-    int32_t generation; /* generation of the consumer group at the assignment; -1: no group */
+    uint64_t epoch;     /* number of the present ownership */
+    int32_t generation; /* consumer-group generation of the assignment; -1: no group */
     uint32_t tickets;   /* number of tickets that refer to this partition */
     struct mr_offset_ledger *ledger;
     uint32_t instance; /* of this worker (worker/offsets/handover.h), written into each commit */
@@ -55,16 +55,16 @@ struct mr_partition {
     int64_t sent_offset, acked_offset;
     int64_t sent_since_ms, acked_since_ms;
     bool sent;       /* a commit was sent and has no outcome yet */
-    bool recovering; /* recovery still reads: no record is taken and nothing committed */
-    bool revoking;   /* the partition is being revoked: no record is taken or started */
+    bool recovering; /* recovery is still reading: no record is taken and nothing is committed */
+    bool revoking;   /* the partition is being revoked: no record is taken and no request started */
     struct mr_write_gate gate;
-    /* the ledger's base when the ledger became full: no record is taken until base moves; -2: not
+    /* base of the ledger when the ledger became full; no record is taken until base moves; -2: not
      * full */
     int64_t blocked_base;
-    /* records in [passed_from, passed_to) are finished, by what recovery found; both 0: none */
+    /* Recovery has proved the records in [passed_from, passed_to) finished; both 0: none. */
     int64_t passed_from, passed_to;
-    struct mr_found found; /* all 0: nothing, or the partition has a commit */
-    int64_t skipped_to;    /* one past the last record that a replaced log made skip; 0: none */
+    struct mr_findings findings; /* all 0: none, or the partition has a commit */
+    int64_t skipped_to; /* one past the last record skipped because the log was replaced; 0: none */
     char sent_metadata[MR_LEDGER_METADATA_TEXT_MAX];
     char acked_metadata[MR_LEDGER_METADATA_TEXT_MAX];
 };
@@ -75,26 +75,25 @@ struct mr_partitions;
 bool mr_partition_is_current(const struct mr_ticket *ticket);
 
 enum mr_status mr_partitions_create(struct mr_partitions **out, struct mr_error *err);
-/* The instance to write into commits, and what other workers gave up on purpose. handover:
- * borrowed; NULL: neither. */
+/* Sets where the instance for commits and the requests released by other workers come from.
+ * handover: borrowed; NULL: no instance, no such requests. */
 void mr_partitions_set_handover(struct mr_partitions *partitions,
                                 const struct mr_handover *handover);
 void mr_partitions_destroy(struct mr_partitions *partitions);
-/* NULL when this worker has never owned the partition, or has released it. */
+/* NULL: this worker has never owned the partition, or has freed its state. */
 struct mr_partition *mr_partitions_find(struct mr_partitions *partitions, size_t topic_index,
                                         int32_t number);
 size_t mr_partitions_count(const struct mr_partitions *partitions);
 struct mr_partition *mr_partitions_at(struct mr_partitions *partitions, size_t index);
-/* Frees the partitions in state NONE that no ticket and no commit in flight refers to. Indexes of
- * the others change. */
+/* Frees the partitions in state NONE to which no ticket and no commit in flight refers. The indexes
+ * of the other partitions change. */
 void mr_partitions_release(struct mr_partitions *partitions);
 
-/* Call when the partition is assigned to this worker. claim->start is set to the offset to read
- * from. claim->committed is raised, with the metadata, where the broker reports a commit of this
- * program that is older than the last one it has acknowledged to this worker. *resumed: the
- * partition was SUSPENDED, no other worker can have had it since, and nothing has changed.
- * MR_MALFORMED: the partition is OWNED, but the committed metadata is another application's, so
- * finished requests may be run again. */
+/* Call when the partition is assigned to this worker. Sets claim->start to the offset to read from.
+ * If the broker reports an older commit than the last one that it acknowledged to this worker,
+ * claim->committed and the metadata are set to that one. *resumed: the partition was SUSPENDED and
+ * no other worker can have owned it since. MR_MALFORMED: the partition is OWNED, but the committed
+ * metadata is another application's, so finished requests may run again. */
 enum mr_status mr_partitions_take(struct mr_partitions *partitions, struct mr_kafka_claim *claim,
                                   struct mr_partition **partition, bool *resumed,
                                   struct mr_error *err);
@@ -103,31 +102,33 @@ void mr_partition_suspend(struct mr_partition *partition);
 /* The state becomes NONE, and the epoch is raised. */
 void mr_partition_forget(struct mr_partition *partition);
 
-/* Publish begins the terminal records of no further request of this partition; _shut: and produces
- * none of those that have begun. The state stays OWNED. */
+/* From now on publish starts no further request's terminal records for this partition. The state
+ * stays OWNED. */
 void mr_partition_hold(struct mr_partition *partition);
+/* From now on publish produces no terminal record for this partition. The state stays OWNED. */
 void mr_partition_shut(struct mr_partition *partition);
-/* Recovery has found that all requests from the ledger's base to below `offset` are finished: their
- * records will count so, and the ledger begins at `offset`, with what the commit said of later
- * records. No record has been received yet. */
+/* Recovery has proved that all requests from the ledger's base to below `offset` are finished: the
+ * ledger now begins at `offset` and keeps the commit's entries for later records. No record may
+ * have been received yet. */
 void mr_partition_pass(struct mr_partition *partition, int64_t offset);
-/* Call before _receive. True: the record is later than the result that recovery found of its
- * offset. The topic was deleted and created again, and what was found is of its old log: it is
- * forgotten. */
-bool mr_partition_doubt(struct mr_partition *partition, int64_t offset, int64_t timestamp_ms);
-/* Enters a record in the ledger (mr_offset_ledger_receive). A record below the committed offset
- * says that the partition's log was replaced. skip: such a record counts as finished; else the
- * ledger and a new epoch begin at this record. *behind: when such records begin, how many offsets
- * they are below the committed one; otherwise 0. */
+/* Call before _receive. True: the record is newer than the result that recovery found for its
+ * offset, so the topic was deleted and created again and the results are of the old log. The
+ * findings are then discarded. */
+bool mr_partition_discard_findings(struct mr_partition *partition, int64_t offset,
+                                   int64_t timestamp_ms);
+/* Adds a record to the ledger (mr_offset_ledger_receive). A record below the committed offset shows
+ * that the partition's log was replaced. skip: such a record counts as finished; otherwise the
+ * ledger and a new epoch begin at this record. *behind: for the first such record, its distance
+ * below the committed offset; otherwise 0. */
 enum mr_ledger_verdict mr_partition_receive(struct mr_partition *partition, int64_t offset,
                                             bool skip, struct mr_ledger_history *history,
                                             int64_t *behind);
-/* True when there is something new to commit; *commit is then filled. Its metadata text is borrowed
- * from the partition. since_ms: see worker/offsets/ledger_metadata.h. */
-bool mr_partition_commit(struct mr_partition *partition, int64_t since_ms,
-                         struct mr_kafka_commit *commit);
-/* Takes the outcome of the last commit, if it is not known yet. ok false: the next commit contains
- * the same offset again. */
+/* Fills *commit if there is something new to commit, and returns whether there is. The metadata
+ * text is borrowed from the partition. since_ms: see worker/offsets/ledger_metadata.h. */
+bool mr_partition_fill_commit(struct mr_partition *partition, int64_t since_ms,
+                              struct mr_kafka_commit *commit);
+/* Applies the outcome of the last commit, unless it has one already. ok false: the next commit
+ * contains the same offset again. */
 void mr_partition_committed(struct mr_partition *partition, bool ok);
 void mr_partitions_check(const struct mr_partitions *partitions);
 

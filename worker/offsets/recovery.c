@@ -8,13 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Longest time of one step: a reading of the results, which has a timeout. */
+/* Longest time of one step: it opens a reader, which has a timeout. */
 #define STEP_MAX_NS ((uint64_t)120000000000)
 
 #define MS_NS      ((uint64_t)1000000)
 #define READ_BURST 256u /* most result records read between two checks of the deadline */
 
-enum phase { IDLE, FINDING_BASES, READING };
+enum phase { IDLE, LOOKING_UP_BASES, READING };
 
 struct mr_recovery {
     struct mr_recovery_options options;
@@ -99,7 +99,7 @@ bool mr_recovery_has_moved(const struct mr_recovery_scan *scan)
     return scan->committed >= 0 && scan->base > scan->committed;
 }
 
-/* Moves base up to `base`, and forgets what was found below. */
+/* Moves base up to `base` and discards the results found below. */
 static void move_base(struct mr_recovery_scan *scan, int64_t base)
 {
     for (; scan->base < base && scan->found > 0; scan->base++)
@@ -107,9 +107,9 @@ static void move_base(struct mr_recovery_scan *scan, int64_t base)
     scan->base = base;
 }
 
-/* Moves base up where the record is proof. False: the record proves nothing, because the offset
- * lies beyond what the scan can hold, or the partition. */
-static bool reach(struct mr_recovery_scan *scan, int64_t offset, int64_t timestamp_ms)
+/* Moves base up if the record is a proof. False: the record is to be ignored, because its offset is
+ * beyond the scan's span and no proof, or beyond the end of the partition. */
+static bool apply_proof(struct mr_recovery_scan *scan, int64_t offset, int64_t timestamp_ms)
 {
     scan->replaced = scan->committed < 0 && offset >= scan->end;
     if (scan->replaced) return false;
@@ -119,7 +119,7 @@ static bool reach(struct mr_recovery_scan *scan, int64_t offset, int64_t timesta
     return true;
 }
 
-static void find(struct mr_recovery_scan *scan, int64_t offset, int64_t timestamp_ms)
+static void add_result(struct mr_recovery_scan *scan, int64_t offset, int64_t timestamp_ms)
 {
     if (scan->found == 0 || offset < scan->first) {
         scan->first = offset;
@@ -137,8 +137,8 @@ void mr_recovery_note(struct mr_recovery_scan *scans, const struct mr_kafka_reco
     if (!is_group(record, group) || !read_source(record, &source)) return;
     for (struct mr_recovery_scan *scan = scans; scan; scan = scan->next)
         if (concerns(scan, &source, record->timestamp_ms) &&
-            reach(scan, source.offset, record->timestamp_ms))
-            find(scan, source.offset, record->timestamp_ms);
+            apply_proof(scan, source.offset, record->timestamp_ms))
+            add_result(scan, source.offset, record->timestamp_ms);
 }
 
 /* ---- one reading ---- */
@@ -171,7 +171,7 @@ static struct mr_recovery_scan *take(struct mr_recovery *recovery, struct mr_rec
     return scans;
 }
 
-/* Forgets all that the scan has found. */
+/* Discards all findings of the scan. */
 static void forget(struct mr_recovery_scan *scan)
 {
     move_base(scan, INT64_MAX);
@@ -179,9 +179,9 @@ static void forget(struct mr_recovery_scan *scan)
     scan->complete = false;
 }
 
-/* Forgets what results of another log have told. Asks for the ends of the partitions of which
- * results have moved the base; there is one only after the broker has lost commits. When one cannot
- * be had, the others are not asked for. */
+/* Discards findings from the results of a log that was replaced. For each partition whose base has
+ * moved it queries the partition's end; that happens only after the broker has lost commits. After
+ * the first failed query, no further ones are made. */
 static void check_proofs(struct mr_recovery *recovery, uint64_t now_ns)
 {
     struct mr_error err = {0};
@@ -204,21 +204,21 @@ static void check_proofs(struct mr_recovery *recovery, uint64_t now_ns)
         if (status == MR_OK && proof < ends.end) continue;
         mr_log_warn(recovery->options.log,
                     "%s/%d: results up to offset %lld are ignored: %s; finished requests "
-                    "may be run again",
+                    "may run again",
                     scan->topic, scan->partition, (long long)proof,
                     status != MR_OK ? err.detail : "the partition has no such offset");
         forget(scan);
     }
 }
 
-/* Ends the reading of results. error: why not all results were read; NULL: all were read. */
+/* Ends the pass over the topics. error: why not every record was read; NULL: every one was. */
 static void end_reading(struct mr_recovery *recovery, uint64_t now_ns, const struct mr_error *error)
 {
     for (struct mr_recovery_scan *scan = recovery->scans; scan; scan = scan->next)
         scan->complete = !error;
     if (recovery->reader.self) check_proofs(recovery, now_ns);
     if (error)
-        mr_log_warn(recovery->options.log, "recovery: %s; finished requests may be run again",
+        mr_log_warn(recovery->options.log, "recovery: %s; finished requests may run again",
                     error->detail);
     mr_log_event(recovery->options.log, MR_LOG_INFO, NULL, "recovery read results",
                  MR_LOG_NUMBER("results", recovery->records),
@@ -255,14 +255,14 @@ static void open_reader(struct mr_recovery *recovery, uint64_t now_ns)
     enum mr_status status =
         options->open_reader(options->open_context, &reader, &recovery->reader, &err);
     if (status == MR_OK)
-        recovery->phase = FINDING_BASES;
+        recovery->phase = LOOKING_UP_BASES;
     else
         end_reading(recovery, now_ns, &err);
 }
 
-/* Looks up the first offset and the end of one partition that has no committed offset; makes one
- * query to the broker per step. */
-static void find_base(struct mr_recovery *recovery, uint64_t now_ns)
+/* Looks up the first offset and the end of one partition without a committed offset. A step makes
+ * one query to the broker. */
+static void look_up_base(struct mr_recovery *recovery, uint64_t now_ns)
 {
     struct mr_error err = {0};
     struct mr_recovery_scan *scan = recovery->scans;
@@ -296,7 +296,7 @@ static bool read_some(struct mr_recovery *recovery, uint64_t now_ns)
     if (!reader->is_behind(reader->self)) {
         end_reading(recovery, now_ns, NULL);
     } else if (now_ns >= recovery->deadline_ns) {
-        mr_fail(&err, MR_TIMEOUT, "not all was read in time");
+        mr_fail(&err, MR_TIMEOUT, "not all results were read in time");
         end_reading(recovery, now_ns, &err);
     }
     return count == READ_BURST;
@@ -309,8 +309,8 @@ uint64_t mr_recovery_step(struct mr_recovery *recovery, struct mr_time now)
         recovery->scans = take(recovery, &recovery->requested);
         if (!recovery->scans) return UINT64_MAX;
         open_reader(recovery, now.ns);
-    } else if (recovery->phase == FINDING_BASES) {
-        find_base(recovery, now.ns);
+    } else if (recovery->phase == LOOKING_UP_BASES) {
+        look_up_base(recovery, now.ns);
     } else {
         more = read_some(recovery, now.ns);
     }

@@ -147,7 +147,7 @@ void mr_finisher_begin(struct mr_finisher *finisher, struct mr_ticket *ticket,
     mr_ticket_trace_answer(ticket, terminal, finisher->writer->now_ns);
     ticket->publish.phase = MR_TERMINAL_WAITING;
     add_to_list(finisher, ticket);
-    mr_writer_check(finisher->writer, ticket);
+    mr_writer_queue_if_written(finisher->writer, ticket);
 }
 
 void mr_finisher_return_refused(struct mr_finisher *finisher)

@@ -22,9 +22,9 @@ static bool may_pass(struct mr_ticket_part *part, enum mr_status status, uint64_
     return now_ns - part->trying_since_ns < (reply ? MR_TERMINAL_REPLY_NS : MR_TERMINAL_REFUSED_NS);
 }
 
-void mr_terminal_find_reply_topic(struct mr_ticket_part *part,
-                                  const struct mr_producer_port *producer, struct mr_log *log,
-                                  struct mr_metrics *metrics, uint64_t now_ns)
+void mr_terminal_check_reply_topic(struct mr_ticket_part *part,
+                                   const struct mr_producer_port *producer, struct mr_log *log,
+                                   struct mr_metrics *metrics, uint64_t now_ns)
 {
     const struct mr_ticket *ticket = part->ticket;
     uint32_t count = 0;
@@ -113,8 +113,8 @@ enum mr_status mr_terminal_make(struct mr_output *output, const struct mr_output
     return status;
 }
 
-void mr_terminal_count(struct mr_terminal_stats *stats, struct mr_metrics *metrics,
-                       enum mr_part kind)
+void mr_terminal_acknowledged(struct mr_terminal_stats *stats, struct mr_metrics *metrics,
+                              enum mr_part kind)
 {
     if (kind == MR_PART_REPLY) stats->replies++;
     if (kind == MR_PART_RESULT) {

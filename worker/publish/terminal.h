@@ -30,9 +30,9 @@ bool mr_terminal_wants(const struct mr_ticket *ticket, enum mr_part kind);
  * part->topic_exists, or gives the reply up (mr_terminal_lose) if there is no such topic or
  * partition. While the broker has not answered, neither field changes: call again when the
  * producer's wake is notified; after MR_TERMINAL_REPLY_NS that gives the reply up. */
-void mr_terminal_find_reply_topic(struct mr_ticket_part *part,
-                                  const struct mr_producer_port *producer, struct mr_log *log,
-                                  struct mr_metrics *metrics, uint64_t now_ns);
+void mr_terminal_check_reply_topic(struct mr_ticket_part *part,
+                                   const struct mr_producer_port *producer, struct mr_log *log,
+                                   struct mr_metrics *metrics, uint64_t now_ns);
 /* Encodes the record into `output`, ready to produce. part->shrunk: leave out text, tokens and
  * metadata (of a dead letter: the value), so that the record is small enough for the broker. */
 enum mr_status mr_terminal_make(struct mr_output *output, const struct mr_output_options *options,
@@ -65,7 +65,7 @@ void mr_terminal_lose(struct mr_ticket_part *part, const char *reason, struct mr
 /* The same without a log line, for one of many. */
 void mr_terminal_drop(struct mr_ticket_part *part, struct mr_metrics *metrics);
 /* Counts one terminal record that the broker has acknowledged. */
-void mr_terminal_count(struct mr_terminal_stats *stats, struct mr_metrics *metrics,
-                       enum mr_part kind);
+void mr_terminal_acknowledged(struct mr_terminal_stats *stats, struct mr_metrics *metrics,
+                              enum mr_part kind);
 
 #endif

@@ -169,15 +169,15 @@ static void prepare_ticket(struct mr_ticket *ticket)
     }
 }
 
-static void count_parts(struct mr_transactions *transactions)
+static void settle_parts(struct mr_transactions *transactions)
 {
     for (struct mr_ticket *ticket = transactions->running->tickets; ticket;
          ticket = ticket->intake.ready_next)
         for (unsigned i = 0; i < MR_PART_TOKENS; i++) {
             if (!ticket->publish.parts[i].pending) continue;
             ticket->publish.parts[i].pending = false;
-            mr_terminal_count(&transactions->stats.terminal, transactions->options.metrics,
-                              (enum mr_part)i);
+            mr_terminal_acknowledged(&transactions->stats.terminal, transactions->options.metrics,
+                                     (enum mr_part)i);
         }
 }
 
@@ -236,8 +236,8 @@ static uint64_t look_up_replies(struct mr_transactions *transactions, uint64_t n
                                                     ticket->reply_partition, now_ns))
             mr_terminal_drop(part, transactions->options.metrics);
         if (!part->pending || part->topic_exists) continue;
-        mr_terminal_find_reply_topic(part, &producer, transactions->options.log,
-                                     transactions->options.metrics, now_ns);
+        mr_terminal_check_reply_topic(part, &producer, transactions->options.log,
+                                      transactions->options.metrics, now_ns);
         all = all && (!part->pending || part->topic_exists);
     }
     if (all) return enter(transactions, PHASE_BEGIN);
@@ -337,7 +337,7 @@ static uint64_t report(struct mr_transactions *transactions, uint64_t now_ns)
     transactions->stats.transactions++;
     if (committed) {
         transactions->stats.ns_sum += now_ns - transactions->began_ns;
-        count_parts(transactions);
+        settle_parts(transactions);
     } else {
         transactions->stats.aborted++;
     }

@@ -29,7 +29,7 @@ bool mr_writer_is_idle(const struct mr_ticket *ticket)
     return true;
 }
 
-void mr_writer_check(struct mr_writer *writer, struct mr_ticket *ticket)
+void mr_writer_queue_if_written(struct mr_writer *writer, struct mr_ticket *ticket)
 {
     if (!ticket->publish.terminal || ticket->publish.advancing || !mr_writer_is_idle(ticket))
         return;
@@ -204,8 +204,8 @@ static void produce_part(struct mr_writer *writer, struct mr_ticket_part *part)
     if (!pass_gate(writer, part)) return;
     part->unsent = true;
     if (part->kind == MR_PART_REPLY && !part->topic_exists) {
-        mr_terminal_find_reply_topic(part, &writer->producer, writer->options.log,
-                                     writer->options.metrics, writer->now_ns);
+        mr_terminal_check_reply_topic(part, &writer->producer, writer->options.log,
+                                      writer->options.metrics, writer->now_ns);
         part->unsent = part->pending;
         if (!part->topic_exists) return;
     }
@@ -242,7 +242,7 @@ static void on_part_reported(struct mr_writer *writer, struct mr_ticket_part *pa
 {
     if (status == MR_OK) {
         part->pending = false;
-        mr_terminal_count(&writer->stats.terminal, writer->options.metrics, part->kind);
+        mr_terminal_acknowledged(&writer->stats.terminal, writer->options.metrics, part->kind);
         return;
     }
     mr_metrics_add(writer->options.metrics, MR_COUNTER_PRODUCE_ERRORS, 1);
@@ -267,7 +267,7 @@ static void on_reported(void *context, void *opaque, enum mr_status status, cons
         on_tokens_reported(writer, ticket, status, reason);
     else
         on_part_reported(writer, part, status, reason);
-    mr_writer_check(writer, ticket);
+    mr_writer_queue_if_written(writer, ticket);
 }
 
 void mr_writer_serve(struct mr_writer *writer, uint64_t now_ns)
@@ -302,7 +302,7 @@ static void retry_unsent(struct mr_writer *writer)
             unsent |= part->unsent;
         }
         if (unsent) queue_unsent(writer, ticket);
-        mr_writer_check(writer, ticket);
+        mr_writer_queue_if_written(writer, ticket);
     }
 }
 
@@ -318,7 +318,7 @@ static void retry_refused_ticket(struct mr_writer *writer, struct mr_ticket *tic
         produce_part(writer, part);
         if (part->unsent) queue_unsent(writer, ticket);
     }
-    mr_writer_check(writer, ticket);
+    mr_writer_queue_if_written(writer, ticket);
 }
 
 void mr_writer_retry(struct mr_writer *writer, uint64_t now_ns, bool refused)

@@ -76,7 +76,7 @@ uint64_t mr_writer_retry_ns(const struct mr_writer *writer, uint64_t now_ns, boo
 bool mr_writer_is_idle(const struct mr_ticket *ticket);
 /* Adds the ticket to the list of _take_written if the ticket is idle and has its terminal
  * message. */
-void mr_writer_check(struct mr_writer *writer, struct mr_ticket *ticket);
+void mr_writer_queue_if_written(struct mr_writer *writer, struct mr_ticket *ticket);
 /* Returns the tickets whose records are written, linked by publish.advance_next, and empties that
  * list; NULL: none. */
 struct mr_ticket *mr_writer_take_written(struct mr_writer *writer);

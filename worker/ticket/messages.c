@@ -80,7 +80,7 @@ static void pack_scores(struct packer *packer, struct mr_result *result)
     result->scores = copy;
 }
 
-/* ---- the three messages ---- */
+/* ---- the messages ---- */
 
 static void pack_tokens(struct packer *packer, struct mr_token_record *record)
 {

@@ -1,9 +1,13 @@
-/* ticket - one consumed record on its way through the worker, from its arrival to the commit of its
- * offset. The engine gets the ticket's address as a 64-bit number and returns it with every token.
+/* ticket - the worker's handle of one consumed record, from its arrival to the commit of its
+ * offset. On the way the record becomes a request (codec/records/request.h), which the engine owns
+ * while it runs as a sequence. The engine gets the ticket's address as a 64-bit number and returns
+ * it with every token.
  *
- * Created and freed by intake. The fields in `intake` and `publish` each belong to one thread.
- * Other fields do not change once the engine has the request, except the atomic ones.
- * Memory: one block, which contains the headers to echo. Errors: MR_NOMEM. */
+ * Threads: intake creates and frees the ticket. `intake` belongs to intake (ticket_intake.h) and
+ *          `publish` to publish (ticket_publish.h). Each other field is written by intake before
+ *          the request is submitted and does not change after that, unless its comment says
+ *          otherwise.
+ * Memory:  one block, with the headers to echo. Errors: MR_NOMEM. */
 #ifndef MR_WORKER_TICKET_TICKET_H
 #define MR_WORKER_TICKET_TICKET_H
 
@@ -14,6 +18,7 @@
 #include "worker/kafka/kafka_record.h"
 #include "worker/metrics/request_metrics.h"
 #include "worker/ticket/ticket_intake.h"
+#include "worker/ticket/ticket_publish.h"
 #include "worker/trace/trace_context.h"
 
 #include <stdatomic.h>
@@ -33,7 +38,7 @@ struct mr_identity {
 /* The headers of the request that every answer repeats unchanged. */
 enum mr_echo {
     MR_ECHO_CORRELATION,
-    MR_ECHO_TRACE_PARENT, /* W3C traceparent header, or else the CloudEvents header of that name */
+    MR_ECHO_TRACE_PARENT, /* the W3C header traceparent; without it the CloudEvents one */
     MR_ECHO_TRACE_STATE,
     MR_ECHO_BAGGAGE,
     MR_ECHOES
@@ -47,72 +52,16 @@ struct mr_ticket_answer {
     int32_t reply_partition;    /* -1: Kafka chooses the partition by the record's key */
 };
 
-/* The kinds of records that the worker writes for a request. */
-enum mr_part {
-    MR_PART_RESULT,
-    MR_PART_REPLY,
-    MR_PART_DEAD_LETTER,
-    MR_PART_TOKENS, /* all token records of the request together */
-    MR_PARTS
-};
-
-/* Delivery state of one record, or of all token records together. librdkafka's delivery report
- * carries the address of this struct as its opaque pointer. */
-struct mr_ticket_part {
-    struct mr_ticket *ticket;
-    enum mr_part kind;
-    bool pending; /* the record is to be written and is not acknowledged yet */
-    /* not produced yet: the producer's queue is full, or the reply topic is being looked up */
-    bool unsent;
-    bool refused; /* the broker refused the record; the record is produced again after a pause */
-    bool shrunk;  /* too large for the broker: produced without text, tokens and metadata */
-    bool keyed;   /* for a dead letter: its topic wants a key, so the request id is the key */
-    bool lost;    /* given up */
-    bool topic_exists;        /* for a reply: the reply topic was looked up and exists */
-    uint64_t trying_since_ns; /* when a reply was first tried, another part first refused; 0: not */
-};
-
-/* How far publish is with the terminal records (result, reply, dead letter) of a request. */
-enum mr_terminal_phase {
-    MR_TERMINAL_WAITING, /* waits for the token records, or for the partition's write gate */
-    MR_TERMINAL_REPLY,   /* the reply and the dead letter are being written */
-    MR_TERMINAL_RESULT   /* the result, which is the last record of a request, is being written */
-};
-
-/* The ticket's fields that the publish thread owns; with exactly-once delivery the transactions
- * thread owns them while it writes the terminal records. */
-struct mr_ticket_publish {
-    struct mr_ticket_part parts[MR_PARTS];
-    struct mr_mail *terminal; /* the result or refusal, until its records are on the broker */
-    enum mr_terminal_phase phase;
-    /* unix ms when `terminal` arrived; every terminal record has a later timestamp */
-    int64_t terminal_ms;
-    uint32_t tokens_pending; /* token records produced whose delivery is not reported yet */
-    uint64_t token_ns;       /* when the last token of choice 0 (the first completion) was made */
-    uint32_t generated;      /* tokens generated when the last token record was produced */
-    /* Counts of token records produced and acknowledged. The first `readable` tokens are on the
-     * broker for certain. Once `mark_produced` records are acknowledged, the first `mark_generated`
-     * tokens are. */
-    uint32_t records_produced, records_acknowledged, mark_produced, mark_generated, readable;
-    struct mr_message *messages[MR_CHOICES_MAX]; /* worker/publish/deltas.h */
-    bool tokens_lost; /* a token record was lost, and the loss was logged */
-    /* whether the ticket is in the list linked by unsent_next, refused_next, advance_next */
-    bool unsent, refused, advancing;
-    struct mr_ticket *unsent_next, *refused_next, *advance_next;
-    struct mr_ticket *older, *newer; /* links in the list of tickets whose `terminal` is set */
-};
-
 struct mr_ticket {
     char id[MR_ID_BYTES_MAX + 1];
     uint32_t tenant_index;
-    struct mr_identity identity; /* tells apart requests of one tenant with one id */
-    const char *tenant, *topic;  /* names in the configuration; tenant NULL: the default one */
+    struct mr_identity identity;
+    const char *tenant, *topic; /* borrowed from the configuration; tenant NULL: the default one */
     size_t topic_index;
     int32_t partition;
     int64_t offset;
     uint32_t attempt;
-    /* generation of the consumer group at the partition's assignment; -1: no group */
-    int32_t generation;
+    int32_t generation; /* consumer-group generation of the partition's assignment; -1: no group */
     enum mr_encoding encoding;
     /* [echo_count] headers to repeat in the answer, copied from the request record */
     struct mr_kafka_header echo[MR_ECHOES];
@@ -120,45 +69,46 @@ struct mr_ticket {
     const char *reply_topic; /* NULL: no reply was asked for, or the topic is not allowed */
     int32_t reply_partition; /* -1: Kafka chooses the partition by the record's key */
     uint64_t arrival_ns;
-    double waited_ms;    /* time the record spent in Kafka, by its timestamp; negative: unknown */
-    atomic_bool dropped; /* publish may write no further record for this request */
+    double waited_ms; /* time from the record's timestamp to its arrival; negative: unknown */
+    atomic_bool
+        dropped; /* no further record is written for this request; set by intake or publish */
     struct mr_write_gate *gate; /* write gate of the partition; NULL: publish may always write */
-    uint64_t epoch; /* number of the partition's ownership in which the record was taken */
-    /* The request's progress in Redis (worker/resume/resume.h), set before the request is
-     * submitted; NULL: not kept in Redis. */
-    struct mr_trail *trail;
+    uint64_t epoch;         /* number of the partition's ownership in which the record was taken */
+    struct mr_trail *trail; /* the request's list in Redis (worker/resume/resume.h); NULL: none */
     char trace_id[MR_TRACE_HEX_BYTES]; /* for log lines; "": none */
-    /* notes for the request's spans (worker/ticket/ticket_trace.h); owned; NULL: not sampled */
+    /* times of the request's spans; each thread writes its own (worker/ticket/ticket_trace.h);
+     * owned; NULL: not sampled */
     struct mr_request_trace *trace;
-    /* of the request's tools, for publish (codec/tools/tool_types.h), since the engine may end the
-     * request while its token records are written; owned; NULL: none. Set before the request is
-     * submitted. */
+    /* parameter types of the request's tools (codec/tools/tool_types.h), for publish: the engine
+     * may free the request before its token records are written; owned; NULL: no tools */
     struct mr_tool_types *tool_types;
     uint32_t kept_count; /* number of tokens of earlier attempts that this attempt continues */
-    uint32_t kept_shown; /* how many of the kept_count tokens are already in token records */
+    uint32_t kept_shown; /* how many of these are already in token records */
     struct mr_ticket_intake intake;
     struct mr_ticket_publish publish;
-    /* how the record was answered: written by the thread that then has the ticket, counted by
-     * intake when the ticket has returned */
+    /* how the record was answered, for the metrics; written by intake for duplicates, else by the
+     * thread that writes the terminal records, before the ticket returns to intake */
     struct mr_request_end end;
-    bool start_asked;              /* the engine has posted `starting`; engine thread */
-    atomic_bool may_start;         /* set by intake: the start is durable, the first step may run */
-    struct mr_mail starting, done; /* messages to intake, each posted at most once */
+    bool start_asked;      /* the engine thread has posted `starting` */
+    atomic_bool may_start; /* set by intake: the start is durable, the first step may run */
+    /* messages to intake: `starting` is posted at most once, `done` once for each time that the
+     * ticket leaves intake */
+    struct mr_mail starting, done;
 };
 
-/* The ticket whose field `member` (starting or done) is the message `mail`. */
+/* The ticket that contains the message `mail` as its field `member` (starting or done). */
 #define MR_TICKET_OF(mail, member)                                                                 \
     ((struct mr_ticket *)(void *)((char *)(mail)-offsetof(struct mr_ticket, member)))
 
 /* Creates the ticket with copies of the headers to echo and of the reply topic. */
 enum mr_status mr_ticket_create(struct mr_ticket **out, const struct mr_kafka_record *record,
                                 const struct mr_ticket_answer *answer, struct mr_error *err);
-/* Frees the ticket, with the request and the messages that the ticket still owns, but not the
- * tickets in `followers`. ticket may be NULL. */
+/* Frees the ticket and what it still owns, but not the tickets in `followers`. ticket may be
+ * NULL. */
 void mr_ticket_destroy(struct mr_ticket *ticket);
 
 struct mr_text mr_ticket_id(const struct mr_ticket *ticket);
-/* The topic, partition, offset, request id and trace id for a log line. */
+/* Topic, partition, offset, request id and trace id as fields of a log line. */
 struct mr_log_place mr_ticket_log_place(const struct mr_ticket *ticket);
 
 #endif

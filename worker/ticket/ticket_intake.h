@@ -1,5 +1,8 @@
-/* ticket_intake - the part of a ticket (worker/ticket/ticket.h) that only the intake thread reads
- * and writes.
+/* ticket_intake - the part of a ticket (worker/ticket/ticket.h) that belongs to the intake thread.
+ *
+ * Two other threads touch it, each while it has the ticket: the engine thread sets `request` when
+ * it returns an unstarted request, just before it posts the ticket to intake. The transactions
+ * thread reads `ready_next` while it runs a transaction.
  *
  * Owner: intake thread. Memory: a field of the ticket. */
 #ifndef MR_WORKER_TICKET_TICKET_INTAKE_H
@@ -16,32 +19,32 @@ struct mr_ticket;
 struct mr_found_mail;
 struct mr_refusal_mail;
 
-/* What intake knows of earlier attempts, and how far it is with recording the start of this one
+/* Crashes in earlier attempts, and progress in recording the start of this attempt
  * (worker/intake/starts.h). */
 struct mr_start_state {
-    uint8_t crashes;        /* workers that vanished while they ran the request */
-    bool crashed;           /* the last attempt ended so */
+    uint8_t crashes;        /* number of workers that crashed while they ran the request */
+    bool crashed;           /* the last attempt ended with a crash */
     bool crashed_alone;     /* only this request can have caused the last crash */
-    bool released;          /* the running request was given up on purpose */
-    bool pending;           /* the start is in the list of those that are not durable yet */
+    bool released;          /* the worker stopped the running request on purpose */
+    bool pending;           /* the ticket is in the list of starts that are not durable yet */
     struct mr_ticket *next; /* link in that list */
     /* The start is durable when this version of the partition's ledger is committed; UINT64_MAX:
      * the request was released before its start was durable. */
     uint64_t version;
-    bool in_redis;              /* Redis has stored the note of the start */
-    struct mr_found_mail *note; /* the note of the start that Redis is storing; NULL: none */
-    uint64_t note_until_ns;     /* time at which intake stops waiting for the note */
+    bool in_redis;              /* Redis has stored the start */
+    struct mr_found_mail *note; /* the message in which Redis will confirm the start; NULL: none */
+    uint64_t note_until_ns;     /* time at which intake stops waiting for that message */
 };
 
 struct mr_ticket_intake {
     struct mr_partition *partition;
     struct mr_ticket *next;      /* link in one bucket of the table of tickets, or in a list */
     struct mr_ticket *followers; /* later records of the same request, ended by the same result */
-    /* exactly-once delivery: link in the list of tickets of the next or running transaction */
+    /* exactly-once delivery: link in the ready list or in the running transaction */
     struct mr_ticket *ready_next;
     struct mr_request *request; /* the decoded request; NULL once the engine has taken it */
     uint64_t deadline_ns;
-    uint64_t start_by_ns; /* latest time to start, by the topic's limit on waiting; 0: none */
+    uint64_t start_by_ns; /* latest time of the start, from the topic's queue limit; 0: none */
     int32_t priority;
     /* running: the start is counted in the ledger; sealed: exactly-once delivery: finished there;
      * draining: it was running when the revocation of its partition began; copy: when it was
@@ -52,7 +55,7 @@ struct mr_ticket_intake {
     struct mr_found_mail *lookup; /* Redis lookup that the request waits for; NULL: none */
     uint64_t lookup_until_ns;     /* time at which intake stops waiting for the answer of Redis */
     struct mr_sample *kept;       /* [kept_count] tokens of earlier attempts, until submission */
-    /* error answer, used if Redis answers that the request crashed too many workers */
+    /* error answer, used if the request turns out to have crashed too many workers */
     struct mr_refusal_mail *refusal;
 };
 

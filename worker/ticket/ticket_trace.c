@@ -105,7 +105,7 @@ static void read_times(struct mr_request_trace *trace, const struct mr_result_ma
 {
     const struct mr_result *result = &mail->result;
     trace->made_ns = mail->made_ns;
-    if (trace->asked_ns == 0) return; /* it never left the queue */
+    if (trace->asked_ns == 0) return; /* the request never started */
     trace->started_ns = trace->received_ns + nanoseconds(result->queue_ms);
     if (result->first_token_ms > 0)
         trace->token_ns = trace->received_ns + nanoseconds(result->first_token_ms);

@@ -1,11 +1,11 @@
-/* ticket_trace - writes the times of a sampled request into its ticket, and hands them to the
- * tracer (worker/trace/tracer.h) when the request has started and when it has ended.
+/* ticket_trace - records the times of a sampled request in its ticket and passes them to the tracer
+ * (worker/trace/tracer.h) twice: at the start and at the end of the request.
  *
- * Each function does nothing for a ticket without a trace. None blocks or makes spans: the tracer's
- * thread does that.
+ * The functions do nothing for a ticket without a trace. They do not block; the tracer's thread
+ * builds and sends the spans.
  *
- * Owner: the thread named at each function. Memory: ticket->trace, until _end or
- * mr_ticket_destroy(). Errors: none; without memory a request has no spans. */
+ * Threads: named at each function. Memory: ticket->trace, until _end or mr_ticket_destroy().
+ * Errors:  none; when memory is out a request has no spans. */
 #ifndef MR_WORKER_TICKET_TICKET_TRACE_H
 #define MR_WORKER_TICKET_TICKET_TRACE_H
 
@@ -13,24 +13,23 @@
 #include "worker/ticket/ticket.h"
 #include "worker/trace/tracer.h"
 
-/* Reads the trace that the producer names into ticket->trace_id, and notes the record if the trace
- * is sampled. tracer NULL: nothing is traced. The ticket has its id and times already. Intake. */
+/* Intake: copies the producer's trace id to ticket->trace_id and creates ticket->trace if the trace
+ * is sampled. The ticket's id and times must be set. tracer NULL: nothing is traced. */
 void mr_ticket_trace_open(struct mr_ticket *ticket, const struct mr_tracer *tracer,
                           int64_t timestamp_ms, const struct mr_time *now);
-/* The engine is about to get the request. Reads the clock, since intake's step may have taken long.
- * Intake. */
+/* Intake, before the submission: records the time, read from the clock because intake's step may
+ * have taken long. */
 void mr_ticket_trace_submit(struct mr_ticket *ticket);
-/* The engine wants to run the first step: sends what is known so far. Intake, before
- * ticket->may_start. */
+/* Intake, when the engine wants to run the first step and before it may: sends the times so far. */
 void mr_ticket_trace_start(struct mr_ticket *ticket, struct mr_tracer *tracer, uint64_t now_ns);
-/* A step has computed tokens of the prompt. Engine thread. */
+/* Engine thread: a step has computed a chunk of the prompt. */
 void mr_ticket_trace_chunk(struct mr_ticket *ticket, const struct mr_chunk *chunk);
-/* Reads the terminal message (result or refusal). Publish. */
+/* Publish: copies what the spans need from the terminal message (result or refusal). */
 void mr_ticket_trace_answer(struct mr_ticket *ticket, const struct mr_mail *terminal,
                             uint64_t now_ns);
-/* The result is on the broker. Intake. */
+/* Intake: the result is on the broker. */
 void mr_ticket_trace_answered(struct mr_ticket *ticket);
-/* The ticket ends: sends the rest. Intake. */
+/* Intake: the ticket ends. Sends all times. */
 void mr_ticket_trace_end(struct mr_ticket *ticket, struct mr_tracer *tracer, uint64_t now_ns);
 
 #endif

@@ -39,9 +39,8 @@ enum mr_write_permit mr_write_gate_continue(const struct mr_write_gate *gate, ui
 
 enum mr_write_permit mr_write_gate_admit(struct mr_write_gate *gate, uint64_t epoch)
 {
-    /* Publish first counts a request and then reads the gate; intake first closes the gate and then
-     * reads the count. So publish sees the closed gate, or intake sees the counted request, or
-     * both. */
+    /* Publish counts the request and then reads the gate; intake closes the gate and then reads the
+     * count. So publish sees the closed gate, or intake sees the counted request. */
     atomic_fetch_add(&gate->unacknowledged, 1);
     enum mr_write_permit permit = mr_write_gate_look(gate, epoch);
     if (permit != MR_WRITE_OPEN) atomic_fetch_sub(&gate->unacknowledged, 1);

@@ -1,15 +1,17 @@
 /* write_gate - whether publish may write terminal records (result, reply, dead letter) for the
  * requests of one partition.
  *
- * Intake opens the gate while the partition is assigned to this worker. When the partition is being
- * revoked, requests whose terminal records are partly written may write the rest for a short time
- * (_finish); then the gate is held. When the partition was lost or assigned anew intake raises the
- * epoch (a number of the ownership): requests of an older epoch may not write any more. The gate
- * counts the requests whose terminal records are being written, so that intake can wait for those
+ * Intake opens the gate while the partition is assigned to this worker. While the partition is
+ * being revoked, requests whose terminal records are partly written may write the rest for a short
+ * time
+ * (_finish); then the gate is held. When the partition is lost or assigned anew, intake raises the
+ * epoch (the number of the ownership): requests of an older epoch may not write any more. The gate
+ * counts the requests whose terminal records are in flight, so that intake can wait for those
  * records before it commits.
  *
- * Publish asks before it hands a record to the producer. A record handed over before may still
- * reach the broker later. That repeats a result at worst: the next owner runs the request again.
+ * Publish reads the gate before it passes a record to the producer. A record passed earlier may
+ * still reach the broker later. At worst that repeats a result, because the next owner runs the
+ * request again.
  *
  * Threads: intake calls _set and _finish; publish calls _admit and _acknowledge; any thread the
  *          others.
@@ -23,7 +25,7 @@
 
 enum mr_write_permit {
     MR_WRITE_OPEN,
-    MR_WRITE_HELD,  /* not now: the partition is being revoked, or suspended during a rebalance */
+    MR_WRITE_HELD,  /* not now: the partition is being revoked, or is suspended in a rebalance */
     MR_WRITE_CLOSED /* never: the request was taken in an earlier ownership of the partition */
 };
 
@@ -34,16 +36,14 @@ struct mr_write_gate {
 };
 
 void mr_write_gate_set(struct mr_write_gate *gate, uint64_t epoch, bool open);
-/* From now on only requests that were admitted before may write. */
+/* From now on only requests that _admit has already admitted may write. */
 void mr_write_gate_finish(struct mr_write_gate *gate, uint64_t epoch);
-/* Whether a request that was admitted in this ownership epoch may write its next terminal record
- * now. */
+/* Whether a request that _admit admitted in this epoch may write its next terminal record now. */
 enum mr_write_permit mr_write_gate_continue(const struct mr_write_gate *gate, uint64_t epoch);
-/* Whether a request that was taken in this ownership epoch may begin to write its terminal records
- * now. */
+/* Whether a request that was taken in this epoch may write its first terminal record now. */
 enum mr_write_permit mr_write_gate_look(const struct mr_write_gate *gate, uint64_t epoch);
-/* Answers as mr_write_gate_look; on MR_WRITE_OPEN also counts the request as unacknowledged until
- * mr_write_gate_acknowledge is called. */
+/* As mr_write_gate_look; with MR_WRITE_OPEN the request also counts as unacknowledged until
+ * mr_write_gate_acknowledge. */
 enum mr_write_permit mr_write_gate_admit(struct mr_write_gate *gate, uint64_t epoch);
 void mr_write_gate_acknowledge(struct mr_write_gate *gate);
 uint32_t mr_write_gate_unacknowledged(const struct mr_write_gate *gate);

@@ -189,7 +189,7 @@ static inline enum mr_status take_refusal(struct intake_rig *rig, struct mr_tick
 /* The engine asks whether the ticket's request may start. */
 static inline void begin(struct intake_rig *rig, struct mr_ticket *ticket)
 {
-    mr_starts_ask(&rig->intake->starts, ticket);
+    mr_starts_add(&rig->intake->starts, ticket);
     mr_starts_step(&rig->intake->starts, rig->now.ns);
     assert_true(ticket->intake.running);
 }

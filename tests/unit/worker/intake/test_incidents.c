@@ -34,7 +34,7 @@ static void a_record_that_never_ends_stops_intake_before_the_map_is_too_large(vo
         offset++;
     }
     assert_true(offset > 9000);
-    assert_true(mr_partition_commit(partition, 1000, &commit));
+    assert_true(mr_partition_fill_commit(partition, 1000, &commit));
     assert_int_equal(commit.offset, 0);
     assert_true(strlen(commit.metadata) < 4096);
 
@@ -51,7 +51,7 @@ static void a_record_that_never_ends_stops_intake_before_the_map_is_too_large(vo
     mr_partition_committed(partition, true);
     mr_offset_ledger_finish(partition->ledger, 0); /* it ended after all: intake goes on at once */
     assert_true(may_take(&rig));
-    assert_true(mr_partition_commit(partition, 1000, &commit));
+    assert_true(mr_partition_fill_commit(partition, 1000, &commit));
     assert_int_equal(commit.offset, offset);
     close_intake_rig(&rig);
 }
@@ -125,7 +125,7 @@ static void finish_one(struct world *world)
 static void commit(struct world *world)
 {
     struct mr_kafka_commit commit;
-    if (!mr_partition_commit(world->partition, 1000, &commit)) return;
+    if (!mr_partition_fill_commit(world->partition, 1000, &commit)) return;
     for (int64_t i = 0; i < commit.offset; i++)
         assert_true(world->done[i]);
     uint32_t luck = pick(world, 10);

@@ -33,7 +33,7 @@ static struct mr_partition *open_with_request(struct intake_rig *rig)
 static void commit_partition(struct mr_partition *partition)
 {
     struct mr_kafka_commit commit;
-    assert_true(mr_partition_commit(partition, 1, &commit));
+    assert_true(mr_partition_fill_commit(partition, 1, &commit));
     mr_partition_committed(partition, true);
 }
 
@@ -108,7 +108,7 @@ static void another_application_s_commit_ends_the_worker_and_is_left_as_it_is(vo
     assert_non_null(strstr(rig.failure.detail, "another application"));
     assert_non_null(strstr(rig.failure.detail, "--foreign-commits ignore"));
     assert_true(rig.intake->fault.raised); /* so nothing is taken */
-    assert_false(mr_partition_commit(partition, 1, &commit));
+    assert_false(mr_partition_fill_commit(partition, 1, &commit));
     rig.failure = (struct mr_error){0};
     close_intake_rig(&rig);
 }

@@ -50,18 +50,18 @@ static void a_commit_says_only_what_is_new(void **state)
     bool resumed = true;
     struct mr_partition *partition = take(partitions, &claim, &resumed);
     assert_false(resumed);
-    assert_false(mr_partition_commit(partition, 1000, &commit)); /* the broker knows 10 already */
+    assert_false(mr_partition_fill_commit(partition, 1000, &commit)); /* the broker knows 10 already */
     receive(partition, 10);
     receive(partition, 11);
     mr_offset_ledger_finish(partition->ledger, 10);
-    assert_true(mr_partition_commit(partition, 1000, &commit));
+    assert_true(mr_partition_fill_commit(partition, 1000, &commit));
     assert_int_equal(commit.offset, 11);
     assert_int_equal(commit.partition, 2);
     mr_partition_committed(partition, false);
-    assert_true(mr_partition_commit(partition, 1000, &commit)); /* refused: due again */
+    assert_true(mr_partition_fill_commit(partition, 1000, &commit)); /* refused: due again */
     mr_partition_committed(partition, true);
     assert_int_equal(partition->acked_offset, 11);
-    assert_false(mr_partition_commit(partition, 1000, &commit));
+    assert_false(mr_partition_fill_commit(partition, 1000, &commit));
     mr_partitions_destroy(partitions);
 }
 
@@ -77,7 +77,7 @@ static void work_done_out_of_order_survives_in_the_metadata(void **state)
     receive(partition, 0);
     receive(partition, 1);
     mr_offset_ledger_finish(partition->ledger, 1);
-    assert_true(mr_partition_commit(partition, 1000, &commit));
+    assert_true(mr_partition_fill_commit(partition, 1000, &commit));
     assert_int_equal(commit.offset, 0);
     inherited = claim_of(0, commit.offset, commit.metadata);
     partition = take(later, &inherited, &resumed);
@@ -99,10 +99,10 @@ static void a_partition_that_comes_straight_back_is_resumed(void **state)
     receive(partition, 5);
     receive(partition, 6);
     mr_offset_ledger_finish(partition->ledger, 5);
-    assert_true(mr_partition_commit(partition, 1000, &commit));
+    assert_true(mr_partition_fill_commit(partition, 1000, &commit));
     mr_partition_committed(partition, true);
     mr_partition_suspend(partition);
-    assert_false(mr_partition_commit(partition, 1000, &commit));
+    assert_false(mr_partition_fill_commit(partition, 1000, &commit));
     claim = claim_of(0, 6, partition->acked_metadata);
     assert_ptr_equal(take(partitions, &claim, &resumed), partition);
     assert_true(resumed);
@@ -172,7 +172,7 @@ static void work_until(struct mr_partition *partition, int64_t end, int64_t sinc
         receive(partition, offset);
         mr_offset_ledger_finish(partition->ledger, offset);
     }
-    assert_true(mr_partition_commit(partition, since_ms, commit));
+    assert_true(mr_partition_fill_commit(partition, since_ms, commit));
     assert_int_equal(commit->offset, end);
     mr_partition_committed(partition, true);
 }
@@ -192,7 +192,7 @@ static struct mr_partitions *forgotten_at_10(bool released, char *older)
         receive(partition, offset);
         if (offset != 10) mr_offset_ledger_finish(partition->ledger, offset);
     }
-    assert_true(mr_partition_commit(partition, 2000, &commit));
+    assert_true(mr_partition_fill_commit(partition, 2000, &commit));
     assert_int_equal(commit.offset, 10);
     mr_partition_committed(partition, true);
     mr_partition_forget(partition);
@@ -282,17 +282,17 @@ static void a_commit_is_made_again_before_its_time_grows_old(void **state)
     struct mr_kafka_commit commit;
     bool resumed;
     struct mr_partition *partition = take(partitions, &claim, &resumed);
-    assert_false(mr_partition_commit(partition, 1 << 30,
+    assert_false(mr_partition_fill_commit(partition, 1 << 30,
                                      &commit)); /* an offset set by hand stays as it is */
     receive(partition, 10);
     mr_offset_ledger_finish(partition->ledger, 10);
-    assert_true(mr_partition_commit(partition, 1000, &commit));
+    assert_true(mr_partition_fill_commit(partition, 1000, &commit));
     mr_partition_committed(partition, true);
-    assert_false(mr_partition_commit(partition, 1000 + MR_PARTITION_REFRESH_MS - 1, &commit));
-    assert_true(mr_partition_commit(partition, 1000 + MR_PARTITION_REFRESH_MS, &commit));
+    assert_false(mr_partition_fill_commit(partition, 1000 + MR_PARTITION_REFRESH_MS - 1, &commit));
+    assert_true(mr_partition_fill_commit(partition, 1000 + MR_PARTITION_REFRESH_MS, &commit));
     assert_int_equal(commit.offset, 11);
     mr_partition_committed(partition, true);
-    assert_false(mr_partition_commit(partition, 1000 + MR_PARTITION_REFRESH_MS, &commit));
+    assert_false(mr_partition_fill_commit(partition, 1000 + MR_PARTITION_REFRESH_MS, &commit));
     claim = claim_of(0, 11, partition->acked_metadata); /* the next owner knows the time */
     mr_partition_forget(partition);
     take(partitions, &claim, &resumed);
@@ -310,9 +310,9 @@ static void nothing_is_committed_while_results_are_looked_for(void **state)
     struct mr_partition *partition = take(partitions, &claim, &resumed);
     mr_offset_ledger_found(partition->ledger, 12);
     partition->recovering = true;
-    assert_false(mr_partition_commit(partition, 1000, &commit));
+    assert_false(mr_partition_fill_commit(partition, 1000, &commit));
     partition->recovering = false;
-    assert_true(mr_partition_commit(partition, 1000, &commit));
+    assert_true(mr_partition_fill_commit(partition, 1000, &commit));
     partition->recovering = true;
     mr_partition_forget(partition);
     assert_false(partition->recovering);
@@ -456,7 +456,7 @@ static void what_recovery_has_found_finished_is_passed_over(void **state)
         assert_int_equal(mr_partition_receive(partition, offset, false, &history, &behind),
                          MR_LEDGER_FINISHED);
     assert_int_equal(behind, 0);
-    assert_true(mr_partition_commit(partition, 1, &commit));
+    assert_true(mr_partition_fill_commit(partition, 1, &commit));
     assert_int_equal(commit.offset, 20000);
     assert_int_equal(mr_partition_receive(partition, 20000, false, &history, &behind),
                      MR_LEDGER_NEW);
@@ -485,7 +485,7 @@ static void what_the_commit_lists_above_the_passed_records_is_kept(void **state)
     for (int64_t offset = 101; offset < 118; offset++)
         mr_offset_ledger_finish(partition->ledger, offset);
     mr_offset_ledger_start(partition->ledger, 118, 0);
-    assert_true(mr_partition_commit(partition, 1000, &commit));
+    assert_true(mr_partition_fill_commit(partition, 1000, &commit));
     for (int64_t passed = 101; passed < 125; passed += 8) {
         struct mr_kafka_claim inherited = claim_of((int32_t)passed, 100, commit.metadata);
         partition = take(later, &inherited, &resumed);

@@ -101,17 +101,17 @@ static void a_reply_needs_an_existing_topic_and_partition(void **state)
     prepare(&ticket, &mail, true);
     ticket.reply_topic = "replies";
     struct mr_ticket_part part = {.ticket = &ticket, .kind = MR_PART_REPLY, .pending = true};
-    mr_terminal_find_reply_topic(&part, &port, log, metrics, 1);
+    mr_terminal_check_reply_topic(&part, &port, log, metrics, 1);
     assert_true(part.pending && !part.topic_exists); /* the broker has not replied yet */
     outcome = (struct outcome){MR_OK, 3};
-    mr_terminal_find_reply_topic(&part, &port, log, metrics, 1);
+    mr_terminal_check_reply_topic(&part, &port, log, metrics, 1);
     assert_true(part.pending && part.topic_exists);
     /* while no broker answers the reply waits, but not for ever */
     outcome = (struct outcome){MR_UNREACHABLE, 0};
     part = (struct mr_ticket_part){.ticket = &ticket, .kind = MR_PART_REPLY, .pending = true};
     const uint64_t times[] = {1, MR_TERMINAL_REPLY_NS, MR_TERMINAL_REPLY_NS + 1};
     for (int i = 0; i < 3; i++) {
-        mr_terminal_find_reply_topic(&part, &port, log, metrics, times[i]);
+        mr_terminal_check_reply_topic(&part, &port, log, metrics, times[i]);
         assert_int_equal(part.pending, i < 2);
         assert_int_equal(part.lost, i == 2);
     }
@@ -120,7 +120,7 @@ static void a_reply_needs_an_existing_topic_and_partition(void **state)
     for (int i = 0; i < 3; i++) {
         outcome = without[i];
         part = (struct mr_ticket_part){.ticket = &ticket, .kind = MR_PART_REPLY, .pending = true};
-        mr_terminal_find_reply_topic(&part, &port, log, metrics, 1);
+        mr_terminal_check_reply_topic(&part, &port, log, metrics, 1);
         assert_false(part.pending || part.topic_exists);
     }
     mr_metrics_destroy(metrics);
@@ -183,10 +183,10 @@ static void each_kind_of_record_is_counted_by_itself(void **state)
         16,  64,     1,      &(struct mr_request_topic){.name = "r", .tenant = "default"},
         1,   "2.0.2"};
     assert_int_equal(mr_metrics_create(&metrics, &info, NULL), MR_OK);
-    mr_terminal_count(&stats, metrics, MR_PART_RESULT);
-    mr_terminal_count(&stats, metrics, MR_PART_RESULT);
-    mr_terminal_count(&stats, metrics, MR_PART_REPLY);
-    mr_terminal_count(&stats, metrics, MR_PART_DEAD_LETTER);
+    mr_terminal_acknowledged(&stats, metrics, MR_PART_RESULT);
+    mr_terminal_acknowledged(&stats, metrics, MR_PART_RESULT);
+    mr_terminal_acknowledged(&stats, metrics, MR_PART_REPLY);
+    mr_terminal_acknowledged(&stats, metrics, MR_PART_DEAD_LETTER);
     assert_int_equal(stats.results, 2);
     assert_int_equal(stats.replies, 1);
     assert_int_equal(stats.dead_letters, 1);
