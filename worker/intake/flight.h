@@ -4,13 +4,13 @@
  * last, each for MR_FLIGHT_KEEP_NS.
  *
  * A crash is counted for a request when a worker crashes while it runs the request:
- *   fewer than attempts_max crashes    the request runs like any other.
- *   attempts_max or more, and only this request can have caused the last one (it ran alone or
- *   apart)                             The request is poison: it is refused and dead-lettered.
- *   attempts_max or more, and other requests were running at the last one
- *                                      The request is a suspect. The worker runs one suspect at a
- *                                      time, together with requests that are not suspects, and
- * marks the start as "apart". After another crash, this suspect is the cause.
+ *
+ *   fewer than attempts_max   The request runs like any other.
+ *   attempts_max or more,     Only this request can have caused the last crash. It is poison:
+ * refused ran alone or apart        and dead-lettered. attempts_max or more,     The request is a
+ * suspect. The worker runs one suspect at a time, next others were running       to requests that
+ * are not suspects, and marks its start as "apart". If the worker crashes again, this suspect is
+ * the cause.
  *
  * Owner:  intake thread. Memory: the table and the identities. Errors: _open MR_NOMEM. */
 #ifndef MR_WORKER_INTAKE_FLIGHT_H

@@ -2,8 +2,8 @@
  * their ids, tenants, places and ages, and nothing of a prompt or an answer.
  *
  * Threads: any; a plain value, copied under the mutex of its owner.
- * Memory:  MR_OLDEST_MAX entries in the struct; tenant and topic are borrowed from the
- * configuration. Errors:  MR_NOMEM from _write. */
+ * Memory:  MR_OLDEST_MAX entries in the struct; tenant and topic are the configuration's.
+ * Errors:  MR_NOMEM from _write. */
 #ifndef MR_WORKER_INTAKE_OLDEST_H
 #define MR_WORKER_INTAKE_OLDEST_H
 

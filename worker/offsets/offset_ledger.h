@@ -19,7 +19,7 @@
  * unaccompanied, or apart.
  *
  * Owner:  intake thread. Pure: no clock, no I/O. Memory: span_max slots of 3 bytes in _create.
- * Errors: _create, _restore; MR_FULL from _receive. */
+ * Errors: MR_NOMEM from _create. */
 #ifndef MR_WORKER_OFFSETS_OFFSET_LEDGER_H
 #define MR_WORKER_OFFSETS_OFFSET_LEDGER_H
 

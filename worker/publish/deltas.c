@@ -3,7 +3,7 @@
 #include "codec/check.h"
 #include "worker/ticket/ticket.h"
 
-/* Creates the message of a choice, which has read the text before the record. */
+/* Creates the message of a choice and lets it read the text before the record. */
 static enum mr_status open_message(struct mr_message **out, const struct mr_tokens_mail *mail,
                                    struct mr_error *err)
 {

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The index of the place; `count`: there is none. */
+/* The index of the place, or failing->count if it is not in the list. */
 static size_t find(const struct mr_failing_replies *failing, const char *topic, int32_t partition)
 {
     size_t i = 0;
@@ -13,7 +13,7 @@ static size_t find(const struct mr_failing_replies *failing, const char *topic, 
     return i;
 }
 
-/* A place to fill: the next free one, or the one that failed longest ago. */
+/* The next free entry, or the entry of the place that failed longest ago. */
 static struct mr_failing_place *make_room(struct mr_failing_replies *failing)
 {
     struct mr_failing_place *oldest = failing->places;
@@ -33,12 +33,12 @@ bool mr_failing_replies_add(struct mr_failing_replies *failing, const char *topi
         *place = (struct mr_failing_place){.partition = partition, .until_ns = began_ns};
         snprintf(place->topic, sizeof place->topic, "%s", topic);
     }
-    const bool long_ago = began_ns > place->until_ns + MR_FAILING_PAUSE_NS;
-    const uint64_t from_ns = long_ago ? began_ns - MR_FAILING_PAUSE_NS : place->until_ns;
+    const bool long_pause = began_ns > place->until_ns + MR_FAILING_PAUSE_NS;
+    const uint64_t from_ns = long_pause ? began_ns - MR_FAILING_PAUSE_NS : place->until_ns;
     if (now_ns > from_ns) place->failed_ns += now_ns - from_ns;
-    const bool give_up = place->failed_ns >= MR_FAILING_REPLY_NS;
-    place->until_ns = give_up ? now_ns + MR_FAILING_HOLD_NS : now_ns;
-    return give_up;
+    const bool drop = place->failed_ns >= MR_FAILING_REPLY_NS;
+    place->until_ns = drop ? now_ns + MR_FAILING_HOLD_NS : now_ns;
+    return drop;
 }
 
 bool mr_failing_replies_has(const struct mr_failing_replies *failing, const char *topic,

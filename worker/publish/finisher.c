@@ -38,8 +38,8 @@ static void remove_from_list(struct mr_finisher *finisher, struct mr_ticket *tic
     ticket->publish.older = ticket->publish.newer = NULL;
 }
 
-/* Posts the ticket to intake and only then announces the time of the next oldest ticket. So the
- * time that intake commits is a lower bound for every result not listed in that commit. */
+/* Posts the ticket to intake and only then announces the time of the next oldest ticket, so that
+ * the time in intake's commit is a lower bound for every result not listed in that commit. */
 static void return_ticket(struct mr_finisher *finisher, struct mr_ticket *ticket,
                           enum mr_mail_kind kind)
 {
@@ -79,8 +79,8 @@ static void drop(struct mr_finisher *finisher, struct mr_ticket *ticket)
     end_ticket(finisher, ticket);
 }
 
-/* Moves the ticket through its phases until a record of the ticket is pending or the write gate is
- * not open. */
+/* Moves the ticket through its phases until one of its records is pending or the write gate is not
+ * open. */
 static void advance(struct mr_finisher *finisher, struct mr_ticket *ticket)
 {
     if (finisher->exactly_once) {
@@ -101,9 +101,9 @@ static void advance(struct mr_finisher *finisher, struct mr_ticket *ticket)
         mr_writer_write(finisher->writer, ticket, MR_PART_RESULT);
     }
     if (!mr_writer_is_idle(ticket)) return;
-    /* Post the ticket to intake before the gate stops counting the request: when the count is 0
-     * intake commits, and needs the message by then. After the post the ticket belongs to intake,
-     * so read the gate first. */
+    /* Post the ticket before the gate stops counting the request: intake commits when the count is
+     * 0 and must have the message by then. Read `gate` first, because after the post the ticket is
+     * intake's. */
     struct mr_write_gate *gate = ticket->gate;
     end_ticket(finisher, ticket);
     if (gate) mr_write_gate_acknowledge(gate);

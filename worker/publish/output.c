@@ -10,12 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Header places kept free for the headers that a dead letter adds, when the own headers of the
- * consumed record are copied. */
+/* Number of headers that a dead letter adds to those of the consumed record. */
 #define DEAD_LETTER_HEADERS 24u
-/* memory for the content, reasoning and tool calls of a result */
+/* memory limit for the content, reasoning and tool calls of a result */
 #define SPLIT_BYTES_MAX (2 * MR_RESULT_BYTES_MAX)
-/* added to the error message of a result whose dead letter is lost */
+/* added to the error message of a result whose dead letter could not be written */
 #define LOST_TEXT "; the record could not be written to the dead-letter topic"
 
 void mr_output_clear(struct mr_output *output)
@@ -38,7 +37,7 @@ static void add_text(struct mr_output *output, const char *name, const char *val
     add_bytes(output, name, value, strlen(value));
 }
 
-/* Adds a header whose value is the number as decimal text; the text is stored in `output`. */
+/* Adds a header whose value is a number as decimal text, stored in `output`. */
 static void add_number(struct mr_output *output, const char *name, long long value)
 {
     char *at = output->numbers + output->numbers_used;
@@ -49,8 +48,7 @@ static void add_number(struct mr_output *output, const char *name, long long val
     add_bytes(output, name, at, (size_t)length);
 }
 
-/* Adds a header whose value is the number as bytes, most significant first, as Spring for Kafka
- * writes numbers. */
+/* Adds a header whose value is a number as bytes, most significant first, like Spring for Kafka. */
 static void add_big_endian(struct mr_output *output, const char *name, uint64_t value,
                            size_t length)
 {
@@ -62,8 +60,8 @@ static void add_big_endian(struct mr_output *output, const char *name, uint64_t 
     add_bytes(output, name, at, length);
 }
 
-/* Adds the header that names the request record (topic, partition, offset), so that the next owner
- * of the partition knows that the request is finished (worker/offsets/recovery.h). */
+/* Adds the headers that name the request record and the group, by which the next owner of the
+ * partition recognises the request as finished (worker/offsets/recovery.h). */
 static void add_source(struct mr_output *output, const struct mr_output_options *options,
                        const struct mr_ticket *ticket)
 {
@@ -196,7 +194,7 @@ static enum mr_status refusal_result(struct mr_output *output,
     return encode_result(output, options, mail->ticket, &result, err);
 }
 
-/* Encodes a result of which each choice has content, reasoning and tool calls. */
+/* Encodes a result whose choices are split into content, reasoning and tool calls. */
 static enum mr_status split_result(struct mr_output *output,
                                    const struct mr_output_options *options,
                                    const struct mr_ticket *ticket, struct mr_result *result,
@@ -243,8 +241,8 @@ enum mr_status mr_output_result(struct mr_output *output, const struct mr_output
 
 /* ---- dead letters ---- */
 
-/* Adds one line in place of Spring's stack trace: where the record came from and what was wrong
- * with the record. */
+/* Adds one line in place of a stack trace: the record's source and what is wrong with the record.
+ */
 static void add_trace(struct mr_output *output, const char *name,
                       const struct mr_refusal_mail *mail)
 {
@@ -289,8 +287,8 @@ static void add_spring(struct mr_output *output, const struct mr_output_options 
     add_trace(output, MR_HEADER_SPRING_STACKTRACE, mail);
 }
 
-/* Copies the request record's own headers except MR_HEADER_SOURCE, because a record with that
- * header counts as the end of a request. */
+/* Copies the headers of the request record except MR_HEADER_SOURCE: recovery takes a record with
+ * that header as the end of a request. */
 static void copy_headers(struct mr_output *output, const struct mr_kafka_record *record)
 {
     for (size_t i = 0; i < record->header_count; i++) {

@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* Longest time of one step: it waits for nothing. */
+/* Longest time of one step, which waits for nothing. */
 #define STEP_MAX_NS ((uint64_t)60000000000)
 
 #define MAIL_COUNT_MAX 65536u
@@ -23,7 +23,7 @@ struct mr_publish {
     struct mr_thread *thread; /* NULL: mr_publish_step is called by a simulation */
     struct mr_mail *mail;     /* messages taken from the mailbox and not handled yet, in order */
     bool storing;             /* Redis has not stored the tokens of the messages in `mail` yet */
-    uint64_t checked_ns;      /* when the producer was last checked and found working */
+    uint64_t checked_ns;      /* when the producer was last checked for a fatal error */
     bool flushed;             /* every record was reported; set before is_drained */
     uint64_t deadline_ns;     /* when draining ends at the latest; set before is_draining */
     atomic_bool is_draining, is_drained;
@@ -34,10 +34,10 @@ struct mr_publish {
 
 /* ---- mail ---- */
 
-/* How many tokens of the request are on the broker for certain. Records are acknowledged in order.
- * When all records up to the mark (mark_produced) are acknowledged, the tokens up to the mark
- * (mark_generated) are readable; the mark then moves to the last record produced. */
-static uint32_t tokens_readable(struct mr_ticket_publish *ticket)
+/* Returns how many tokens of the request are on the broker for certain. Records are acknowledged in
+ * order. When all records up to the mark (mark_produced) are acknowledged, the tokens up to the
+ * mark (mark_generated) are readable, and the mark moves to the last record produced. */
+static uint32_t update_readable(struct mr_ticket_publish *ticket)
 {
     for (int i = 0;
          i < 2 && !ticket->tokens_lost && ticket->records_acknowledged >= ticket->mark_produced;
@@ -49,7 +49,7 @@ static uint32_t tokens_readable(struct mr_ticket_publish *ticket)
     return ticket->readable;
 }
 
-/* Sends the tokens in the messages just taken to Redis; true if there were any. */
+/* Passes the tokens in the messages just taken to the trails; true: there were any. */
 static bool store_tokens(struct mr_publish *publish, uint64_t now_ns)
 {
     bool any = false;
@@ -58,7 +58,7 @@ static bool store_tokens(struct mr_publish *publish, uint64_t now_ns)
         const struct mr_drawn_mail *drawn = (const struct mr_drawn_mail *)mail;
         struct mr_ticket *ticket = drawn->ticket;
         if (atomic_load(&ticket->dropped)) continue;
-        mr_trail_keep(ticket->trail, drawn->index, tokens_readable(&ticket->publish),
+        mr_trail_keep(ticket->trail, drawn->index, update_readable(&ticket->publish),
                       &drawn->sample, now_ns);
         any = true;
     }
@@ -83,7 +83,7 @@ static void handle_terminal(struct mr_publish *publish, struct mr_mail *mail, in
         observe_result(publish, (const struct mr_result_mail *)mail);
 }
 
-/* Handles one message; false: the producer's queue has no space for the message's record. */
+/* Handles one message. False: the producer's queue has no space for its record. */
 static bool handle(struct mr_publish *publish, struct mr_mail *mail, struct mr_time now)
 {
     if (mail->kind == MR_MAIL_DRAWN) {
@@ -106,8 +106,8 @@ static void take_mail(struct mr_publish *publish, uint64_t now_ns)
     if (publish->mail && publish->options.resume) publish->storing = store_tokens(publish, now_ns);
 }
 
-/* Handles messages until the mailbox is empty, Redis has still to store tokens, or the producer's
- * queue is full. Returns when to call again; UINT64_MAX: when the wake is notified. */
+/* Handles messages until the mailbox is empty, tokens wait for Redis, or the producer's queue is
+ * full. Returns when to call again; UINT64_MAX: when the wake rings. */
 static uint64_t handle_mail(struct mr_publish *publish, struct mr_time now)
 {
     uint64_t retry_ns = UINT64_MAX;
@@ -259,8 +259,8 @@ bool mr_publish_is_drained(const struct mr_publish *publish)
     return atomic_load(&publish->is_drained);
 }
 
-/* Frees the messages left unhandled when draining ended at its deadline, and returns the tickets of
- * refusals, which nobody else has. */
+/* Frees the messages that were not handled before the deadline of draining, and returns the tickets
+ * of refusals, which only publish has. */
 static void free_mail(struct mr_publish *publish)
 {
     for (struct mr_mail *mail = publish->mail, *next; mail; mail = next) {

@@ -1,31 +1,30 @@
-/* publish - the thread that writes: encodes what the engine and intake send, produces it, and
- * returns each request's ticket to intake when the request's records are all on the broker.
+/* publish - the thread that encodes and produces the messages of the engine and of intake. It
+ * returns a request's ticket to intake when all records of the request are on the broker.
  *
- * One call of the step handles messages, delivery reports and records that have to be tried again
- * (worker/publish/writer.h writes records, worker/publish/finisher.h ends a request). The step
+ * One call of the step handles delivery reports, records to produce again, and messages
+ * (worker/publish/writer.h produces records, worker/publish/finisher.h ends a request). The step
  * never blocks. It
  *
  *     takes messages     only when those taken before are handled; the mailbox is bounded, so the
  *                        engine waits when the producer's queue is full
  *     holds messages     while Redis stores the tokens in them (worker/resume/resume.h)
  *     handles messages   in order; when the producer's queue is full, the next message waits
- *     drains             after mr_publish_drain, until no record is in flight or the deadline comes
+ *     drains             after mr_publish_drain, until no record is in flight or the deadline
+ * passes
  *
  * A request is done when its result is acknowledged. With exactly-once delivery publish writes the
- * token records only (worker/publish/transactions.h writes the others).
+ * token records only; worker/publish/transactions.h writes the others.
  *
- * Every terminal record (result, reply, dead letter) asks its partition's write gate before it is
- * handed to the producer, each time that it is produced. Token records do not ask: readers ignore
- * those of an older attempt.
+ * Before each attempt to produce a terminal record (result, reply, dead letter) the partition's
+ * write gate is read. Token records need no gate, because readers ignore those of an older attempt.
  *
- * A token record that is lost for good is only counted: the result still has the whole text.
+ * The loss of a token record is only counted, because the result still has the whole text.
  *
  * Threads: the worker's main thread calls _create, _start, _drain and _destroy; any thread calls
- *          _stats; the publish thread calls _step (or a simulation does, which does not call
- *          _start). Memory: the mailbox, the messages taken from the mailbox and the producer's
- *          queue: all bounded. Errors: MR_BAD_CONFIG, MR_NOMEM at creation;
- *          afterwards `failed` is called once, from the step, when nothing can be written any
- *          more. */
+ *          _stats; the publish thread calls _step (or a simulation, which does not call _start).
+ * Memory:  the mailbox, the messages taken from it and the producer's queue, all bounded.
+ * Errors:  MR_BAD_CONFIG, MR_NOMEM at creation; later the step calls `failed` once, when nothing
+ * can be written any more. */
 #ifndef MR_WORKER_PUBLISH_PUBLISH_H
 #define MR_WORKER_PUBLISH_PUBLISH_H
 
@@ -41,13 +40,13 @@ struct mr_publish_options {
     struct mr_mailbox *intake; /* mailbox of intake, to which tickets are returned */
     /* true: tickets are returned as MR_MAIL_READY, before their terminal records are written */
     bool exactly_once;
-    /* publish stores the time here at which the oldest request with an unacknowledged result got
-     * its result: unix ms, 0 when there is none. May be NULL. */
+    /* where publish stores the time (unix ms) at which the oldest request with an unacknowledged
+     * result got that result; 0: there is none. May be NULL. */
     atomic_int_least64_t *oldest_ms;
     struct mr_resume *resume; /* stores tokens in Redis; borrowed. NULL: tokens are not stored */
     struct mr_log *log;
     struct mr_metrics *metrics;
-    struct mr_heartbeats *heartbeats; /* watches the thread; NULL: none */
+    struct mr_heartbeats *heartbeats; /* watches the thread; NULL: not watched */
     void (*failed)(void *context, const struct mr_error *err);
     void *context;
 };
@@ -64,13 +63,13 @@ struct mr_mailbox *mr_publish_mailbox(struct mr_publish *publish);
 uint64_t mr_publish_step(struct mr_publish *publish, struct mr_time now);
 /* The wake of the publish thread, for a simulation that calls the step itself. */
 const struct mr_wake *mr_publish_wake(const struct mr_publish *publish);
-/* Starts draining: the step handles the messages that are in the mailbox and is done when every
- * record is reported, or at deadline_ns. No thread may post messages any more. */
+/* Starts draining: the step handles the messages in the mailbox until every record is reported, or
+ * until deadline_ns. No thread may post messages any more. */
 void mr_publish_drain(struct mr_publish *publish, uint64_t deadline_ns);
-/* True when draining is done; the step does nothing any more. */
+/* True when draining has ended; the step then does nothing. */
 bool mr_publish_is_drained(const struct mr_publish *publish);
-/* If the thread was started: drains for at most timeout_ms and ends the thread. Frees everything;
- * false when the delivery of some records is unknown. publish may be NULL. */
+/* If the thread was started: drains for at most timeout_ms and ends the thread. Frees everything.
+ * False: the delivery of some records is unknown. publish may be NULL. */
 bool mr_publish_destroy(struct mr_publish *publish, uint32_t timeout_ms);
 struct mr_publish_stats mr_publish_stats(struct mr_publish *publish);
 

@@ -10,8 +10,8 @@ static const struct mr_refusal_mail *refusal_of(const struct mr_ticket *ticket)
     return (const struct mr_refusal_mail *)ticket->publish.terminal;
 }
 
-/* Whether the record may be accepted later as it is. Replies: for MR_TERMINAL_REPLY_NS from the
- * first try; other records: for MR_TERMINAL_REFUSED_NS while the broker answers with errors. */
+/* Whether the broker may accept the record later, unchanged. Limits: MR_TERMINAL_REPLY_NS from the
+ * first try of a reply; MR_TERMINAL_REFUSED_NS of temporary errors for other records. */
 static bool may_pass(struct mr_ticket_part *part, enum mr_status status, uint64_t now_ns)
 {
     bool reply = part->kind == MR_PART_REPLY;
@@ -42,8 +42,7 @@ void mr_terminal_check_reply_topic(struct mr_ticket_part *part,
 
 /* ---- records that were not accepted ---- */
 
-/* Changes the record so that it has not what the topic may have refused; false: nothing is left to
- * change. */
+/* Removes the part of the record that the topic may have refused; false: there is none left. */
 static bool change(struct mr_ticket_part *part, enum mr_status status)
 {
     bool *changed = NULL;

@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* Longest time of one step: a call of librdkafka waits for at most its own timeouts. */
+/* Longest time of one step; calls of librdkafka have timeouts. */
 #define STEP_MAX_NS ((uint64_t)120000000000)
 
 /* time until a retry; a delivery report or a finished lookup wakes the thread earlier */
@@ -30,10 +30,10 @@ struct mr_transactions {
     struct mr_output output;
     struct mr_wake wake;
     struct mr_thread *thread;    /* NULL: mr_transactions_step is called by a simulation */
-    const struct mr_wake *owner; /* notified when a job (one transaction) is done */
+    const struct mr_wake *owner; /* rung when a job is done */
     atomic_bool stopping;
 
-    /* The fields of the running job; used only by the step, without the mutex. */
+    /* The fields down to `failing` are used by the step only, without the mutex. */
     enum phase phase;
     struct mr_transactions_job *running;
     uint64_t began_ns, now_ns; /* when the job began; time of this step */
@@ -41,14 +41,14 @@ struct mr_transactions {
     struct mr_error error;     /* error of the last library call; its status becomes the outcome */
     /* why a record can never be written; status MR_OK: there is no such record */
     struct mr_error unwritable;
-    /* records of the transaction that the broker has neither acknowledged nor refused for good,
-     * replies not counted */
+    /* records of the transaction, except replies, that are neither acknowledged nor permanently
+     * refused */
     uint32_t unsettled;
     struct mr_failing_replies failing;
 
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    /* The fields below are used under mutex. */
+    /* The fields below are under the mutex. */
     struct mr_transactions_job *job;
     bool is_running, is_done;
     struct mr_transactions_stats stats;
@@ -56,10 +56,11 @@ struct mr_transactions {
 
 /* ---- records of one job ---- */
 
-/* Decides about a record that was not accepted: whether the next try has it again, changed, or not
- * at all. A result that is refused for good fails the job. */
-static enum mr_terminal_next decide(struct mr_transactions *transactions,
-                                    struct mr_ticket_part *part, const struct mr_error *reason)
+/* Handles a record that was not accepted: the next transaction contains it again, changed, or not
+ * at all. A permanently refused result fails the job. */
+static enum mr_terminal_next handle_refused(struct mr_transactions *transactions,
+                                            struct mr_ticket_part *part,
+                                            const struct mr_error *reason)
 {
     const struct mr_transactions_options *options = &transactions->options;
     struct mr_log_place place = mr_ticket_log_place(part->ticket);
@@ -77,8 +78,8 @@ static void settle(struct mr_transactions *transactions, const struct mr_ticket_
     if (part->kind != MR_PART_REPLY) transactions->unsettled--;
 }
 
-/* Handles a record's delivery report. A record that the broker refused aborts its transaction. What
- * broke the producer is known from the transaction's own calls. */
+/* Handles a record's delivery report. A record that the broker refused aborts its transaction. An
+ * error that breaks the producer is handled where the transaction's own calls return it. */
 static void on_reported(void *context, void *opaque, enum mr_status status, const char *reason)
 {
     struct mr_transactions *transactions = context;
@@ -94,15 +95,14 @@ static void on_reported(void *context, void *opaque, enum mr_status status, cons
     }
     if (status == MR_BACKEND) return;
     mr_fail(&err, status, "%s", reason);
-    if (decide(transactions, part, &err) != MR_TERMINAL_RETRY)
+    if (handle_refused(transactions, part, &err) != MR_TERMINAL_RETRY)
         settle(transactions, part);
-    else if (status != MR_CLOSED) /* else the transaction was aborted for another reason */
+    else if (status != MR_CLOSED) /* MR_CLOSED: the transaction was aborted for another reason */
         part->refused = true;
 }
 
-/* Call after a transaction that was not committed although the broker has taken all of its records
- * but replies, or refused them for good: gives up the reply if its partition has refused replies
- * for too long. */
+/* Call after a transaction was not committed although its records, except replies, are settled:
+ * abandons a refused reply if its partition has refused replies for too long. */
 static void judge_reply(struct mr_transactions *transactions, struct mr_ticket_part *part)
 {
     const struct mr_ticket *ticket = part->ticket;
@@ -115,10 +115,10 @@ static void judge_reply(struct mr_transactions *transactions, struct mr_ticket_p
     if (!mr_failing_replies_add(failing, ticket->reply_topic, ticket->reply_partition,
                                 transactions->opened_ns, now_ns))
         return;
-    mr_terminal_lose(part, "Kafka takes other records, but not this one", log,
+    mr_terminal_lose(part, "Kafka accepts other records, but not this one", log,
                      transactions->options.metrics);
     if (!held)
-        mr_log_warn(log, "no reply is written to %s, partition %d, for %u s: it takes none",
+        mr_log_warn(log, "no reply is written to %s, partition %d, for %u s: it accepts none",
                     ticket->reply_topic, ticket->reply_partition,
                     (unsigned)(MR_FAILING_HOLD_NS / 1000000000u));
 }
@@ -143,7 +143,7 @@ static enum mr_status produce_part(struct mr_transactions *transactions,
     if (status == MR_OK || status == MR_BACKEND) return status;
     if (status == MR_FULL && !atomic_load(&transactions->stopping)) return status;
     if (mr_status_class(status) == MR_CLASS_RETRY) return MR_AGAIN;
-    switch (decide(transactions, part, err)) {
+    switch (handle_refused(transactions, part, err)) {
     case MR_TERMINAL_CHANGED:
         return produce_part(transactions, producer, part);
     case MR_TERMINAL_LOST:
@@ -154,7 +154,7 @@ static enum mr_status produce_part(struct mr_transactions *transactions,
     }
 }
 
-/* Decides which terminal records the ticket needs, once for all transactions. The records stay
+/* Determines which terminal records the ticket needs, in its first transaction only. They stay
  * pending until a transaction that contains them is committed. */
 static void prepare_ticket(struct mr_ticket *ticket)
 {
@@ -181,7 +181,7 @@ static void settle_parts(struct mr_transactions *transactions)
         }
 }
 
-/* ---- the phases of one job: each returns when the next is due, 0 for at once ---- */
+/* ---- the phases of one job; each returns when the next one is due, 0: at once ---- */
 
 static uint64_t enter(struct mr_transactions *transactions, enum phase phase)
 {
@@ -189,7 +189,7 @@ static uint64_t enter(struct mr_transactions *transactions, enum phase phase)
     return 0;
 }
 
-/* Call when the transaction was committed or aborted, or when its producer broke. */
+/* Call when the transaction was committed or aborted, or its producer broke. */
 static uint64_t end_transaction(struct mr_transactions *transactions, enum mr_status status)
 {
     const struct mr_error *unwritable = &transactions->unwritable;
@@ -223,8 +223,8 @@ static uint64_t take_job(struct mr_transactions *transactions, uint64_t now_ns)
     return enter(transactions, PHASE_PREPARE);
 }
 
-/* Looks up the reply topics before the transaction begins, so that a lookup does not prolong the
- * transaction, and gives up replies that would make it fail. */
+/* Looks up the reply topics before the transaction begins, so that lookups do not prolong the
+ * transaction, and drops replies to places that are failing. */
 static uint64_t look_up_replies(struct mr_transactions *transactions, uint64_t now_ns)
 {
     struct mr_producer_port producer = transactions->port.producer(transactions->port.self);
@@ -299,8 +299,7 @@ static uint64_t abort_transaction(struct mr_transactions *transactions)
                            transactions->port.abort(transactions->port.self, &transactions->error));
 }
 
-/* Replaces the producer that broke. The job is done if the old producer's transaction had been
- * committed. */
+/* Replaces the broken producer. The job is done if the old producer's transaction was committed. */
 static uint64_t renew(struct mr_transactions *transactions, uint64_t now_ns)
 {
     struct mr_transaction_offsets offsets = offsets_of(transactions->running);
@@ -441,7 +440,7 @@ void mr_transactions_set_wake(struct mr_transactions *transactions, const struct
 
 void mr_transactions_submit(struct mr_transactions *transactions, struct mr_transactions_job *job)
 {
-    /* reading without the mutex is safe: only the calling thread changes `job` */
+    /* no mutex needed to read: only the calling thread changes `job` */
     MR_ASSERT(!transactions->job);
     pthread_mutex_lock(&transactions->mutex);
     transactions->job = job;
@@ -472,7 +471,7 @@ uint64_t mr_transactions_call_ns(const struct mr_transactions *transactions)
     return transactions->port.call_ns(transactions->port.self);
 }
 
-/* Waits until no job runs; false: one still runs after timeout_ms. */
+/* Waits until no job runs; false: a job still runs after timeout_ms. */
 static bool wait_for_job(struct mr_transactions *transactions, uint32_t timeout_ms)
 {
     struct timespec until = mr_clock_timespec(mr_clock_ns() + timeout_ms * UINT64_C(1000000));

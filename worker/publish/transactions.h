@@ -1,26 +1,27 @@
 /* transactions - the thread of exactly-once delivery: writes the terminal records of requests and
  * the offsets of those requests in one transaction.
  *
- * A job is one transaction; one job runs at a time. Intake fills the job with finished requests and
- * with the offsets and metadata that list them as finished. Records and offsets become visible
- * together or not at all. The requests of an aborted job go into the next job. While a job runs its
- * tickets belong to this thread; before and after, to intake.
+ * A job is the content of one transaction: tickets whose requests are finished, and the offsets and
+ * metadata that list these requests as finished. Intake fills the job
+ * (worker/offsets/exactly_once.h). Records and offsets become visible together or not at all. The
+ * tickets of an aborted job go into the next one. One job runs at a time; while it runs its tickets
+ * belong to this thread, otherwise to intake.
  *
- * A step does one of the following and runs again at once, or when the thread is woken:
+ * A step runs one phase and is called again at once or when the thread is woken:
  *
- *     prepare    finds out which records are to be written, and whether reply topics exist
+ *     prepare    determines which records are to be written and looks up reply topics
  *     begin, produce, commit    the transaction; aborts it when a record cannot be produced now
- *     renew      replaces a producer that broke; the job is done if its transaction was committed
- *     report     hands the outcome to intake
+ *     renew      replaces a broken producer; the job is done if its transaction was committed
+ *     report     passes the outcome to intake
  *
- * A job waits for an unreachable broker, however long. librdkafka's transaction calls block, and
- * only this thread's step may block. When the broker has ended a transaction because it took too
- * long, the job is aborted and the producer replaced (worker/kafka/kafka_txn.h).
+ * A job waits for an unreachable broker without a limit. librdkafka's transaction calls block,
+ * which is why they have a thread of their own. When the broker has ended a transaction because it
+ * took too long, the job is aborted and the producer replaced (worker/kafka/kafka_txn.h).
  *
- * Threads: intake calls _create, _start, _submit, _take_outcome and _destroy; any thread calls
- *          _stats and _call_ns; the transactions thread calls _step (or a simulation does).
- * Memory:  a transactional producer; the job belongs to intake. Errors: at creation; the error of
- *          a job is in job->outcome. */
+ * Threads: the main thread calls _create and _start; intake calls _submit, _take_outcome and
+ *          _call_ns; any thread calls _stats; the transactions thread (or a simulation) calls
+ * _step. Memory:  a transactional producer; the job belongs to intake. Errors: at creation; the
+ * error of a job is in job->outcome. */
 #ifndef MR_WORKER_PUBLISH_TRANSACTIONS_H
 #define MR_WORKER_PUBLISH_TRANSACTIONS_H
 
@@ -35,7 +36,7 @@ struct mr_transactions_options {
     struct mr_output_options output;
     struct mr_log *log;
     struct mr_metrics *metrics;
-    struct mr_heartbeats *heartbeats; /* watches the thread; NULL: none */
+    struct mr_heartbeats *heartbeats; /* watches the thread; NULL: not watched */
 };
 
 struct mr_transactions_job {
@@ -45,20 +46,20 @@ struct mr_transactions_job {
     size_t commit_count;
     /* consumer-group membership for the offset commit; owned, freed when the job is done */
     struct mr_kafka_membership *membership;
-    /* Filled when the job is done. MR_OK: records and offsets are committed. MR_AGAIN: none is, try
-     * again. Other: nothing can be written any more. */
+    /* Filled when the job is done. MR_OK: records and offsets are committed. MR_AGAIN: none is; try
+     * again. Other: no transaction can be written any more. */
     struct mr_error outcome;
 };
 
 struct mr_transactions_stats {
     struct mr_terminal_stats terminal;
-    /* transactions that ended; those of them that were not committed */
+    /* transactions that ended, and how many of them were not committed */
     uint64_t transactions, aborted;
     uint64_t ns_sum;  /* total duration of the committed transactions */
     uint64_t renewed; /* number of times the producer was replaced */
 };
 
-/* Opens the producer; the broker then fences an earlier producer with the same transactional id. */
+/* Opens the producer. The broker then fences an older producer with the same transactional id. */
 enum mr_status mr_transactions_create(struct mr_transactions **out,
                                       const struct mr_transactions_options *options,
                                       struct mr_error *err);
@@ -68,20 +69,20 @@ enum mr_status mr_transactions_start(struct mr_transactions *transactions, struc
 uint64_t mr_transactions_step(struct mr_transactions *transactions, struct mr_time now);
 /* The wake of the transactions thread, for a simulation that calls the step itself. */
 const struct mr_wake *mr_transactions_wake(const struct mr_transactions *transactions);
-/* Sets the wake to notify when a job is done; call before the first job. */
+/* Sets the wake to ring when a job is done; call before the first job. */
 void mr_transactions_set_wake(struct mr_transactions *transactions, const struct mr_wake *wake);
-/* Hands a job to the thread; no other job may be under way. The caller leaves the job and
- * everything it points to unchanged until _take_outcome returns true. */
+/* Passes a job to the thread; no other job may be under way. The caller does not change the job or
+ * anything it points to until _take_outcome returns true. */
 void mr_transactions_submit(struct mr_transactions *transactions, struct mr_transactions_job *job);
 /* True once for each job, when the job is done. Never blocks. */
 bool mr_transactions_take_outcome(struct mr_transactions *transactions);
 struct mr_transactions_stats mr_transactions_stats(struct mr_transactions *transactions);
-/* Monotonic time at which the running Kafka library call began; 0: no call is running. A call that
+/* Monotonic time at which the running call of librdkafka began; 0: no call is running. A call that
  * runs for much more than a few seconds hangs. */
 uint64_t mr_transactions_call_ns(const struct mr_transactions *transactions);
-/* Waits for a running job to end, but not while the broker is unreachable, and for at most
- * timeout_ms. False: a call of librdkafka has not returned; nothing is freed, and neither may be
- * what the job points to. transactions may be NULL. */
+/* Waits at most timeout_ms for a running job to end; a job that waits for an unreachable broker
+ * ends at once. False: a call of librdkafka has not returned. Then nothing is freed, and the caller
+ * must not free what the job points to. transactions may be NULL. */
 bool mr_transactions_destroy(struct mr_transactions *transactions, uint32_t timeout_ms);
 
 #endif

@@ -5,11 +5,9 @@
 #include "worker/ticket/write_gate.h"
 
 #define SECOND_NS ((uint64_t)1000000000)
-/* retry time when the producer is full; a delivery report that frees space wakes the thread
- * earlier */
+/* time until a retry when the producer is full; a delivery report wakes the thread earlier */
 #define FULL_NS (SECOND_NS / 10)
-/* pause before a refused record is produced again, because a broker may refuse at once, again and
- * again */
+/* pause before a refused record is produced again, because a broker may refuse at once each time */
 #define REFUSED_NS (SECOND_NS / 2)
 
 void mr_writer_fail(struct mr_writer *writer, const struct mr_error *err)
@@ -19,7 +17,7 @@ void mr_writer_fail(struct mr_writer *writer, const struct mr_error *err)
     writer->options.failed(writer->options.context, err);
 }
 
-/* ---- which tickets are to be looked at again ---- */
+/* ---- lists of tickets ---- */
 
 bool mr_writer_is_idle(const struct mr_ticket *ticket)
 {
@@ -64,7 +62,7 @@ static void queue_refused(struct mr_writer *writer, struct mr_ticket *ticket)
 
 /* ---- producing ---- */
 
-/* Remembers whether the topic for records of this kind refuses this worker's records. */
+/* Records whether the topic for records of this kind refuses this worker's records. */
 static void note_topic(struct mr_writer *writer, enum mr_part kind, enum mr_status status)
 {
     const struct mr_output_options *output = &writer->options.output;
@@ -76,8 +74,8 @@ static void note_topic(struct mr_writer *writer, enum mr_part kind, enum mr_stat
     if (status == MR_OK && writer->stats.refused_topic == topic) writer->stats.refused_topic = NULL;
 }
 
-/* Produces the encoded record. A status of class MR_CLASS_RETRY: try again later. Any other status
- * but MR_OK: the record can never be produced. */
+/* Produces the encoded record. MR_OK: produced. Class MR_CLASS_RETRY: try again later. Any other
+ * status: the record can never be produced. */
 static enum mr_status produce(struct mr_writer *writer, struct mr_ticket_part *part,
                               struct mr_error *err)
 {
@@ -91,9 +89,9 @@ static enum mr_status produce(struct mr_writer *writer, struct mr_ticket_part *p
     return status;
 }
 
-/* True when a record could not be encoded for want of memory: as if the queue were full, it is
- * tried again later. */
-static bool lacks_memory(struct mr_writer *writer, enum mr_status status)
+/* True when a record could not be encoded because memory is out. It is retried as if the producer's
+ * queue were full. */
+static bool retries_for_memory(struct mr_writer *writer, enum mr_status status)
 {
     writer->full |= status == MR_NOMEM;
     return status == MR_NOMEM;
@@ -136,7 +134,7 @@ bool mr_writer_write_tokens(struct mr_writer *writer, struct mr_tokens_mail *mai
     if (status == MR_OK && mr_deltas_is_void(&mail->record)) return true;
     if (status == MR_OK)
         status = mr_output_tokens(&writer->output, &writer->options.output, mail, &err);
-    if (lacks_memory(writer, status)) return false;
+    if (retries_for_memory(writer, status)) return false;
     if (status == MR_OK) {
         status = produce(writer, part, &err);
         if (mr_status_class(status) == MR_CLASS_RETRY) return false;
@@ -151,10 +149,9 @@ bool mr_writer_write_tokens(struct mr_writer *writer, struct mr_tokens_mail *mai
     return true;
 }
 
-/* Decides about a terminal record that was not accepted; true: the record is to be produced
- * again. */
-static bool is_retried(struct mr_writer *writer, struct mr_ticket_part *part,
-                       const struct mr_error *reason)
+/* Handles a terminal record that was not accepted; true: produce the record again. */
+static bool handle_refused(struct mr_writer *writer, struct mr_ticket_part *part,
+                           const struct mr_error *reason)
 {
     struct mr_log_place place = mr_ticket_log_place(part->ticket);
     switch (mr_terminal_refused(part, reason->status, writer->now_ns)) {
@@ -172,16 +169,16 @@ static bool is_retried(struct mr_writer *writer, struct mr_ticket_part *part,
     }
 }
 
-/* Whether a request whose terminal records are being written may write the next one. The partition
- * may have been revoked since the request was admitted. */
+/* Whether a request may write its next terminal record: its partition may have been revoked since
+ * the request was admitted. */
 static enum mr_write_permit permit_of(const struct mr_ticket *ticket)
 {
     if (atomic_load(&ticket->dropped)) return MR_WRITE_CLOSED;
     return ticket->gate ? mr_write_gate_continue(ticket->gate, ticket->epoch) : MR_WRITE_OPEN;
 }
 
-/* Asks the write gate for one record; false: the record is not to be produced now (it is tried
- * again like a refused one), or never. */
+/* Reads the write gate before a record is produced. False: the record is produced later, like a
+ * refused one, or never. */
 static bool pass_gate(struct mr_writer *writer, struct mr_ticket_part *part)
 {
     enum mr_write_permit permit = permit_of(part->ticket);
@@ -197,7 +194,7 @@ static bool pass_gate(struct mr_writer *writer, struct mr_ticket_part *part)
     return false;
 }
 
-/* Produces one terminal record; part->unsent stays true when the record cannot be produced now. */
+/* Produces one terminal record; part->unsent is true afterwards if that was not possible now. */
 static void produce_part(struct mr_writer *writer, struct mr_ticket_part *part)
 {
     struct mr_error err = {0};
@@ -210,11 +207,11 @@ static void produce_part(struct mr_writer *writer, struct mr_ticket_part *part)
         if (!part->topic_exists) return;
     }
     enum mr_status status = mr_terminal_make(&writer->output, &writer->options.output, part, &err);
-    if (lacks_memory(writer, status)) return;
+    if (retries_for_memory(writer, status)) return;
     if (status == MR_OK) status = produce(writer, part, &err);
     if (mr_status_class(status) == MR_CLASS_RETRY) return;
     part->unsent = false;
-    if (status != MR_OK && is_retried(writer, part, &err)) produce_part(writer, part);
+    if (status != MR_OK && handle_refused(writer, part, &err)) produce_part(writer, part);
 }
 
 void mr_writer_write(struct mr_writer *writer, struct mr_ticket *ticket, enum mr_part kind)
@@ -248,7 +245,7 @@ static void on_part_reported(struct mr_writer *writer, struct mr_ticket_part *pa
     mr_metrics_add(writer->options.metrics, MR_COUNTER_PRODUCE_ERRORS, 1);
     struct mr_error err = {0};
     mr_fail(&err, status, "%s", reason);
-    part->refused = is_retried(writer, part, &err);
+    part->refused = handle_refused(writer, part, &err);
     if (part->refused) queue_refused(writer, part->ticket);
 }
 
@@ -285,7 +282,7 @@ bool mr_writer_attend(struct mr_writer *writer, bool awaited)
     return writer->producer.attend(writer->producer.self, on);
 }
 
-/* ---- trying again ---- */
+/* ---- retries ---- */
 
 static void retry_unsent(struct mr_writer *writer)
 {
@@ -306,7 +303,7 @@ static void retry_unsent(struct mr_writer *writer)
     }
 }
 
-/* Produces the records of the ticket that the broker refused or that the write gate held back. */
+/* Produces the ticket's records that the broker refused or the write gate held back. */
 static void retry_refused_ticket(struct mr_writer *writer, struct mr_ticket *ticket)
 {
     ticket->publish.refused = false;

@@ -132,8 +132,8 @@ static void check_of(struct mr_sha256 *hash, const unsigned char aad[AAD_BYTES],
     memcpy(out, digest, CHECK_BYTES);
 }
 
-/* The data that AES-GCM authenticates beside the encrypted body: the request's name (a SHA-256) and
- * the head of the list entry. */
+/* Writes the additional data that AES-GCM authenticates together with the body: the request's name
+ * and the head of the list entry. */
 static void put_aad(const struct mr_progress_name *name, const unsigned char *head,
                     unsigned char aad[AAD_BYTES])
 {
@@ -179,8 +179,8 @@ size_t mr_progress_write(const struct mr_progress_tools *tools, const struct mr_
 
 /* ---- reading one ---- */
 
-/* Verifies and, where needed, decrypts the body of one entry of the Redis list; returns the length
- * of the body, or SIZE_MAX for a damaged entry. */
+/* Verifies, and decrypts if it is encrypted, the body of one list entry. Returns the length of the
+ * body; SIZE_MAX: the entry is damaged. */
 static size_t open_body(const struct mr_progress_tools *tools, const struct mr_progress_name *name,
                         struct mr_text entry, unsigned char body[BODY_MAX])
 {
@@ -277,8 +277,7 @@ static void begin(struct mr_progress_history *history, uint32_t attempt, uint32_
                   uint32_t shown, bool same)
 {
     set_running(history, attempt, true);
-    /* skip an entry of an older attempt: written late by a worker that has lost the request to
-     * another one */
+    /* an older attempt, written late by a worker that has lost the request to another one */
     if (attempt < history->attempt) return;
     history->attempt = attempt;
     history->whole = same && index <= history->count;
@@ -303,8 +302,7 @@ static void append(struct mr_progress_history *history, uint32_t attempt, uint32
 {
     if (!history->whole || attempt != history->attempt) return;
     if (index < history->count)
-        /* the new attempt continues after fewer tokens than the list holds: forget the later
-         * tokens */
+        /* the attempt replaces tokens that the list already has: discard them */
         history->count = index;
     history->whole = index == history->count && make_room(history);
     if (!history->whole) return;

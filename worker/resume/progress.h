@@ -1,4 +1,4 @@
-/* progress - the format of a request's trail: a list in Redis of what happened to the request
+/* progress - the format of a request's trail, a list in Redis with the request's starts and tokens
  * (worker/resume/resume.h). Each list entry is appended in one piece and verified by itself.
  *
  * Bytes of an entry, little endian; key id 0 means that the entry is not encrypted:
@@ -10,23 +10,24 @@
  *              attempt before
  *     TOKENS   index u32, shown u32, then for each token: id u32, logprob f32, probability f32, and
  *              top count times id u32, logprob f32
- *     RELEASE  empty: the worker stopped the attempt on purpose, it did not crash
- *     RECLAIM  empty: an attempt that was stopped on purpose runs again
- *     ACCOMPANIED  empty: another request has started in the worker beside the attempt
- * Notes of a START: 1: byte 3 has notes; 2: other requests ran beside it; 4: it ran as a suspect,
- * apart from others (worker/intake/flight.h). Without notes, others may have run beside it.
- * `shown`: how many tokens are known to have reached the token topic in Kafka.
+ *     RELEASE  empty: the worker stopped the attempt on purpose and did not crash
+ *     RECLAIM  empty: an attempt that was stopped on purpose continues
+ *     ACCOMPANIED  empty: another request has started in the same worker
+ * Notes of a START: 1: byte 3 has notes; 2: other requests were running; 4: it was the only suspect
+ * that ran (worker/intake/flight.h). Without notes, other requests may have been running.
+ * `shown`: number of tokens that have certainly reached the tokens topic in Kafka.
  *
  * A request's name is the SHA-256 of everything that distinguishes it from other requests: group,
  * tenant, topic, partition, offset, timestamp, id and the record itself. Its identity is the
- * SHA-256 of the model and the rendered prompt: tokens stored under another identity are not used.
+ * SHA-256 of the model and the rendered prompt. Tokens stored under another identity are not used.
  *
  * Entries are read in order. An entry that is damaged, belongs to another request or is encrypted
- * with an unknown key is skipped. Tokens count only up to the first missing one, and only those of
- * the newest attempt; so a worker that still writes for an older attempt changes nothing.
+ * with an unknown key is skipped. Only the tokens of the newest attempt up to the first missing one
+ * count, so a worker that still writes for an older attempt has no effect.
  *
- * Owner: one thread at a time, but struct mr_progress_set. Memory: the tokens of a history, at most
- * MR_PROGRESS_TOKENS_MAX. Errors: none; when memory is out, the history has fewer tokens. */
+ * Owner:  one thread at a time, except struct mr_progress_set. Memory: the tokens of a history, at
+ *         most MR_PROGRESS_TOKENS_MAX. Errors: none; when memory is out, the history has fewer
+ *         tokens. */
 #ifndef MR_WORKER_RESUME_PROGRESS_H
 #define MR_WORKER_RESUME_PROGRESS_H
 
@@ -41,10 +42,10 @@
 #define MR_PROGRESS_ATTEMPTS_MAX  255u
 #define MR_PROGRESS_ATTEMPT_WORDS ((MR_PROGRESS_ATTEMPTS_MAX + 64) / 64)
 #define MR_PROGRESS_TOKENS_MAX    32768u
-/* Bytes of an entry that holds one token: the most that an entry takes. */
+/* Size of an entry with one token, the largest kind. */
 #define MR_PROGRESS_BYTES_MAX ((size_t)8 + 8 + 12 + 8 * MR_LOGPROBS_MAX + 28)
 
-/* The fields from which the name (a SHA-256) of a request is computed; all texts are borrowed. */
+/* The fields from which a request's name is computed; all texts are borrowed. */
 struct mr_progress_origin {
     const char *group, *tenant, *topic;
     int32_t partition;
@@ -75,49 +76,49 @@ enum mr_progress_kind {
 struct mr_progress_entry {
     enum mr_progress_kind kind;
     uint32_t attempt, index, shown;
-    bool accompanied, apart;        /* only in an entry START: the notes */
-    const unsigned char *identity;  /* only in an entry START; otherwise NULL */
-    const struct mr_sample *sample; /* only in TOKENS: the token at position index */
+    bool accompanied, apart;        /* START only: the notes */
+    const unsigned char *identity;  /* START only; otherwise NULL */
+    const struct mr_sample *sample; /* TOKENS only: the token at position index */
 };
 
-/* What encoding and decoding of entries need: a hash and the encryption keys; both borrowed. */
+/* A hash and the encryption keys, for encoding and decoding entries; both borrowed. */
 struct mr_progress_tools {
     struct mr_sha256 *hash;
-    /* no keys (count 0): entries are written unencrypted, encrypted ones are skipped */
+    /* without keys (count 0), entries are written unencrypted and encrypted ones are skipped */
     struct mr_frame_keys *keys;
 };
 
-/* A set of tools that several threads use under its mutex. */
+/* Tools that several threads use, each under the mutex. */
 struct mr_progress_set {
     pthread_mutex_t mutex;
     struct mr_sha256 *hash;
     struct mr_frame_keys keys;
 };
 
-/* secrets: [count] keys, the first one encrypts; copied. Call _close in any case. */
+/* secrets: [count] keys, copied; the first one encrypts. Call _close even after an error. */
 enum mr_status mr_progress_set_open(struct mr_progress_set *set,
                                     const struct mr_frame_secret *secrets, size_t count,
                                     struct mr_error *err);
 void mr_progress_set_close(struct mr_progress_set *set);
 
-/* Encodes one list entry into out, which has MR_PROGRESS_BYTES_MAX bytes; returns the entry's
- * length. nonce: never used before with this key; ignored without encryption keys. */
+/* Encodes one list entry into `out` (MR_PROGRESS_BYTES_MAX bytes) and returns its length. nonce:
+ * never used before with this key; ignored without keys. */
 size_t mr_progress_write(const struct mr_progress_tools *tools, const struct mr_progress_name *name,
                          const struct mr_progress_entry *entry,
                          const unsigned char nonce[MR_AES_NONCE_BYTES], unsigned char *out);
 
-/* What was read from the Redis list of one request. A zeroed struct stands for an empty list. */
+/* The decoded Redis list of one request. A zeroed struct is an empty list. */
 struct mr_progress_history {
     uint32_t attempts;         /* the highest number of an attempt that started */
     uint32_t crashes;          /* attempts that started and were not released on purpose */
     struct mr_sample *samples; /* [count] tokens from the request's first one; malloc'ed */
-    uint32_t count, shown;     /* shown: how many of them the Kafka token topic is known to have */
+    uint32_t count, shown;     /* shown: how many of them are certainly in the tokens topic */
     uint32_t refused;          /* list entries that were skipped as damaged or foreign */
     /* the fields below are private to progress.c */
     /* room: capacity of samples; attempt: the newest attempt, whose tokens count */
     uint32_t room, attempt;
     bool whole; /* no token is missing between the first and the last one read */
-    /* one bit for each attempt: started; started and not released; released once; noted so */
+    /* bit sets of attempts: started; started and not released; released once; as in the notes */
     uint64_t known[MR_PROGRESS_ATTEMPT_WORDS], running[MR_PROGRESS_ATTEMPT_WORDS];
     uint64_t released[MR_PROGRESS_ATTEMPT_WORDS];
     uint64_t accompanied[MR_PROGRESS_ATTEMPT_WORDS], apart[MR_PROGRESS_ATTEMPT_WORDS];
@@ -125,17 +126,16 @@ struct mr_progress_history {
 
 /* Whether the worker stopped this attempt on purpose. */
 bool mr_progress_was_released(const struct mr_progress_history *history, uint32_t attempt);
-/* Call when a commit says that this attempt was released. A list that has no such entry has lost it
- * (a failover of Redis loses what was written last); in a list that has one, a later entry may say
- * that the attempt ran on, and stays true. */
+/* Call when a commit lists this attempt as released. If the list has no RELEASE of it, Redis has
+ * lost that entry (a failover loses the last writes), and the attempt is marked released. If the
+ * list has one, a later RECLAIM may follow it, so nothing changes. */
 void mr_progress_note_release(struct mr_progress_history *history, uint32_t attempt);
 /* The highest attempt that started and was not released; 0: none. */
 uint32_t mr_progress_last_crash(const struct mr_progress_history *history);
 /* Whether only this request can have crashed the worker in this attempt. */
 bool mr_progress_was_alone(const struct mr_progress_history *history, uint32_t attempt);
 
-/* Adds the next entry of the Redis list to the history. Tokens whose identity (a hash of model and
- * prompt) differs from the given one are left out. */
+/* Adds the next entry of the Redis list to the history. Tokens of another identity are left out. */
 void mr_progress_read(struct mr_progress_history *history, const struct mr_progress_tools *tools,
                       const struct mr_progress_name *name,
                       const unsigned char identity[MR_SHA256_BYTES], struct mr_text entry);

@@ -13,11 +13,11 @@
 #include <string.h>
 #include <sys/random.h>
 
-/* If Redis does not reply to a command for this long, the connection is closed. */
+/* Time without a reply to a command after which the connection is closed. */
 #define LOOKUP_TIMEOUT_NS ((uint64_t)500000000)
 #define WRITE_TIMEOUT_NS  ((uint64_t)1000000000)
 #define SECOND_NS         ((uint64_t)1000000000)
-#define RENEWALS          4u /* how often a list's expiry is renewed during one time to live */
+#define RENEWALS          4u /* renewals of a list's expiry during one time to live */
 #define BURST_MAX         ((size_t)128)
 
 /* A token that was not yet sent to Redis. */
@@ -29,8 +29,8 @@ struct unsent {
 
 struct mr_resume {
     struct mr_resume_options options;
-    /* Two sets, so that short writes never wait for a thread that reads a long list or hashes a
-     * long record. */
+    /* Two sets, so that short writes never wait while a thread reads a long list or hashes a long
+     * record. */
     struct mr_progress_set writing, reading;
     struct unsent *burst; /* [BURST_MAX], used by the publish thread only */
     size_t burst_count;
@@ -42,28 +42,28 @@ struct mr_resume {
     /* the fields below are protected by the mutex */
     uint32_t calls;     /* Redis commands in flight */
     uint32_t tokens;    /* commands in flight that store tokens */
-    uint32_t abandoned; /* commands in flight whose answers intake no longer waits for */
-    bool late;          /* the last wait for the storing of tokens timed out */
-    bool muted;         /* lookup results are no longer posted to intake */
-    bool waiting;       /* publish waits for Redis to store tokens, until wait_until_ns */
+    uint32_t abandoned; /* commands in flight whose answers intake does not wait for any more */
+    bool late;          /* the last wait for tokens to be stored has timed out */
+    bool muted;         /* no answer is posted to intake any more */
+    bool waiting;       /* publish waits until tokens are stored, at most until wait_until_ns */
     uint64_t wait_until_ns;
-    const struct mr_wake *wake; /* wakes the publish thread; NULL: nobody to wake */
+    const struct mr_wake *wake; /* of the publish thread; NULL: none */
 };
 
 struct mr_trail {
     struct mr_resume *resume;
-    /* one reference of the request's ticket, and one of each Redis command in flight */
+    /* references: the request's ticket, each Redis command in flight, each copied token */
     atomic_uint refs;
     struct mr_progress_name name;
     unsigned char identity[MR_SHA256_BYTES];
-    atomic_bool keeps; /* tokens are to be stored in Redis, and no write of this trail has failed */
+    atomic_bool keeps; /* see mr_trail_keeps */
     /* attempt, exists and found_bytes: set by the intake thread before the engine starts the
      * request */
     uint32_t attempt;
     bool exists;        /* the trail's list may exist in Redis */
     size_t found_bytes; /* size of the list when intake read it */
     /* the fields below belong to the publish thread */
-    size_t bytes;      /* size of the tokens that this attempt stored in Redis */
+    size_t bytes;      /* size of the tokens of this attempt stored in Redis */
     uint64_t renew_ns; /* when to renew the list's expiry; first set by mr_trail_start */
 };
 
@@ -95,7 +95,7 @@ static void notify(struct mr_resume *resume)
     if (resume->waiting && resume->wake) mr_wake_ring(resume->wake);
 }
 
-/* Counts down the Redis commands in flight: one has ended. tokens: this command stored tokens. */
+/* A Redis command has ended. tokens: it stored tokens. */
 static void end_call(struct mr_resume *resume, bool tokens)
 {
     pthread_mutex_lock(&resume->mutex);
@@ -128,7 +128,7 @@ static struct mr_redis_call call_of(const struct mr_redis_words *words, uint64_t
                                   .context = context};
 }
 
-/* Posts Redis commands, all or none. False: refused; then no `done` is called. */
+/* Posts Redis commands, all or none. False: none was accepted, and no `done` is called. */
 static bool begin_calls(struct mr_resume *resume, const struct mr_redis_call *calls, uint32_t count)
 {
     pthread_mutex_lock(&resume->mutex);
@@ -185,8 +185,7 @@ static size_t write_entry(struct mr_trail *trail, const struct mr_progress_entry
     return length;
 }
 
-/* Appends an entry to the Redis list. If this write fails, later entries are written all the
- * same. */
+/* Appends an entry to the Redis list. A failure of this write does not stop later ones. */
 static void append(struct mr_trail *trail, const char *command, enum mr_progress_kind kind)
 {
     unsigned char bytes[MR_PROGRESS_BYTES_MAX];
@@ -214,8 +213,8 @@ static void read_list(struct mr_found_mail *found, const struct mr_redis_reply *
     pthread_mutex_unlock(&set->mutex);
 }
 
-/* Sets how many answers intake no longer waits for; calls the `silence` callback when the number
- * changes from 0 to more than 0 or back. The caller holds the mutex. */
+/* Sets the number of abandoned answers; calls the `silence` callback when the number leaves or
+ * reaches 0. The caller holds the mutex. */
 static void set_abandoned(struct mr_resume *resume, uint32_t count)
 {
     bool silent = count > 0, before = resume->abandoned > 0;
@@ -289,7 +288,7 @@ struct mr_trail *mr_resume_lookup(struct mr_resume *resume, const struct mr_prog
     mr_redis_words_add(&words, "0", 1);
     mr_redis_words_add(&words, "-1", 2);
     atomic_fetch_add(&trail->refs, 1);
-    /* set *found first: the lookup's answer may reach intake before begin_call returns */
+    /* set *found first, because the answer may reach intake before begin_call returns */
     *found = mail;
     if (begin_call(resume, &words, LOOKUP_TIMEOUT_NS, on_answer, mail)) return trail;
     *found = NULL;
@@ -337,16 +336,16 @@ void mr_found_mail_free(struct mr_found_mail *found)
 
 /* ---- writing ---- */
 
-/* Stops storing tokens for the trail when a write has failed, or Redis does not have the list. */
-static void check_write(struct mr_trail *trail, enum mr_redis_outcome outcome,
-                        const struct mr_redis_reply *reply)
+/* Stops storing tokens for the trail if a write has failed or Redis does not have the list. */
+static void stop_after_failure(struct mr_trail *trail, enum mr_redis_outcome outcome,
+                               const struct mr_redis_reply *reply)
 {
     if (outcome == MR_REDIS_DONE && mr_redis_reply_integer(reply) > 0) return;
     if (atomic_exchange(&trail->keeps, false))
         mr_metrics_add(trail->resume->options.metrics, MR_COUNTER_TRAILS_LOST, 1);
 }
 
-/* One command of a note was answered; the last answer is passed on. */
+/* One command of a start was answered. The last answer is posted to intake. */
 static void on_noted(void *context, enum mr_redis_outcome outcome,
                      const struct mr_redis_reply *reply)
 {
@@ -359,12 +358,12 @@ static void on_noted(void *context, enum mr_redis_outcome outcome,
         return;
     }
     note->answered = !atomic_load(&note->lost);
-    if (!note->answered) check_write(note->trail, MR_REDIS_LOST, NULL);
+    if (!note->answered) stop_after_failure(note->trail, MR_REDIS_LOST, NULL);
     post_answer(note);
 }
 
-/* Sends the commands of a note: the start and, for the request that ran alone until now, that
- * another one runs beside it. */
+/* Sends the start and, to the list of the request that ran alone until now, the mark that it is
+ * accompanied. */
 static bool begin_note(struct mr_found_mail *note, const struct mr_trail_start *start)
 {
     unsigned char bytes[2][MR_PROGRESS_BYTES_MAX];
@@ -404,7 +403,7 @@ struct mr_found_mail *mr_trail_start(struct mr_trail *trail, const struct mr_tra
         renew(trail, now_ns);
         return ticket ? note : NULL;
     }
-    check_write(trail, MR_REDIS_LOST, NULL);
+    stop_after_failure(trail, MR_REDIS_LOST, NULL);
     unref(trail);
     free(note);
     return NULL;
@@ -415,12 +414,12 @@ static void on_kept(void *context, enum mr_redis_outcome outcome,
 {
     struct mr_trail *trail = context;
     struct mr_resume *resume = trail->resume;
-    check_write(trail, outcome, reply);
+    stop_after_failure(trail, outcome, reply);
     unref(trail);
     end_call(resume, true);
 }
 
-/* Counts the bytes towards the limits of the trail and of the worker; false: a limit is reached. */
+/* Charges the bytes to the limits of the trail and of the worker; false: a limit is reached. */
 static bool charge(struct mr_trail *trail, size_t bytes)
 {
     struct mr_resume *resume = trail->resume;
@@ -474,7 +473,7 @@ void mr_trail_keep(struct mr_trail *trail, uint32_t index, uint32_t shown,
     struct unsent *unsent = &resume->burst[resume->burst_count];
     unsent->length = write_entry(trail, &entry, unsent->bytes);
     if (unsent->length == 0 || !charge(trail, unsent->length)) {
-        check_write(trail, MR_REDIS_LOST, NULL);
+        stop_after_failure(trail, MR_REDIS_LOST, NULL);
         return;
     }
     atomic_fetch_add(&trail->refs, 1);
@@ -491,9 +490,9 @@ void mr_resume_attach(struct mr_resume *resume, const struct mr_wake *publish)
     pthread_mutex_unlock(&resume->mutex);
 }
 
-/* Whether publish must wait until Redis has stored tokens; starts the wait if none is running. The
- * caller holds the mutex. */
-static bool is_pending(struct mr_resume *resume, uint64_t now_ns)
+/* Starts the wait for Redis to store tokens, or ends it at its time limit. True: publish has to
+ * wait. The caller holds the mutex. */
+static bool update_wait(struct mr_resume *resume, uint64_t now_ns)
 {
     if (resume->tokens == 0 || resume->late || resume->abandoned > 0) return false;
     if (!resume->waiting) resume->wait_until_ns = now_ns + MR_RESUME_WAIT_NS;
@@ -505,7 +504,7 @@ enum mr_resume_state mr_resume_poll(struct mr_resume *resume, uint64_t now_ns, u
 {
     send_burst(resume);
     pthread_mutex_lock(&resume->mutex);
-    bool pending = resume->waiting = is_pending(resume, now_ns);
+    bool pending = resume->waiting = update_wait(resume, now_ns);
     *retry_ns = pending ? resume->wait_until_ns : UINT64_MAX;
     pthread_mutex_unlock(&resume->mutex);
     return pending ? MR_RESUME_PENDING : MR_RESUME_READY;
@@ -540,12 +539,8 @@ enum mr_status mr_resume_create(struct mr_resume **out, const struct mr_resume_o
     resume->options.secrets = NULL;
     uint64_t ttl_s = (options->ttl_ns + SECOND_NS - 1) / SECOND_NS;
     snprintf(resume->ttl_text, sizeof resume->ttl_text, "%" PRIu64, ttl_s);
-    pthread_condattr_t by_clock;
-    pthread_condattr_init(&by_clock);
-    pthread_condattr_setclock(&by_clock, CLOCK_MONOTONIC);
     pthread_mutex_init(&resume->mutex, NULL);
-    pthread_cond_init(&resume->changed, &by_clock);
-    pthread_condattr_destroy(&by_clock);
+    pthread_cond_init(&resume->changed, NULL);
     size_t secrets = options->secret_count;
     enum mr_status status = mr_progress_set_open(&resume->writing, options->secrets, secrets, err);
     enum mr_status other = mr_progress_set_open(&resume->reading, options->secrets, secrets, err);
@@ -581,7 +576,7 @@ bool mr_resume_flush(struct mr_resume *resume, uint32_t timeout_ms)
     pthread_mutex_lock(&resume->mutex);
     int waited = 0;
     while (resume->calls > 0 && waited == 0)
-        waited = pthread_cond_timedwait(&resume->changed, &resume->mutex, &until);
+        waited = pthread_cond_clockwait(&resume->changed, &resume->mutex, CLOCK_MONOTONIC, &until);
     bool all = resume->calls == 0;
     pthread_mutex_unlock(&resume->mutex);
     return all;
