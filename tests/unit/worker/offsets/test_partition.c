@@ -50,7 +50,8 @@ static void a_commit_says_only_what_is_new(void **state)
     bool resumed = true;
     struct mr_partition *partition = take(partitions, &claim, &resumed);
     assert_false(resumed);
-    assert_false(mr_partition_fill_commit(partition, 1000, &commit)); /* the broker knows 10 already */
+    assert_false(
+        mr_partition_fill_commit(partition, 1000, &commit)); /* the broker knows 10 already */
     receive(partition, 10);
     receive(partition, 11);
     mr_offset_ledger_finish(partition->ledger, 10);
@@ -283,7 +284,7 @@ static void a_commit_is_made_again_before_its_time_grows_old(void **state)
     bool resumed;
     struct mr_partition *partition = take(partitions, &claim, &resumed);
     assert_false(mr_partition_fill_commit(partition, 1 << 30,
-                                     &commit)); /* an offset set by hand stays as it is */
+                                          &commit)); /* an offset set by hand stays as it is */
     receive(partition, 10);
     mr_offset_ledger_finish(partition->ledger, 10);
     assert_true(mr_partition_fill_commit(partition, 1000, &commit));
