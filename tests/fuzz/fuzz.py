@@ -11,7 +11,6 @@ New inputs, findings and CPU times are in build-fuzz/fuzz.
 """
 import argparse
 import glob
-import hashlib
 import json
 import os
 import re
@@ -28,6 +27,7 @@ CORPUS = os.path.join(TREE, "tests/fuzz/corpus")
 FOUND = os.path.join(TREE, "tests/fuzz/found")
 LIMITS = ["-rss_limit_mb=2048", "-timeout=10"]
 INPUT_BYTES_MAX = 20000  # of a committed input
+NAME_MAX = 15  # bytes in the name of a committed input
 
 # The sources whose lines `coverage` counts, for each target: the parser, not what it calls of other rooms.
 PARSERS = {
@@ -84,6 +84,28 @@ def findings(target):
     return [path for path in files_in(folder("findings", target))]
 
 
+def archive(target):
+    return os.path.join(CORPUS, target + ".ar")
+
+
+def unpack(target):
+    """Writes the inputs of the committed corpus of a target to a folder of the build; returns the folder."""
+    path = folder("corpus", target)
+    for stale in files_in(path):
+        os.remove(stale)
+    if os.path.exists(archive(target)):
+        subprocess.run(["ar", "x", archive(target)], cwd=path, check=True)
+    return path
+
+
+def pack(target, path):
+    """Makes the files of a folder the committed corpus of a target. D and S leave out times, owners and an
+    index, so that equal inputs make an equal archive."""
+    if os.path.exists(archive(target)):
+        os.remove(archive(target))
+    subprocess.run(["ar", "rcDS", archive(target), *files_in(path)], check=True)
+
+
 def seeds():
     subprocess.run([sys.executable, os.path.join(TREE, "tests/fuzz/seeds/make_seeds.py"), folder("seeds")],
                    check=True, stdout=subprocess.DEVNULL)
@@ -94,7 +116,7 @@ def program(target, build=FUZZ):
 
 
 def sources(target):
-    paths = [os.path.join(CORPUS, target), os.path.join(FOUND, target), folder("seeds", target)]
+    paths = [unpack(target), os.path.join(FOUND, target), folder("seeds", target)]
     return [path for path in paths if files_in(path)]
 
 
@@ -127,29 +149,25 @@ def print_line(target):
     state = load_state(target)
     print("%-16s %8.1f CPU min %12d runs %6d inputs %4d findings"
           % (target, state["cpu_s"] / 60, state["runs"],
-             len(files_in(os.path.join(CORPUS, target))) + len(files_in(folder("inputs", target))),
+             len(files_in(unpack(target))) + len(files_in(folder("inputs", target))),
              len(findings(target))), flush=True)
 
 
 def minimize(target):
-    """Makes the committed corpus of a target a small set of inputs with the same coverage of branches; how
-    often a branch is taken does not count, or the corpora would have three times as many files."""
-    old, new = os.path.join(CORPUS, target), folder("merged", target)
+    """Makes the committed corpus of a target a small set of inputs with the same coverage of branches. How
+    often a branch is taken does not count, or the corpora would have three times as many inputs."""
+    old, new = unpack(target), folder("merged", target)
     shutil.rmtree(new)
     os.makedirs(new)
     given = [path for path in [old, folder("inputs", target), folder("seeds", target)] if files_in(path)]
     subprocess.run([program(target), "-merge=1", "-use_counters=0", "-max_len=%d" % INPUT_BYTES_MAX, *LIMITS, new,
                     *given],
                    cwd=TREE, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    shutil.rmtree(old, ignore_errors=True)
-    os.makedirs(old)
-    total = 0
-    for path in files_in(new):
-        data = open(path, "rb").read()
-        total += len(data)
-        with open(os.path.join(old, hashlib.sha1(data).hexdigest()), "wb") as out:
-            out.write(data)
-    print("%-16s %6d inputs %8d bytes" % (target, len(files_in(old)), total), flush=True)
+    for path in files_in(new):  # of libFuzzer's names, SHA-1 digests, as much as the header of a member holds
+        os.rename(path, os.path.join(new, os.path.basename(path)[:NAME_MAX]))
+    pack(target, new)
+    sizes = [os.path.getsize(path) for path in files_in(new)]
+    print("%-16s %6d inputs %8d bytes" % (target, len(sizes), sum(sizes)), flush=True)
 
 
 def covered(target):
@@ -158,7 +176,7 @@ def covered(target):
     for path in glob.glob(build + "/CMakeFiles/mr_*.dir/**/*.gcda", recursive=True):
         os.remove(path)
     for each in [target, *ALSO.get(target, [])]:
-        subprocess.run([program(each, build), os.path.join(CORPUS, each)], cwd=TREE, check=True,
+        subprocess.run([program(each, build), archive(each)], cwd=TREE, check=True,
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     lines = {}
     for pattern in PARSERS[target].split():
