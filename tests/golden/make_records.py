@@ -213,7 +213,6 @@ JSON_ONLY = [
     ("wrong_header", b'{"id":"p","prompt":"x"}', "application/msgpack", "malformed", "p"),
     ("unknown_header", b'{"id":"p","prompt":"x"}', "application/cbor", "unsupported_encoding", "p"),
     ("latin1_header", b'{"id":"p","prompt":"x"}', "application/json; charset=latin1", "unsupported_encoding", "p"),
-    ("oversize", b'{"id":"p","prompt":"' + b"a" * (1 << 20) + b'"}', "-", "record_too_large", "p"),
 ]
 
 ID = raw_str("id") + raw_str("p")

@@ -329,6 +329,18 @@ static void read_manifest(struct poison_run *run, const char *folder)
     fclose(file);
 }
 
+/* A record above the limit of 1 MiB. */
+static void add_oversize(struct poison_run *run)
+{
+    if (run->count == POISON_MAX) die("too many poisoned records");
+    struct poison *poison = &run->poison[run->count++];
+    *poison = (struct poison){.file = "oversize", .type = "-", .code = "record_too_large"};
+    poison->bytes = malloc(RECORD_MAX);
+    if (!poison->bytes) die("no memory");
+    poison->length =
+        (size_t)sprintf((char *)poison->bytes, "{\"id\":\"p\",\"prompt\":\"%0*d\"}", 1 << 20, 0);
+}
+
 /* Several poisoned records share an id, so their results are counted by error code. */
 static void take_poison_result(struct poison_run *run, const struct mr_client_event *event)
 {
@@ -447,6 +459,7 @@ static int run_poison(struct fleet *fleet, const char *folder, uint32_t rounds)
                                              .timeout_ms = OPEN_MS};
     if (mr_kafka_reader_create(&run.dead_letters, &reader, &err) != MR_OK) die(err.detail);
     read_manifest(&run, folder);
+    add_oversize(&run);
     make_asks(fleet, rounds * 8);
     for (uint32_t round = 0; round < rounds; round++) {
         for (size_t i = 0; i < run.count; i++) {

@@ -207,21 +207,20 @@ static void answers_have_the_bytes_of_the_reference(void **state)
 
 /* ---- poison ---- */
 
-static void check_poison(const char *file, const char *header, const char *code, const char *id)
+static void check_poison(const char *name, struct mr_text record, const char *header,
+                         const char *code, const char *id)
 {
     struct mr_request_context context = test_context();
-    struct mr_text record = read_file(POISON, file);
     if (strcmp(header, "-") != 0) context.content_type = text_of(header);
     struct decoded got = decode_with(record, &context);
     if (strcmp(mr_status_code(got.status), code) != 0)
-        fail_msg("%s: %s instead of %s (%s)", file, mr_status_code(got.status), code,
+        fail_msg("%s: %s instead of %s (%s)", name, mr_status_code(got.status), code,
                  got.err.detail);
     assert_int_equal(mr_status_class(got.status), MR_CLASS_REJECT);
     const char *expected = strcmp(id, "-") == 0 ? "millrace.requests/3/41" : id;
     if (strcmp(got.address.id, expected) != 0)
-        fail_msg("%s is answered as %s", file, got.address.id);
+        fail_msg("%s is answered as %s", name, got.address.id);
     assert_true(got.err.detail[0] != '\0');
-    free((char *)record.bytes);
 }
 
 /* Splits a line of four fields with tabs between them. */
@@ -246,10 +245,23 @@ static void every_poison_record_has_its_error_code(void **state)
     for (; fgets(line, sizeof line, manifest); count++) {
         const char *fields[4];
         split_row(line, fields);
-        check_poison(fields[0], fields[1], fields[2], fields[3]);
+        struct mr_text record = read_file(POISON, fields[0]);
+        check_poison(fields[0], record, fields[1], fields[2], fields[3]);
+        free((char *)record.bytes);
     }
     fclose(manifest);
     assert_true(count >= 160);
+}
+
+static void a_record_above_the_limit_keeps_its_id_and_is_too_large(void **state)
+{
+    (void)state;
+    char *record;
+    int length = asprintf(&record, "{\"id\":\"p\",\"prompt\":\"%0*d\"}", 1 << 20, 0);
+    assert_true(length > 1 << 20);
+    check_poison("oversize", (struct mr_text){record, (size_t)length}, "-", "record_too_large",
+                 "p");
+    free(record);
 }
 
 /* ---- random changes ---- */
@@ -354,6 +366,7 @@ int main(void)
         cmocka_unit_test(a_request_means_the_same_in_both_encodings),
         cmocka_unit_test(answers_have_the_bytes_of_the_reference),
         cmocka_unit_test(every_poison_record_has_its_error_code),
+        cmocka_unit_test(a_record_above_the_limit_keeps_its_id_and_is_too_large),
         cmocka_unit_test(randomly_changed_records_are_decoded_or_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

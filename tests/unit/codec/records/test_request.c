@@ -22,17 +22,10 @@ static void a_new_request_has_defaults_and_no_prompt(void **state)
     mr_request_destroy(request);
 }
 
-static void destroying_no_request_does_nothing(void **state)
-{
-    (void)state;
-    mr_request_destroy(NULL);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_new_request_has_defaults_and_no_prompt),
-        cmocka_unit_test(destroying_no_request_does_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,7 +15,7 @@ static void percent_formats_are_those_of_python(void **state)
 static void braces_are_those_of_python(void **state)
 {
     (void)state;
-    assert_rendered("{{ '{} {1}'.format(1, 2) if false else '{0}{0}{a}'.format(1, a=2) }}", "112");
+    assert_rendered("{{ '{0}{0}{a}'.format(1, a=2) }}", "112");
     assert_rendered("{{ '{:>4}|{:*^5}|{:,}|{:.1%}|{{}}'.format('a', 'b', 12345, 0.5) }}",
                     "   a|**b**|12,345|50.0%|{}");
     assert_rendered("{{ '{a[0]}'.format(a=[5]) }}", "5");
