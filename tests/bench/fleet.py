@@ -1,5 +1,5 @@
-"""Starts `millrace broker` and one `millrace serve` for a measurement and stops them afterwards. Uses only Python's
-standard library."""
+"""Shared by measurements and tests: starts `millrace broker`, `millrace serve` and `millrace bench` and stops them
+afterwards. Uses only Python's standard library."""
 
 import argparse
 import contextlib
@@ -50,6 +50,27 @@ def free_port():
         return probe.getsockname()[1]
 
 
+def wait_until(what, look, seconds=120):
+    """Calls look() every 20 ms until it returns something true, which is the result."""
+    until = time.monotonic() + seconds
+    while not (found := look()):
+        assert time.monotonic() < until, f"{what}: not within {seconds} s"
+        time.sleep(0.02)
+    return found
+
+
+def percentile(values, share):
+    """The value at this share of the sorted values, such as 0.99; None if there are none."""
+    values = sorted(values)
+    return values[min(len(values) - 1, int(share * len(values)))] if values else None
+
+
+def rotated(names, turn):
+    """The names in another order each turn, so that each of them is first as often as the others."""
+    names = list(names)
+    return names[turn % len(names):] + names[:turn % len(names)]
+
+
 def stop(process):
     if process.poll() is None:
         process.send_signal(signal.SIGTERM)
@@ -77,6 +98,10 @@ class Broker:
         if not line.startswith("bootstrap "):
             raise RuntimeError("the broker did not start")
         self.address = line.split()[1]
+
+    def logs(self, topic):
+        """The log segments of a topic, whose name may have wildcards; none with the embedded broker, which writes no files."""
+        return sorted((self.services.folder / "kafka-data").glob(f"{topic}-*/*.log")) if self.services else []
 
     def __enter__(self):
         return self
@@ -126,13 +151,26 @@ class Worker:
             return 0, ""
 
     def metrics(self):
-        """The metrics by name; for a metric with labels, the last value."""
+        """The value of each series by its name, with labels as on the page."""
         values = {}
         for line in self.get("/metrics")[1].splitlines():
             if line and not line.startswith("#"):
                 name, value = line.rsplit(" ", 1)
                 values[name] = float(value)
         return values
+
+    def by_label(self, name):
+        """The values of a metric that has one label, by the label's value."""
+        return {series.split('"')[1]: value for series, value in self.metrics().items() if series.startswith(name + "{")}
+
+    def cpu_seconds(self):
+        """The CPU time of the threads by name; that of librdkafka's threads is added up."""
+        sums = {}
+        for task in pathlib.Path(f"/proc/{self.process.pid}/task").iterdir():
+            name = (task / "comm").read_text().strip()
+            name = "librdkafka" if name.startswith("rdk:") else name
+            sums[name] = sums.get(name, 0.0) + int((task / "schedstat").read_text().split()[0]) / 1e9
+        return sums
 
     def status_bytes(self, field):
         with open(f"/proc/{self.process.pid}/status") as status:
@@ -165,12 +203,15 @@ class Bench:
         self.process = subprocess.Popen([str(word) for word in command], stdout=subprocess.DEVNULL,
                                         stderr=subprocess.PIPE, text=True)
 
-    def wait(self, timeout_s=600):
+    def wait(self, timeout_s=600, requests=None):
+        """requests: that many must succeed, and none may fail."""
         error = self.process.communicate(timeout=timeout_s)[1]
         if self.process.returncode != 0:
             raise RuntimeError(f"bench failed: {error}")
         figures = json.loads(self.output.read_text())
         self.folder.cleanup()
+        if requests is not None and (figures["failed"] or figures["completed"] != requests):
+            raise RuntimeError(f"{figures['failed']} requests failed, {figures['completed']} of {requests} succeeded")
         return figures
 
 

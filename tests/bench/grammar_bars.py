@@ -10,14 +10,14 @@ import json
 import os
 import pathlib
 import resource
-import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("MILLRACE_BIN", ROOT / "build/millrace")).resolve().parent
 sys.path.insert(0, str(ROOT / "tests/integration/grammar"))
 
-from schemas import Schemas  # noqa: E402
+from fleet import percentile  # noqa: E402
+from schemas import Schemas, draw  # noqa: E402
 
 
 def nested(levels):
@@ -71,35 +71,23 @@ HOSTILE_GRAMMARS = {
 }
 
 
-def draw(tokenizer, requests):
-    lines = "".join(json.dumps({"draws": 2, "seed": number + 1, **request}) + "\n" for number, request in enumerate(requests))
-    done = subprocess.run([BUILD / "grammar_draw", tokenizer], input=lines, stdout=subprocess.PIPE, text=True, check=True)
-    answers = [json.loads(line) for line in done.stdout.split("\n")[:-1]]
-    assert len(answers) == len(requests)
-    return answers
-
-
-def at(values, part):
-    return sorted(values)[min(len(values) - 1, int(len(values) * part))] if values else 0.0
-
-
 def report(name, answers):
     rows = [row for answer in answers for row in answer.get("rows_us", [])]
     compiles = [answer["compile_us"] / 1000 for answer in answers]
     print(f"{name}: {len(answers)} sources, {sum('error' in answer for answer in answers)} refused; compile P50 "
-          f"{at(compiles, .5):.2f} ms, P95 {at(compiles, .95):.2f} ms, most {max(compiles):.1f} ms; {len(rows)} masks, P50 "
-          f"{at(rows, .5):.1f} us, P99 {at(rows, .99):.0f} us, most {max(rows, default=0):.0f} us")
+          f"{percentile(compiles, .5):.2f} ms, P95 {percentile(compiles, .95):.2f} ms, most {max(compiles):.1f} ms; {len(rows)} masks, P50 "
+          f"{percentile(rows or [0], .5):.1f} us, P99 {percentile(rows or [0], .99):.0f} us, most {max(rows, default=0):.0f} us")
 
 
 def main():
     generator = Schemas(21)
     schemas = [generator.whole() for _ in range(int(sys.argv[2]) if len(sys.argv) > 2 else 1000)]
-    report("generated schemas", draw(sys.argv[1], [{"kind": "json_schema", "text": json.dumps(one)} for one in schemas]))
+    report("generated schemas", draw(BUILD, sys.argv[1], [{"kind": "json_schema", "text": json.dumps(one)} for one in schemas]))
     hostile = [(name, "json_schema", json.dumps(one)) for name, one in HOSTILE_SCHEMAS.items()]
     hostile += [(name, "json_schema", one) for name, one in HOSTILE_TEXTS.items()]
     hostile += [(one[:30], "regex", one) for one in HOSTILE_REGEXES]
     hostile += [(name, "grammar", one) for name, one in HOSTILE_GRAMMARS.items()]
-    answers = draw(sys.argv[1], [{"kind": kind, "text": text} for _, kind, text in hostile])
+    answers = draw(BUILD, sys.argv[1], [{"kind": kind, "text": text} for _, kind, text in hostile])
     for (name, _, _), answer in zip(hostile, answers):
         print(f"  {name:36} {answer['compile_us'] / 1000:7.1f} ms, slowest mask {max(answer.get('rows_us') or [0]):6.0f} us  "
               f"{answer.get('error', '')[:100]}")

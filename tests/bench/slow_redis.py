@@ -8,7 +8,6 @@ Needs redis-server. Times are measured by the workers, from intake on."""
 import contextlib
 import socket
 import statistics
-import threading
 import time
 
 import cache_bars
@@ -17,59 +16,31 @@ import redis_rig  # cache_bars sets the import path
 from redis_rig import first
 
 
-class Direction:
-    """Forwards the bytes of all connections in one direction at a fixed rate."""
-
-    def __init__(self, bytes_per_second):
-        self.rate = bytes_per_second
-        self.lock = threading.Lock()
-        self.free_at = time.monotonic()
-
-    def pass_on(self, source, target):
-        try:
-            while data := source.recv(65536):
-                with self.lock:
-                    now = time.monotonic()
-                    self.free_at = max(self.free_at, now) + len(data) / self.rate
-                    wait = self.free_at - now
-                time.sleep(max(wait, 0))
-                target.sendall(data)
-        except OSError:
-            pass
-        for end in (source, target):
-            try:
-                end.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
-
-
-class SlowLink:
-    """A relay to a local port that forwards a fixed number of bytes per second in each direction."""
+class SlowLink(redis_rig.Link):
+    """A relay that forwards a fixed number of bytes per second in each direction, over all connections."""
 
     def __init__(self, port, bytes_per_second):
-        self.target = port
-        self.ways = Direction(bytes_per_second), Direction(bytes_per_second)
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
-        threading.Thread(target=self.accept, daemon=True).start()
+        self.rate = bytes_per_second
+        self.free_at = dict.fromkeys(("up", "down"), time.monotonic())  # when the direction can take the next bytes
+        super().__init__(port)
 
-    def accept(self):
-        while True:
-            near = self.listener.accept()[0]
-            far = socket.create_connection(("127.0.0.1", self.target))
-            # Small socket buffers, so that the kernel does not buffer bytes beyond the rate of the link.
-            for end in (near, far):
-                end.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
-                end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 16)
-            for way, (source, target) in zip(self.ways, ((near, far), (far, near))):
-                threading.Thread(target=way.pass_on, args=(source, target), daemon=True).start()
+    def tune(self, end):
+        """Small socket buffers, so that the kernel does not buffer bytes beyond the rate of the link."""
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 16)
+
+    def forward(self, sink, data, direction):
+        with self.lock:
+            now = time.monotonic()
+            self.free_at[direction] = max(self.free_at[direction], now) + len(data) / self.rate
+            wait = self.free_at[direction] - now
+        time.sleep(wait)
+        sink.sendall(data)
 
 
 def decisions(worker):
-    lines = worker.serve.get("/metrics")[1].splitlines()
-    counts = {line.split('"')[1]: int(float(line.rsplit(" ", 1)[1])) for line in lines
-              if line.startswith("millrace_shared_cache_decisions_total{")}
-    return {name: count for name, count in counts.items() if count}
+    return {name: int(count) for name, count in
+            worker.serve.by_label("millrace_shared_cache_decisions_total").items() if count}
 
 
 def in_turns(workers, prompts, **fields):
@@ -77,8 +48,7 @@ def in_turns(workers, prompts, **fields):
     times = {name: [] for name in workers}
     loaded = {name: 0 for name in workers}
     for turn, prompt in enumerate(prompts):
-        names = list(workers)
-        for name in names[turn % len(names):] + names[:turn % len(names)]:
+        for name in fleet.rotated(workers, turn):
             result = workers[name].ask(prompt, **fields)
             times[name].append(first(result))
             loaded[name] += redis_rig.loaded(result)

@@ -7,44 +7,26 @@ sequences whose steps take 20 ms, as on a device, so that each step's few record
 as possible, without token records. Broker and reader share the machine's cores, so the throughputs are lower bounds;
 the CPU times are the worker's own. bytes: what the topics grew by (with --kafka: of the logs as they are on the disk)."""
 
-import pathlib
-import time
-
 import fleet
 
 BAR_US = 12
 PACED_US = 20000
 
 
-def cpu_seconds(process):
-    """CPU seconds of the threads by name; librdkafka's together."""
-    sums = {}
-    for task in pathlib.Path(f"/proc/{process.pid}/task").iterdir():
-        name = (task / "comm").read_text().strip()
-        kind = "librdkafka" if name.startswith("rdk:") else name
-        sums[kind] = sums.get(kind, 0.0) + int((task / "schedstat").read_text().split()[0]) / 1e9
-    return sums
-
-
 def log_bytes(broker, name):
-    """Bytes that a worker has written, by Kafka's logs; 0 with the embedded broker, which has none."""
-    if not broker.services:
-        return 0
-    logs = (broker.services.folder / "kafka-data").glob(f"{name}.*-*/*.log")
-    return sum(log.stat().st_size for log in logs if ".requests-" not in str(log))
+    """The bytes in the logs of the topics that a worker writes to; 0 with the embedded broker, which writes no files."""
+    return sum(log.stat().st_size for log in broker.logs(f"{name}.*") if ".requests-" not in str(log))
 
 
 def measure(options, broker, name, requests, tokens, *flags, step_us=0, sequences=64):
     environment = {"TRANSPORT_STEP_US": str(step_us)} if step_us else {}
     worker_flags = ("--prefix", name, "--group", name, "--max-sequences", sequences, "--kv-memory", "512MiB")
     with fleet.Worker(options, broker, *worker_flags, program=options.transport, environment=environment) as worker:
-        before = cpu_seconds(worker.process)
+        before = worker.cpu_seconds()
         bench = fleet.Bench(options, "--brokers", broker.address, "--prefix", name, "--requests", requests,
                             "--prompt-tokens", 32, "--output-tokens", tokens, "--concurrency", 2 * sequences,
-                            "--warmup", 0, "--timeout", "80s", *flags).wait()
-        after, metrics, written = cpu_seconds(worker.process), worker.metrics(), log_bytes(broker, name)
-    if bench["failed"] or bench["completed"] != requests:
-        raise RuntimeError(f"{name}: {bench['failed']} requests failed")
+                            "--warmup", 0, "--timeout", "80s", *flags).wait(requests=requests)
+        after, metrics, written = worker.cpu_seconds(), worker.metrics(), log_bytes(broker, name)
     records = int(metrics["millrace_token_records_total"])
     spent = {thread: 1e6 * (after[thread] - before.get(thread, 0.0)) / (records or requests) for thread in after}
     return {"requests": requests, "token_records": records, "requests_per_s": round(bench["request_throughput"], 1),

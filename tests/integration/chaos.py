@@ -10,7 +10,6 @@ Exit 1: a guarantee was violated, a time limit exceeded, or a worker ended unexp
 
 import argparse
 import json
-import os
 import pathlib
 import random
 import signal
@@ -403,10 +402,11 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("scenarios", nargs="*", metavar="SCENARIO", help=", ".join(SCENARIOS))
     parser.add_argument("--small", action="store_true")
-    parser.add_argument("--delivery", default="at-least-once")
-    parser.add_argument("--millrace", default=os.environ.get("MILLRACE_BIN", rig.TOOLS / "millrace"))
-    parser.add_argument("--model", default=rig.ROOT / "tests/golden/models/qwen2")
-    parser.add_argument("--session", type=int, default=6, help="session timeout in seconds")
+    parser.set_defaults(**vars(rig.OPTIONS))
+    parser.add_argument("--delivery")
+    parser.add_argument("--millrace")
+    parser.add_argument("--model")
+    parser.add_argument("--session", type=int, help="session timeout in seconds")
     parser.add_argument("--requests", type=int)
     parser.add_argument("--rate", type=float)
     parser.add_argument("--every", type=float, help="seconds between two faults")
@@ -416,9 +416,9 @@ def arguments():
     parser.add_argument("--redis", action="store_true", help="with a Redis: answers go on after a kill")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--tokens", type=int, help="of each answer")
-    parser.add_argument("--flags", default="", help="more words for the workers' command")
+    parser.add_argument("--flags", help="more words for the workers' command")
     parser.add_argument("--library", help="folder of a librdkafka.so.1 for the workers")
-    parser.add_argument("--wrap", default="", help="words before the worker's command, such as: setarch -R")
+    parser.add_argument("--wrap", help="words before the worker's command, such as: setarch -R")
     parser.add_argument("--malloc-check", action="store_true", help="glibc's own checks of the heap")
     parser.add_argument("--json", help="write all figures to this file as well")
     parser.add_argument("--logs", help="keep the workers' logs in this folder")
@@ -437,24 +437,12 @@ def arguments():
     return options
 
 
-def keep_logs(options, services):
-    if not options.logs:
-        return
-    folder = pathlib.Path(options.logs)
-    folder.mkdir(parents=True, exist_ok=True)
-    for log in services.folder.glob("*.log"):
-        (folder / log.name).write_bytes(log.read_bytes())
-
-
 def main():
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     options = arguments()
     rows = []
-    services = rig.Services()
-    try:
+    with rig.Services(options.logs) as services:
         if options.redis:
-            services.call("redis_start")
-            options.redis_url = services.call('echo "$REDIS_URL"')
+            options.redis_url = services.start_redis()
         for name in options.scenarios or [name for name in SCENARIOS if name != "kills"]:
             began = time.monotonic()
             row = SCENARIOS[name](options, services)
@@ -466,10 +454,6 @@ def main():
             for line in row["messages"]:
                 print("   ", line)
             sys.stdout.flush()
-    finally:
-        rig.kill_all()
-        keep_logs(options, services)
-        services.close()
     print()
     show(rows)
     if options.json:

@@ -243,8 +243,8 @@ def damaged(stage, prompt, count):
 
 def refused(worker):
     """Values that failed verification, by cause."""
-    lines = [line for line in worker.serve.get("/metrics")[1].splitlines() if "verify_failures_total{" in line]
-    return {line.split('"')[1]: int(float(line.rsplit(" ", 1)[1])) for line in lines}
+    return {cause: int(count) for cause, count in
+            worker.serve.by_label("millrace_tier_verify_failures_total").items()}
 
 
 FAULTS = {fault.__name__.replace("_", " "): fault for fault in (

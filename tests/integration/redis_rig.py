@@ -227,9 +227,12 @@ class Link:
                 near.close()
                 continue
             for end in (near, far):
-                end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                self.tune(end)
             threading.Thread(target=self.relay, args=(near, far, "up"), daemon=True).start()
             threading.Thread(target=self.relay, args=(far, near, "down"), daemon=True).start()
+
+    def tune(self, end):
+        end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def when(self, direction, count, action):
         with self.lock:
@@ -260,21 +263,18 @@ class Link:
                     time.sleep(0.005)
                 if self.mode == "cut":
                     break
-                if direction == "down":
-                    self.answer(sink, data)
-                else:
-                    sink.sendall(data)
+                self.forward(sink, data, direction)
         except OSError:
             pass
         for end in (source, sink):
             with contextlib.suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
 
-    def answer(self, sink, data):
+    def forward(self, sink, data, direction):
         greeting = len(data) < 32 and data[:1] == b"+"
-        if self.mode == "garbage" and not greeting:
+        if self.mode == "garbage" and direction == "down" and not greeting:
             data = self.random.randbytes(len(data))
-        if self.mode == "split":
+        if self.mode == "split" and direction == "down":
             for at in range(len(data)):
                 sink.sendall(data[at:at + 1])
         else:

@@ -1,5 +1,7 @@
-"""Servers (by services.sh), workers and a producer for chaos.py. Uses only Python's standard library."""
+"""Shared by tests with an Apache Kafka: servers (by services.sh), workers, a producer and the checker. Adds tests/bench, where
+fleet.py is, to the import path. Uses only Python's standard library."""
 
+import argparse
 import contextlib
 import json
 import os
@@ -7,6 +9,7 @@ import pathlib
 import shlex
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -14,11 +17,15 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DEPS = pathlib.Path(os.environ.get("MILLRACE_DEPS", ROOT / ".deps"))
 TOOLS = pathlib.Path(os.environ.get("MILLRACE_TOOLS", ROOT / "build")).resolve()
+sys.path.insert(0, str(ROOT / "tests/bench"))
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
-PROCESSES = []  # every process started; all are killed at the end
+PROCESSES = []  # every process started; Services kills all of them at its end
+OPTIONS = argparse.Namespace(delivery="at-least-once", millrace=os.environ.get("MILLRACE_BIN", TOOLS / "millrace"),
+                             model=ROOT / "tests/golden/models/qwen2", session=6, static=False, flags="", library=None,
+                             wrap="", malloc_check=False, logs=None)  # of a Fleet, unless a test says otherwise
 
 
 def started(process):
@@ -34,9 +41,12 @@ def kill_all():
 
 
 class Services:
-    """A shell that has sourced services.sh. When its stdin closes, it stops the servers and exits."""
+    """A shell that has sourced services.sh. When its stdin closes, it stops the servers and exits. At the end of a with
+    statement, all processes started are killed, and logs are copied to the folder `logs`, if there is one."""
 
-    def __init__(self):
+    def __init__(self, logs=None):
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # the servers then stop too
+        self.logs = logs
         environment = dict(os.environ, MILLRACE_DEPS=str(DEPS))
         self.shell = subprocess.Popen(["/bin/sh"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                       env=environment, cwd=ROOT)
@@ -59,10 +69,27 @@ class Services:
             lines.append(line)
         raise RuntimeError(f"services ended at {command}")
 
+    def start_redis(self):
+        """Starts a Redis and returns its URL."""
+        self.call("redis_start")
+        return self.call('echo "$REDIS_URL"')
+
     def close(self):
         self.shell.stdin.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.shell.wait(30)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        kill_all()
+        if self.logs:
+            folder = pathlib.Path(self.logs)
+            folder.mkdir(parents=True, exist_ok=True)
+            for log in self.folder.glob("*.log"):
+                (folder / log.name).write_bytes(log.read_bytes())
+        self.close()
 
 
 class Worker:

@@ -206,8 +206,7 @@ def transaction(options, services):
 
 def redis(options, services):
     """Redis hangs."""
-    services.call("redis_start")
-    phase = Phase(options, services, "redis", "--redis", services.call('echo "$REDIS_URL"'))
+    phase = Phase(options, services, "redis", "--redis", services.start_redis())
     phase.start()
     phase.wait_topic("tokens", 20)
     with frozen(services, "redis"):
@@ -258,20 +257,18 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("phases", nargs="*", metavar="PHASE", help=", ".join(PHASES))
     parser.add_argument("--small", action="store_true")
-    parser.add_argument("--millrace", default=os.environ.get("MILLRACE_BIN", rig.TOOLS / "millrace"))
+    parser.set_defaults(**{**vars(rig.OPTIONS), "model": None})
+    parser.add_argument("--millrace")
     parser.add_argument("--model", help="default: a small one with random weights")
     parser.add_argument("--json", help="write all figures to this file as well")
     options = parser.parse_args()
     for name in options.phases:
         if name not in PHASES:
             parser.error(f"{name} is none of {', '.join(PHASES)}")
-    options.session, options.static, options.flags, options.wrap = 6, False, "", ""
-    options.library, options.malloc_check = None, False
     return options
 
 
 def main():
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     options = arguments()
     with tempfile.TemporaryDirectory() as folder:
         options.model = options.model or redis_rig.write_model(pathlib.Path(folder), feed=8192)
@@ -279,9 +276,8 @@ def main():
 
 
 def run(options):
-    phases, rows = [], []
-    services = rig.Services()
-    try:
+    phases = []
+    with rig.Services() as services:
         for name in options.phases or PHASES:
             phase = PHASES[name](options, services)
             phases.append(phase)
@@ -292,9 +288,6 @@ def run(options):
             if phase.requests:
                 phase.begin_rescue()
         rows = [phase.finish() for phase in phases]
-    finally:
-        rig.kill_all()
-        services.close()
     for row in rows:
         print(f"{row['phase']:12} {row['delivery']:14} ended after {row.get('ended_s', '-'):>4} s with "
               f"{row.get('code', '-'):>3}, {row.get('left', 0):>3} left: {'broken' if row['broken'] else 'ok'}")

@@ -14,10 +14,8 @@ import urllib.error
 import urllib.request
 
 import rig
+from fleet import wait_until
 
-OPTIONS = argparse.Namespace(delivery="at-least-once", millrace=rig.TOOLS / "millrace", session=6, static=False, wrap="",
-                             flags="", library=None, malloc_check=False,
-                             model=rig.ROOT / "tests/golden/models/qwen2")
 ADMIN = "kafka_run org.apache.kafka.tools"
 SLOW_MODEL = rig.DEPS / "model/SmolLM2-135M-Instruct.Q4_1.gguf"  # a request takes longer than a fetch or an acknowledgement
 
@@ -52,7 +50,7 @@ def topics(fleet):
 
 
 @contextlib.contextmanager
-def fleet_of(services, name, *flags, partitions=1, request_topics=("requests",), model=None, options=OPTIONS):
+def fleet_of(services, name, *flags, partitions=1, request_topics=("requests",), model=None, options=rig.OPTIONS):
     fleet = rig.Fleet(options, services, name, *flags, model=model)
     for topic in [*request_topics, "results", "cancel"]:
         services.call(f"kafka_topic {fleet.prefix}.{topic} {partitions if topic in request_topics else 1}")
@@ -63,7 +61,7 @@ def fleet_of(services, name, *flags, partitions=1, request_topics=("requests",),
     assert not fleet.abnormal, json.dumps(fleet.abnormal, indent=1)
 
 
-def topic_flags(name, options=OPTIONS, **limits):
+def topic_flags(name, options=rig.OPTIONS, **limits):
     prefix = f"{name}-{options.delivery}"
     return [word for topic, text in limits.items() for word in ("--requests-topic", f"{prefix}.{topic},{text}")]
 
@@ -157,7 +155,7 @@ def check_truncation(services):
         send(services, topic, requests(fleet, "c", 1))
         assert results(fleet, 9)[8]["id"] == "c-0", "what was answered runs again"
         worker.end()
-        time.sleep(OPTIONS.session / 2)
+        time.sleep(rig.OPTIONS.session / 2)
         set_offset(services, fleet, topic, 14)
         worker.start()
         again = results(fleet, 11)[9:]
@@ -168,7 +166,7 @@ def check_truncation(services):
 def check_deleted_topic(services):
     """A topic is deleted while its request runs. The offset of that request is in a transaction with the results of
     others, which must not wait until the group notices that the topic is gone, about a minute."""
-    options = argparse.Namespace(**{**vars(OPTIONS), "delivery": "exactly-once"})
+    options = argparse.Namespace(**{**vars(rig.OPTIONS), "delivery": "exactly-once"})
     flags = topic_flags("deleted", options, kept="priority=0", gone="priority=0")
     with fleet_of(services, "deleted", *flags, request_topics=("kept", "gone"), model=SLOW_MODEL,
                   options=options) as fleet:
@@ -180,20 +178,13 @@ def check_deleted_topic(services):
         began = time.monotonic()
         send(services, f"{fleet.prefix}.cancel", [("gone-0", {})])
         send(services, f"{fleet.prefix}.kept", requests(fleet, "kept", 4))
-        wait_until(lambda: len(keys(services, f"{fleet.prefix}.results")) == 5, "five results", 30)
+        wait_until("five results", lambda: len(keys(services, f"{fleet.prefix}.results")) == 5, 30)
         assert worker.logged("partition 0 is gone: its offset is not committed") == 1, worker.tail()
         print(f"a deleted topic: results of another one after {time.monotonic() - began:.0f} s", flush=True)
         worker.end(signal.SIGKILL)  # librdkafka 2.0.2 does not close such a consumer
 
 
 # ---- other topics, and pages over HTTP ----
-
-def wait_until(condition, what, seconds=60):
-    until = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < until, f"not within {seconds} s: {what}"
-        time.sleep(0.1)
-
 
 def keys(services, topic):
     """The keys of the topic's records."""
@@ -210,7 +201,7 @@ def check_compacted_dead_letters(services):
                       '--replication-factor 1 --config cleanup.policy=compact >/dev/null')
         fleet.add(1)
         subprocess.run(["kcat", "-P", "-b", services.brokers, "-t", requested], input="no request\n", text=True, check=True)
-        wait_until(lambda: keys(services, dlq), "a dead letter")
+        wait_until("a dead letter", lambda: keys(services, dlq), 60)
         assert keys(services, dlq) == [f"{requested}/0/0"], keys(services, dlq)
     print("a compacted dead-letter topic: the dead letter has the request id as key", flush=True)
 
@@ -253,11 +244,11 @@ def check_readiness(services):
     port = services.call("free_ports 1")
     with fleet_of(services, "readiness", "--http", f"127.0.0.1:{port}") as fleet:
         fleet.add(1)
-        wait_until(lambda: ready(port)[0] == 200, "ready")
+        wait_until("ready", lambda: ready(port)[0] == 200, 60)
         services.call("kafka_stop")
-        wait_until(lambda: says_no(port, "broker", "heard "), "not ready without a broker")
+        wait_until("not ready without a broker", lambda: says_no(port, "broker", "heard "), 60)
         services.call("kafka_restart")
-        wait_until(lambda: ready(port)[0] == 200, "ready again")
+        wait_until("ready again", lambda: ready(port)[0] == 200, 60)
     print("a worker is ready with a broker, and not without", flush=True)
 
 
@@ -266,8 +257,8 @@ def check_top(services):
     port = services.call("free_ports 1")
     with fleet_of(services, "top", "--http", f"127.0.0.1:{port}") as fleet:
         fleet.add(1)
-        wait_until(lambda: ready(port)[0] == 200, "ready")
-        command = [OPTIONS.millrace, "top", "--once", "--json", "--interval", "200ms", "--brokers", services.brokers,
+        wait_until("ready", lambda: ready(port)[0] == 200, 60)
+        command = [rig.OPTIONS.millrace, "top", "--once", "--json", "--interval", "200ms", "--brokers", services.brokers,
                    "--http-port", port, "--group"]
         row = json.loads(subprocess.run([*command, fleet.prefix], check=True, capture_output=True, text=True).stdout)
         assert row["worker"] == f"127.0.0.1:{port}" and row["ready"] == 1, row
@@ -276,19 +267,22 @@ def check_top(services):
     print("top finds the worker of a group", flush=True)
 
 
-def main():
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    services = rig.Services()
+@contextlib.contextmanager
+def logs_of_failure(services):
     try:
+        yield
+    except BaseException:
+        for log in services.folder.glob("*-w*.log"):
+            print(f"-- {log.name}\n{log.read_text(errors='replace')[-2000:]}", file=sys.stderr)
+        raise
+
+
+def main():
+    with rig.Services() as services, logs_of_failure(services):
         for check in (check_weights, check_priorities, check_limits, check_cancel_before, check_truncation,
                       check_deleted_topic, check_compacted_dead_letters, check_reply_topics, check_top, check_readiness):
             if len(sys.argv) == 1 or check.__name__ in sys.argv[1:]:
                 check(services)
-    finally:
-        rig.kill_all()
-        for log in services.folder.glob("*-w*.log") if sys.exc_info()[0] else ():
-            print(f"-- {log.name}\n{log.read_text(errors='replace')[-2000:]}", file=sys.stderr)
-        services.close()
 
 
 if __name__ == "__main__":

@@ -10,18 +10,10 @@ Needs what docker/deps.sh test installs (confluent_kafka in .deps/python)."""
 import contextlib
 import json
 import re
-import socket
-import subprocess
-import sys
-import tempfile
-import time
-import urllib.error
-import urllib.request
 
-from embedded_rig import BINARY, MODEL, ROOT, confluent_kafka
+from embedded_rig import ROOT, Broker, Worker, confluent_kafka, wait_until
 
 FINISHED = "millrace_requests_finished_total"
-SECONDS_MAX = 120
 PAGE_BYTES_MAX = 1_000_000  # with 20 tenants
 
 # No request can cause these: the engine never lacks memory beside --context-tokens 96, the model computes no NaN, and
@@ -62,78 +54,6 @@ CASES = [
     case("rejected", "unsupported", prompt="x", response_format={"type": "json_schema", "json_schema": {
         "name": "s", "schema": {"type": "object", "patternProperties": {"^a": {"not": {"type": "null"}}}}}}),
 ]
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as held:
-        return held.getsockname()[1]
-
-
-def wait_until(what, look, seconds=SECONDS_MAX):
-    until = time.monotonic() + seconds
-    while not (found := look()):
-        assert time.monotonic() < until, f"{what}: not within {seconds} s"
-        time.sleep(0.02)
-    return found
-
-
-class Broker:
-    def __init__(self, stack):
-        self.process = subprocess.Popen([BINARY, "broker"], stdout=subprocess.PIPE, text=True)
-        stack.callback(self.process.wait)
-        stack.callback(self.process.terminate)
-        self.address = self.process.stdout.readline().split()[1]
-        self.producer = confluent_kafka.Producer({"bootstrap.servers": self.address})
-
-    def send(self, topic, value, key=None, headers=()):
-        self.producer.produce(topic, value=value, key=key, headers=list(headers))
-        assert self.producer.flush(30) == 0
-
-
-class Worker:
-    def __init__(self, stack, broker, *options):
-        self.http = f"127.0.0.1:{free_port()}"
-        self.log = tempfile.TemporaryFile()
-        self.process = subprocess.Popen(
-            [BINARY, "serve", "--model", MODEL, "--brokers", broker.address, "--http", self.http, "--kv-memory", "64MiB",
-             "--session-timeout", "6s", "--group-instance", "one", "--worker-id", "one", *options],
-            stderr=self.log)
-        stack.callback(self.end)
-        try:
-            wait_until("ready", self.is_ready)
-        except AssertionError:
-            print(self.logged(), file=sys.stderr)
-            raise
-
-    def logged(self):
-        self.log.seek(0)
-        return self.log.read().decode(errors="replace")
-
-    def end(self, kill=False):
-        self.process.kill() if kill else self.process.terminate()
-        self.process.wait()
-
-    def is_ready(self):
-        assert self.process.poll() is None, self.logged()
-        try:
-            return urllib.request.urlopen(f"http://{self.http}/readyz", timeout=10).status == 200
-        except (urllib.error.URLError, ConnectionError):
-            return False
-
-    def page(self):
-        with urllib.request.urlopen(f"http://{self.http}/metrics", timeout=10) as page:
-            return page.read().decode()
-
-    def series(self):
-        """Every series of the page with its value."""
-        found = {}
-        for line in self.page().splitlines():
-            if line.startswith("#"):
-                continue
-            name, value = line.rsplit(" ", 1)
-            assert name not in found, f"two lines for {name}"
-            found[name] = float(value)
-        return found
 
 
 def ended(series):

@@ -9,8 +9,6 @@ All scenarios run at the same time, each with its own workers.
 
 import argparse
 import json
-import os
-import pathlib
 import re
 import signal
 import subprocess
@@ -314,45 +312,30 @@ def arguments():
     parser.add_argument("--bars", action="store_true")
     parser.add_argument("--tokens", type=int, default=400)
     parser.add_argument("--logs", help="keep the workers' logs in this folder")
-    options = parser.parse_args()
-    options.millrace = os.environ.get("MILLRACE_BIN", rig.TOOLS / "millrace")
-    options.delivery, options.session, options.wrap, options.malloc_check = "at-least-once", 6, "", False
-    options.static, options.flags, options.library = False, "", None
-    options.model = MODEL
-    return options
+    parser.set_defaults(**{**vars(rig.OPTIONS), "model": MODEL})
+    return parser.parse_args()
 
 
 def main():
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     options = arguments()
     names = options.scenarios or (["crash"] if options.bars else list(SCENARIOS))
     failures = []
-    services = rig.Services()
 
     def play(name):
         try:
             database = list(SCENARIOS).index(name)
             row = SCENARIOS[name](options, services, f"{redis[:-1]}{database}")
             print(f"{name}: {json.dumps(row)}", flush=True)
-        except BaseException as error:  # set by the main thread
+        except BaseException as error:  # the main thread sets the exit code
             failures.append(f"{name}: {type(error).__name__}: {error}")
 
-    try:
-        services.call("redis_start")
-        redis = services.call('echo "$REDIS_URL"')
+    with rig.Services(options.logs) as services:
+        redis = services.start_redis()
         threads = [threading.Thread(target=play, args=(name,), daemon=True) for name in names]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-    finally:
-        rig.kill_all()
-        if options.logs:
-            folder = pathlib.Path(options.logs)
-            folder.mkdir(parents=True, exist_ok=True)
-            for log in services.folder.glob("*.log"):
-                (folder / log.name).write_bytes(log.read_bytes())
-        services.close()
     for failure in failures:
         print(failure)
     return 1 if failures else 0

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import threading
 
-from test_metrics import Broker, Worker, confluent_kafka, free_port, wait_until
+from embedded_rig import Broker, Worker, confluent_kafka, free_port, wait_until
 
 HEX = {16: re.compile(r"[0-9a-f]{32}\Z"), 8: re.compile(r"[0-9a-f]{16}\Z")}
 NUMBER = re.compile(r"-?[0-9]+\Z")

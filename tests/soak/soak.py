@@ -23,6 +23,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "integration"))
 import chaos  # noqa: E402
 import rig  # noqa: E402
+from fleet import percentile  # noqa: E402 (rig adds its folder to the path)
 
 import plot  # noqa: E402
 
@@ -36,11 +37,6 @@ BURST = 4000            # requests that measure this rate: as many as wait after
 STREAMS = 20            # one request of so many has token records: the checker keeps every record in memory
 STOP_S = 12             # longer than a session
 TOKENS = 400
-
-
-def percentile(values, share):
-    values = sorted(values)
-    return values[min(len(values) - 1, int(share * len(values)))] if values else None
 
 
 def slope_per_hour(points):
@@ -225,35 +221,27 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--hours", type=float, default=2.0)
     parser.add_argument("--faults", type=int, help="in all; 40 in two hours unless given")
-    parser.add_argument("--delivery", default="at-least-once")
+    parser.set_defaults(**vars(rig.OPTIONS))
+    parser.add_argument("--delivery")
     parser.add_argument("--rate-max", type=float, default=50.0, help="requests a second, whatever the capacity")
     parser.add_argument("--json")
     parser.add_argument("--svg")
     parser.add_argument("--logs", help="keep the workers' logs in this folder")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--session", type=int, default=6, help="session timeout in seconds")
-    parser.add_argument("--millrace", default=os.environ.get("MILLRACE_BIN", rig.TOOLS / "millrace"))
+    parser.add_argument("--session", type=int, help="session timeout in seconds")
+    parser.add_argument("--millrace")
     options = parser.parse_args()
     if options.faults is None:
         options.faults = max(1, round(20 * options.hours))
-    options.model = rig.ROOT / "tests/golden/models/qwen2"
-    options.sizes, options.small, options.static = dict(chaos.FULL), False, False
-    options.flags, options.library, options.wrap, options.malloc_check = "", None, "", False
+    options.sizes, options.small = dict(chaos.FULL), False
     return options
 
 
 def main():
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     options = arguments()
-    services = rig.Services()
-    try:
-        services.call("redis_start")
-        options.redis, options.redis_url = True, services.call('echo "$REDIS_URL"')
+    with rig.Services(options.logs) as services:
+        options.redis, options.redis_url = True, services.start_redis()
         row = Soak(options, services).live()
-    finally:
-        rig.kill_all()
-        chaos.keep_logs(options, services)
-        services.close()
     if options.json:
         pathlib.Path(options.json).write_text(json.dumps(row, indent=1) + "\n")
     if options.svg:

@@ -59,7 +59,7 @@ def measure(options, worker):
     times = sorted(took for took, _ in pages)
     return {"refusals_per_s": round((last - first) / (last_s - first_s)), "pages": len(pages),
             "page_bytes_max": max(size for _, size in pages), "page_ms_median": round(statistics.median(times), 1),
-            "page_ms_p99": round(times[int(0.99 * (len(times) - 1))], 1), "page_ms_max": round(times[-1], 1)}
+            "page_ms_p99": round(fleet.percentile(times, 0.99), 1), "page_ms_max": round(times[-1], 1)}
 
 
 def main():

@@ -11,9 +11,9 @@ import sys
 import threading
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import cost  # noqa: E402
 import fleet  # noqa: E402
 
-STREAMS = 32
 BAR = 0.01
 
 
@@ -40,47 +40,19 @@ class Collector:
         self.url = f"http://127.0.0.1:{self.server.server_port}"
 
 
-def cpu_seconds(worker):
-    """CPU seconds of the whole worker and of its tracer."""
-    all_s = tracer_s = 0.0
-    for task in pathlib.Path(f"/proc/{worker.process.pid}/task").iterdir():
-        seconds = int((task / "schedstat").read_text().split()[0]) / 1e9
-        all_s += seconds
-        tracer_s += seconds if (task / "comm").read_text().strip() == "tracer" else 0.0
-    return all_s, tracer_s
-
-
-def measure(options, broker, worker, variant):
-    before = cpu_seconds(worker)
-    figures = fleet.Bench(options, "--brokers", broker.address, "--prefix", variant, "--requests", options.requests,
-                          "--prompt-tokens", 32, "--output-tokens", options.tokens, "--warmup", 2, "--timeout",
-                          "250s").wait()
-    after = cpu_seconds(worker)
-    if figures["failed"] or figures["completed"] != options.requests:
-        raise RuntimeError(f"{figures['failed']} requests failed")
-    tokens = options.requests * options.tokens
-    return {"tok_s": tokens / figures["duration"], "cpu_us": 1e6 * (after[0] - before[0]) / tokens,
-            "tracer_us": 1e6 * (after[1] - before[1]) / tokens}
-
-
 def rounds(options, broker, collector):
-    def worker(variant, *flags):
-        return fleet.Worker(options, broker, "--prefix", variant, "--group", variant, "--max-sequences", STREAMS,
-                            "--kv-memory", "512MiB", *flags)
+    def measure(variant):
+        tok_s, cpu_us = cost.measure(options, broker, workers[variant], variant)
+        return {"tok_s": tok_s, "cpu_us": sum(cpu_us.values()), "tracer_us": cpu_us.get("tracer", 0.0)}
 
-    with worker("without") as without, worker("with", "--trace-endpoint", collector.url) as traced:
+    with cost.worker(options, broker, "without") as without, \
+            cost.worker(options, broker, "with", "--trace-endpoint", collector.url) as traced:
         workers = {"without": without, "with": traced}
-        for number in range(options.repetitions):
-            order = list(workers)[::-1 if number % 2 else 1]
-            yield {variant: measure(options, broker, workers[variant], variant) for variant in order}
+        yield from cost.rounds(options, workers, measure)
 
 
 def main():
-    parser = fleet.arguments(__doc__)
-    parser.set_defaults(repetitions=5)
-    parser.add_argument("--requests", type=int, default=64)
-    parser.add_argument("--tokens", type=int, default=64)
-    options = parser.parse_args()
+    options = cost.arguments(__doc__, tokens=64, repetitions=5).parse_args()
     collector = Collector()
     with fleet.Broker(options) as broker:
         all_rounds = list(rounds(options, broker, collector))

@@ -6,8 +6,6 @@ script writes the records of three attempts with duplicates: every program print
 
 Needs what docker/deps.sh test installs."""
 
-import argparse
-import contextlib
 import json
 import os
 import pathlib
@@ -18,20 +16,18 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import rig  # noqa: E402
 
 sys.path.insert(0, str(rig.DEPS / "python"))
 import confluent_kafka  # noqa: E402
+from fleet import wait_until  # noqa: E402
 
 CLIENTS = rig.ROOT / "docker/clients"
 LINES_MAX = 60
 SECONDS_MAX = 120
 MODEL = rig.DEPS / "model/SmolLM2-135M-Instruct.Q4_1.gguf"
-OPTIONS = argparse.Namespace(delivery="at-least-once", millrace=rig.TOOLS / "millrace", session=6, static=False,
-                             wrap="", flags="", library=None, malloc_check=False, model=MODEL)
 JVM = ["java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
 JARS = "kafka-clients jackson-core jackson-databind jackson-annotations slf4j-api lz4-java snappy-java zstd-jni".split()
 
@@ -77,14 +73,6 @@ def build(folder):
         "Java": [*JVM, "-cp", ":".join([".", *jars]), "Client"],
         "Go": ["./client"],
     }, started
-
-
-def wait_until(what, look):
-    until = time.monotonic() + SECONDS_MAX
-    while not (found := look()):
-        assert time.monotonic() < until, f"{what}: not within {SECONDS_MAX} s"
-        time.sleep(0.02)
-    return found
 
 
 class Run:
@@ -240,15 +228,12 @@ def check_attempts(place):
 
 def main():
     check_files()
-    with contextlib.ExitStack() as stack:
-        stack.callback(rig.kill_all)
-        folder = rig.TOOLS / "clients"  # always the same one: then Go's cache knows the modules
-        commands, builds = build(folder)
-        services = rig.Services()
-        stack.callback(services.close)
-        subprocess.run([OPTIONS.millrace, "topics", "create", "--brokers", services.brokers, "--reply-topic", "replies",
+    folder = rig.TOOLS / "clients"  # always the same one: then Go's cache knows the modules
+    commands, builds = build(folder)
+    with rig.Services() as services:
+        subprocess.run([rig.OPTIONS.millrace, "topics", "create", "--brokers", services.brokers, "--reply-topic", "replies",
                         "--requests-partitions", "2", "--replicas", "1"], check=True, stdout=subprocess.DEVNULL)
-        fleet = rig.Fleet(OPTIONS, services, "clients", "--reply-topic", "replies", "--speculation", "off")
+        fleet = rig.Fleet(rig.OPTIONS, services, "clients", "--reply-topic", "replies", "--speculation", "off", model=MODEL)
         fleet.prefix = "millrace"  # of the topics that the programs use
         fleet.add()
         assert [process.wait(SECONDS_MAX) for process in builds] == [0, 0]

@@ -1,6 +1,18 @@
-"""A generator of JSON schemas of the keywords that are supported, for test_grammar.py and tests/bench."""
+"""Shared by test_grammar.py and tests/bench/grammar_bars.py: a generator of JSON schemas with the supported keywords, and
+the program grammar_draw, which draws answers of a grammar at random."""
 
+import json
 import random
+import subprocess
+
+
+def draw(folder, tokenizer, requests):
+    """The answers of grammar_draw, a program in this folder, to these requests; grammar_draw.c names the members of both."""
+    lines = "".join(json.dumps({"draws": 2, "seed": number + 1, **request}) + "\n" for number, request in enumerate(requests))
+    done = subprocess.run([folder / "grammar_draw", tokenizer], input=lines, stdout=subprocess.PIPE, text=True, check=True)
+    answers = [json.loads(line) for line in done.stdout.split("\n")[:-1]]
+    assert len(answers) == len(requests)
+    return answers
 
 
 class Schemas:

@@ -14,7 +14,6 @@ import argparse
 import json
 import pathlib
 import re
-import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
@@ -22,8 +21,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import embedded_rig  # noqa: E402
 from embedded_rig import BINARY, MODEL  # noqa: E402
 
-import jsonschema  # noqa: E402 (embedded_rig adds its folder to the path)
-from schemas import Schemas  # noqa: E402
+import jsonschema  # noqa: E402 (embedded_rig adds its folder to the path, and that of fleet)
+import schemas as schemas_module  # noqa: E402
+from fleet import percentile  # noqa: E402
 
 SCHEMAS, DRAWS, SUITE_DRAWS = 1000, 2, 20
 
@@ -39,18 +39,9 @@ def invalid(schema, text):
         return str(error)
 
 
-def percentile(values, part):
-    return sorted(values)[min(len(values) - 1, int(len(values) * part))] if values else 0
-
-
 def draw(schemas, draws):
-    lines = [json.dumps({"kind": "json_schema", "text": json.dumps(schema), "draws": draws, "seed": number + 1})
-             for number, schema in enumerate(schemas)]
-    done = subprocess.run([BINARY.parent / "grammar_draw", MODEL], input="\n".join(lines) + "\n", capture_output=True, text=True,
-                          check=True)
-    answers = [json.loads(line) for line in done.stdout.split("\n")[:-1]]
-    assert len(answers) == len(schemas)
-    return answers
+    return schemas_module.draw(BINARY.parent, MODEL, [{"kind": "json_schema", "text": json.dumps(schema), "draws": draws}
+                                                      for schema in schemas])
 
 
 def check_suite(folder):
@@ -154,7 +145,7 @@ def main():
     options = parser.parse_args()
     if options.suite:
         check_suite(options.suite)
-    generator = Schemas(21)
+    generator = schemas_module.Schemas(21)
     schemas = [generator.whole() for _ in range(SCHEMAS)]
     check_draws(schemas)
     check_served(schemas[:options.served])

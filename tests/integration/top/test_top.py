@@ -19,7 +19,8 @@ import termios
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-from test_metrics import BINARY, Broker, Worker, labels_of, wait_until
+from embedded_rig import BINARY, Broker, Worker, wait_until  # noqa: E402
+from test_metrics import labels_of  # noqa: E402
 
 RUNNING = ("red-1", "blue-1", "blue-2")
 
