@@ -1,10 +1,10 @@
 /* tsan_threads - C11 threads as POSIX threads, for the ThreadSanitizer build.
  *
  * librdkafka makes its threads and locks with thrd_, mtx_ and cnd_ of the C library. GCC's
- * ThreadSanitizer does not know these: a thread it did not see being made crashes in the first
- * malloc, and hand-overs between threads through librdkafka's queues would look like races. Being
- * in the program, these definitions come before the C library's. In glibc the types of both worlds
- * have the same layout. */
+ * ThreadSanitizer does not know these functions. A thread whose creation it did not see crashes in
+ * its first malloc, and it would report hand-overs through librdkafka's queues as races. The
+ * definitions of the program take precedence over those of the C library. In glibc the C11 types
+ * have the same layout as the POSIX types. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdint.h>

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Compares the throughput through Kafka with that of the engine alone: the same requests (32 to 512 prompt and 64 output
 tokens, all sent at once) through `millrace broker` and `millrace serve`, and through `millrace bench --engine`, in turns.
-Bars: at least 95 % of the engine alone; token records in the producer's queue within 5 ms after the step."""
+Bars: at least 95 % of the throughput of the engine alone; token records are in the producer's queue within 5 ms after
+the step."""
 
 import fleet
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Measures the gain of the KV caches: time to first token of long prompts and conversations, on one worker and on two that
 share a Redis. Each worker has its own topics on one broker (the embedded one, or --brokers), so that a request reaches the
-intended worker. Needs redis-server. Bars: a 4,000-token prompt that another worker has computed takes 1/8 of computing it;
-an identical prompt on the same worker takes 10 ms; turn 8 of a conversation takes at most 1.3 times turn 2. Times are
-measured by the worker, from intake on. Answers are compared with those of a worker without caches, the loaded tokens in
-the results with the metrics. slow_redis.py measures a slow Redis."""
+intended worker. Needs redis-server. Bars: a 4,000-token prompt that another worker has computed takes 1/8 of the time
+to compute it; an identical prompt on the same worker takes 10 ms; turn 8 of a conversation takes at most 1.3 times turn
+2. The worker measures the times, from intake on. The script compares answers with those of a worker without caches, and
+loaded tokens in the results with the metrics. slow_redis.py measures a slow Redis."""
 
 import argparse
 import contextlib
@@ -33,7 +33,7 @@ def tokens(seed, count):
 
 
 def settle():
-    time.sleep(1.5)  # the stores after an answer take a moment
+    time.sleep(1.5)  # stores continue for a moment after an answer
 
 
 def said(result):
@@ -41,7 +41,7 @@ def said(result):
 
 
 class Count:
-    """What a worker computed and loaded between two readings of its metrics."""
+    """The tokens that a worker computed and loaded between two readings of its metrics."""
 
     def __init__(self, worker):
         self.worker = worker
@@ -96,7 +96,7 @@ def identical(one, other, plain, salt):
 
 
 def conversation(workers, salt, asked):
-    """A conversation of 300 tokens per turn, of which `asked` are new prompt text."""
+    """A conversation of 300 tokens per turn, of which `asked` are new prompt tokens."""
     history, turns = [], []
     for turn in range(8):
         history += tokens(salt + turn, asked)

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Measures the time from publishing a cancel record until the client reads the result: for requests that run beside seven
-others, that wait to run, and that are cancelled before they are sent. Needs build/bench_cancel.
-Bars: P99 at most two steps plus 50 ms for running requests; a cancel before its request must work."""
+"""Measures the time from publishing a cancel record until the client reads the result: for requests that run together
+with seven others, requests that wait to run, and requests that are cancelled before they are sent. Needs
+build/bench_cancel. Bars: P99 at most two steps plus 50 ms for running requests; a cancel before its request must
+work."""
 
 import json
 import pathlib

@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
 """Compares the wait of ten requests of one tenant while a thousand of another tenant are queued at the same worker with
-their wait alone on half of the machine (half of the sequences, half of the threads). The wait is the time from sending a
-request to its first token, as `millrace bench` measures it. Measured twice: both tenants start together, and the ten
-requests are sent some seconds after the thousand.
-Bar: at most twice the wait alone."""
+their wait alone on half of the machine (half of the sequences, half of the threads). The wait is the time from sending
+a request to its first token, as `millrace bench` measures it. It is measured twice: when both tenants start together,
+and when the ten requests are sent some seconds after the thousand. Bar: at most twice the wait alone."""
 
 import signal
 import time

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Measures the time that faults of Redis add: time to first token of a cold prompt under every fault of
-tests/integration/redis_faults.py, compared with a worker without Redis that gets the same prompt in turns; both must
-generate the same tokens. Then the same with 10,000 KV values, each damaged in one of five ways, and a small model. Needs
-redis-server and build/produce. Bar: at most 60 ms added. Prints a table, and JSON."""
+tests/integration/redis_faults.py, compared with a worker without Redis that gets the same prompt in turns. Both must
+generate the same tokens. Then the same is measured with a small model and 10,000 KV values, each damaged in one of five
+ways. Needs redis-server and build/produce. Bar: at most 60 ms added. Prints a table, and JSON."""
 
 import contextlib
 import pathlib
@@ -57,7 +57,8 @@ def measure_faults(options, names):
 
 
 def measure_values(options, count):
-    """Repeats a prompt whose values are damaged before every request; the worker keeps no block of it."""
+    """Repeats a prompt whose values in Redis are damaged before every request. The worker keeps no block of the
+    prompt."""
     with contextlib.ExitStack() as stack:
         folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
         options.model = redis_rig.write_model(folder)

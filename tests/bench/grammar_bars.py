@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""The cost of constrained output: the time to compile a schema, and the time of one mask of tokens.
+"""Measures the cost of constrained output: the time to compile a schema, and the time to compute one token mask.
 
     grammar_bars.py TOKENIZER [SCHEMAS]
 
-TOKENIZER: a .gguf file or a tokenizer.json; SCHEMAS: how many schemas of tests/integration/grammar/schemas.py, by default 1,000.
-After these come hostile sources: each must be compiled or refused within 100 ms. Times are CPU time of one thread."""
+TOKENIZER: a .gguf file or a tokenizer.json; SCHEMAS: number of schemas of tests/integration/grammar/schemas.py, 1,000
+by default. Then hostile sources follow, each of which must be compiled or rejected within 100 ms. Times are the CPU
+time of one thread."""
 
 import json
 import os

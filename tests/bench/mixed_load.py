@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Measures how a prompt of 4,000 tokens delays 16 streams that are decoding when it arrives, with --step-target-ms 60 and
-with chunking off. The gap is the longest time between two token records of one stream at the client, and between two
-tokens as the worker measures it.
-Bar: with the target at most twice the target; with chunking off as long as the prefill."""
+"""Measures how long a prompt of 4,000 tokens delays 16 decoding streams when it arrives, with --step-target-ms 60 and
+with chunking off. The gap is the longest time between two token records of one stream, measured by the client, or
+between two tokens, measured by the worker. Bar: with the target, at most twice the target; with chunking off, as long
+as the prefill."""
 
 import json
 import random
@@ -15,7 +15,7 @@ STREAMS, TARGET_MS = 16, 60
 
 
 def kcat(broker, *arguments, **more):
-    """Publishes with kcat, which starts in milliseconds; `millrace send` would load LibTorch and take a core."""
+    """Runs kcat, which starts in milliseconds. `millrace send` would load LibTorch and use a whole core."""
     return subprocess.run(["kcat", "-q", "-b", broker.address, *arguments], check=True, text=True,
                           stdout=subprocess.PIPE, timeout=110, **more).stdout
 
@@ -36,7 +36,7 @@ def send_prompt(broker, tokens):
 def measure(options, *flags):
     with fleet.Broker(options) as broker, fleet.Worker(options, broker, *flags) as worker:
         common = ("--brokers", broker.address, "--timeout", "110s")
-        fleet.Bench(options, *common, "--mix", "--requests", 8, "--warmup", 0).wait()  # lets the cost model measure steps
+        fleet.Bench(options, *common, "--mix", "--requests", 8, "--warmup", 0).wait()  # so that the cost model has measured some steps
         streams = fleet.Bench(options, *common, "--requests", STREAMS, "--prompt-tokens", 16, "--output-tokens",
                               options.output_tokens, "--warmup", 0)
         time.sleep(options.head_start)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Measures the cost of a slow Redis: time to first token of a worker whose Redis is behind a link of 20 MB/s each way,
-compared with one without Redis and one with the same Redis at full speed; the same prompts in turns. Bar: with the slow
-link at most 1.05 times the time without Redis; at full speed the worker loads. Two kinds of prompt: `known`, whose first
-blocks are in Redis, so that the worker must decide whether to load; `new`, for which Redis only adds lookups and stores.
-Needs redis-server. Times are measured by the workers, from intake on."""
+"""Measures the cost of a slow Redis: time to first token of a worker that reaches Redis over a link of 20 MB/s each
+way, compared with a worker without Redis and one with the same Redis at full speed. All get the same prompts, in turns.
+Bar: with the slow link at most 1.05 times the time without Redis; at full speed the worker loads. There are two kinds
+of prompts: `known`, whose first blocks are in Redis, so that the worker must decide whether to load; and `new`, for
+which Redis only adds lookups and stores. Needs redis-server. The workers measure the times, from intake on."""
 
 import contextlib
 import socket

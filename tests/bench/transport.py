@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Measures the ceiling of the transport: a worker whose model costs nothing (build/bench_transport), so that every cost
-is that of Kafka, intake, scheduling, text and records. Bar: 12 us of CPU time of the whole worker per token record.
+"""Measures the ceiling of the transport: a worker whose model costs nothing (build/bench_transport), so that only
+Kafka, intake, scheduling, text and records cost time. Bar: 12 us of CPU time of the whole worker per token record.
 
-Three loads, each through a fresh worker. streams: as many token records as possible, from 64 sequences. paced: 32
-sequences whose steps take 20 ms, as on a device, so that each step's few records leave at once. short: as many requests
-as possible, without token records. Broker and reader share the machine's cores, so the throughputs are lower bounds;
-the CPU times are the worker's own. bytes: what the topics grew by (with --kafka: of the logs as they are on the disk)."""
+Each of three loads gets a new worker. streams: as many token records as possible, from 64 sequences. paced: 32
+sequences whose steps take 20 ms, as on a device, so that the few records of a step are sent at once. short: as many
+requests as possible, without token records. Broker and reader share the machine's cores, so the throughputs are lower
+bounds. The CPU times are those of the worker alone. bytes: the growth of the topics' logs on the disk (only with
+--kafka)."""
 
 import fleet
 

@@ -1,6 +1,6 @@
-/* draw_kernels - a table of kernels (ops/cuda/kernel_table.h) for the backend torch on the CPU that
- * has only draws, made by the CPU sampler; all else is computed by LibTorch's operators. With it
- * the device draws every token, so a model runs two steps ahead. */
+/* draw_kernels - a table of kernels (kernel_table.h) for the torch backend on the CPU. Its only
+ * kernel is that for draws, and the CPU sampler implements it. LibTorch's operators compute all
+ * else. With this table the device draws every token, so a model runs two steps ahead. */
 #ifndef MR_TESTS_DRAW_KERNELS_H
 #define MR_TESTS_DRAW_KERNELS_H
 

@@ -46,7 +46,7 @@ static void on_delta(void *context, uint64_t ticket, const struct mr_request *re
         choice->streamed_count = record->index;
     }
     MR_ASSERT(record->index == choice->streamed_count);
-    /* a resumed request that ends while it waits was not started by this engine */
+    /* this engine did not start a resumed request that ends while it waits */
     MR_ASSERT(rig->seen[ticket].started == 1 || rig->seen[ticket].resumed == 1);
     if (choice->deltas == 0) choice->before_bytes = record->before.length;
     choice->deltas++;
@@ -170,8 +170,8 @@ enum mr_status rig_submit(struct engine_rig *rig, uint64_t ticket, struct mr_req
                                                      .priority = request->priority});
 }
 
-/* A hash that changes when a step does anything: computes, copies, loads, starts, preempts or ends
- * a request, or asks or hears the tier. */
+/* A hash that changes when a step does anything: it computes, copies, loads, starts, preempts or
+ * ends a request, calls the tier, or gets an answer from it. */
 static uint64_t hash_deeds(const struct engine_rig *rig)
 {
     const struct mr_engine_stats stats = mr_engine_stats(rig->engine);
@@ -192,7 +192,7 @@ bool rig_step(struct engine_rig *rig)
     struct mr_error err = {0};
     if (rig->tier != NULL) fake_tier_set_clock(rig->tier, &rig->fake->now_ns);
     MR_ASSERT(mr_engine_step(rig->engine, now_ns, &wake_ns, &err) == MR_OK);
-    /* A step that did nothing and is due again at once would repeat for ever. */
+    /* A step that did nothing must not be due again at once, or it would repeat for ever. */
     MR_ASSERT(wake_ns > now_ns || hash_deeds(rig) != deeds);
     rig->step_count++;
     if (wake_ns == UINT64_MAX) return false;

@@ -1,7 +1,7 @@
 /* engine_rig - an engine over the fake model, with a sink that records all output, for tests.
  *
- * Change rig.options and rig.fake_options between _init and _start. rig.seen is indexed by ticket;
- * it has the streamed tokens of a request as well as those of its result.
+ * Change rig.options and rig.fake_options between _init and _start. rig.seen is indexed by ticket.
+ * It has the streamed tokens of a request and those of its result.
  *
  * Owner: the test. Memory: freed by _end; nothing is allocated while the engine steps. */
 #ifndef MR_TESTS_FAKES_ENGINE_RIG_H
@@ -67,18 +67,18 @@ struct engine_rig {
  * prompt cache, end id 0. */
 void rig_init(struct engine_rig *rig);
 void rig_start(struct engine_rig *rig);
-/* With a sink of the caller's, which sees the results in place of the rig. */
+/* The same with a sink of the caller, which gets the results instead of the rig. */
 void rig_start_with(struct engine_rig *rig, const struct mr_sink *sink);
-/* The engine as intake sees it; it never rings. */
+/* The engine as intake uses it. It never signals a wake. */
 struct mr_engine_port rig_port(struct engine_rig *rig);
-/* Submits at the fake's current time; destroys the request when it is refused. */
+/* Submits at the fake's current time. Destroys the request if the engine rejects it. */
 enum mr_status rig_submit(struct engine_rig *rig, uint64_t ticket, struct mr_request *request);
 enum mr_status rig_submit_as(struct engine_rig *rig, struct mr_submission submission);
-/* Runs one step, then advances time to when there is work again. False: the engine is idle. */
+/* Runs one step, then advances time until there is work again. False: the engine is idle. */
 bool rig_step(struct engine_rig *rig);
 /* Steps until idle; asserts the engine's invariants after each. */
 void rig_run(struct engine_rig *rig);
-/* The engine may be idle or not. */
+/* The engine may be busy or idle. */
 void rig_end(struct engine_rig *rig);
 
 /* count tokens in [2, vocabulary), the same for the same salt. */

@@ -145,7 +145,8 @@ static struct mr_fake_flight *flight_of(struct mr_fake_model *fake, uint64_t ste
     return &fake->flights[step % (sizeof fake->flights / sizeof *fake->flights)];
 }
 
-/* The input of a row of the batch: given, or sampled by the step launched before. */
+/* The input of a row of the batch: a given token, or the token that the step launched before has
+ * sampled. */
 static uint32_t input_of(struct mr_fake_model *fake, const struct mr_model_step *step, uint32_t row)
 {
     uint32_t token = step->batch->token_ids[row];

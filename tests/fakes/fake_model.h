@@ -1,18 +1,19 @@
 /* fake_model - a model port whose next token is a hash of the token history in its KV blocks.
  *
- * Each place of a block stores the token and the position written there. A forward reads the whole
+ * Each slot of a block stores the token and the position written there. A forward reads the whole
  * context of every sequence through its block table. So a wrong table, a wrong position, or a block
- * reused too early or never written yields other tokens than the history, and is counted as well.
- * With slot_count the fake has sliding-window layers too: their part of a token is written into the
- * slot of its block and must be there while the window covers it. Time is virtual: a step costs
- * a + b rows + c chunk + d history on the fake's own clock.
+ * that is reused too early or never written yields other tokens than the history, and is counted.
+ * With slot_count the fake has sliding-window layers too. It writes their part of a token into the
+ * slot of the token's block, where it must stay while the window covers the token. Time is virtual:
+ * a step costs a + b rows + c chunk + d history on the fake's own clock.
  *
- * With steps_ahead 0 launch computes and takes that time. Otherwise the fake is a device: it
- * computes the steps one after the other, the clock goes on when a step is collected, and samples
- * and logits cannot be seen before that.
+ * With steps_ahead 0 launch computes and takes that time. Otherwise the fake is a device that
+ * computes the steps one after the other. Collecting a step advances the clock and makes its
+ * samples and logits available.
  *
  * Owner:  the test. Memory: all in _create; launch and collect allocate nothing.
- * Errors: launch MR_BACKEND after fail_after steps; with fails_late it is collect of that step. */
+ * Errors: launch returns MR_BACKEND after fail_after steps; with fails_late the collect of that
+ * step does. */
 #ifndef MR_TESTS_FAKES_FAKE_MODEL_H
 #define MR_TESTS_FAKES_FAKE_MODEL_H
 
@@ -29,8 +30,8 @@ struct mr_fake_options {
     uint32_t slot_count, window_tokens;              /* of sliding-window layers; 0: none */
     double step_ms, row_ms, token_ms, history_ms;    /* a, b, c, d */
     uint32_t steps_ahead;
-    /* Most tokens follow from the token before, whatever else the history is, and at a temperature
-     * above 0 most draws are greedy: answers repeat themselves. */
+    /* Most tokens depend only on the token before them, and at a temperature above 0 most draws are
+     * greedy. So answers repeat themselves. */
     bool repeats;
     bool fails_late;
     bool remote;       /* the tier cannot reach the pool: blocks are copied */
@@ -39,7 +40,8 @@ struct mr_fake_options {
 
 /* A step in flight, or the one collected last. */
 struct mr_fake_flight {
-    struct mr_sample *samples, *out; /* drawn; where to write them when the step is collected */
+    struct mr_sample *samples,
+        *out; /* drawn tokens, and where to write them when the step is collected */
     uint32_t sample_count;
     uint64_t *hashes;                /* [sequences_max] logit rows */
     float (*hidden)[MR_FAKE_HIDDEN]; /* [sequences_max] sums of sequences with hidden_rows */
@@ -49,16 +51,17 @@ struct mr_fake_flight {
 
 struct mr_fake_model {
     struct mr_fake_options options;
-    struct mr_fake_slot *slots;   /* [block_count * MR_BLOCK_TOKENS], their own stored form */
-    struct mr_fake_slot *sliding; /* [slot_count * MR_BLOCK_TOKENS], allocated behind slots */
-    uint64_t *steps;              /* the last step that wrote each place */
+    struct mr_fake_slot
+        *slots; /* [block_count * MR_BLOCK_TOKENS], stored in the fake's own format */
+    struct mr_fake_slot *sliding; /* [slot_count * MR_BLOCK_TOKENS], allocated after slots */
+    uint64_t *steps;              /* the last step that wrote each slot */
     struct mr_fake_flight flights[MR_STEPS_AHEAD_MAX + 2];
     uint64_t launched, collected; /* steps; step i has flight i % its count */
-    bool logits_valid;            /* a step was collected, and none launched since */
+    bool logits_valid;            /* a step was collected, and none was launched after it */
     uint64_t free_ns;             /* when the device has computed all launched steps */
     uint64_t now_ns, step;
     uint64_t wrong_reads, double_writes; /* must stay 0 */
-    uint64_t fed_count;                  /* rows whose input the step before has sampled */
+    uint64_t fed_count;                  /* rows whose input was sampled by the step before */
     uint64_t forward_count, row_count, copy_count, export_count, import_count;
     uint32_t decode_rows, chunk_rows; /* of the last forward */
     uint32_t fail_after;              /* steps until one fails; 0 never */
@@ -74,7 +77,7 @@ uint32_t mr_fake_next(const struct mr_fake_model *fake, const uint32_t *tokens, 
                       float temperature, uint64_t seed);
 /* Adds the hidden state of the last of tokens[0, count) to `sums`. */
 void mr_fake_add_hidden(const uint32_t *tokens, uint32_t count, double sums[MR_FAKE_HIDDEN]);
-/* The log-probability that this model reports of a given `token` after tokens[0, count). */
+/* The log-probability that this model reports for a given `token` after tokens[0, count). */
 float mr_fake_logprob(const struct mr_fake_model *fake, const uint32_t *tokens, uint32_t count,
                       uint32_t token);
 

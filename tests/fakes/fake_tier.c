@@ -12,7 +12,7 @@ struct fake_tier_entry {
     void *bytes;
 };
 
-/* A pending answer; for an item of a load, also where its bytes are received. */
+/* A pending answer. For an item of a load it also has the place for the item's bytes. */
 struct fake_tier_event {
     uint64_t due_ns;
     struct mr_tier_answer answer;

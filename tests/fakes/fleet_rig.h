@@ -1,5 +1,6 @@
-/* fleet_rig - two engines over fake models that share a fake tier, so that one loads what the other
- * has computed. All prompts begin with the same tokens; `ending` selects how a prompt ends.
+/* fleet_rig - two engines over fake models that share a fake tier, so that each can load KV that
+ * the other has computed. All prompts begin with the same tokens; `ending` selects how a prompt
+ * ends.
  *
  * Owner: the test. Memory: freed by _end. Errors: asserted. */
 #ifndef MR_TESTS_FAKES_FLEET_RIG_H
@@ -10,7 +11,7 @@
 #define FLEET_ANSWER     16u /* tokens of each answer */
 #define FLEET_PROMPT_MAX (8u * MR_BLOCK_TOKENS)
 
-/* Tokens in that many 256ths of a block. */
+/* Tokens in this many 256ths of a block. */
 #define FLEET_PART(parts) ((parts)*MR_BLOCK_TOKENS / 256u)
 
 /* A fast tier: computing a block takes tens of milliseconds, loading it less than 0.1 ms. */
@@ -44,7 +45,7 @@ struct fleet_spec {
     bool no_read;
 };
 
-/* Runs one request to its end and asserts its answer. The rig owns what is returned. */
+/* Runs one request to its end and asserts its answer. The rig owns the returned object. */
 const struct rig_seen *fleet_run(struct fleet *fleet, uint32_t worker, struct fleet_spec spec);
 /* Steps until the tier has no work left for this engine. */
 void fleet_drain_tier(struct fleet *fleet, uint32_t worker);

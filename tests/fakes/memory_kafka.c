@@ -69,7 +69,7 @@ static enum mr_status serve(void *self, struct mr_error *err)
     return MR_OK;
 }
 
-/* The group's commits as they are when the assignment is handed out. */
+/* The commits of the group at the time of the assignment. */
 static void fill_committed(struct memory_kafka *kafka, struct mr_kafka_claim *claim)
 {
     const struct memory_partition *log = &kafka->partitions[claim->partition];
@@ -86,7 +86,7 @@ static bool next_event(void *self, struct mr_kafka_event *event)
         at++;
     if (at == kafka->end) return false;
     *event = kafka->events[at % MEMORY_EVENTS];
-    for (; at != kafka->first; at--) /* the events that it overtakes */
+    for (; at != kafka->first; at--) /* the events that this one overtakes */
         kafka->events[at % MEMORY_EVENTS] = kafka->events[(at - 1) % MEMORY_EVENTS];
     kafka->first++;
     if (event->kind == MR_KAFKA_EVENT_COMMITTED) return true;

@@ -1,7 +1,8 @@
-/* memory_kafka - one request topic in memory behind intake's Kafka ports, for tests in one thread.
+/* memory_kafka - one request topic in memory that implements intake's Kafka ports, for tests in one
+ * thread.
  *
- * The test plays the group: it queues assignments and revocations, and answers commits when it
- * wants. Other topics are empty.
+ * The test replaces the group: it queues assignments and revocations, and decides when commits are
+ * answered. Other topics are empty.
  *
  * Owner: the test. Memory: records of the test's own lifetime. Errors: asserted. */
 #ifndef MR_TESTS_FAKES_MEMORY_KAFKA_H
@@ -38,10 +39,11 @@ struct memory_kafka {
     bool in_progress;
     unsigned completed; /* rebalances */
     bool lost, closed;
-    bool hold_commits;              /* _answer gives the outcome; else it is MR_OK at once */
-    enum mr_status refuse;          /* commits are refused with this status; MR_OK: they are not */
-    unsigned commits, commits_held; /* made; without an outcome */
-    uint64_t held[MEMORY_EVENTS];   /* [commits_held] numbers of those, oldest first */
+    bool hold_commits; /* memory_kafka_answer gives the outcome; otherwise it is MR_OK at once */
+    enum mr_status refuse; /* the status with which commits are refused; MR_OK: they succeed */
+    unsigned commits, commits_held; /* commits made; commits without an outcome */
+    uint64_t held[MEMORY_EVENTS];   /* [commits_held] numbers of the commits without an outcome,
+                                       oldest first */
     struct mr_kafka_commit last[MEMORY_PARTITIONS]; /* of the last commit */
     size_t last_count;
 };
@@ -53,7 +55,7 @@ void memory_kafka_produce(struct memory_kafka *kafka, int32_t partition, const c
 void memory_kafka_assign(struct memory_kafka *kafka, int32_t first, int32_t count);
 void memory_kafka_revoke(struct memory_kafka *kafka, int32_t first, int32_t count,
                          enum mr_kafka_revoke how);
-/* The outcome of the oldest commit held. */
+/* Sets the outcome of the oldest commit that has none. */
 void memory_kafka_answer(struct memory_kafka *kafka, enum mr_status status);
 
 /* mr_kafka_consumer_open and mr_kafka_reader_open; the context is the memory_kafka. */

@@ -1,5 +1,5 @@
-/* scheduler_rig - a scheduler with a queue and a KV cache but without a model, for tests: each
- * planned row counts as computed.
+/* scheduler_rig - a scheduler with a queue and a KV cache but without a model, for tests. The rig
+ * treats each planned row as computed.
  *
  * Change rig.options between _init and _start.
  * Owner: the test. Memory: freed by _end. Errors: asserted. */
@@ -27,12 +27,12 @@ void scheduler_rig_init(struct scheduler_rig *rig);
 void scheduler_rig_start(struct scheduler_rig *rig);
 void scheduler_rig_end(struct scheduler_rig *rig);
 
-/* Enqueues a request with token ids counting up from first: prompts of equal first share a prefix.
- */
+/* Enqueues a request with token ids counting up from first: prompts with the same `first` share a
+ * prefix. */
 struct mr_sequence *scheduler_rig_add(struct scheduler_rig *rig, uint32_t first, uint32_t count,
                                       uint32_t max_tokens, int32_t priority);
-/* Plans a step and does what the engine would: computes every row and appends token 7 to every
- * sequence that reached its last known one, as if all drafts were wrong. */
+/* Plans a step and acts like the engine: marks every row as computed and appends token 7 to every
+ * sequence that has reached its last known token, as if all drafts were wrong. */
 const struct mr_plan *scheduler_rig_step(struct scheduler_rig *rig);
 /* Tokens of the sequence in the plan; 0: it has no row. */
 uint32_t scheduler_rig_planned(const struct mr_plan *plan, const struct mr_sequence *sequence);

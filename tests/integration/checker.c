@@ -1,15 +1,15 @@
-/* checker - reads the topics of a fleet and the commits of its consumer group, and checks whether
- * the fleet kept its guarantees: every request has a result, tokens are gapless, nothing is
- * committed too early. verdict.h lists the violations.
+/* checker - reads the topics of a fleet and the commits of its consumer group, and checks the
+ * guarantees of the fleet: every request has a result, tokens have no gaps, and no commit is early.
+ * verdict.h lists the violations.
  *
  *     checker BROKERS [--prefix NAME] [--group NAME] [--requests-topic TOPIC]... [--single]
  *             [--exactly-once] [--expect N] [--wait SECONDS] [--kafka NAME=VALUE]...
  *
- * Without --wait it checks the records that exist now. With --wait it reads until N requests have
- * been read, all are answered and no record has arrived for a moment, or until no record has
- * arrived for SECONDS. --single: a second result of an id is a violation. --exactly-once: the same,
- * and only committed records are read. The commits are read from the topic __consumer_offsets where
- * the broker has one (Apache Kafka, not the embedded broker), and the last one through the group.
+ * Without --wait it checks the records that exist now. With --wait it reads until N requests are
+ * read and answered and no record has arrived for a moment, or until no record has arrived for
+ * SECONDS. --single: a second result of an id is a violation. --exactly-once: the same, and only
+ * committed records are read. The commits come from the topic __consumer_offsets if the broker has
+ * it (Apache Kafka does, the embedded broker does not), and the last commit from the group.
  *
  * Prints one JSON object to stdout and one line per violation to stderr. Exits 0 without
  * violations, 1 with violations, 2 when a topic could not be read. */
@@ -43,7 +43,7 @@ struct checker {
 
 struct reading {
     rd_kafka_t *rk;
-    rd_kafka_topic_partition_list_t *open; /* partitions that are not read to their end */
+    rd_kafka_topic_partition_list_t *open; /* partitions that are not yet read to the end */
 };
 
 static void die(const char *what, const char *why)
@@ -112,7 +112,7 @@ static void close_client(rd_kafka_t *rk)
     rd_kafka_destroy(rk);
 }
 
-/* All partitions of the topics that exist, from offset `start` on. */
+/* Assigns all partitions of the topics that exist, from offset `start` on. */
 static rd_kafka_topic_partition_list_t *partitions_of(rd_kafka_t *rk, const char *const *topics,
                                                       size_t topic_count, int64_t start)
 {
@@ -154,8 +154,7 @@ static void take(struct checker *checker, const struct mr_kafka_record *record)
     verdict_record(checker->verdict, &topics, record);
 }
 
-/* Polls once; true if a record arrived. Errors are ignored: the broker is restarted during tests.
- */
+/* Polls once. True if a record arrived. Errors are ignored, because tests restart the broker. */
 static bool read_one(struct checker *checker, struct reading *reading, int timeout_ms,
                      void (*use)(struct checker *checker, const struct mr_kafka_record *record))
 {
@@ -321,7 +320,7 @@ static void name_all(const struct checker *checker, const char *names[], size_t 
         names[(*count)++] = checker->names[i];
 }
 
-/* Reads until --wait is satisfied; the records are read once more for the check. */
+/* Reads until --wait is satisfied. The check reads the records again. */
 static void wait(struct checker *checker, const char *const *topics, size_t topic_count)
 {
     struct verdict_options options = {.single = false};

@@ -1,14 +1,14 @@
-/* fleet - sends requests to a fleet of workers and checks the records that it writes.
+/* fleet - sends requests to a fleet of workers and checks the fleet's records.
  *
  *     fleet BROKERS requests COUNT MAX_TOKENS     publishes COUNT requests, waits for every answer
  *     fleet BROKERS poison FOLDER ROUNDS          publishes every record of FOLDER/manifest.tsv
  *                                                 ROUNDS times, each followed by a valid request
  *
- * Prints "answered N" while it runs, so that a script can act in the middle, and one line of
- * figures at the end. Exits 1 when no record has arrived for QUIET_S seconds or an invariant is
- * broken:
+ * Prints "answered N" while it runs, so that a script can act in the middle, and a line of figures
+ * at the end. Exits 1 if no record has arrived for QUIET_S seconds, or if an invariant does not
+ * hold:
  *   - Every id has a result; after de-duplication by id (highest attempt) exactly one.
- *   - Token indexes are gapless and match that result; repeated records are identical.
+ *   - Token indexes have no gaps and match that result; repeated records are identical.
  *   - Every poisoned record is rejected with its error code, and dead-lettered if it cannot be
  *     decoded. */
 #include "codec/records/draft.h"

@@ -1,5 +1,5 @@
-/* kafka_facts - runs the script of tests/fakes/facts/facts.h against a real Kafka and prints what
- * it observes: kafka_facts BROKERS. Its topics must exist and be empty. The victim of the script is
+/* kafka_facts - runs the script of tests/fakes/facts/facts.h against a real Kafka and prints the
+ * results: kafka_facts BROKERS. Its topics must exist and be empty. The victim of the script is
  * another process of this program: kafka_facts BROKERS victim. */
 #include "tests/fakes/facts/facts.h"
 #include "worker/base/clock.h"

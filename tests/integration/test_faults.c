@@ -1,5 +1,5 @@
 /* The behaviour of a worker when Kafka answers a request with an error: one test per error, with a
- * complete worker and the embedded broker. README.md in this folder has the table. */
+ * whole worker and the embedded broker. README.md in this folder has the table. */
 #include "codec/records/reply.h"
 #include "tests/unit/worker/producing.h"
 #include "worker/base/clock.h"
@@ -25,8 +25,8 @@
 #define TOPIC_DENIED       29
 #define OUT_OF_ORDER       45
 
-/* Broker 1 leads the request topic and coordinates the group, broker 2 leads the topics that a
- * worker writes, broker 3 is spare. */
+/* Broker 1 leads the request topic and coordinates the group. Broker 2 leads the topics that a
+ * worker writes. Broker 3 is spare. */
 #define READ_FROM 1
 #define WRITE_TO  2
 #define SPARE     3
@@ -40,7 +40,8 @@ struct scene {
     struct mr_log *log;
     struct mr_worker *worker;
     struct mr_kafka_reader *results;
-    uint32_t result_count, whole, shrunk; /* results read; whole: with text; shrunk: without it */
+    uint32_t result_count, whole,
+        shrunk; /* results read; whole: results with text; shrunk: results without text */
 };
 
 static void add_topics(struct scene *scene)
@@ -146,7 +147,7 @@ static void take_result(struct scene *scene, const struct mr_kafka_record *recor
     mr_arena_destroy(arena);
 }
 
-/* Waits for `count` results, then a moment longer to detect one too many. */
+/* Waits for `count` results, and then a moment longer to detect an extra one. */
 static void expect_results(struct scene *scene, uint32_t count)
 {
     struct mr_kafka_record record;

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-/* A fleet without violations; each test adds one and checks the report. */
+/* A fleet without violations. Each test adds one violation and checks the report. */
 struct scene {
     struct verdict *verdict;
     struct verdict_figures figures;
@@ -34,7 +34,7 @@ static void ask(struct scene *scene, int64_t offset, const char *id, int64_t tim
     verdict_request(scene->verdict, &place, text_of(id), true, time_ms);
 }
 
-/* A token record with tokens index, index + 1 and so on; token i has the id 100 + i and one letter
+/* A token record with tokens index, index + 1 and so on. Token i has the id 100 + i and one letter
  * as text. */
 static void tokens(struct scene *scene, const char *id, uint32_t attempt, uint32_t index,
                    uint32_t count)
@@ -246,7 +246,7 @@ static void a_gap_in_the_middle_and_at_the_end_is_seen(void **state)
     answer(&scene, "c", 1, 3000);
     expect_only(&scene, VERDICT_GAP, 1);
 
-    open_well(&scene); /* of an attempt without a result */
+    open_well(&scene); /* token records of an attempt without a result */
     ask(&scene, 2, "c", 3000);
     tokens(&scene, "c", 1, 1, 3);
     tokens(&scene, "c", 2, 0, 4);
@@ -343,7 +343,7 @@ static void an_attempt_that_resumes_goes_on_where_the_lower_one_stopped(void **s
     open_well(&scene);
     ask(&scene, 2, "c", 3000);
     tokens(&scene, "c", 1, 0, 1);
-    tokens(&scene, "c", 1, 1, 2); /* the next worker did not know the last of these */
+    tokens(&scene, "c", 1, 1, 2); /* the next worker did not get the last of these */
     resume(&scene, 2, 1);
     tokens(&scene, "c", 2, 2, 2);
     answer(&scene, "c", 2, 4000);
@@ -401,7 +401,7 @@ static void an_early_bit_of_the_metadata_is_seen(void **state)
     commit(&scene, 0, text, 2500);
     expect_none(&scene);
     assert_int_equal(scene.figures.forgetful_commits,
-                     1); /* an earlier commit had offset 0 as finished */
+                     1); /* an earlier commit listed offset 0 as finished */
 
     open_well(&scene);
     commit(&scene, 0, text, 2499);

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What one choice must produce when it runs alone. */
+/* The tokens that one choice must produce when it runs alone. */
 struct reference {
     uint32_t tokens[SIM_OUTPUT_MAX], count; /* without an end or stop token */
     uint32_t generated;
@@ -72,7 +72,7 @@ static const char *report(char *text, size_t size, const char *format, ...)
     return text;
 }
 
-/* The status that a submission must get; MR_FULL is always possible too. */
+/* The status that a submission must return. MR_FULL is always possible too. */
 static enum mr_status expected_status(const struct sim_world *world,
                                       const struct sim_request *request)
 {
@@ -136,7 +136,8 @@ static const char *check_choice(const struct sim_world *world, const struct sim_
     return NULL;
 }
 
-/* Leading tokens that the prompt shares with prompt and output of the other request. */
+/* The number of leading tokens that the prompt shares with prompt and output of the other request.
+ */
 static uint32_t common(const struct sim_request *request, const struct sim_request *other)
 {
     uint32_t longest = 0;
@@ -209,7 +210,7 @@ static const char *check_embedding(const struct sim_request *request, char *text
     return NULL;
 }
 
-/* Checks a request with continuations or for a vector, which generates nothing. */
+/* Checks a request with continuations or for a vector. Such a request generates no tokens. */
 static const char *check_silent(const struct sim_world *world, const struct sim_request *request,
                                 char *text, size_t size)
 {

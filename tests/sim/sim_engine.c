@@ -83,7 +83,7 @@ static void make_fake(struct sim_world *world)
 
 /* ---- requests ---- */
 
-/* A prompt is the beginning of one of three long texts, often with random tokens behind it. */
+/* A prompt is the beginning of one of three long texts, often followed by random tokens. */
 static void make_prompt(struct sim_random *random, struct sim_request *request, uint32_t most)
 {
     struct sim_random text = {.state = 1000 + sim_below(random, 3)};

@@ -2,8 +2,8 @@
  *
  * One seed determines the options (pool, chunk size, budgets, caches, forced preemption) and the
  * requests (shared prefixes, tenants, priorities, choices, deadlines, cancels). The engine's
- * invariants are checked after every step. sim_check.c checks the results afterwards; it uses the
- * fake model and not the engine.
+ * invariants are checked after every step. sim_check.c checks the results afterwards, with the fake
+ * model and without the engine.
  *
  * Owner: the test. Memory: freed by _destroy. */
 #ifndef MR_TESTS_SIM_ENGINE_H
@@ -35,7 +35,8 @@ struct sim_request {
     bool ignore_eos, cache_read, cache_write, stream;
     bool scores;          /* prompt_logprobs */
     bool embeds, means;   /* task embed, of the mean */
-    uint32_t score_count; /* of task score: its continuations, each a part of the prompt; else 0 */
+    uint32_t score_count; /* for task score: the number of continuations, each a part of the prompt;
+                             else 0 */
     int32_t priority;
     uint64_t arrival_ns, deadline_ns, cancel_ns; /* 0: none */
     /* observed */
@@ -69,14 +70,14 @@ struct sim_world {
     bool stuck; /* steps_max was reached */
 };
 
-/* The tokens of continuation `index` of a request's prompt, which are somewhere in it. */
+/* The tokens of continuation `index`, which are a part of the request's prompt. */
 const uint32_t *sim_continuation(const struct sim_request *request, uint32_t index,
                                  uint32_t *count);
 struct sim_world *sim_create(uint64_t seed);
 void sim_run(struct sim_world *world);
 void sim_destroy(struct sim_world *world);
 
-/* NULL when every check holds; else text, with a sentence about the first one that failed. */
+/* NULL if every check passes; else `text`, with a sentence about the first failure. */
 const char *sim_check(const struct sim_world *world, char *text, size_t size);
 
 #endif

@@ -21,8 +21,8 @@
 #define WINDOW     (MR_BLOCK_TOKENS + MR_BLOCK_TOKENS / 4)
 #define CHUNK      (2 * (int32_t)MR_BLOCK_TOKENS)
 
-/* The allocator's caches fill in the first runs. The slack for later runs is less than the leak of
- * one request in a hundred would be. */
+/* The allocator's caches fill in the first runs. The tolerance for later runs is below a leak of
+ * one request in a hundred. */
 #define WARM_RUNS   5u
 #define SLACK_BYTES ((size_t)16 << 10)
 

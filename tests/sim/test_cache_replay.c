@@ -1,6 +1,6 @@
-/* A trace like a chat service's: many requests begin with one of a few long prefixes, chosen by
- * Zipf's law. In a large pool nearly every repeated token is found, and prefill falls by as much.
- */
+/* A trace like that of a chat service: many requests begin with one of a few long prefixes, chosen
+ * by Zipf's law. In a large pool nearly every repeated token is found, and prefill shrinks
+ * accordingly. */
 #include "tests/fakes/engine_rig.h"
 
 #include <setjmp.h>
@@ -43,8 +43,8 @@ static uint32_t zipf(uint64_t *random)
     return rank;
 }
 
-/* The most leading tokens that request i shares with an earlier one; its last token never counts.
- */
+/* The largest number of leading tokens that request i shares with an earlier one, without its last
+ * token. */
 static uint32_t possible(const struct trace *trace, uint32_t i)
 {
     uint32_t longest = 0;

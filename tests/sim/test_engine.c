@@ -1,4 +1,4 @@
-/* Hundreds of simulated worlds, each from one seed. `sim_test_engine SEED` runs one and prints its
+/* Hundreds of simulated engines, each from one seed. `sim_test_engine SEED` runs one and prints its
  * options; `sim_test_engine FIRST COUNT` runs a range. */
 #include "tests/sim/sim_engine.h"
 
@@ -10,7 +10,7 @@
 
 struct totals {
     uint64_t requests, finished[MR_FINISH_COUNT], preemptions, cached, refused, steps, hits;
-    uint64_t fed;              /* rows computed from a token that was not known yet */
+    uint64_t fed;              /* rows whose input token was not known yet at the launch */
     uint64_t drafts, accepted; /* of speculation */
 };
 

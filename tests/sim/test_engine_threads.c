@@ -1,6 +1,6 @@
-/* Producers, and threads that cancel and read statistics, while this thread runs the engine: every
- * accepted request has one result. Rounds repeat for a second, with random pauses around every lock
- * (tests/fakes/lock_delays.h). Also runs under ThreadSanitizer. */
+/* The engine runs on this thread, producers on others, and one more thread cancels requests and
+ * reads statistics. Every accepted request must have one result. Also runs under ThreadSanitizer.
+ */
 #include "tests/fakes/engine_rig.h"
 #include "tests/fakes/lock_delays.h"
 
@@ -85,7 +85,7 @@ static void *cancel(void *argument)
         struct mr_engine_stats stats = mr_engine_stats(shared->rig.engine);
         if (stats.cache.free_count + stats.cache.cached_count + stats.cache.held_count !=
             stats.cache.block_count)
-            abort(); /* words of two different snapshots */
+            abort(); /* words from two different snapshots */
         (void)mr_engine_room(shared->rig.engine);
     }
     return NULL;

@@ -1,8 +1,8 @@
-/* Two tenants in virtual time: one floods the engine, the other sends a few requests. The wait of
- * the few is compared with their wait alone on half of the machine.
+/* Two tenants in virtual time: one floods the engine, the other sends a few requests. Their wait is
+ * compared with their wait alone on half of the machine.
  *
- * As in the worker, each tenant's requests are in a log of their own and are submitted while the
- * engine has room for that tenant. */
+ * As in the worker, each tenant's requests are in a separate log and are submitted while the engine
+ * has room for that tenant. */
 #include "batching/queue/fair_share.h"
 #include "tests/fakes/engine_rig.h"
 
@@ -76,7 +76,7 @@ static void on_result(void *context, uint64_t ticket, struct mr_request *request
 
 /* ---- the engine ---- */
 
-/* part: 1 the whole machine; 2 half of its sequences, pool and rows of a step. */
+/* part: 1 for the whole machine; 2 for half of its sequences, pool and rows per step. */
 static void start(struct world *world, uint32_t part)
 {
     static const uint32_t end_ids[] = {MR_FAKE_END};
@@ -145,7 +145,7 @@ static void submit(struct world *world, enum tenant tenant, uint32_t index)
     assert_int_equal(mr_engine_submit(world->engine, &submission, NULL), MR_OK);
 }
 
-/* Submits one request of each tenant with room in turn, as intake does. */
+/* Like intake, submits one request of each tenant with room, in turn. */
 static void feed(struct world *world)
 {
     for (uint64_t room = UINT64_MAX; room != 0;) {
@@ -189,7 +189,7 @@ static double wait_alone_ms(uint32_t output)
     return wait_ms;
 }
 
-/* after_ms: when the few requests arrive, after the flood has begun. */
+/* after_ms: time from the start of the flood to the arrival of the few requests. */
 static double wait_in_flood_ms(uint32_t flood_output, uint32_t few_output, double after_ms)
 {
     struct world world;
@@ -200,7 +200,7 @@ static double wait_in_flood_ms(uint32_t flood_output, uint32_t few_output, doubl
         .count = FEW, .output = few_output, .offered_ns = 1000000 + (uint64_t)(after_ms * 1e6)};
     open_engine(&world);
     run_until_started(&world, MODEST);
-    assert_true(world.logs[FLOODING].submitted < FLOOD); /* the flood lasted until now */
+    assert_true(world.logs[FLOODING].submitted < FLOOD); /* the flood has not ended yet */
     double wait_ms = mean_wait_ms(&world.logs[MODEST]);
     end(&world);
     return wait_ms;
@@ -233,8 +233,8 @@ static void a_flood_of_long_answers_does_not_count_as_a_flood_of_short_ones(void
     compare(16, 32, 1500, 2);
 }
 
-/* Answers of 400 tokens have every place when the few requests arrive. Without rebalancing these
- * would wait 17 times as long as alone. */
+/* Answers of 400 tokens occupy all sequences when the few requests arrive. Without rebalancing the
+ * few would wait 17 times as long as alone. */
 static void long_answers_do_not_block_other_tenants_until_they_end(void **state)
 {
     (void)state;
@@ -242,7 +242,7 @@ static void long_answers_do_not_block_other_tenants_until_they_end(void **state)
         compare(400, 32, after_ms, 3);
 }
 
-/* Both tenants flood the engine: tokens are shared by weight, whatever the length of an answer. */
+/* Both tenants flood the engine. Tokens are shared by weight, for answers of any length. */
 static void assert_shares(uint32_t first_output, uint32_t second_output, uint32_t weight)
 {
     struct world world;
@@ -292,7 +292,7 @@ static void without_tenants_the_few_wait_behind_the_flood(void **state)
         submit(&world, FLOODING, i);
     world.logs[FLOODING].submitted = FLOOD;
     run_until_started(&world, FLOODING);
-    /* Requests of the other tenant would wait behind the last one of the flood. */
+    /* Otherwise requests of the other tenant would wait for the last one of the flood. */
     assert_true((double)world.fake->now_ns / 1e6 > 10 * wait_alone_ms(8));
     while (world.logs[FLOODING].ended < FLOOD) {
         uint64_t wake_ns;

@@ -1,6 +1,6 @@
-/* What waits beside a prompt of 7,000 tokens in chunks, counted in steps: short and urgent
- * requests, prompts that are cached, preempted sequences and further choices start at once, and the
- * long prompt loses nothing when none of them waits. */
+/* Requests during a prompt of 7,000 tokens in chunks, with times counted in steps: short and urgent
+ * requests, cached prompts, preempted sequences and further choices start at once. The long prompt
+ * is not delayed when none of them waits. */
 #include "tests/fakes/engine_rig.h"
 
 #include <setjmp.h>
@@ -81,7 +81,7 @@ static bool is_long_done(const struct engine_rig *rig)
     return rig->seen[LONG_ID].choices[0].streamed_count > 0;
 }
 
-/* Steps until the request has its first token. The long prompt is still in chunks then. */
+/* Steps until the request has its first token, which must be before the long prompt is done. */
 static uint32_t steps_to_first_token(struct engine_rig *rig, uint32_t ticket)
 {
     for (uint32_t steps = 1; steps < STEPS_MAX; steps++) {
@@ -160,7 +160,8 @@ static void a_cached_prompt_has_its_first_token_within_two_steps(void **state)
     }
 }
 
-/* Tokens that are set aside for short prompts are used up by others: known logits need none. */
+/* Other prompts use the tokens reserved for short prompts. A prompt with known logits needs none of
+ * them. */
 static void a_cached_prompt_does_not_wait_for_tokens(void **state)
 {
     (void)state;
@@ -216,7 +217,7 @@ static void a_preempted_stream_returns_beside_the_prompt(void **state)
     (void)state;
     struct engine_rig rig;
     init(&rig);
-    rig.options.force_preempt_every = 3; /* the stream, which has computed the least */
+    rig.options.force_preempt_every = 3; /* the stream, which has the fewest computed tokens */
     rig_start(&rig);
     begin_long(&rig);
     while (rig.seen[100].results == 0)
@@ -226,7 +227,7 @@ static void a_preempted_stream_returns_beside_the_prompt(void **state)
     finish(&rig);
 }
 
-/* Four places, taken by the prompt and three long answers of one tenant. */
+/* Four sequences, occupied by the prompt and three long answers of one tenant. */
 static void a_tenant_gets_a_place_beside_the_prompt_only_for_what_can_start(void **state)
 {
     (void)state;
@@ -251,7 +252,7 @@ static void a_tenant_gets_a_place_beside_the_prompt_only_for_what_can_start(void
     finish(&rig);
 }
 
-/* With two long prompts at a time: the stream that gave up its place does not take it back. */
+/* With two long prompts at a time, the preempted stream does not get its sequence back. */
 static void a_place_freed_for_a_second_long_prompt_is_kept_for_it(void **state)
 {
     (void)state;

@@ -14,7 +14,7 @@
 #define STREAMS   16u
 #define LONG      4000u
 #define TARGET_MS 60.0
-#define AUTO_MS   100.0 /* what the automatic target is at least */
+#define AUTO_MS   100.0 /* the minimum of the automatic target */
 
 static void start(struct engine_rig *rig, int32_t chunk_tokens, double target_ms)
 {
@@ -42,8 +42,7 @@ static void submit(struct engine_rig *rig, uint64_t ticket, uint64_t salt, uint3
     assert_int_equal(rig_submit(rig, ticket, request), MR_OK);
 }
 
-/* Runs decoding streams and then a long prompt beside them. Returns the longest gap of any stream.
- */
+/* Starts decoding streams, then submits a long prompt. Returns the longest gap of any stream. */
 static double longest_gap(int32_t chunk_tokens, double target_ms, double *prompt_ms)
 {
     struct engine_rig rig;
@@ -75,8 +74,8 @@ static void a_long_prompt_keeps_gaps_within_the_target(void **state)
     assert_true(prompt_ms < 20000);
 }
 
-/* Decodes of 16 streams take 18 ms here, so the target is 100 ms, where a chunk of 512 tokens takes
- * 274 ms. */
+/* A decode step of 16 streams takes 18 ms here, so the target is 100 ms. A chunk of 512 tokens
+ * takes 274 ms. */
 static void the_automatic_target_keeps_gaps_short(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /* Two engines share a tier with injected faults (lost, delayed and flushed items, refused calls,
- * wrong answers) in virtual time; each world follows from one seed. Every answer equals the fake
- * model's for the tokens alone, and the engines' invariants hold after every step.
- * `sim_test_shared_cache SEED` runs one world. */
+ * wrong answers) in virtual time; a seed determines each run. Every answer equals that of the fake
+ * model for the same tokens, and the engines' invariants hold after every step.
+ * `sim_test_shared_cache SEED` runs one seed. */
 #include "tests/fakes/engine_rig.h"
 
 #include "codec/check.h"
@@ -66,7 +66,7 @@ static struct fake_tier_options make_tier(struct world *world)
     };
 }
 
-/* steps_ahead: of both models, batching/base/model_port.h */
+/* steps_ahead: of both models, see model_port.h */
 static void make_rig(struct world *world, uint32_t index, uint32_t steps_ahead)
 {
     static const int32_t chunks[] = {64, 255, 256, 512, 0};
@@ -152,7 +152,7 @@ static void run_world(struct world *world)
     }
 }
 
-/* Steps until the tier has answered all its work. */
+/* Steps until the tier has answered all requests. */
 static void drain_tier(struct world *world, uint32_t index)
 {
     struct engine_rig *rig = &world->rigs[index];

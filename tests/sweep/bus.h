@@ -1,9 +1,9 @@
-/* bus - the topics that a worker writes, in memory, for lives in one thread: what a broker has
- * acknowledged, in which order. A producer with and one without transactions write to it, and it
- * stands between intake and memory_kafka to note the commits.
+/* bus - the topics that a worker writes, in memory, for lives in one thread. It keeps the records
+ * that the broker has acknowledged, in their order. A producer with transactions and one without
+ * write to it. It also wraps memory_kafka for intake, to record the commits.
  *
- * Judges with tests/integration/verdict/verdict.h whether the guarantees hold: every request has a
- * result, no offset was committed before the result of its record was acknowledged.
+ * It checks the guarantees with tests/integration/verdict/verdict.h: every request has a result,
+ * and no offset was committed before the result of its record was acknowledged.
  *
  * Owner: the test. Memory: fixed. Errors: SWEEP_CHECK. */
 #ifndef MR_TESTS_SWEEP_BUS_H
@@ -21,12 +21,13 @@ struct bus_record {
     char topic[16];
     char value[BUS_VALUE_BYTES];
     size_t length;
-    int32_t from_partition; /* of a dead letter: the record's own place; -1: unknown */
+    int32_t from_partition; /* for a dead letter: partition and offset of the rejected record; -1:
+                               unknown */
     int64_t from_offset;
     void *opaque;
     bool transactional, reported,
         dropped;   /* dropped: its transaction was aborted, or its producer closed */
-    int64_t order; /* when it was acknowledged; 0: it was not */
+    int64_t order; /* when the broker acknowledged the record; 0: it did not */
 };
 
 struct bus_commit {
@@ -38,7 +39,7 @@ struct bus_commit {
 struct bus {
     struct memory_kafka kafka;
     struct bus_record records[BUS_RECORDS_MAX];
-    uint32_t record_count, closed_count; /* records below closed_count are of closed producers */
+    uint32_t record_count, closed_count; /* records below closed_count belong to closed producers */
     struct bus_commit commits[BUS_COMMITS_MAX];
     uint32_t commit_count;
     int64_t order; /* of the last event */
@@ -59,9 +60,9 @@ enum mr_status bus_open_consumer(void *context, const struct mr_kafka_consumer_o
 enum mr_status bus_open_reader(void *context, const struct mr_kafka_reader_options *options,
                                struct mr_kafka_reader_port *out, struct mr_error *err);
 
-/* Every offset is committed. */
+/* Whether every offset is committed. */
 bool bus_is_done(const struct bus *bus);
-/* Checks all guarantees; call when every request should be answered. */
+/* Checks all guarantees. Call this when every request must have been answered. */
 void bus_judge(const struct bus *bus);
 
 #endif

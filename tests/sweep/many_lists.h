@@ -1,4 +1,4 @@
-/* A Redis of lists, as worker/resume/resume.h uses it. Commands run in the caller's thread. */
+/* A Redis that holds only lists, as resume.h uses them. Commands run in the caller's thread. */
 #ifndef MR_TESTS_SWEEP_MANY_LISTS_H
 #define MR_TESTS_SWEEP_MANY_LISTS_H
 

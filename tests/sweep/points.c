@@ -143,7 +143,8 @@ POINT(POINT_SYSTEM, int, pthread_create, pthread_create, EAGAIN, EAGAIN,
       (pthread_t *thread, const pthread_attr_t *attributes, void *(*body)(void *), void *argument), (thread, attributes, body, argument))
 /* clang-format on */
 
-/* Writes of eight bytes ring a wake (worker/base/wake.c): to an eventfd, where they cannot fail. */
+/* Writes of eight bytes signal a wake (worker/base/wake.c). They go to an eventfd, where they
+ * cannot fail. */
 ssize_t point_write(int fd, const void *bytes, size_t size);
 ssize_t point_write(int fd, const void *bytes, size_t size)
 {

@@ -31,7 +31,7 @@ static bool leaks(void)
 }
 #endif
 
-/* Says which life is being lived. Only calls that a signal handler may make. */
+/* Prints which life is running. Uses only calls that are allowed in a signal handler. */
 static void say_where(void)
 {
     char line[160];
@@ -69,7 +69,7 @@ const char *sweep_end(void)
     return points_failed();
 }
 
-/* Lives once; the number of calls that could have failed. */
+/* Runs one life. Returns the number of calls that could have failed. */
 static uint64_t live(const struct sweep_life *life, enum point_kind kind, uint64_t n)
 {
     now.life = life->name;

@@ -1,11 +1,11 @@
-/* sweep - lives a scripted life again and again; in its nth repetition the nth memory allocation
- * fails, then the same with system calls and tensor calls. Every n is tried, until a life ends
- * before its nth call.
+/* sweep - repeats a scripted life. In the nth repetition the nth memory allocation fails; then the
+ * same is done with system calls and tensor calls. Every n is tried, until a life ends before its
+ * nth call.
  *
- * A life ends the program with SWEEP_CHECK when it is not as it must be. A program with
- * AddressSanitizer also ends with an error at a leak, which is looked for after each group of
- * lives. PROGRAM --all lives the slow lives too. What is printed then names the kind, n and the
- * call that failed; PROGRAM LIFE KIND N lives that one alone.
+ * A life ends the program with SWEEP_CHECK when a condition does not hold. In a build with
+ * AddressSanitizer a leak also ends the program; leaks are searched after each group of lives. The
+ * message names the kind, n and the call that failed. PROGRAM --all runs the slow lives too.
+ * PROGRAM LIFE KIND N runs one life alone.
  *
  * Threads: one; a life may have its own. Memory: none that outlives a life. */
 #ifndef MR_TESTS_SWEEP_SWEEP_H
@@ -17,14 +17,14 @@
 
 struct sweep_life {
     const char *name;
-    /* Lives once. It calls sweep_begin when everything that is not the product's is made, and
-     * sweep_end before it judges. */
+    /* Runs one life. It calls sweep_begin after it has created the objects of the test, and
+     * sweep_end before it checks the outcome. */
     void (*live)(void);
     bool slow; /* swept only with --all */
 };
 
 void sweep_begin(void);
-/* From here on no call fails; returns the call that did, or NULL. */
+/* No call fails after this. Returns the call that failed, or NULL. */
 const char *sweep_end(void);
 
 _Noreturn void sweep_broken(const char *what, const char *file, int line);

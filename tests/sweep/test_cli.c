@@ -1,4 +1,4 @@
-/* Sweeps of commands from their words to their exit code, with their output thrown away. */
+/* Sweeps of commands, from their arguments to their exit code. The output is discarded. */
 #include "tests/sweep/sweep.h"
 #include "worker/cli/cli.h"
 #include "worker/config/options.h"
@@ -10,7 +10,7 @@
 
 #define MODEL "tests/golden/models/qwen2"
 
-/* As worker/cli/main.c does; a command that fails says why in a line. */
+/* The same as worker/main.c: a command that fails prints the reason in a line. */
 static int run(const char *const *words, size_t count)
 {
     char *environment[] = {NULL};

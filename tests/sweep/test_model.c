@@ -128,7 +128,7 @@ static void windows(void)
     load("tests/golden/models/mistral_slides");
 }
 
-/* The small real model's file without its weights: fields, tokenizer and tensor table. */
+/* The file of the small real model without its weights: fields, tokenizer and tensor table. */
 static void gguf(void)
 {
     struct mr_model_source source = {0};

@@ -53,7 +53,7 @@ static void wait_up(struct life *life)
         usleep(100);
 }
 
-/* Every request that was taken has a final answer. */
+/* Checks that every accepted request has a final answer. */
 static uint32_t finish(struct life *life, uint64_t ticket)
 {
     struct mr_tier_answer answer = {0};

@@ -1,6 +1,6 @@
 /* Sweeps of a whole worker with its threads: librdkafka and its embedded broker, HTTP, a tiny
- * model. One life takes up to a second, so make check and make test sweep only the start; make
- * sweep goes on to the answer of a request and the end. */
+ * model. One life takes up to a second, so make check and make test sweep only the start. make
+ * sweep continues to the answer of a request and the end. */
 #include "tests/sweep/sweep.h"
 #include "tests/unit/worker/serving.h"
 #include "worker/base/clock.h"
@@ -74,7 +74,8 @@ static int64_t committed(const struct serving *serving)
     return offset;
 }
 
-/* Until the request is answered and its offset committed, the worker fails, or long enough. */
+/* Runs until the request is answered and its offset committed, until the worker fails, or until a
+ * timeout. */
 static void wait_answered(struct mr_worker *worker)
 {
     uint64_t until_ns = mr_clock_ns() + 8000 * MS;

@@ -1,4 +1,4 @@
-/* Sweeps of what happens before a worker serves: options, the YAML file, the log, help. */
+/* Sweeps of the start of a worker, before it serves: options, the YAML file, the log, help. */
 #include "tests/sweep/sweep.h"
 #include "worker/base/log.h"
 #include "worker/cli/cli.h"
@@ -18,7 +18,7 @@ static const char yaml[] = "model: m.gguf\n"
                            "requests-topic: [a, \"b,priority=-10,tenant=reports,queue=1h\"]\n"
                            "kafka: {compression.type: zstd, linger.ms: 3}\n";
 
-/* Parses a command line, with an environment and a file; prints what came of it. */
+/* Parses a command line, with an environment and a file, and prints the result. */
 static void parse(const char *const *words, size_t count)
 {
     static char variable[] = "MILLRACE_KV_MEMORY=2GiB";

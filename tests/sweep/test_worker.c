@@ -1,7 +1,7 @@
-/* Sweeps of a whole worker but for librdkafka, the model and sockets: intake, engine, publish and,
- * with exactly-once delivery, transactions, stepped in one thread and under virtual time. A life is
- * requests of every kind, a cancel, a revocation, a drain and the end. Then a second worker, of
- * which nothing fails, answers what the first one has left. */
+/* Sweeps of a whole worker except librdkafka, the model and sockets: intake, engine, publish and,
+ * with exactly-once delivery, transactions, stepped in one thread under virtual time. A life has
+ * requests of every kind, a cancel, a revocation, a drain and a shutdown. Then a second worker, in
+ * which no call fails, answers the remaining requests. */
 #include "tests/fakes/engine_rig.h"
 #include "tests/sweep/bus.h"
 #include "tests/sweep/many_lists.h"
@@ -29,11 +29,11 @@ struct life {
     struct kind kind;
     struct bus bus;
     struct many_lists lists;
-    struct fake_tier *tier; /* what the tiers of both workers store */
+    struct fake_tier *tier; /* the storage of both workers' tiers */
     struct mr_time now;
 };
 
-/* One worker. What the product makes is NULL until it has. */
+/* One worker. The product's objects are NULL until they are created. */
 struct worker {
     struct life *life;
     struct mr_kafka_options kafka_options;
@@ -320,7 +320,7 @@ static uint64_t least(uint64_t one, uint64_t other)
     return one < other ? one : other;
 }
 
-/* One step of every thread; time passes until the next one has something to do. */
+/* Runs one step of every thread, then advances time until a thread has work. */
 static void step(struct worker *worker)
 {
     struct mr_time *now = &worker->life->now;
@@ -338,7 +338,7 @@ static void step(struct worker *worker)
     now->unix_ms += (int64_t)(now->ns / MS - before_ns / MS);
 }
 
-/* Until everything is committed, or the worker has failed. */
+/* Runs until everything is committed or the worker has failed. */
 static void run(struct worker *worker)
 {
     struct bus *bus = &worker->life->bus;
@@ -438,7 +438,7 @@ static void produce_all(struct life *life)
         memory_kafka_produce(&life->bus.kafka, 1, second[i], START_MS);
 }
 
-/* Partition 1 goes and comes back while requests run. */
+/* Partition 1 is revoked and assigned again while requests run. */
 static void serve(struct worker *worker)
 {
     struct life *life = worker->life;

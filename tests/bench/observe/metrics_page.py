@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Measures the page /metrics of a worker that refuses requests of 20 tenants as fast as it can: its size, and how long a
-GET takes meanwhile. Bars: 10,000 refusals a second, 1 MB, 50 ms.
+"""Measures the page /metrics of a worker while it rejects requests of 20 tenants as fast as it can: the size of the
+page, and the time of a GET. Bars: 10,000 rejections a second, 1 MB, 50 ms.
 
-All requests are there before the worker starts (with --kafka in Apache Kafka, else in the embedded broker, which keeps 5
-MiB a partition). They are refused for five reasons. The GETs come one after another, 20 a second; only those between the
-first and the last refusal count. Broker, worker and this program share the machine's cores."""
+All requests are in the broker before the worker starts (with --kafka in Apache Kafka, else in the embedded broker,
+which keeps 5 MiB a partition). They are rejected for five reasons. There are 20 GETs a second, one after the other.
+Only those between the first and the last rejection count. Broker, worker and this program share the machine's cores."""
 
 import http.client
 import pathlib
@@ -23,7 +23,7 @@ FINISHED = b"millrace_requests_finished_total{"
 
 
 def publish(options, broker, topics):
-    """Publishes the requests, the same number to each topic."""
+    """Publishes the requests, an equal number to each topic."""
     for topic in topics:
         lines = "".join(f"{topic}-{n}\t{REFUSED[n % len(REFUSED)]}\n" for n in range(options.requests // TENANTS))
         subprocess.run([fleet.ROOT / "build/produce", broker.address, topic], input=lines, text=True, check=True)
@@ -34,7 +34,8 @@ def ended(page):
 
 
 def get(address):
-    """One page, and the milliseconds from the request to its last byte; the connection is made before."""
+    """One page, and the milliseconds from the request to the last byte of the page. The time to connect is not
+    included."""
     connection = http.client.HTTPConnection(address, timeout=10)
     connection.connect()
     began = time.monotonic()

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Measures the cost of --trace-endpoint with every request sampled: the same streams through one worker without it and one
-with it, in turns, over the embedded broker. Bar: 1 % of the throughput. Broker, reader and collector share the cores. The
-time on the clock varies by more than the bar; cpu is the worker's CPU time per token, which hardly does, and tracer
-that of the thread which encodes and sends spans."""
+"""Measures the cost of --trace-endpoint with every request sampled: the same streams through one worker without it and
+one with it, in turns, over the embedded broker. Bar: 1 % of the throughput. Broker, reader and collector share the
+cores, so the wall-clock time varies by more than the bar. `cpu` is the worker's CPU time per token, which is stable.
+`tracer` is that of the thread that encodes and sends spans."""
 
 import http.server
 import pathlib
@@ -18,7 +18,7 @@ BAR = 0.01
 
 
 class Collector:
-    """Takes every body; counts the spans."""
+    """Accepts every body and counts the spans."""
 
     def __init__(self):
         self.spans = 0

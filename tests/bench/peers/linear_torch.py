@@ -1,12 +1,12 @@
-"""Measures LibTorch's and oneDNN's own linear layers beside ours, in the shapes and rows of bench_types: two layers of a
-1.1 B-shaped model. Round after round each side measures every type once; the best counts. The input of each side is the
-activations in bf16, so products of bytes include what rounds them.
+"""Compares LibTorch's and oneDNN's linear layers with ours, in the shapes and rows of bench_types: two layers of a 1.1
+B-shaped model. In each round each side measures every type once, and the best round counts. All inputs are activations
+in bf16, so the times of integer products include the rounding of the inputs.
 
     linear_torch.py [--types build/bench_types] [--threads 2] [--rounds 2]
 
-bf16: torch.nn.functional.linear (oneDNN, or LibTorch's own for a row). int8: oneDNN's qlinear, a scale for each output,
-inputs rounded with one scale for all rows; and _weight_int8pack_mm, whose inputs stay in bf16. int4: groups of 32,
-_weight_int4pack_mm_for_cpu, inputs in bf16. Ours beside them: bf16, int8, Q4_0. Needs pip install torch."""
+bf16: torch.nn.functional.linear (oneDNN, or LibTorch's own for a row). int8: oneDNN's qlinear with a scale for each
+output and inputs rounded with one scale for all rows; and _weight_int8pack_mm, whose inputs stay in bf16. int4:
+_weight_int4pack_mm_for_cpu with groups of 32 and inputs in bf16. Ours: bf16, int8, Q4_0. Needs pip install torch."""
 import argparse
 import re
 import subprocess

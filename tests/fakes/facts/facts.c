@@ -30,7 +30,7 @@ struct member {
     struct mr_kafka_consumer_port port;
     struct mr_wake wake;
     struct mr_kafka_consumer_topic topic;
-    struct mr_kafka_event event; /* the one that is being handled */
+    struct mr_kafka_event event; /* the event that is being handled */
     bool handling;
 };
 
@@ -49,7 +49,7 @@ static void open_member(const struct facts_world *world, struct member *member, 
     if (status != MR_OK) print(world, "%s: %s", name, err.detail);
 }
 
-/* Serves the member once; true: a rebalance is to be handled, or a commit has its outcome. */
+/* Polls the member once. True: a rebalance must be handled, or a commit has an outcome. */
 static bool poll_member(struct member *member)
 {
     struct mr_error err;
@@ -61,7 +61,8 @@ static bool poll_member(struct member *member)
     return true;
 }
 
-/* The claim at this place in the order of the metadata: which partition a member gets is random. */
+/* The claim at this index in the order of the metadata. The partitions themselves are assigned at
+ * random. */
 static const struct mr_kafka_claim *least_claim(const struct mr_kafka_event *event, size_t place)
 {
     for (size_t i = 0; i < event->claim_count; i++) {
@@ -115,7 +116,7 @@ static void await_event(const struct facts_world *world, struct member *member)
     print(world, "%s: no event", member->name);
 }
 
-/* Lets time pass while the members are served; no event is expected. */
+/* Lets time pass and polls the members. No event is expected. */
 static void await_nothing(const struct facts_world *world, struct member *member, uint32_t ms)
 {
     for (uint32_t waited = 0; waited < ms; waited += TURN_MS) {
@@ -158,7 +159,8 @@ static bool may_take(void *context, size_t topic_index, int32_t partition)
     return partition == *(const int32_t *)context;
 }
 
-/* Takes the next record of a partition and prints it; put_back: returns it. */
+/* Takes the next record of a partition and prints it. With put_back it returns the record to the
+ * partition. */
 static void take(const struct facts_world *world, struct member *member, int32_t partition,
                  bool put_back)
 {
@@ -239,7 +241,8 @@ static void await_reports(const struct facts_world *world, struct writer *writer
 
 /* ---- readers ---- */
 
-/* Reads FACTS_OUT from its first record to its end into line, room bytes; returns the records. */
+/* Reads FACTS_OUT from its first record to its end into `line`, which has `room` bytes. Returns the
+ * number of records. */
 static uint32_t read_once(const struct facts_world *world, bool uncommitted, char *line,
                           size_t room)
 {
@@ -279,9 +282,9 @@ static uint32_t read_once(const struct facts_world *world, bool uncommitted, cha
     return count;
 }
 
-/* Prints what a reader of FACTS_OUT sees once it sees `least` records. Kafka answers the end of a
- * transaction before its markers are in every partition: until then a committed reader sees the
- * topic as it was. */
+/* Prints the records of FACTS_OUT once a reader gets at least `least` of them. Kafka reports the
+ * end of a transaction before its markers are in every partition. Until then a read-committed
+ * reader gets the old state of the topic. */
 static void read_all(const struct facts_world *world, bool uncommitted, uint32_t least)
 {
     char line[512];
@@ -423,7 +426,8 @@ static void hear(const struct facts_world *world, struct member *one, const char
     print(world, "victim: does not say \"%s\"", wanted);
 }
 
-/* A zombie: the session of a stopped process expires, and it commits after it goes on. */
+/* A zombie: the session of a stopped process expires, and the process commits after it continues.
+ */
 static void zombies(const struct facts_world *world, struct member *one)
 {
     print(world, "# a member is stopped, goes on, and is killed");

@@ -1,15 +1,14 @@
-/* facts - a script of operations on Kafka through the ports of worker/kafka, and what is observed.
+/* facts - a script of operations on Kafka through the ports of worker/kafka, and their results.
  *
  * The script runs against a real Apache Kafka (tests/integration/kafka_facts.c) and against the
  * simulated broker (tests/sim/fleet/test_facts.c). Both must print the lines of
- * tests/sim/fleet/facts.txt: what the simulation says about Kafka is then what Kafka does.
+ * tests/sim/fleet/facts.txt, so that the simulated broker behaves like Kafka.
  *
  * The script uses a world: clients, time that passes, and a victim, a member of the group in a
  * process of its own that can be stopped, continued and killed. Lines hold no times, no member ids
  * and no absolute generations.
  *
- * Owner: one thread. Memory: the caller's. Errors: a wait that never ends is a line that says so.
- */
+ * Owner: one thread. Memory: the caller's. Errors: a wait that times out prints a line. */
 #ifndef MR_TESTS_FAKES_FACTS_FACTS_H
 #define MR_TESTS_FAKES_FACTS_FACTS_H
 
@@ -39,7 +38,7 @@ struct facts_world {
     void (*stop_victim)(void *context);
     void (*continue_victim)(void *context);
     void (*kill_victim)(void *context);
-    /* The next line that the victim has said; NULL: none. */
+    /* The next line that the victim has printed; NULL: none. */
     const char *(*hear_victim)(void *context);
     FILE *out;
 };
@@ -47,7 +46,7 @@ struct facts_world {
 /* Runs the script; the topics exist and are empty. */
 void facts_run(const struct facts_world *world);
 
-/* The victim: takes part in the group and says what happens to it. */
+/* The victim: joins the group and prints its events. */
 struct facts_victim {
     struct mr_kafka_consumer_port port;
     struct mr_wake wake;

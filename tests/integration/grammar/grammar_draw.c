@@ -6,7 +6,7 @@
  * "json_object" | "regex" | "choice" | "grammar", "text": source, "draws": number, "seed": number}.
  * Its answer is a line {"error", "code"} or {"compile_us", "bytes", "rows_us": [time of each mask],
  * "texts": [answers that ended]}. Each token is drawn from the mask. End tokens and punctuation are
- * preferred, so that answers end. A draw that does not end within TOKENS_MAX tokens yields no text.
+ * preferred, so that answers end. An answer that does not end within TOKENS_MAX tokens is left out.
  * After each token the mask is compared with the matcher for a few tokens, and the program aborts
  * if they disagree. */
 #include "codec/check.h"
@@ -77,7 +77,7 @@ static bool is_set(const struct draw *draw, uint32_t id)
     return draw->bits[id / 64] >> (id % 64) & 1;
 }
 
-/* A random allowed token; MR_TOKEN_NONE if there is none. structure: prefer ASCII punctuation. */
+/* A random allowed token, or MR_TOKEN_NONE. structure: prefer ASCII punctuation. */
 static uint32_t pick(struct draw *draw, bool structure)
 {
     uint32_t chosen = MR_TOKEN_NONE, seen = 0, vocab = mr_tokenizer_vocab_size(draw->tokenizer);
@@ -107,7 +107,7 @@ static void check(struct draw *draw, const struct mr_matcher *matcher, bool is_c
     }
 }
 
-/* Draws one answer into draw->text; false if it does not end. */
+/* Draws one answer into draw->text. False: the answer does not end. */
 static bool answer(struct draw *draw, const struct mr_grammar *grammar, double *rows,
                    uint32_t *row_count)
 {

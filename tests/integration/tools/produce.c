@@ -2,10 +2,10 @@
  *
  *     produce BROKERS TOPIC
  *
- * Waits for a broker that is restarted, where kcat would exit, and is idempotent, so that no record
- * is lost or repeated. A broker that is killed can lose track of an idempotent producer, which then
- * ends with a fatal error: its unaccepted records are sent again by a new producer. Exits 1 when
- * the broker did not accept a record. */
+ * Waits during a restart of the broker, when kcat would exit. It is idempotent, so that no record
+ * is lost or repeated. A killed broker can lose the state of an idempotent producer, which then
+ * fails with a fatal error. A new producer sends the remaining records. Exits 1 if the broker did
+ * not accept a record. */
 #include <librdkafka/rdkafka.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,7 +23,8 @@ struct record {
 
 struct reports {
     size_t failed;
-    struct record *unaccepted, **last; /* by the producer that had a fatal error, in their order */
+    struct record *unaccepted,
+        **last; /* records that the failed producer did not deliver, in their order */
 };
 
 static void die(const char *what)
@@ -103,7 +104,7 @@ struct sender {
     struct reports reports;
 };
 
-/* A new producer, which sends what the one with the fatal error could not. */
+/* Creates a new producer, which sends the records that the failed one did not deliver. */
 static void replace_producer(struct sender *sender)
 {
     char reason[256] = "";

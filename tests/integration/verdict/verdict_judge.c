@@ -94,7 +94,8 @@ static bool same_answer(const struct answer *a, const struct answer *b)
     return true;
 }
 
-/* The result that counts: the first of the highest attempt. Reports violations among the others. */
+/* Selects the valid result, the first of the highest attempt, and reports violations of the others.
+ */
 static const struct answer *judge_answers(struct verdict *verdict, const struct subject *subject)
 {
     const struct answer *best = subject->answers;
@@ -148,7 +149,7 @@ static void count_answers(struct verdict *verdict, const struct subject *subject
 
 /* ---- token records ---- */
 
-/* The stream of one attempt and choice, assembled as a client does. */
+/* The stream of one attempt and choice, assembled like a client's. */
 struct stream {
     uint32_t *ids, count, max;
     char *text;
@@ -289,7 +290,8 @@ static uint32_t choice_count(const struct subject *subject, const struct answer 
     return count;
 }
 
-/* Checks that every attempt is gapless and consistent, and that the last one matches the result. */
+/* Checks that every attempt has no gaps and is consistent, and that the last one matches the
+ * result. */
 static void judge_streams(struct verdict *verdict, const struct subject *subject,
                           const struct answer *best)
 {
@@ -351,8 +353,8 @@ static int64_t end_of(const struct request *request)
     return earliest;
 }
 
-/* The requests of one partition, [from, to) of the sorted requests, and what the last commit said
- * of them: those from offset `end` on are not finished. */
+/* The requests of one partition, [from, to) of the sorted requests, and their state in the last
+ * commit. Those from offset `end` on are not finished. */
 struct partition {
     size_t from, to;
     int64_t offset, end, time_ms;
@@ -417,7 +419,7 @@ static struct partition *partition_of(struct ledger *ledger, const struct verdic
     return NULL;
 }
 
-/* Index of the partition's first request from this offset on. */
+/* Index of the partition's first request at or after this offset. */
 static size_t find_offset(const struct ledger *ledger, const struct partition *partition,
                           int64_t offset)
 {
@@ -440,8 +442,8 @@ static bool says_finished(const struct commit *commit, const unsigned char *bits
     return bit < bit_count && bits[bit / 8] >> (bit % 8) & 1;
 }
 
-/* Judges a commit by the requests of which it or the partition's commit before may say something
- * else than the other: not those below both offsets, nor those past both bitmaps. */
+/* Checks a commit. Only requests whose state may differ between this commit and the partition's
+ * previous one matter: not those below both offsets, nor those past both bitmaps. */
 static void judge_commit(struct verdict *verdict, const struct commit *commit,
                          struct ledger *ledger)
 {

@@ -1,6 +1,6 @@
 /* Decodes the metadata of a commit. Format (worker/offsets/ledger_metadata.h): base64 of a magic
  * byte, since version 2 a time of eight bytes, since version 3 an instance of four bytes, a length
- * as varint and a bitmap of that many bytes; the attempts behind the bitmap are ignored here. */
+ * as varint, and a bitmap of that many bytes. The attempts after the bitmap are ignored here. */
 #include "tests/integration/verdict/verdict_state.h"
 
 #include <stdlib.h>

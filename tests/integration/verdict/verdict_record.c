@@ -1,4 +1,4 @@
-/* Part of verdict.h: what a Kafka record says, for the judgement. */
+/* Part of verdict.h: reads Kafka records for the checks. */
 #include "codec/records/reply.h"
 #include "codec/records/request_decode.h"
 #include "tests/integration/verdict/verdict.h"
@@ -23,8 +23,8 @@ static struct verdict_place place_of(const struct mr_kafka_record *record)
     return (struct verdict_place){record->topic, record->partition, record->offset};
 }
 
-/* A record that is not a request goes to the dead-letter topic; it has a result only if its id is
- * readable. */
+/* A record that is not a valid request goes to the dead-letter topic. It has a result only if its
+ * id is readable. */
 static bool is_no_request(enum mr_status status)
 {
     return status == MR_MALFORMED || status == MR_UNSUPPORTED_ENCODING ||

@@ -16,7 +16,7 @@ struct piece {
 struct answer {
     struct answer *next;
     uint32_t attempt, choice_count;
-    bool whole; /* false: written without its text, which was too large */
+    bool whole; /* false: the result was written without its text, which was too large */
     struct mr_choice *choices;
     struct verdict_place source;
     int64_t time_ms;
@@ -70,8 +70,8 @@ __attribute__((format(printf, 3, 4))) void
 verdict_accuse(struct verdict *verdict, enum verdict_kind kind, const char *format, ...);
 
 /* Decodes the finished offsets in the metadata of a commit: bit i is offset + i. *bits: malloc'ed;
- * NULL: none. False: unknown format. Implemented from the description of the format, independently
- * of the worker's decoder. */
+ * NULL: none. False: unknown format. Written from the description of the format, independently of
+ * the worker's decoder. */
 bool verdict_metadata_bits(struct mr_text text, unsigned char **bits, size_t *bit_count);
 
 #endif

@@ -1,5 +1,5 @@
-/* What the fake model must answer: its tokens are a function of those before it and, with a
- * temperature, of the request's seed and the number of the token. Every token is one character. */
+/* The answers that the fake model must give. A token depends on the tokens before it and, with a
+ * temperature, on the request's seed and the token's number. Every token is one character. */
 #include "codec/check.h"
 #include "codec/hash.h"
 #include "tests/fakes/fake_request.h"
@@ -11,7 +11,7 @@
 
 static const char *const stop_texts[STOPS] = SCENARIO_STOPS;
 
-/* The stop text that the text ends with; NULL: none. */
+/* The stop text at the end of the text; NULL: none. */
 static const char *find_stop(const char *text, uint32_t length)
 {
     for (uint32_t i = 0; i < STOPS; i++) {
@@ -26,7 +26,7 @@ struct expected {
     enum mr_finish finish;
     uint32_t tokens[SIM_CONTEXT];
     char text[SIM_CONTEXT];
-    uint32_t count, pushed; /* pushed: an end token and a stop text included */
+    uint32_t count, pushed; /* pushed: includes an end token and a stop text */
     const char *stop;
 };
 
@@ -77,7 +77,7 @@ static void judge_choice(struct fleet *fleet, const struct plan *plan,
 {
     struct expected expected;
     expect(&expected, fleet, plan, index);
-    /* a cancel or a deadline may end one choice after another has ended by itself */
+    /* a cancel or a deadline may end one choice after another choice has finished */
     bool ended = choice->finish <= MR_FINISH_CONTEXT_FULL;
     size_t count = choice->token_count;
     if (ended && choice->finish != expected.finish)

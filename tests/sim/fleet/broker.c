@@ -11,7 +11,7 @@
 
 #define CHUNK_BYTES ((size_t)256 << 10)
 #define TICK_NS     (100 * MS)
-/* how often the transaction coordinator looks for transactions that last too long:
+/* interval at which the transaction coordinator searches for expired transactions:
  * transaction.abort.timed.out.transaction.cleanup.interval.ms */
 #define EXPIRE_NS (10 * SECOND)
 
@@ -166,7 +166,7 @@ void broker_stop(struct broker *broker, uint64_t for_ns)
     struct broker_group *group = &broker->group;
     uint64_t until_ns = platform_ns() + for_ns;
     if (until_ns > broker->down_until_ns) broker->down_until_ns = until_ns;
-    /* a coordinator that starts gives every member a whole session */
+    /* a coordinator that starts begins a new session for every member */
     for (uint32_t i = 0; i < BROKER_MEMBERS_MAX; i++)
         if (group->members[i].consumer) group->members[i].heard_ns = until_ns;
     if (group->state == GROUP_PREPARING) group->prepared_ns = until_ns;

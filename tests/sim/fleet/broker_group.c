@@ -60,8 +60,8 @@ static void prepare(struct broker *broker)
     broker_note(broker, "group: rebalance begins");
 }
 
-/* Gives every partition to the member with the fewest, members in the order of their ids. sticky: a
- * member keeps what it owns, as far as the result is balanced. */
+/* Assigns every partition to the member with the fewest; ties go to the first in the table. sticky:
+ * a member keeps its partitions as far as the result stays balanced. */
 static void assign(struct broker_group *group, bool sticky)
 {
     uint32_t count = count_members(group), counts[BROKER_MEMBERS_MAX] = {0}, given = 0;
@@ -88,7 +88,7 @@ static void assign(struct broker_group *group, bool sticky)
     }
 }
 
-/* The cooperative protocol: what another member still owns is not given away yet. */
+/* The cooperative protocol does not assign partitions that another member still owns. */
 static void withhold_owned(struct broker_group *group)
 {
     for (uint32_t i = 0; i < BROKER_MEMBERS_MAX; i++)
@@ -183,7 +183,7 @@ void broker_group_tick(struct broker *broker)
     for (uint32_t i = 0; i < BROKER_MEMBERS_MAX; i++) {
         struct broker_member *member = &group->members[i];
         if (!member->consumer || platform_ns() < member->heard_ns + group->session_ns) continue;
-        /* a member whose join waits for the others is kept by the connection it waits on */
+        /* a member whose join is pending does not expire while its connection is open */
         if (group->state == GROUP_PREPARING && member->joined &&
             sim_consumer_is_connected(member->consumer))
             continue;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* how often a client that is stopped looks whether it goes on */
+/* interval at which a stopped client checks whether it continues */
 #define PAUSE_NS (100 * MS)
 
 bool sim_crash_point(struct sim_wire *wire)
@@ -32,7 +32,7 @@ static void ring(const struct sim_consumer *consumer)
     if (!is_gone(consumer)) mr_wake_ring(consumer->options.wake);
 }
 
-/* Runs an event of the client itself later, while its process is stopped. True: it was put off. */
+/* Postpones an event of the client itself while its process is stopped. True: it was postponed. */
 static bool put_off(struct sim_consumer *consumer,
                     void (*run)(struct broker *broker, void *context, uint64_t value),
                     uint64_t value)
@@ -62,7 +62,7 @@ static void on_join(struct broker *broker, void *context, uint64_t id)
     struct sim_consumer *consumer = context;
     if (is_gone(consumer)) return;
     uint32_t given = broker_join(broker, consumer, (uint32_t)id, consumer->owned);
-    if (id > 0 && given == 0) { /* the session has expired meanwhile */
+    if (id > 0 && given == 0) { /* the session has expired during the pause */
         consumer->joining = false;
         lose(consumer);
         return;
@@ -83,7 +83,7 @@ static bool is_rebalancing(const struct sim_consumer *consumer)
     return consumer->joining || consumer->rebalance_count > 0;
 }
 
-/* The coordinator asks the member to join again. */
+/* The coordinator requires the member to join again. */
 static void rejoin(struct sim_consumer *consumer)
 {
     if (is_rebalancing(consumer)) return;
@@ -95,7 +95,7 @@ static void rejoin(struct sim_consumer *consumer)
     push_rebalance(consumer, false, MR_KAFKA_REVOKE_PAUSE, consumer->owned);
 }
 
-/* What the member has, and what it was given and has not taken yet. */
+/* The partitions that the member owns, and those assigned to it that it has not taken yet. */
 static uint32_t assigned_to(const struct sim_consumer *consumer)
 {
     uint32_t mask = consumer->owned;
@@ -104,7 +104,7 @@ static uint32_t assigned_to(const struct sim_consumer *consumer)
     return mask;
 }
 
-/* The coordinator does not know the member any more. */
+/* The coordinator has removed the member. */
 static void lose(struct sim_consumer *consumer)
 {
     consumer->id = 0;
@@ -121,8 +121,9 @@ static void lose(struct sim_consumer *consumer)
     }
 }
 
-/* value: the generation of the heartbeat and the answer. A member takes no answer to a heartbeat of
- * an earlier generation: on one connection it arrives before the next assignment. */
+/* value: the generation of the heartbeat, and the answer. A member ignores the answer to a
+ * heartbeat of an earlier generation, because on one connection that answer arrives before the next
+ * assignment. */
 static void on_heartbeat_answer(struct broker *broker, void *context, uint64_t value)
 {
     struct sim_consumer *consumer = context;
@@ -131,7 +132,7 @@ static void on_heartbeat_answer(struct broker *broker, void *context, uint64_t v
     if (is_gone(consumer) || put_off(consumer, on_heartbeat_answer, value)) return;
     if (value >> 32 != (uint32_t)consumer->generation) return;
     if (answer == ANSWER_UNKNOWN && consumer->id > 0) {
-        consumer->joining = false; /* what it waits for does not come */
+        consumer->joining = false; /* the event that it waits for never arrives */
         lose(consumer);
     }
     if (consumer->joining) return;
@@ -209,7 +210,7 @@ static enum mr_status port_serve(void *self, struct mr_error *err)
     return MR_OK;
 }
 
-/* The claim of one of the group's partitions; nothing is committed. */
+/* The claim for one of the group's partitions, without a committed offset. */
 static struct mr_kafka_claim claim_of(const struct sim_consumer *consumer, uint32_t index)
 {
     uint32_t topic;
@@ -221,7 +222,7 @@ static struct mr_kafka_claim claim_of(const struct sim_consumer *consumer, uint3
     return claim;
 }
 
-/* Fills the claims with what is committed. False: the broker has not answered yet. */
+/* Fills the claims with the committed offsets. False: the broker has not answered yet. */
 static bool fill_claims(struct sim_consumer *consumer, const struct sim_rebalance *rebalance,
                         struct mr_kafka_event *event)
 {
@@ -293,7 +294,7 @@ static void begin_fetching(struct sim_consumer *consumer, uint32_t mask)
         int32_t partition;
         int64_t start = consumer->claims[claim++].start;
         broker_group_place(broker, i, &topic, &partition);
-        /* without a position librdkafka asks for the committed offset, and then for the first */
+        /* without a position librdkafka requests the committed offset, and then the first one */
         if (start < 0 && broker->group.committed[i]) start = broker->group.committed[i]->offset;
         if (start < 0) start = broker->topics[topic].logs[partition].begin;
         consumer->positions[i] = start;
@@ -411,7 +412,7 @@ static void on_commit_answer(struct broker *broker, void *context, uint64_t valu
     ring(consumer);
 }
 
-/* kafka_in sends a request for each topic: all of them fail, or that of one topic. */
+/* kafka_in sends a request for each topic. All of them fail, or only one. */
 static void on_commit(struct broker *broker, void *context, uint64_t value)
 {
     struct commit_request *request = context;

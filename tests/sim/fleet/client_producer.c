@@ -4,14 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A record on its way, and then its delivery report. */
+/* A record in flight, and then its delivery report. */
 struct sim_report {
     struct sim_report *next;
     struct sim_producer *producer;
     struct mr_kafka_record record;
     void *opaque;
     enum mr_status status;
-    int group_index; /* of the request's partition; -1: a token record */
+    int group_index; /* index of the request's partition; -1: a token record */
     uint64_t owned_since_ns;
 };
 
@@ -63,7 +63,7 @@ static struct broker_record *append(struct broker *broker, const struct sim_repo
     return record;
 }
 
-/* True for a worker that goes on although the group has given it up. */
+/* True for a worker that continues although the group has removed it. */
 static bool is_zombie(const struct sim_producer *producer)
 {
     const struct broker *broker = producer->wire->broker;
@@ -82,7 +82,7 @@ static void on_record(struct broker *broker, void *context, uint64_t value)
     struct sim_producer *producer = sent->producer;
     (void)value;
     if (is_gone(producer)) {
-        /* what was in the socket may arrive, in order; what was behind it does not */
+        /* records that were in the socket may still arrive, in order; later ones do not */
         producer->cut = producer->cut || sim_chance(&broker->random, 30);
         if (producer->cut) return;
         broker_cover(broker, COVER_RECORD_BEFORE_CRASH);
@@ -135,7 +135,7 @@ static struct sim_report *copy_record(struct sim_producer *producer,
     return sent;
 }
 
-/* Within a transaction the broker has the record at once. */
+/* In a transaction the record reaches the broker at once. */
 static void append_now(struct sim_producer *producer, struct sim_report *sent)
 {
     struct broker *broker = producer->wire->broker;
@@ -326,7 +326,8 @@ static enum mr_status txn_begin(void *self, struct mr_error *err)
     return MR_OK;
 }
 
-/* The producer breaks; librdkafka drops it with its delivery reports when it is replaced. */
+/* A fatal error of the producer. librdkafka drops the delivery reports when the producer is
+ * replaced. */
 static enum mr_status break_down(struct transactor *transactor, const char *why,
                                  struct mr_error *err)
 {
@@ -338,7 +339,7 @@ static enum mr_status break_down(struct transactor *transactor, const char *why,
     return mr_fail(err, MR_BACKEND, "%s", why);
 }
 
-/* Whether the id was taken over, or its transaction was ended by the coordinator. */
+/* Whether another producer has taken the id, or the coordinator has ended its transaction. */
 static bool is_fenced(struct transactor *transactor)
 {
     struct broker *broker = transactor->producer->wire->broker;
@@ -356,7 +357,7 @@ static enum mr_status txn_abort(void *self, struct mr_error *err)
     struct transactor *transactor = self;
     if (is_dead(transactor)) return mr_fail(err, MR_AGAIN, "the machine is dead");
     if (is_fenced(transactor)) return break_down(transactor, "fenced", err);
-    port_serve(transactor->producer); /* as librdkafka does, before it ends a transaction */
+    port_serve(transactor->producer); /* librdkafka does the same before it ends a transaction */
     broker_end(transactor->producer->wire->broker, transactor->producer->transaction, false);
     broker_cover(transactor->producer->wire->broker, COVER_TRANSACTION_ABORTED);
     return mr_fail(err, MR_AGAIN, "aborted");
@@ -376,7 +377,7 @@ static struct broker_offset *add_offset(struct transactor *transactor,
     return offset;
 }
 
-/* TxnOffsetCommit: false when the membership is not the group's any more. */
+/* TxnOffsetCommit. False: the group no longer has this member or generation. */
 static bool send_offsets(struct transactor *transactor,
                          const struct mr_transaction_offsets *offsets)
 {

@@ -8,8 +8,8 @@ static bool is_gone(const struct sim_reader *reader)
     return reader->closed || reader->wire->machine->dead;
 }
 
-/* Rings after the next fetch. A record that is written while a fetch is on its way comes with the
- * one after it, which rings too. */
+/* Signals the wake after the next fetch. A record that is written while a fetch is in flight
+ * arrives with the next fetch, which signals the wake too. */
 static void ring_later(struct broker *broker, struct sim_ring *ring,
                        void (*event)(struct broker *broker, void *context, uint64_t value),
                        void *context)

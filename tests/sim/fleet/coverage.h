@@ -1,5 +1,5 @@
-/* coverage - counts what has happened in the runs of the simulation, so that a fault or an order of
- * messages that never occurs is noticed. tests/sim/README.md explains each.
+/* coverage - counts the events in the runs of the simulation, so that the test can detect a fault
+ * or an order of messages that never occurs. tests/sim/README.md explains each.
  *
  * Owner: the program; a run adds to it. */
 #ifndef MR_TESTS_SIM_FLEET_COVERAGE_H

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define CHECK_NS SECOND
-/* the largest difference between two workers' clocks for which recovery makes allowance */
+/* the largest difference between two workers' clocks that recovery tolerates */
 #define CLOCK_SKEW_MS 5000
 
 static struct mr_config *configs[2]; /* with one and with two request topics */
@@ -232,7 +232,7 @@ static void hit_worker(struct fleet *fleet, const struct fault *fault)
     }
 }
 
-/* Deletes what is committed, as retention does some time after. */
+/* Deletes committed records, as retention does. */
 static void expire_records(struct fleet *fleet)
 {
     struct broker *broker = fleet->broker;
@@ -295,8 +295,8 @@ static void hit_redis(struct fleet *fleet, const struct fault *fault)
     if (fault->kind == FAULT_REDIS_EVICT) sim_redis_evict(fleet->redis, 2 * fault->amount);
 }
 
-/* Starts another worker. A worker with the id of another one fences it, which must then end; the
- * supervisor gives it an id of its own when it starts again. */
+/* Starts another worker. A worker with the id of a running one fences it, and the fenced worker
+ * must end. The supervisor restarts the fenced worker with an id of its own. */
 static void add_another(struct fleet *fleet, const struct fault *fault)
 {
     struct sim_worker *of = &fleet->workers[fault->worker % fleet->worker_count];
@@ -308,7 +308,7 @@ static void add_another(struct fleet *fleet, const struct fault *fault)
         return;
     }
     cover(fleet, COVER_WORKER_TWICE);
-    fleet->failed_commits++; /* the last one of the worker that loses its id */
+    fleet->failed_commits++; /* the last instance of the worker that loses its id */
     of->loses_id = true;
     add_worker(fleet, of->options.index, trace);
 }
@@ -396,7 +396,7 @@ static void run_outside(struct fleet *fleet)
     }
 }
 
-/* A process has ended: the supervisor starts it again. */
+/* A process has ended, and the supervisor restarts it. */
 static void note_end(struct fleet *fleet, uint32_t at)
 {
     struct sim_worker *worker = &fleet->workers[at];
@@ -422,7 +422,7 @@ static void start_worker(struct fleet *fleet, uint32_t at)
     }
 }
 
-/* Does what is due first; false: nothing is, before until_ns. */
+/* Runs the earliest event. False: there is none before until_ns. */
 static bool advance(struct fleet *fleet, uint64_t until_ns)
 {
     uint64_t outside_ns = next_outside_ns(fleet), broker_ns = broker_next_ns(fleet->broker);

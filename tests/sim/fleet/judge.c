@@ -8,12 +8,12 @@
 #include <string.h>
 
 #define ARENA_BYTES ((size_t)1 << 24)
-/* after this time a record has reached every worker, if nothing fails */
+/* without faults a record reaches every worker within this time */
 #define SETTLED_NS SECOND
 
 /* ---- what the checker of tests/integration says ---- */
 
-/* The request with this id; of several the first. */
+/* The first request with this id. */
 static const struct plan *find_plan(const struct fleet *fleet, const char *id)
 {
     for (uint32_t i = 0; i < fleet->scenario->plan_count; i++) {
@@ -42,7 +42,7 @@ static bool has_kind(const struct fleet *fleet, enum plan_kind kind)
     return false;
 }
 
-/* Whether a consumer of this run sees the record. */
+/* Whether a consumer of this run gets the record. */
 static bool is_visible(const struct broker_record *record)
 {
     if (record->marker) return false;
@@ -62,21 +62,22 @@ static bool is_dead_letter(const struct fleet *fleet, const struct plan *plan)
     return false;
 }
 
-/* Whether the request may run twice with the same attempt and end in two ways. With at-least-once
- * delivery that takes a cancel or a deadline, which may meet only one of the two, and either a
- * second record, or a worker that lost its commit and a successor that did not find the result:
- * because the workers' clocks differ by more than is assumed, or because the broker was away. Also
- * a request that is refused when it comes again has no new attempt. */
+/* Whether the request may run twice with the same attempt number and end in two ways. With
+ * at-least-once delivery this has two conditions. First, a cancel or a deadline ended only one of
+ * the two runs. Second, the request has a second record, or a worker lost its commit and its
+ * successor did not find the result, because the workers' clocks differ by more than is assumed or
+ * because the broker was down. A request that is rejected when it is read again also keeps its
+ * attempt number. */
 static bool may_differ(const struct fleet *fleet, const char *id)
 {
     const struct plan *plan = find_plan(fleet, id);
     bool timed = plan && (plan->deadline_ms > 0 || has_other(fleet, id, PLAN_CANCEL));
     if (has_other(fleet, id, PLAN_AGAIN) || has_other(fleet, id, PLAN_REUSED)) return true;
-    if (fleet->clock_jumps > 0 && fleet->crashes > 0) return true; /* numbers of attempts again */
+    if (fleet->clock_jumps > 0 && fleet->crashes > 0) return true; /* attempt numbers start again */
     return timed && fleet->crashes + fleet->scenario->fault_count > 0;
 }
 
-/* Whether a worker that the group had given up has written tokens of the request. */
+/* Whether a worker that the group had removed has written tokens of the request. */
 static bool has_tokens_of_zombie(const struct fleet *fleet, const char *id)
 {
     size_t t = broker_find_topic(fleet->broker, fleet->config.tokens_topic);
@@ -89,8 +90,8 @@ static bool has_tokens_of_zombie(const struct fleet *fleet, const char *id)
     return false;
 }
 
-/* Whether the request was refused as poison after a worker that the group had given up ran it: no
- * commit names the start of that attempt, so the refusal has the same number. */
+/* Whether the request was rejected as poison after a worker that the group had removed ran it. No
+ * commit lists the start of that attempt, so the rejection has the same attempt number. */
 static bool refused_beside_zombie(const struct fleet *fleet, const char *id)
 {
     const struct plan *plan = find_plan(fleet, id);
@@ -105,11 +106,11 @@ static bool is_permitted(const struct fleet *fleet, enum verdict_kind kind, cons
     snprintf(id, sizeof id, "%.*s", (int)(length < sizeof id ? length : 0), what);
     switch (kind) {
     case VERDICT_LATE_RESULT:
-        /* a zombie writes what it had in flight, and no broker refuses it without transactions */
+        /* a zombie writes its records in flight, and without transactions no broker refuses them */
         return fleet->long_pauses > 0 || fleet->clock_jumps > 0 || may_differ(fleet, id);
     case VERDICT_EARLY_COMMIT:
-        /* a zombie refuses another of the records of one id than its successor did, which makes the
-         * result of the first one late */
+        /* a zombie and its successor reject different records of one id, so the first one's result
+         * is late */
         return fleet->long_pauses > 0 && has_kind(fleet, PLAN_REUSED);
     case VERDICT_UNEQUAL_RESULTS:
         return may_differ(fleet, id);
@@ -142,7 +143,7 @@ static void add_records(struct fleet *fleet, struct verdict *verdict)
             for (int64_t i = 0; i < topic->logs[p].end; i++) {
                 const struct broker_record *found = topic->logs[p].records[i];
                 if (!is_visible(found)) continue;
-                /* the times of the broker: those of workers may be wrong in this run */
+                /* the broker's times, because the clocks of workers may be wrong in this run */
                 struct mr_kafka_record record = found->record;
                 record.timestamp_ms = found->appended_ms;
                 if (record.value.bytes &&
@@ -193,15 +194,15 @@ static const struct plan *find_source(const struct fleet *fleet, const struct mr
     return NULL;
 }
 
-/* How many workers may have crashed for others to see: a worker that lost its partitions counts as
- * one, and one whose commit failed when it gave a partition away. */
+/* The number of crashes that other workers may have assumed. A worker that lost its partitions
+ * looks like a crash, and so does a worker whose commit failed when it released a partition. */
 static uint32_t count_crashes(const struct fleet *fleet)
 {
     return fleet->crashes + fleet->long_pauses + fleet->broker->lost_assignments +
            2 * fleet->failed_commits;
 }
 
-/* Whether something in this run explains that a good request was not answered. */
+/* Whether an event of this run explains that a valid request was not answered. */
 static bool may_fail(const struct fleet *fleet, const struct plan *plan,
                      const struct mr_result *result)
 {
@@ -222,7 +223,7 @@ static bool may_fail(const struct fleet *fleet, const struct plan *plan,
     }
 }
 
-/* Whether the notes about starts that are in Redis may have been lost. */
+/* Whether the start notes in Redis may have been lost. */
 static bool lost_starts(const struct fleet *fleet)
 {
     for (uint32_t i = 0; i < fleet->scenario->fault_count; i++)
@@ -245,7 +246,7 @@ static bool is_calm(const struct fleet *fleet, bool crashes)
     return true;
 }
 
-/* A request that ended by itself must not have been cancelled well before it was written. */
+/* A request that ended by itself must not have a cancel from well before it was written. */
 static void judge_cancel(struct fleet *fleet, const struct plan *plan)
 {
     const struct scenario *scenario = fleet->scenario;
@@ -261,9 +262,9 @@ static void judge_cancel(struct fleet *fleet, const struct plan *plan)
     }
 }
 
-/* Nor may it have missed its deadline for long. A result of exactly-once delivery waits for the
- * commit that is due, and for the one before it, each of which is five calls there and back.
- * source: its record, which may be a repeated one. */
+/* It must not end long after its deadline either. With exactly-once delivery a result waits for the
+ * next commit and for the one before it, each of which takes five round trips. source: its record,
+ * which may be a repeated one. */
 static void judge_deadline(struct fleet *fleet, const struct plan *plan, const struct plan *source,
                            const struct broker_record *record)
 {
@@ -277,7 +278,7 @@ static void judge_deadline(struct fleet *fleet, const struct plan *plan, const s
                      (double)(record->appended_ns - due_ns) / 1e9);
 }
 
-/* Tokens at the start of the prompt of a that b may have computed. */
+/* The number of tokens at the start of a's prompt that b may have computed. */
 static uint32_t common(const struct plan *a, const struct plan *b)
 {
     uint32_t i = 0;
@@ -305,10 +306,10 @@ static void judge_cache(struct fleet *fleet, const struct plan *plan,
                      plan->id, result->cached_tokens, known);
 }
 
-/* What must be known of an earlier owner's results when a partition is assigned. The result of a
- * worker that the group has given up may be missed: it can come between the time when the owner of
- * then has read the results and that owner's next commit, which says that it knows them all. Such a
- * worker itself may hear late of an assignment that no longer holds. */
+/* The new owner of a partition must find the results of earlier owners. It may miss a result of a
+ * worker that the group has removed: the result can be written after the next owner has read the
+ * results and before that owner's commit, which covers all of them. A removed worker may also learn
+ * late of an assignment that is over. */
 static void judge_repeated(struct fleet *fleet, const struct plan *plan,
                            const struct broker_record *record)
 {
@@ -343,7 +344,7 @@ static void judge_result(struct fleet *fleet, const struct mr_result *result,
     judge_cancel(fleet, plan);
     judge_deadline(fleet, plan, source, record);
     if (fleet->answers[source - fleet->scenario->plans] == record)
-        judge_cache(fleet, plan, result); /* a later answer may use the KV of the first one */
+        judge_cache(fleet, plan, result); /* a later answer may use the KV of the first answer */
 }
 
 static void judge_results(struct fleet *fleet)
@@ -364,8 +365,8 @@ static void judge_results(struct fleet *fleet)
     }
 }
 
-/* A poisonous request must be given up after attempts_max crashes and those that show which of the
- * requests beside it is the cause. */
+/* A poisonous request must be rejected after attempts_max crashes, plus the crashes that isolate it
+ * from the requests that ran with it. */
 static void judge_poison(struct fleet *fleet)
 {
     uint32_t count = 0, most = fleet->config.attempts_max + 2;

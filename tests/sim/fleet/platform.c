@@ -6,12 +6,12 @@
 #include <string.h>
 
 #define WAKES_MAX 512
-/* file descriptors of wakes begin here, so that none is a real one */
+/* the descriptors of wakes start here, so that none is a real descriptor */
 #define WAKE_BASE 100000
 
 struct wake_slot {
     bool open, rung;
-    uint64_t rung_ns; /* when the thread may run because of the ring */
+    uint64_t rung_ns; /* when the thread may run because of the signal */
 };
 
 static struct {
@@ -148,7 +148,7 @@ void mr_wake_close(struct mr_wake *wake)
     wake->fd = -1;
 }
 
-/* How long a thread takes to wake: mostly microseconds, sometimes a time slice or more. */
+/* The time until a thread wakes: mostly microseconds, sometimes a time slice or more. */
 static uint64_t wake_delay(void)
 {
     uint32_t kind = sim_below(&platform.random, 64);
@@ -161,7 +161,7 @@ void mr_wake_ring(const struct mr_wake *wake)
 {
     if (wake->fd < WAKE_BASE) return;
     struct wake_slot *slot = &platform.wakes[wake->fd - WAKE_BASE];
-    MR_ASSERT(slot->open); /* a ring after the close is a use after free in a real worker */
+    MR_ASSERT(slot->open); /* in a real worker a signal after the close is a use after free */
     if (slot->rung) return;
     slot->rung = true;
     slot->rung_ns = platform.now_ns + wake_delay();

@@ -24,7 +24,7 @@ struct entry {
     bool is_list;
     struct item *items;
     size_t count, max;
-    size_t count_before; /* of a list, before its last write: what a lagging replica has */
+    size_t count_before; /* of a list, before its last write: the state of a lagging replica */
     uint64_t expires_ns; /* UINT64_MAX: never */
 };
 
@@ -283,7 +283,7 @@ static void run_words(struct connection *connection, struct mr_redis_op *op, str
     }
 }
 
-/* ECHO, which measures the connection with a large value: the reply goes where the value is. */
+/* ECHO measures the connection with a large value. The reply is written over the value. */
 static bool echo(struct connection *connection, struct mr_redis_op *op)
 {
     static const char begin[] = "*2\r\n$4\r\nECHO\r\n";

@@ -1,10 +1,10 @@
-/* redis_sim - Redis in memory under virtual time, behind the port of the connection threads
- * (worker/remote_cache/redis_port.h): strings and lists, the commands that workers use, key expiry.
+/* redis_sim - Redis in memory under virtual time. It implements the port of the connection threads
+ * (redis_port.h): strings and lists, the commands that workers use, key expiry.
  *
- * Linked in place of worker/remote_cache/redis_port.c; redis_sim_enter says which server and
- * machine the ports opened next belong to. Each command is executed after a latency and its reply
- * arrives after another. Faults: a server that is down (connections are lost), slow, full, or
- * evicts keys; FLUSHALL; stale replies, as of a replica that lags behind.
+ * Linked in place of redis_port.c. redis_sim_enter selects the server and the machine of the ports
+ * that are opened next. Each command is executed after a latency, and its reply arrives after
+ * another one. Faults: a server that is down (connections are lost), slow, full, or evicts keys;
+ * FLUSHALL; stale replies, like those of a lagging replica.
  *
  * Owner: one run. Memory: freed by _destroy. */
 #ifndef MR_TESTS_SIM_FLEET_REDIS_SIM_H
@@ -24,9 +24,9 @@ void sim_redis_enter(struct sim_redis *redis, struct sim_machine *machine);
 /* ---- faults ---- */
 void sim_redis_stop(struct sim_redis *redis, uint64_t until_ns);
 void sim_redis_slow(struct sim_redis *redis, uint64_t until_ns);
-/* Reads return what a key had before its last write. */
+/* Reads return the state of a key before its last write. */
 void sim_redis_lag(struct sim_redis *redis, uint64_t until_ns);
-/* Forgets all keys, or some of them. */
+/* Removes all keys, or some of them. */
 void sim_redis_flush(struct sim_redis *redis);
 void sim_redis_evict(struct sim_redis *redis, uint32_t percent);
 

@@ -1,15 +1,15 @@
-/* rules - what a worker must not do to a partition, judged at its calls of the Kafka ports.
+/* rules - the rules for a worker and its partitions, checked at its calls of the Kafka ports.
  *
- *   - It writes results, replies and dead letters only of partitions that it owns: from the
- *     assignment until it completes the revocation or is told that the assignment is lost. From
- *     then on another worker may run the same requests. (A transaction may be under way then: its
- *     offsets make the broker refuse it.)
- *   - It commits offsets of such partitions only.
- *   - When it completes a revocation, every result that it had produced by then was acknowledged
- *     before the last commit, which therefore lists it; unless it has waited MR_REVOKE_HOLD_NS.
- *   - It begins no transaction after it was told that another worker has taken its id.
+ *   - It writes results, replies and dead letters only for partitions that it owns: from the
+ *     assignment until it completes the revocation or is notified that the assignment is lost. From
+ *     then on another worker may run the same requests. (A transaction may be open then. The broker
+ *     refuses it because of its offsets.)
+ *   - It commits offsets only for partitions that it owns.
+ *   - When it completes a revocation, all its results were acknowledged before its last commit,
+ *     which therefore lists them; or it has waited MR_REVOKE_HOLD_NS.
+ *   - It begins no transaction after the broker has reported that another worker has its id.
  *
- * The records would show most violations only when a second fault follows at the right moment.
+ * In the records most of these violations show only if a second fault follows at the right moment.
  *
  * Owner: a wire (clients.h). Memory: none. Errors: the first violation of a run is kept in the
  * broker (broker_accuse). */
@@ -23,7 +23,7 @@ struct sim_wire;
 
 /* Masks have one bit for each partition of the group. */
 struct sim_rules {
-    bool judged; /* false: the opaque pointers of records are not the product's */
+    bool judged; /* false: the opaque pointers of records do not come from the product */
     uint32_t owned;
     uint64_t owned_since_ns[BROKER_GROUPED_MAX];
     /* terminal records whose delivery is not reported yet */
@@ -36,9 +36,9 @@ struct sim_rules {
 };
 
 void rules_assigned(struct sim_wire *wire, uint32_t mask);
-/* The worker is told of a revocation. */
+/* The worker is notified of a revocation. */
 void rules_revoking(struct sim_wire *wire, uint32_t mask);
-/* It is told that the assignment is lost. */
+/* It is notified that the assignment is lost. */
 void rules_lost(struct sim_wire *wire, uint32_t mask);
 /* It completes the revocation. */
 void rules_revoked(struct sim_wire *wire, uint32_t mask, bool lost);
@@ -46,7 +46,7 @@ void rules_revoked(struct sim_wire *wire, uint32_t mask, bool lost);
 void rules_commit(struct sim_wire *wire, uint32_t group_index);
 /* It produces a record. Returns the partition of the request, -1: a token record. */
 int rules_write(struct sim_wire *wire, const struct mr_ticket_part *part, bool transactional);
-/* The record of _write is reported to it. */
+/* It gets the delivery report for the record of rules_write. */
 void rules_reported(struct sim_wire *wire, int group_index, bool transactional);
 void rules_begin_transaction(struct sim_wire *wire);
 

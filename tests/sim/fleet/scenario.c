@@ -62,7 +62,8 @@ __attribute__((format(printf, 2, 3))) static struct mr_text print(struct scenari
     return (struct mr_text){at, (size_t)length};
 }
 
-/* Prompts that share beginnings: a few long texts, cut at some length, and a part of their own. */
+/* Prompts with shared beginnings: one of a few long texts, cut at a random length, and a part of
+ * its own. */
 static struct mr_text make_prompt(struct scenario *scenario, struct sim_random *random)
 {
     char text[SIM_CONTEXT];
@@ -147,8 +148,8 @@ static bool refer(struct scenario *scenario, struct plan *plan, struct sim_rando
 static enum plan_kind draw_kind(const struct scenario *scenario, struct sim_random *random)
 {
     uint32_t at = sim_below(random, 100);
-    /* With exactly-once delivery a record that is read after the first one ended is answered again,
-     * which the judge could not tell from an error. */
+    /* With exactly-once delivery a record that is read after the first one ended is answered again.
+     * The judge could not distinguish that from an error. */
     if (at < 5) return scenario->exactly_once ? PLAN_REQUEST : PLAN_AGAIN;
     if (at < 7) return scenario->exactly_once ? PLAN_REQUEST : PLAN_REUSED;
     if (at < 9) return PLAN_MALFORMED;
@@ -228,7 +229,7 @@ static void make_fault(struct scenario *scenario, struct sim_random *random, uin
     /* half of the faults hit workers */
     fault->kind = (enum fault_kind)(sim_chance(random, 50) ? sim_below(random, FAULT_BROKER_STOP)
                                                            : sim_below(random, FAULT_KINDS));
-    /* a failed commit shows only when the next one is late */
+    /* a failed commit has an effect only if the next one is late */
     if (sim_chance(random, 10)) fault->kind = FAULT_COMMIT;
     if (fault->kind == FAULT_TRANSACTION && !scenario->exactly_once) fault->kind = FAULT_COMMIT;
     if (fault->kind == FAULT_COMMIT && scenario->exactly_once) fault->kind = FAULT_TRANSACTION;
@@ -277,7 +278,7 @@ void scenario_make(struct scenario *scenario, uint64_t seed)
     scenario->workers = 1 + sim_below(&random, 3);
     scenario->topics = 1 + sim_below(&random, 2);
     scenario->partitions = 1 + sim_below(&random, 3);
-    /* as many tokens with every size of a block */
+    /* the same number of tokens for every block size */
     scenario->blocks = (4 + sim_below(&random, 8)) * (256 / MR_BLOCK_TOKENS);
     scenario->producer_room = sim_chance(&random, 20) ? 2 + sim_below(&random, 6) : SCENARIO_ROOM;
     scenario->force_preempt_every = sim_chance(&random, 10) ? 3 + sim_below(&random, 10) : 0;

@@ -1,8 +1,8 @@
-/* scenario - what happens to a simulated fleet from outside: settings, the records that producers
- * write, and the faults, each with its time. One seed determines all of it.
+/* scenario - the settings of a simulated fleet, the records that producers write, and the faults,
+ * each with its time. A seed determines all of it.
  *
- * Requests and faults are lists, so that a failing scenario is made smaller by leaving elements out
- * (`left_out`); everything else stays the same function of the seed.
+ * Requests and faults are lists, so that a failing scenario can be reduced by leaving out elements
+ * (`left_out`). All else still depends only on the seed.
  *
  * Owner: the program. Memory: fixed arrays; texts are in the scenario. Errors: asserted. */
 #ifndef MR_TESTS_SIM_FLEET_SCENARIO_H
@@ -16,7 +16,7 @@
 #define SCENARIO_FAULTS_MAX   24u
 #define SCENARIO_TEXT_BYTES   ((size_t)192 << 10)
 
-#define SCENARIO_ROOM        1000u /* of a producer that is never full */
+#define SCENARIO_ROOM        1000u /* for a producer that is never full */
 #define SCENARIO_TEMPERATURE 0.8f
 #define SCENARIO_STOPS                                                                             \
     {                                                                                              \
@@ -25,8 +25,8 @@
 
 enum plan_kind {
     PLAN_REQUEST,
-    PLAN_AGAIN,  /* the same record as an earlier one, as a producer's retry writes it */
-    PLAN_REUSED, /* another request under the id of an earlier one */
+    PLAN_AGAIN,  /* the same record as an earlier one, like a producer's retry */
+    PLAN_REUSED, /* a different request with the id of an earlier one */
     PLAN_MALFORMED,
     PLAN_NULL, /* a record without a value */
     PLAN_HUGE,
@@ -47,7 +47,7 @@ struct plan {
     size_t header_count;
     uint32_t max_tokens, choices;
     bool drawn, stops;    /* with a temperature; with the stop texts below */
-    uint32_t deadline_ms; /* after its timestamp; 0: it has none */
+    uint32_t deadline_ms; /* time after its timestamp; 0: no deadline */
     bool left_out;
 };
 
@@ -59,16 +59,16 @@ enum fault_kind {
     FAULT_PRODUCER_BREAKS,
     FAULT_SIGTERM,
     FAULT_PAUSE,
-    FAULT_PAUSE_TRANSACTION, /* as soon as a transaction of the worker is open, until it times out
-                              */
+    FAULT_PAUSE_TRANSACTION, /* as soon as a transaction of the worker is open, until the
+                                transaction times out */
     FAULT_CLOCK,
     FAULT_ADD_WORKER,
     FAULT_TWIN,  /* another worker with the id of this one, with exactly-once delivery */
     FAULT_MODEL, /* the next forward of the model fails */
     FAULT_BROKER_STOP,
     FAULT_BROKER_SLOW,
-    FAULT_PRODUCE, /* amount per cent of the records are refused, or their answers lost */
-    FAULT_COMMIT,  /* amount per cent of the commits fail, or their answers are lost */
+    FAULT_PRODUCE, /* amount: per cent of the records that are refused, or whose answers are lost */
+    FAULT_COMMIT,  /* amount: per cent of the commits that fail, or whose answers are lost */
     FAULT_TRANSACTION,
     FAULT_RETENTION,
     FAULT_COMPACTION,
@@ -93,16 +93,16 @@ struct scenario {
     bool exactly_once, redis, cooperative;
     uint32_t workers, topics, partitions, blocks, producer_room, force_preempt_every;
     uint32_t max_sequences, queue_requests;
-    uint32_t steps_ahead; /* of the model: batching/base/model_port.h */
-    bool fails_late;      /* a step that fails does so when it is collected */
+    uint32_t steps_ahead; /* of the model: see model_port.h */
+    bool fails_late;      /* a failing step fails when it is collected */
     uint64_t session_ns, rebalance_ns, drain_ns, latency_ns, commit_interval_ns;
     double step_ms;
-    bool keeps_ids; /* a worker that starts again has the same id */
+    bool keeps_ids; /* a restarted worker has the same id */
     struct plan plans[SCENARIO_REQUESTS_MAX];
     uint32_t plan_count;
     struct fault faults[SCENARIO_FAULTS_MAX];
     uint32_t fault_count;
-    uint64_t quiet_ns; /* after that nothing happens any more, measured from the start */
+    uint64_t quiet_ns; /* time from the start after which there are no more events */
     char text[SCENARIO_TEXT_BYTES];
     size_t text_used;
 };

@@ -1,5 +1,5 @@
-/* The simulated broker does what Kafka does: the script of tests/fakes/facts/facts.h prints the
- * lines of tests/sim/fleet/facts.txt, which tests/integration/test_kafka_facts.sh compares with
+/* The simulated broker behaves like Kafka: the script of tests/fakes/facts/facts.h prints the lines
+ * of tests/sim/fleet/facts.txt. tests/integration/test_kafka_facts.sh compares these lines with
  * those of an Apache Kafka. */
 #include "codec/check.h"
 #include "tests/fakes/facts/facts.h"
@@ -65,7 +65,7 @@ static void stop_victim(void *context)
     ((struct world *)context)->victim_machine.paused_until_ns = platform_ns() + 3600 * SECOND;
 }
 
-/* The machine's own events wait for the end of its pause, which they were told. */
+/* The machine's own events wait until its pause ends. */
 static void continue_victim(void *context)
 {
     struct world *world = context;

@@ -1,9 +1,9 @@
 /* Simulated fleets, each from one seed: sim_test_fleet [FIRST [COUNT [JOBS]]].
  *
- * Without arguments it runs SEEDS seeds, one of them twice, and checks that both runs were the
- * same. With FIRST alone it runs that seed and prints the scenario and the trace. With JOBS, the
- * seeds are divided among so many processes. The first seed that fails in a process is made
- * smaller: requests and faults are left out as long as it still fails in the same way. */
+ * Without arguments it runs SEEDS seeds, one of them twice, and checks that both runs are equal.
+ * With FIRST alone it runs that seed and prints the scenario and the trace. JOBS is the number of
+ * processes that share the seeds. A process reduces its first failing seed: it leaves out requests
+ * and faults as long as the run still fails in the same way. */
 #include "tests/sim/fleet/fleet.h"
 
 #include <inttypes.h>
@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #define SEEDS 300u
-/* from so many seeds on, everything that is counted must have happened */
+/* from this number of seeds on, every counted event must have occurred */
 #define COVERING_SEEDS 2000u
 
 static struct scenario scenario;
@@ -39,7 +39,7 @@ static bool still_fails(const char *first)
     return !right && strcspn(wrong, ":") == length && memcmp(wrong, first, length) == 0;
 }
 
-/* Leaves out the element unless the scenario does not fail without it. */
+/* Leaves out the element if the scenario still fails without it. */
 static bool leave_out(bool *left_out, const char *first)
 {
     if (*left_out) return false;
@@ -124,7 +124,7 @@ static void run_jobs(uint64_t first, uint64_t end, uint64_t jobs, struct totals 
     for (uint64_t i = 0; i < jobs; i++) {
         if (fork() != 0) continue;
         run_seeds(first + i, end, jobs, &one);
-        /* smaller than PIPE_BUF, so it is written in one piece */
+        /* smaller than PIPE_BUF, so the write is atomic */
         if (write(ends[1], &one, sizeof one) != (ssize_t)sizeof one) _exit(2);
         fleet_free_shared();
         exit(0);

@@ -44,7 +44,7 @@ static enum mr_status collect(void *context, struct mr_error *err)
     return note_failure(worker, worker->real_port.collect(context, err), true);
 }
 
-/* The model's launch: kills the machine when a poisonous prompt is in its first step. */
+/* The model's launch. It kills the machine if a poisonous prompt is in its first step. */
 static enum mr_status launch(void *context, const struct mr_model_step *step, struct mr_error *err)
 {
     struct sim_worker *worker = (struct sim_worker *)(void *)platform_current();
@@ -140,8 +140,8 @@ static void close_model(void *self)
     worker->fake = NULL;
 }
 
-/* The engine's step: the model's clock runs ahead of the simulation's by what a step costs, and the
- * thread is busy until then. */
+/* The engine's step. The cost of a step advances the model's clock ahead of the simulation's, and
+ * the thread is busy until that time. */
 static uint64_t step_engine(void *state, struct mr_time now)
 {
     struct sim_worker *worker = state;
@@ -326,7 +326,7 @@ static uint64_t step_publish(void *state, struct mr_time now)
     return mr_publish_step(state, now);
 }
 
-/* Stops the machine if a transaction of it is open and it was told to. */
+/* Pauses the machine if the fault is set and one of its transactions is open. */
 static void pause_in_transaction(struct sim_worker *worker)
 {
     const struct sim_producer *producer = worker->wire.broker->producers;
@@ -408,7 +408,7 @@ static void destroy_parts(struct sim_worker *worker)
     mr_engine_thread_stop(worker->engine);
     mr_publish_destroy(worker->publish, 0);
     if (worker->machine.dead && worker->intake && worker->intake->opened) {
-        /* takes back what the others have posted; what it does outside has no effect any more */
+        /* takes the messages of the other threads; its calls to the outside have no effect now */
         mr_intake_drain(worker->intake, 0);
         atomic_store(&worker->intake->leave_requested, true);
         mr_intake_step(worker->intake, mr_clock_now());
@@ -480,7 +480,7 @@ void sim_worker_stop(struct sim_worker *worker)
     mr_wake_ring(mr_intake_wake(worker->intake));
 }
 
-/* Begins to end the parts behind the engine, as mr_worker_destroy does. */
+/* Begins to stop the parts that follow the engine, as mr_worker_destroy does. */
 static void end_engine(struct sim_worker *worker)
 {
     mr_intake_forget_engine(worker->intake);
@@ -527,7 +527,8 @@ static void advance_stop(struct sim_worker *worker)
     }
 }
 
-/* Notes partitions that are resumed after a rebalance, and dies while one recovers. */
+/* Records partitions that are resumed after a rebalance. With the fault, the machine dies while one
+ * recovers. */
 static void watch_partitions(struct sim_worker *worker)
 {
     struct mr_partitions *partitions = worker->intake->partitions;

@@ -1,12 +1,12 @@
 /* worker_sim - one simulated worker: the product's intake, engine thread, publish, transactions,
- * recovery and Redis threads, put together as worker/serve does, over the simulated broker and
- * Redis and the fake model.
+ * recovery and Redis threads, assembled as in worker/serve, over the simulated broker, the
+ * simulated Redis and the fake model.
  *
  *     OFF -> RUNNING -> STOPPING ... -> OFF       SIGTERM: the phases of worker/serve/drain.c
  *                    -> OFF                       a crash, or an error that ends the process
  *
  * A crash marks the machine as dead and frees the worker with the product's own functions, whose
- * calls to the outside have no effect by then. So every crash also tests that nothing leaks.
+ * calls to the outside then have no effect. So every crash also tests for leaks.
  *
  * A prompt that begins with POISON_BYTE kills the machine when its first step runs.
  *
@@ -24,7 +24,7 @@
 
 #define POISON_BYTE    'r' /* no other prompt has it */
 #define SIM_DRAFT_ROWS 12u
-/* Whether the fake model of a worker repeats itself: where its steps may check drafts. */
+/* Whether the fake model of a worker repeats itself, so that its steps can check drafts. */
 #define worker_sim_repeats(steps_ahead) ((steps_ahead) < 2)
 #define SIM_VOCABULARY                  116u /* every token below is an ASCII character */
 #define SIM_CONTEXT                     512u
@@ -34,7 +34,7 @@ enum sim_phase {
     SIM_RUNNING,
     SIM_STOPPING, /* intake takes no more records; waits for it */
     SIM_DRAINING, /* running requests end */
-    SIM_FLUSHING, /* publish writes what is left */
+    SIM_FLUSHING, /* publish writes the remaining records */
     SIM_LEAVING   /* intake commits and leaves the group */
 };
 
@@ -54,7 +54,7 @@ struct sim_worker_options {
 };
 
 struct sim_worker {
-    struct sim_machine machine; /* first: the fleet gets the worker from it */
+    struct sim_machine machine; /* first member: the fleet converts its address to the worker's */
     struct sim_worker_options options;
     struct sim_wire wire;
     struct mr_config config;
@@ -65,7 +65,7 @@ struct sim_worker {
     uint64_t began_ns;    /* when SIGTERM came */
     struct mr_error failure;
     bool poisoned;                     /* the last crash was by poison */
-    uint64_t pauses_in_transaction_ns; /* a fault: stops so long in its next transaction */
+    uint64_t pauses_in_transaction_ns; /* a fault: the length of a pause in its next transaction */
     bool dies_recovering;              /* a fault: crashes as soon as it recovers a partition */
     bool loses_id;                     /* a fault: another worker has started with its id */
     bool step_failed;                  /* a forward of the model has failed */
@@ -84,20 +84,20 @@ struct sim_worker {
     struct mr_intake *intake;
 };
 
-/* Starts a process. False: it ended at once, because the broker is down. */
+/* Starts a process. False: it ended at once because the broker is down. */
 bool sim_worker_start(struct sim_worker *worker);
-/* kill -9: everything in the process is gone. */
+/* kill -9 of the process. */
 void sim_worker_crash(struct sim_worker *worker);
 /* SIGTERM. */
 void sim_worker_stop(struct sim_worker *worker);
-/* The main thread of the process: moves a shutdown on, ends the process when it has failed or died.
- * Call it after every step of the machine. */
+/* The main thread of the process: continues a shutdown, and ends the process after a failure or a
+ * crash. Call this after every step of the machine. */
 void sim_worker_watch(struct sim_worker *worker);
-/* When _watch has something to do by itself; UINT64_MAX: not before a step. */
+/* When _watch has work without a step of the machine; UINT64_MAX: only after a step. */
 uint64_t sim_worker_due_ns(const struct sim_worker *worker);
 /* Asserts the invariants of all containers. */
 void sim_worker_check(struct sim_worker *worker);
-/* Frees what all workers share. */
+/* Frees the objects that all workers share. */
 void sim_worker_free_shared(void);
 
 #endif
