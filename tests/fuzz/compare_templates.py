@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares what fuzz_template renders with what the reference, Jinja2, renders from the same inputs.
+"""Compares the texts that fuzz_template and the reference, Jinja2, render from the same inputs.
 
     compare_templates.py [--verbose] [--cases OUT.json] FUZZ_TEMPLATE FOLDER...
 
@@ -64,8 +64,8 @@ def reference(source, record):
 
 
 def same_but_for_python(wanted):
-    """True when the reference prints what no template prints on purpose: views, generators, ranges and functions by
-    name and address."""
+    """True when the reference prints objects that no template prints on purpose: views, generators, ranges, and
+    functions by name and address."""
     return re.search(r"dict_(items|keys|values)\(|range\(|<(function|generator object|built-in method|bound method) ",
                      wanted)
 

@@ -1,5 +1,5 @@
-/* fuzz - what all fuzz targets share. A target is a file fuzz_NAME.c that defines
- * LLVMFuzzerTestOneInput; a property that does not hold is asserted with MR_ASSERT.
+/* fuzz - shared by all fuzz targets. A target is a file fuzz_NAME.c that defines
+ * LLVMFuzzerTestOneInput and asserts its properties with MR_ASSERT.
  *
  * Threads: one. Memory: the input belongs to the caller; cursors and parts borrow it. */
 #ifndef MR_TESTS_FUZZ_FUZZ_H
@@ -14,7 +14,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Reads an input from its front; reads beyond the end give 0 and empty texts. */
+/* Reads an input from its front. Reads past the end return 0 and empty texts. */
 struct fuzz_cursor {
     const uint8_t *at;
     size_t left;
@@ -33,7 +33,7 @@ static inline uint32_t fuzz_u16(struct fuzz_cursor *cursor)
     return low | (uint32_t)fuzz_u8(cursor) << 8;
 }
 
-/* The next bytes, at most as many as there are. */
+/* The next bytes: `length` of them, or all that are left. */
 static inline struct mr_text fuzz_take(struct fuzz_cursor *cursor, size_t length)
 {
     if (length > cursor->left) length = cursor->left;
@@ -48,7 +48,7 @@ static inline struct mr_text fuzz_rest(struct fuzz_cursor *cursor)
     return fuzz_take(cursor, cursor->left);
 }
 
-/* The bytes before the next byte of value 0, which is skipped; all bytes when there is none. */
+/* The bytes before the next byte of value 0, which is skipped, or all bytes if there is none. */
 static inline struct mr_text fuzz_part(struct fuzz_cursor *cursor)
 {
     const uint8_t *end = cursor->left ? memchr(cursor->at, 0, cursor->left) : NULL;

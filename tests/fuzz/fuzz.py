@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Runs the fuzz targets of tests/fuzz, minimizes their corpora, and measures what the corpora cover.
+"""Runs the fuzz targets of tests/fuzz, minimizes their corpora, and measures the coverage of the corpora.
 
-    fuzz.py run [--time SECONDS] [TARGET...]    fuzzes each target in turn; exit status 1 after a finding
-    fuzz.py min [TARGET...]                     merges seeds and new inputs into tests/fuzz/corpus, minimized
-    fuzz.py coverage [TARGET...]                lines of each parser that its corpus runs
-    fuzz.py state                               CPU time, corpus and findings of each target until now
+    fuzz.py run [--time SECONDS] [TARGET...]    fuzzes each target in turn; exit status 1 after a finding fuzz.py min
+    [TARGET...]                     merges seeds and new inputs into tests/fuzz/corpus, minimized fuzz.py coverage
+    [TARGET...]                lines of each parser that its corpus runs fuzz.py state                               CPU
+    time, inputs and findings of each target so far
 
 run and min need the programs of build-fuzz (make fuzz builds them), coverage those of build-coverage.
 New inputs, findings and CPU times are in build-fuzz/fuzz.
@@ -163,7 +163,7 @@ def minimize(target):
     subprocess.run([program(target), "-merge=1", "-use_counters=0", "-max_len=%d" % INPUT_BYTES_MAX, *LIMITS, new,
                     *given],
                    cwd=TREE, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    for path in files_in(new):  # of libFuzzer's names, SHA-1 digests, as much as the header of a member holds
+    for path in files_in(new):  # the header of a member holds only a part of libFuzzer's names, which are SHA-1 digests
         os.rename(path, os.path.join(new, os.path.basename(path)[:NAME_MAX]))
     pack(target, new)
     sizes = [os.path.getsize(path) for path in files_in(new)]

@@ -26,7 +26,8 @@ static unsigned char *copy_of(struct mr_text text)
     return copy;
 }
 
-/* Bytes of any kind: a value without encryption that is good equals what a writer would write. */
+/* Reads arbitrary bytes. A valid value without encryption equals the value that a writer would
+ * write. */
 static void read_any(const unsigned char header[MR_FRAME_BYTES], const struct mr_frame *expected,
                      struct mr_text payload, struct mr_frame_keys *keys)
 {
@@ -42,7 +43,7 @@ static void read_any(const unsigned char header[MR_FRAME_BYTES], const struct mr
     free(copy);
 }
 
-/* The verdict on a value of which the digest was computed while it was received in two pieces. */
+/* The result of verifying a value whose digest is computed while it is received in two pieces. */
 static enum mr_verdict read_in_pieces(const unsigned char header[MR_FRAME_BYTES],
                                       const struct mr_frame *expected, struct mr_text payload,
                                       struct mr_frame_keys *keys, size_t cut)
@@ -63,7 +64,7 @@ static enum mr_verdict read_in_pieces(const unsigned char header[MR_FRAME_BYTES]
     return verdict;
 }
 
-/* What was written is good and unchanged; with any bit changed it is not good. */
+/* A written value is valid and unchanged. After a change of any bit it is invalid. */
 static void round_trip(const struct mr_frame *frame, struct mr_text payload,
                        struct mr_frame_keys *keys, size_t place, uint8_t bits)
 {

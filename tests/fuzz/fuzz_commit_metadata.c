@@ -1,4 +1,4 @@
-/* The metadata text of a commit: restores a ledger, goes on with it, and writes it again.
+/* The metadata text of a commit: restores a ledger, continues with it, and writes it again.
  *
  * Input: a byte (bit 0: the bytes are encoded in base64 first), a byte with the ledger's span, a
  * byte with the number of actions, the actions (a byte each: kind and distance from the base), then

@@ -1,7 +1,8 @@
-/* Constrained output: a schema, a pattern or a list of choices is refused with a sentence, or
- * compiled within the bounds on work and memory.
+/* Constrained output: a schema, a pattern or a list of choices is rejected with a sentence, or
+ * compiled within the limits of work and memory.
  *
- * Input: a byte that chooses the kind and whether it begins behind reasoning, then the source. */
+ * Input: a byte that selects the kind and whether the constraint starts after the reasoning, then
+ * the source. */
 #include "codec/constraint/constraint.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -1,5 +1,5 @@
-/* The detokenizer against its oracle: the parts that it gives token by token are the text of all
- * tokens, in which every maximal invalid part is U+FFFD.
+/* The detokenizer against its oracle: the joined parts that it returns token by token equal the
+ * text of all tokens, in which every maximal invalid part is U+FFFD.
  *
  * Input: a byte (bit 0: SentencePiece style, bit 1: skip special tokens, bit 2: ids of one byte),
  * then the ids. */
@@ -38,8 +38,8 @@ static size_t append(char *text, size_t length, const char *bytes, size_t count)
     return length + count;
 }
 
-/* How many bytes at the front of text are a character or, with *valid false, the longest beginning
- * of one (Unicode, table 3-7). Written here a second time, as an oracle. */
+/* The number of bytes of the character at the front of text or, with *valid false, of the longest
+ * beginning of one (Unicode, table 3-7). This is a second implementation, as an oracle. */
 static size_t character(const unsigned char *text, size_t length, bool *valid)
 {
     unsigned char lead = text[0], low = 0x80, high = 0xbf;
@@ -69,7 +69,7 @@ static size_t replaced(const char *bytes, size_t length, char *out)
     return done;
 }
 
-/* The bytes of all ids at once, without the first space where the tokenizer says so. */
+/* The bytes of all ids at once, without the first space if the tokenizer drops it. */
 static size_t joined(const struct mr_tokenizer *tokenizer, struct fuzz_cursor ids, bool narrow,
                      bool skip_special, char *out)
 {

@@ -1,4 +1,5 @@
-/* fuzz_encoding - what the targets that load tokenizers assert of any tokenizer. */
+/* fuzz_encoding - assertions that hold for any tokenizer, shared by the targets that load
+ * tokenizers. */
 #ifndef MR_TESTS_FUZZ_ENCODING_H
 #define MR_TESTS_FUZZ_ENCODING_H
 
@@ -13,7 +14,7 @@
 
 static uint32_t first_ids[IDS_MAX], second_ids[IDS_MAX];
 
-/* Decoding gives valid UTF-8, at most as long as the bound says. */
+/* Decoding returns valid UTF-8 within its length limit. */
 static inline void decode(const struct mr_tokenizer *tokenizer, const struct mr_id_list *list)
 {
     struct mr_detokenizer detokenizer;

@@ -1,7 +1,7 @@
 /* GGUF files: metadata, tensor table, configuration, tokenizer, and the rows of tensors.
  *
- * Input: the file. A model in two parts has the second file behind the first: it begins with the
- * last "GGUF" of the input. */
+ * Input: the file. In a model in two parts the second file follows the first; it begins at the last
+ * "GGUF" of the input. */
 #include "codec/tokenizer/tokenizer.h"
 #include "ops/files/model_gguf.h"
 #include "tests/fuzz/fuzz.h"
@@ -46,7 +46,7 @@ static void encode(const struct mr_tokenizer *tokenizer)
     mr_tokenizer_scratch_destroy(scratch);
 }
 
-/* Where the second part begins; size: there is none. */
+/* Where the second part begins; `size` if there is none. */
 static size_t second_part(const uint8_t *data, size_t size)
 {
     for (size_t at = size; at > 4; at--)

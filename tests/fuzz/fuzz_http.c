@@ -1,7 +1,7 @@
 /* Requests to the HTTP server, over a connection on loopback.
  *
- * Input: what a client sends before it closes its side. The server must answer each connection or
- * close it, and go on serving. */
+ * Input: the bytes that a client sends before it closes its side. The server must answer or close
+ * each connection, and continue to serve. */
 #include "tests/fuzz/fuzz.h"
 #include "worker/http/http.h"
 
@@ -25,8 +25,9 @@ static void answer(void *context, enum mr_http_page page, struct mr_http_reply *
     if (page == MR_HTTP_READYZ) reply->code = 503;
 }
 
-/* Connects from another address of 127.0.0.0/8 each time: a closed connection occupies its pair of
- * addresses for a minute, and one address has only some thousand ports. -1: not connected. */
+/* Connects from another address of 127.0.0.0/8 each time, because a closed connection occupies its
+ * pair of addresses for a minute, and one address has only a few thousand ports. -1: not connected.
+ */
 static int connect_once(void)
 {
     static uint32_t last;
@@ -61,7 +62,7 @@ static size_t talk(const void *bytes, size_t size, char *reply, size_t reply_max
 {
     size_t got = 0;
     int fd = connect_to_server();
-    (void)!send(fd, bytes, size, MSG_NOSIGNAL); /* a server that refuses early may have closed */
+    (void)!send(fd, bytes, size, MSG_NOSIGNAL); /* a server that rejects early may have closed */
     shutdown(fd, SHUT_WR);
     for (char rest[4096];;) {
         bool keeps = got < reply_max;

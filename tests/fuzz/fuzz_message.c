@@ -1,5 +1,5 @@
-/* The message of an answer: reasoning, content and tool calls of a text in pieces, joined, are
- * those of the whole, in every format, harmony included.
+/* The message of an answer: the joined reasoning, content and tool calls of a text in pieces equal
+ * those of the whole text, in every format, including harmony.
  *
  * Input: a byte that chooses the format, a byte of flags, a byte with the size of the pieces, a
  * byte with the length of the echoed prompt, then the text. */
@@ -11,7 +11,7 @@
 
 #define TEXT_BYTES_MAX ((size_t)64 << 10)
 
-/* What a client has of the deltas so far. */
+/* The deltas that a client has joined so far. */
 struct joined {
     struct mr_buffer content, reasoning;
     struct mr_buffer names[MR_TOOL_CALLS_MAX + 1], arguments[MR_TOOL_CALLS_MAX + 1];
@@ -47,7 +47,7 @@ static void add(struct mr_buffer *buffer, struct mr_text text)
     MR_ASSERT(mr_buffer_append(buffer, text));
 }
 
-/* The deltas of a call come one after the other, the first one with its name. */
+/* The deltas of a call follow each other, and the first one has the call's name. */
 static void join(struct joined *joined, const struct mr_message_delta *delta)
 {
     add(&joined->content, delta->content);
@@ -86,7 +86,7 @@ static void compare(const struct joined *joined, const struct mr_choice *choice,
 {
     MR_ASSERT(mr_text_equal(mr_buffer_text(&joined->content), choice->content));
     MR_ASSERT(mr_text_equal(mr_buffer_text(&joined->reasoning), choice->reasoning));
-    /* a text that no grammar has made may begin calls that it does not end */
+    /* a text that no grammar constrains may have calls without an end */
     if (steady) return;
     MR_ASSERT(joined->call_count == choice->tool_call_count);
     for (size_t i = 0; i < joined->call_count; i++) {
@@ -117,7 +117,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     MR_ASSERT(arena);
     struct mr_choice choice = {.text = text};
     MR_ASSERT(mr_message_split(&choice, &rules, arena, &err) == MR_OK);
-    /* every byte for itself, and in larger pieces */
+    /* one byte at a time, and in larger pieces */
     const size_t steps[] = {1, 2u + step % 15u};
     for (size_t i = 0; i < 2; i++) {
         struct joined *joined = read_pieces(&rules, text, steps[i]);

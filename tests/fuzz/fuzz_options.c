@@ -24,7 +24,7 @@ static const char *write_file(const uint8_t *data, size_t size)
     return path;
 }
 
-/* An option that reads another file could block on a device, so such inputs are left out. */
+/* An option that reads another file could block on a device, so such inputs are skipped. */
 static bool names_a_device(const uint8_t *data, size_t size)
 {
     return size && (memmem(data, size, "dev", 3) || memmem(data, size, "proc", 4));

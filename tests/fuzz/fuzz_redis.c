@@ -1,5 +1,5 @@
-/* Replies of Redis: what a client makes of the bytes that a server, or several nodes of a cluster,
- * send back.
+/* Replies of Redis: a client reads arbitrary bytes from a server or from several nodes of a
+ * cluster.
  *
  * Input: a byte with the number of commands, a byte for each command (its kind, the size of the
  * value it expects, whether it is cancelled), a byte that decides where reads end, then the turns
@@ -50,7 +50,7 @@ static void make_command(struct command *command, uint8_t kind)
     command->op.owner = command;
 }
 
-/* Reads every byte of a reply, as the users of replies do. */
+/* Reads every byte of a reply, like the users of replies. */
 static void visit(const struct mr_redis_reply *reply)
 {
     unsigned sum = 0;
@@ -77,7 +77,7 @@ static void take_all(struct mr_redis_client *client)
     }
 }
 
-/* What the owner of a client asks between steps. */
+/* The calls that the owner of a client makes between steps. */
 static void ask(const struct mr_redis_client *client, uint64_t now_ns)
 {
     struct pollfd fds[MR_REDIS_NODES_MAX];

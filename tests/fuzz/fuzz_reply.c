@@ -1,5 +1,5 @@
-/* Token and result records as the client commands and recovery read them. What was decoded is
- * encoded and decoded again, and must stay the same.
+/* Token and result records as the client commands and recovery read them. A decoded record is
+ * encoded and decoded again, and must not change.
  *
  * Input: a byte (bit 0: JSON, bit 1: a result), then the record. */
 #include "codec/limits.h"
@@ -35,7 +35,7 @@ static struct mr_text encode(const union reply *reply, bool is_result, enum mr_e
     return (struct mr_text){(char *)bytes, length};
 }
 
-/* Decodes what was encoded, and encodes it again. */
+/* Decodes the encoded record, and encodes it again. */
 static struct mr_text round_trip(struct mr_text bytes, bool is_result, enum mr_encoding encoding,
                                  struct mr_arena *arena)
 {
@@ -58,7 +58,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     union reply first;
     MR_ASSERT(arena);
     if (decode(&first, is_result, fuzz_rest(&cursor), encoding, arena) == MR_OK) {
-        /* once more than needed: in JSON -0.0 is written as -0, which is read as the integer 0 */
+        /* one more time, because JSON writes -0.0 as -0, which is read as the integer 0 */
         struct mr_text once = encode(&first, is_result, encoding);
         struct mr_text twice = round_trip(once, is_result, encoding, arena);
         struct mr_text thrice = round_trip(twice, is_result, encoding, arena);

@@ -24,7 +24,7 @@ struct record {
     bool strict;
 };
 
-/* A copy in a block of exactly its size, so that AddressSanitizer sees a read behind it. */
+/* A copy in a block of exactly its size, so that AddressSanitizer sees a read past its end. */
 static char *copy_of(const uint8_t *bytes, size_t length, size_t zeros)
 {
     char *copy = calloc(1, length + zeros + (length + zeros == 0));
@@ -53,7 +53,7 @@ static void add_header(struct record *record, const uint8_t *line, size_t length
     }
 }
 
-/* Bytes of the headers with the empty line behind them; 0: there is no empty line. */
+/* Bytes of the headers and the empty line after them; 0: there is no empty line. */
 static size_t head_bytes(const uint8_t *data, size_t size)
 {
     if (size > 0 && data[0] == '\n') return 1;
@@ -120,7 +120,7 @@ static void check_request(const struct mr_request *request)
     check_sampling(&request->sampling);
 }
 
-/* Constrains strict calls as for a model that writes them in a format that can be constrained. */
+/* Constrains strict calls, as for a model whose call format can be constrained. */
 static void constrain_calls(struct mr_request *request)
 {
     struct mr_error err = {0};
@@ -173,8 +173,8 @@ static struct mr_text written(const struct mr_document *document, enum mr_encodi
     return (struct mr_text){(char *)bytes, length};
 }
 
-/* Writes the record in both encodings, reads both, and writes all again: a value that one encoding
- * can express must stay the same on its way through the other. */
+/* Writes the record in both encodings, reads both, and writes all again. A value that one encoding
+ * can express must not change in the conversion to the other and back. */
 static void transcode(struct mr_text value, enum mr_encoding from, enum mr_encoding to)
 {
     struct mr_document *first = NULL, *second = NULL;

@@ -58,8 +58,8 @@ static void check(const struct mr_tensor_table *table)
     }
 }
 
-/* A row as blocks of Q4_1 has the numbers of the row, but for the rounding of each block's least
- * number to a half. */
+/* A row in blocks of Q4_1 has the same numbers, except that each block's least number is rounded to
+ * half precision. */
 static void check_q4_1(const struct mr_quantized *quantized, uint64_t row, const float *expected)
 {
     const size_t width = (size_t)quantized->width;
@@ -109,7 +109,7 @@ static void build_quantized(const struct mr_quantization *quantization,
     mr_quantized_folder_destroy(folder);
 }
 
-/* What config.json says; false when it is not read. */
+/* Reads config.json. False: it was not read. */
 static bool read_config(struct mr_quantization *out, struct mr_text text)
 {
     const struct mr_json_limits limits = {
@@ -123,7 +123,7 @@ static bool read_config(struct mr_quantization *out, struct mr_text text)
     return status == MR_OK;
 }
 
-/* What config.json may say, from three bytes. */
+/* Settings of config.json from three bytes. */
 static struct mr_quantization quantization_of(struct fuzz_cursor *cursor)
 {
     struct mr_quantization quantization = {.method = fuzz_u8(cursor) % 6, .group_size_count = 1};

@@ -1,5 +1,5 @@
-/* The stop matcher against its oracle: fed in pieces, it finds the stop string that a search in the
- * whole text finds, and holds back exactly the bytes that may become one.
+/* The stop matcher against its oracle: with a text in pieces it finds the stop string that a search
+ * in the whole text finds, and holds back exactly the bytes that may become a stop string.
  *
  * Input: a byte with the number of stop strings, each of them a length (u8) and its bytes, a byte
  * that decides where pieces end, then the text. */
@@ -20,7 +20,7 @@ static bool ends_with(struct mr_text text, size_t end, struct mr_text stop)
            memcmp(text.bytes + end - stop.length, stop.bytes, stop.length) == 0;
 }
 
-/* The match that ends first, and of those with one end the first in the list. */
+/* The match that ends first; among matches with the same end, the first in the list. */
 static bool search(const struct stops *stops, struct mr_text text, size_t *end, size_t *index)
 {
     for (*end = 1; *end <= text.length; (*end)++)
@@ -29,7 +29,7 @@ static bool search(const struct stops *stops, struct mr_text text, size_t *end, 
     return false;
 }
 
-/* The longest end of text[0..length) that begins a stop string. */
+/* The longest suffix of text[0..length) that is the beginning of a stop string. */
 static size_t held(const struct stops *stops, struct mr_text text, size_t length)
 {
     for (size_t count = MR_STOP_BYTES_MAX; count > 0; count--)

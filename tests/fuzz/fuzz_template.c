@@ -1,8 +1,8 @@
 /* Chat templates: compiles one and renders a request's messages with it.
  *
- * Input: the template, a byte of value 0, and a request record in JSON; without a record, messages
- * that are always the same. With the environment variable FUZZ_PRINT set, the status and the output
- * in hexadecimal are printed: compare_templates.py compares them with the reference. */
+ * Input: the template, a byte of value 0, and a request record in JSON; without a record, fixed
+ * messages. With the environment variable FUZZ_PRINT set, the status and the output in hexadecimal
+ * are printed: compare_templates.py compares them with the reference. */
 #include "codec/limits.h"
 #include "codec/records/request_decode.h"
 #include "codec/template/chat_template.h"
@@ -101,7 +101,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     MR_ASSERT(mr_tool_format_name(mr_tool_format_find(source))[0]);
     const struct mr_special_texts special = {.of = {{"<s>", 3}, {"</s>", 4}}};
     enum mr_status status = mr_chat_template_compile(&compiled, source, &special, &err);
-    /* memory for a template is bounded: a template that needs more cannot be compiled */
+    /* memory for a template is limited, so a template that needs more cannot be compiled */
     MR_ASSERT(status == MR_OK || ((status == MR_BAD_FILE || status == MR_NOMEM) && err.detail[0]));
     if (status == MR_OK)
         render(compiled, request, mr_utf8_is_valid(source));

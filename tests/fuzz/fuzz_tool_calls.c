@@ -1,8 +1,8 @@
-/* Tool calls: those found in a text that grows are those found in the whole; places do not overlap,
- * and the work is bounded.
+/* Tool calls: the calls found while a text grows are those found in the whole text. Calls do not
+ * overlap, and the work is bounded.
  *
- * Input: a byte that chooses the format; a byte with the size of the pieces (its low four bits) and
- * how many calls are looked for (its high ones); then the text. */
+ * Input: a byte that selects the format; a byte with the size of the pieces (low four bits) and the
+ * maximum number of calls (high four bits); then the text. */
 #include "codec/limits.h"
 #include "codec/tools/tool_calls.h"
 #include "tests/fuzz/fuzz.h"
@@ -23,7 +23,7 @@ static const struct mr_tool_types *types_of_f(void)
     return types;
 }
 
-/* The calls of one input are looked for alike. */
+/* The settings of all searches in one input. */
 struct search {
     enum mr_tool_format format;
     size_t count_max;

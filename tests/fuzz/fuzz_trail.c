@@ -40,7 +40,7 @@ static void open_bench(struct bench *bench, bool sealed)
     mr_progress_identity_of(bench->set.hash, secret.key, NULL, 0, bench->identity);
 }
 
-/* Appends the check over name, head and body, as a worker without encryption keys writes it. */
+/* Appends the check over name, head and body, like a worker without encryption keys. */
 static size_t add_check(struct bench *bench, unsigned char *entry, size_t length)
 {
     unsigned char digest[MR_SHA256_BYTES];
@@ -70,7 +70,7 @@ static size_t seal(struct bench *bench, unsigned char *entry, size_t length)
     return length + sizeof nonce + MR_AES_TAG_BYTES;
 }
 
-/* Writes an entry as a worker does; what a worker writes is not refused. */
+/* Writes an entry like a worker. Such an entry must be accepted. */
 static void write_entry(struct bench *bench, struct mr_text fields)
 {
     unsigned char out[MR_PROGRESS_BYTES_MAX], nonce[MR_AES_NONCE_BYTES] = {1};

@@ -9,7 +9,7 @@
 static struct {
     struct mr_text turns;   /* not begun */
     struct mr_text present; /* the rest of the turn that can be read now */
-    uint32_t state;         /* of the random numbers that cut reads; 0: reads are not cut */
+    uint32_t state;         /* of the random numbers that cut reads; 0: whole reads */
 } server;
 
 void memory_link_set(struct mr_text turns, uint8_t seed)
@@ -34,7 +34,7 @@ static void begin_turn(void)
     server.turns = mr_text_part(turns, end, turns.length);
 }
 
-/* How many bytes the next read may take: all of the turn, or 0 to 31. */
+/* The number of bytes that the next read may return: all of the turn, or 0 to 31. */
 static size_t next_piece(void)
 {
     if (server.state == 0) return server.present.length;

@@ -1,8 +1,8 @@
-/* memory_link - replaces kvcache/remote/redis_link.c in fuzz targets: every connection is open at
- * once, swallows what is written, and reads the bytes given here.
+/* memory_link - replaces kvcache/redis/redis_link.c in fuzz targets: every connection opens at
+ * once, discards all writes, and reads the given bytes.
  *
- * The bytes are turns of a server: a length (u8) and so many bytes. A turn can be read once the
- * client has written since the turn before, as a server answers only what it was asked.
+ * The bytes are turns of a server, each a length (u8) and this many bytes. A turn can be read once
+ * the client has written after the previous turn, because a server only answers.
  *
  * Threads: one. Memory: the bytes are borrowed until the next call of _set. */
 #ifndef MR_TESTS_FUZZ_MEMORY_LINK_H
@@ -13,7 +13,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* All connections share the turns. seed decides where reads end; 0: a read takes all it can. */
+/* All connections share the turns. seed: decides where reads end; 0: a read returns all available
+ * bytes. */
 void memory_link_set(struct mr_text turns, uint8_t seed);
 /* True when every byte has been read. */
 bool memory_link_is_empty(void);

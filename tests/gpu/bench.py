@@ -5,9 +5,9 @@
 
 Parts: bandwidth of decode attention against a copy; the geometry of Llama-3-8B with random bf16 weights (written to
 --folder, 16 GB, unless a model is there): decode of 1, 64 and 256 sequences, prefill of 2,048 and 8,192 tokens, decode
-beside prompts, with our kernels and graphs, with kernels alone, and with neither; the engine (millrace bench --engine), and
-1,024 requests of it on 64 sequences, directly and through a broker; streams beside long prompts, through a broker;
-transformers' generate_batch."""
+together with prompts, with our kernels and graphs, with kernels alone, and with neither; the engine (millrace bench
+--engine), and 1,024 requests of it on 64 sequences, directly and through a broker; streams during long prompts, through
+a broker; transformers' generate_batch."""
 
 import argparse
 import json
@@ -23,7 +23,7 @@ import card
 
 MIX = ["--mix", "--requests", "1024"]  # prompts of 32 to 512 tokens, answers of 64
 
-# name, what to read of the report, least or (with a minus) most
+# name, the figure in the report, and the minimum or (with a minus) the maximum
 BARS = [
     ("decode 1, tokens/s", lambda r: r["kernels"]["decode"][0]["decode_tokens_per_s"], 200),
     ("decode 64, tokens/s", lambda r: r["kernels"]["decode"][1]["decode_tokens_per_s"], 8000),
@@ -73,7 +73,7 @@ def last_json(part):
 
 
 def device(bundle, folder, *flags):
-    """bench_device; the card's work is watched from when the model is open."""
+    """Runs bench_device. The load of the card is sampled from the time at which the model is open."""
     command = [str(bundle / "bin/bench_device"), str(folder), "--device", "cuda", "--kv-mib", "52000", "--seconds", "2", *flags]
     with subprocess.Popen(command, env=card.environment(bundle), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           text=True) as process:
@@ -112,16 +112,16 @@ def served(bundle, folder):
 
 
 def beside(bundle, folder):
-    """Prompts of 8,192 tokens that arrive without end while 64 streams of 1,024 tokens decode, through the broker, with
-    steps of 20 ms: the streams' time between tokens, and the speed of the prompts beside them and alone."""
+    """Prompts of 8,192 tokens arrive continuously while 64 streams of 1,024 tokens decode, through the broker, with
+    steps of 20 ms. Measures the streams' time between tokens, and the speed of the prompts with streams and alone."""
     fleet, options = fleet_of(bundle, folder)
     prompts = ("--prompt-tokens", "8192", "--output-tokens", "1", "--concurrency", "8", "--no-stream")
     with fleet.Broker(options) as broker, fleet.Worker(options, broker, "--device", "cuda", "--step-target-ms", "20",
                                                        "--max-sequences", "72") as worker:
         brokers = ("--brokers", broker.address)
         alone = fleet.Bench(options, *brokers, *prompts, "--requests", "24").wait()
-        # The embedded broker looks for new records when a fetch that found none has waited its whole time, by default
-        # 10 ms: the times between tokens would be multiples of that.
+        # The embedded broker answers an empty fetch only after its whole wait, 10 ms by default. Times between tokens
+        # would be multiples of that.
         streams = fleet.Bench(options, *brokers, "--prompt-tokens", "256", "--output-tokens", "1024", "--requests", "64",
                               "--concurrency", "64", "--warmup", "0", "--seed", "2", "--kafka", "fetch.wait.max.ms=1")
         while worker.metrics()["millrace_requests_running"] < 64 and streams.process.poll() is None:
@@ -140,7 +140,7 @@ def beside(bundle, folder):
 
 
 def judge(report):
-    """What each bar asks for and what was measured; None: a part is missing."""
+    """Each bar with its limit and the measured value; None: a part is missing."""
     rows = []
     for name, read, bar in BARS:
         try:

@@ -1,4 +1,4 @@
-"""What the programs of this folder share: is there a card, where LibTorch is, running a program of the bundle."""
+"""Shared by the programs of this folder: finds the card and LibTorch, and runs programs of the bundle."""
 
 import ctypes
 import importlib.util
@@ -12,7 +12,7 @@ NO_CARD = 3  # exit code
 
 
 def missing():
-    """What is missing for a CUDA program, or None."""
+    """The reason why a CUDA program cannot run, or None."""
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError as error:
@@ -29,7 +29,7 @@ def missing():
 
 
 def torch_folder():
-    """The folder of LibTorch, with lib below it; None: there is none."""
+    """The folder of LibTorch, which contains lib; None: it was not found."""
     given = os.environ.get("MILLRACE_TORCH_DIR")
     spec = None if given else importlib.util.find_spec("torch")
     places = [given] if given else spec.submodule_search_locations if spec else []

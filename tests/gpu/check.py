@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""make gpu-check: is what a card computes right? Exits 0 if all parts pass, 1 if one fails, 3 without a card.
+"""make gpu-check: checks the results of a card. Exits 0 if all parts pass, 1 if one fails, 3 without a card.
 
     check.py [--bundle FOLDER] [--model MODEL EXPECTED] [--json FILE] [--only 'PART;PART']
 
@@ -41,7 +41,7 @@ def kernels(bundle, result):
 
 
 def real_model(bundle, model):
-    """A real model in fp32, continuations too; make_logits.py has written EXPECTED for it."""
+    """A real model in fp32, with continuations. make_logits.py has written EXPECTED for it."""
     code, out, err = card.run(bundle, ["golden_test_logits", "torch", "cuda", "fp32", "auto",
                                        *(str(pathlib.Path(path).resolve()) for path in model)])
     return {"passed": code == 0, "output": (out + err)[-2000:]}
@@ -54,7 +54,8 @@ def sanitizer(bundle):
         return {"passed": True, "skipped": "compute-sanitizer is not installed; COMPUTE_SANITIZER names it"}
     model = f"tests/golden/models/{SANITIZED}"
     results = {"passed": True}
-    # Faults of kernels only: libraries try calls of CUDA that may fail, and the program reports those that may not.
+    # Checks kernels only. Libraries make CUDA calls that may fail, and the program itself reports calls that must not
+    # fail.
     for check, dtype, names in (("memcheck", "bf16", "auto"), ("racecheck", "bf16", "auto"), ("memcheck", "fp32", "auto"),
                                 ("racecheck", "fp32", "auto"), ("memcheck", "bf16", "graphs")):
         code, out, err = card.run(bundle, ["golden_test_logits", "torch", "cuda", dtype, names, model,

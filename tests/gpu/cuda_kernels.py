@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Every kernel of ops/cuda against the operators of Python's torch, on random shapes and values; and the memory bandwidth
-of decode attention against that of a copy. Part of make gpu-check and gpu-bench.
+"""Compares every kernel of ops/cuda with the operators of Python's torch, on random shapes and values, and the memory
+bandwidth of decode attention with that of a copy. Part of make gpu-check and gpu-bench.
 
     cuda_kernels.py --library libmr_cuda_kernels.so [--cases N] [--bandwidth] [--json FILE]
 
@@ -159,7 +159,7 @@ def check_rope(kernels, pick, dtype):
 
 
 def check_sample(kernels, pick, dtype):
-    """Greedy rows, and rows cut to one token: 0, or the number of rows with another token than the best."""
+    """Greedy rows, and rows cut to one token. Returns the number of rows whose token is not the best one."""
     rows, vocabulary = pick.randint(1, 20), pick.choice([5, 1000, 128256])
     logits = torch.randn(rows, vocabulary, device=DEVICE, dtype=dtype)
     draws = torch.zeros(rows, 8, device=DEVICE, dtype=torch.int32)  # struct mr_cuda_draw

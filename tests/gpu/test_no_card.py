@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Without a card the scripts of make gpu-check and make gpu-bench say in one line what is missing and exit with 3, which
-make reports. --device cuda ends with one line. On a machine with a card CUDA_VISIBLE_DEVICES hides it."""
+"""Without a card the scripts of make gpu-check and make gpu-bench print one line with the reason and exit with 3, and
+make fails. --device cuda fails with one line. On a machine with a card CUDA_VISIBLE_DEVICES hides the card."""
 
 import os
 import pathlib

@@ -4,8 +4,7 @@ commits of the group afterwards and reports violations. Prints a table, and JSON
 
     chaos.py [--small] [--delivery exactly-once] [SCENARIO...]
 
---small: the sizes of `make test`; a time limit then counts thrice, since other jobs may use the same cores. Otherwise
-the limits of the project apply.
+--small: the sizes of `make test`. Time limits are then three times as long, because other jobs may use the same cores.
 Exit 1: a guarantee was violated, a time limit exceeded, or a worker ended unexpectedly."""
 
 import argparse
@@ -63,7 +62,7 @@ class Run:
         self.checker = rig.Checker(self.fleet, before + count, wait_s)
 
     def pause(self, seconds):
-        """Sleeps, and restarts workers that end meanwhile."""
+        """Sleeps, and restarts workers that end during that time."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             self.fleet.look()
@@ -96,22 +95,22 @@ class Run:
         return self.row
 
     def bar(self, holds, text):
-        """A limit of the project."""
+        """Checks a bar and records the outcome in the row."""
         self.row.setdefault("bars", []).append({"bar": text, "holds": bool(holds)})
         if not holds:
             self.row["broken"].append(f"missed: {text}")
 
     def limit_s(self, seconds):
-        """A limit in seconds; in small sizes, which run beside other jobs, only a stop that lasts counts."""
+        """A limit in seconds. In small sizes it is three times as long, because other jobs run at the same time."""
         return seconds * 3 if self.options.small else seconds
 
     def bar_runs_once(self):
-        late = self.row["violations"].get("late_result", 0)  # written after the one of the next worker
+        late = self.row["violations"].get("late_result", 0)  # written after the result of the next worker
         self.bar(self.row["duplicates"] == late, "no finished request runs again")
 
     def usual_bars(self, outage_s=0, overlap=False):
         """outage_s: None if the kills follow each other faster than sessions expire, so that no time limit applies.
-        overlap: two workers may have run the same request, so that a second result is allowed."""
+        overlap: two workers may have run the same request, so a second result is allowed."""
         if not overlap:
             self.bar_runs_once()
         if outage_s is None:
@@ -161,7 +160,7 @@ def kills(options, services):
     began = time.monotonic()
     while run.busy() and run.faults < run.sizes["kills"]:
         run.pause(max(0.0, began + (run.faults + 1) * distance_s - time.monotonic()))
-        # A worker that is killed while it joins delays the rebalance by another session: it is spared.
+        # A worker that is killed while it joins delays the rebalance by another session timeout, so it is not chosen.
         joined = [worker for worker in run.fleet.running() if worker.logged('"assigned ')]
         victim = run.random.choice(joined or run.fleet.running())
         victim.end(signal.SIGKILL)
@@ -185,8 +184,8 @@ def rolling(options, services):
 
 
 def allowed_after_stop(options):
-    """Violations that SIGSTOP of a worker can cause. Without transactions, a result that the worker had given to librdkafka
-    just before reaches Kafka after the result of the next worker."""
+    """Violations that SIGSTOP of a worker can cause. Without transactions, a result that the worker passed to
+    librdkafka just before the stop reaches Kafka after the result of the next worker."""
     return ("late_result",) if options.delivery == "at-least-once" else ()
 
 

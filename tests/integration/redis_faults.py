@@ -1,5 +1,5 @@
-"""Faults of Redis, each as a context manager within which a worker gets a request. test_redis.py compares the answers
-with those of a worker without Redis; tests/bench/fault_cost.py measures the added time."""
+"""Faults of Redis, each a context manager in which a worker gets a request. test_redis.py compares the answers with
+those of a worker without Redis; tests/bench/fault_cost.py measures the added time."""
 
 import contextlib
 import random
@@ -226,8 +226,8 @@ def damage(stage, values, kinds, drawn):
 
 def damaged(stage, prompt, count):
     """Repeats a prompt whose blocks are in Redis and damages all of them before each request, with the next kind of
-    damage each time, until `count` values were damaged. The worker keeps no block of the prompt. Checks that the tokens
-    stay the same and that nothing is loaded; yields the damaged values so far and the answer."""
+    damage each time, until `count` values are damaged. The worker keeps no block of the prompt. Checks that the tokens
+    stay the same and that nothing is loaded. Yields the number of damaged values so far and the answer."""
     values, drawn, done = stage.values(), random.Random(3), 0
     wanted = stage.plain.ask(prompt, cache=NO_CACHE)
     assert len(values) > 3, "there was nothing to damage"

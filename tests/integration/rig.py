@@ -25,7 +25,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 PROCESSES = []  # every process started; Services kills all of them at its end
 OPTIONS = argparse.Namespace(delivery="at-least-once", millrace=os.environ.get("MILLRACE_BIN", TOOLS / "millrace"),
                              model=ROOT / "tests/golden/models/qwen2", session=6, static=False, flags="", library=None,
-                             wrap="", malloc_check=False, logs=None)  # of a Fleet, unless a test says otherwise
+                             wrap="", malloc_check=False, logs=None)  # the defaults for a Fleet
 
 
 def started(process):
@@ -133,7 +133,7 @@ class Worker:
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
 
     def send(self, number):
-        """Sends a signal; for SIGTERM and SIGKILL the end is then expected."""
+        """Sends a signal. After SIGTERM and SIGKILL the worker is expected to end."""
         if number == signal.SIGTERM:
             self.asked = 0
         if number == signal.SIGKILL:

@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
-"""Sends SIGTERM to a worker in each phase of its life: it must end within --drain-timeout and 5 seconds, with the exit
-code of that phase, and nothing may be lost: another worker then answers what is left, and checker.c reads the topics.
-Something must be left: a worker that has answered all before the signal proves nothing. The model takes milliseconds for
-a step, so that the requests last for seconds.
-Prints a table, and JSON with --json.
+"""Sends SIGTERM to a worker in each phase of its life: it must end within --drain-timeout + 5 s, with the exit code of
+that phase, and no request may be lost. Another worker then answers the remaining requests, and checker.c reads the
+topics. There must be remaining requests, or the test proves nothing. A step of the model takes milliseconds, so that
+the requests last for seconds. Prints a table, and JSON with --json.
 
     stops.py [--small] [PHASE...]
 
---small: the bound counts twice, since other jobs may use the same cores."""
+--small: the bound is twice as long, because other jobs may use the same cores."""
 
 import argparse
 import contextlib
@@ -30,7 +29,8 @@ REQUESTS = 20
 
 
 class Phase:
-    """A worker of its own topics and group. Its requests are all there before it starts: more than it can answer."""
+    """A worker with its own topics and group. All its requests are published before it starts, and they are more than
+    it can answer."""
 
     def __init__(self, options, services, name, *flags, delivery="at-least-once", requests=REQUESTS, tokens=LONG_TOKENS,
                  drain_s=DRAIN_S):
@@ -112,7 +112,7 @@ class Phase:
 
 @contextlib.contextmanager
 def frozen(services, name):
-    """The server is stopped, as if it hung, and goes on at the end."""
+    """The server is stopped, as if it hung, and continues at the end."""
     process = int(services.call(f"service_pid {name}"))
     os.kill(process, signal.SIGSTOP)
     try:
@@ -124,17 +124,17 @@ def frozen(services, name):
 # --- the phases ------------------------------------------------------------------------------------------------------
 
 def loading(options, services):
-    """The model is being opened: the process has just begun."""
+    """The model is being opened, right after the start of the process."""
     phase = Phase(options, services, "loading", requests=0)
     phase.start()
     time.sleep(0.05)
-    # before the handler is installed the signal itself ends the process
+    # before the handler is installed, the signal ends the process
     phase.stop(codes=(0, -signal.SIGTERM), bound_s=2)
     return phase
 
 
 def unreachable(options, services):
-    """No broker answers, and the start waits for it."""
+    """No broker answers, and the start waits for one."""
     phase = Phase(options, services, "unreachable", "--brokers", "127.0.0.1:1", requests=0)
     phase.start('"resources"')
     time.sleep(0.5)
@@ -153,7 +153,7 @@ def silent(options, services):
 
 
 def joining(options, services):
-    """It serves, and the group has not given it its partitions."""
+    """It serves, and the group has not assigned its partitions yet."""
     phase = Phase(options, services, "joining")
     phase.start('"msg":"ready"')
     phase.stop()
@@ -169,7 +169,7 @@ def recovering(options, services):
 
 
 def running(options, services):
-    """More runs and waits than the drain timeout allows to end."""
+    """More requests run and wait than can end within the drain timeout."""
     phase = Phase(options, services, "running", "--max-sequences", "64", tokens=4 * LONG_TOKENS, drain_s=1)
     phase.start()
     phase.wait_topic("tokens", 20)

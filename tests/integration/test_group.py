@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Tests request topics with an Apache Kafka: turns by weight and priority, limits on wait and run, a cancel before its
 request, a log whose beginning was deleted, offsets set by hand, a topic that is deleted. Then a dead-letter topic that
-refuses records without a key, reply topics, and whether a worker says that it is ready."""
+refuses records without a key, reply topics, and the readiness of a worker."""
 
 import argparse
 import contextlib
@@ -138,7 +138,7 @@ def set_offset(services, fleet, topic, offset):
 
 
 def check_truncation(services):
-    """Deletes the beginning of the log beyond the committed offset; then sets the offset back by hand."""
+    """Deletes the beginning of the log up to an offset after the committed one, and then resets the offset by hand."""
     with fleet_of(services, "truncation") as fleet:
         topic = f"{fleet.prefix}.requests"
         send(services, topic, requests(fleet, "a", 5))
@@ -165,7 +165,7 @@ def check_truncation(services):
 
 def check_deleted_topic(services):
     """A topic is deleted while its request runs. The offset of that request is in a transaction with the results of
-    others, which must not wait until the group notices that the topic is gone, about a minute."""
+    others. These must not wait until the group has noticed that the topic is gone, which takes about a minute."""
     options = argparse.Namespace(**{**vars(rig.OPTIONS), "delivery": "exactly-once"})
     flags = topic_flags("deleted", options, kept="priority=0", gone="priority=0")
     with fleet_of(services, "deleted", *flags, request_topics=("kept", "gone"), model=SLOW_MODEL,
@@ -194,7 +194,7 @@ def keys(services, topic):
 
 
 def check_compacted_dead_letters(services):
-    """A record that is no request and has no key: a compacted topic refuses a dead letter like it."""
+    """A record that is not a request and has no key. A compacted topic refuses a dead letter without a key."""
     with fleet_of(services, "compacted") as fleet:
         dlq, requested = f"{fleet.prefix}.dlq", f"{fleet.prefix}.requests"
         services.call(f'{ADMIN}.TopicCommand --bootstrap-server "$KAFKA_BROKERS" --create --topic {dlq} --partitions 1 '
@@ -207,7 +207,7 @@ def check_compacted_dead_letters(services):
 
 
 def check_reply_topics(services):
-    """The broker creates topics that clients ask for; a worker asks for a reply topic without that."""
+    """The broker creates topics that clients request. A worker requests a reply topic without creating it."""
     with fleet_of(services, "replies", "--reply-topic", "absent", "--reply-topic", "there") as fleet:
         services.call("kafka_topic there")
         worker = fleet.add(1)[0]
@@ -223,7 +223,7 @@ def check_reply_topics(services):
 
 
 def ready(port):
-    """Status and page of /readyz; 0 while nothing listens."""
+    """Status and page of /readyz; status 0 while the port is closed."""
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=10) as reply:
             return reply.status, reply.read().decode()
@@ -234,7 +234,7 @@ def ready(port):
 
 
 def says_no(port, name, text):
-    """Whether the worker is not ready, for one because of this check, with this text."""
+    """Whether the worker is not ready and this check failed with this text."""
     status, page = ready(port)
     checks = {check["name"]: check for check in json.loads(page)["checks"]} if status == 503 else {}
     return name in checks and not checks[name]["ok"] and checks[name]["text"].startswith(text)
@@ -253,7 +253,7 @@ def check_readiness(services):
 
 
 def check_top(services):
-    """millrace top finds workers by the description of their group."""
+    """millrace top finds workers through the description of their group."""
     port = services.call("free_ports 1")
     with fleet_of(services, "top", "--http", f"127.0.0.1:{port}") as fleet:
         fleet.add(1)

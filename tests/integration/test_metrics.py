@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Every end of a request is counted once. One request for each finish reason and each error code of the contract goes to
-a worker with two tenants; the whole page /metrics is read before and after. Exactly one series of
-millrace_requests_finished_total must have grown, by one, and it must name reason, code, topic and tenant; a dead letter
-must be counted if and only if one is due. Then twenty tenants: the page keeps its size bound. And every metric that the alerts
-and the dashboard name is exported.
+"""Every end of a request is counted once. One request for each finish reason and each error code of the contract goes
+to a worker with two tenants; the whole page /metrics is read before and after. Exactly one series of
+millrace_requests_finished_total must have grown, by one, and it must name reason, code, topic and tenant. A dead letter
+must be counted if and only if the case has one. With twenty tenants the page must stay within its size limit. Every
+metric in the alerts and the dashboard must be exported.
 
 Needs what docker/deps.sh test installs (confluent_kafka in .deps/python)."""
 
@@ -16,8 +16,8 @@ from embedded_rig import ROOT, Broker, Worker, confluent_kafka, wait_until
 FINISHED = "millrace_requests_finished_total"
 PAGE_BYTES_MAX = 1_000_000  # with 20 tenants
 
-# No request can cause these: the engine never lacks memory beside --context-tokens 96, the model computes no NaN, and
-# no part of this version answers `overloaded`. tests/unit/worker/metrics counts all pairs of reason and code.
+# No request can cause these: with --context-tokens 96 the engine never lacks memory, the model computes no NaN, and no
+# part of this version returns `overloaded`. tests/unit/worker/metrics counts all pairs of reason and code.
 UNREACHABLE = {"pool_exhausted", "error", "internal", "overloaded"}
 
 
@@ -61,7 +61,7 @@ def ended(series):
 
 
 def grown(before, after):
-    """What the counter of ended requests counted between two pages."""
+    """The growth of the counter of ended requests between two pages."""
     names = [name for name in after if name.startswith(FINISHED + "{")]
     assert all(name in after for name in before if name.startswith(FINISHED)), "a series has vanished"
     return {name: after[name] - before.get(name, 0) for name in names if after[name] != before.get(name, 0)}
@@ -98,7 +98,7 @@ def check_cases(broker, worker):
 
 
 def check_duplicates(broker, worker):
-    """An equal record in flight, and another record under an id in use."""
+    """An identical record in flight, and a different record with an id in use."""
     long = json.dumps({"id": "twice", "prompt": "One two three", "ignore_eos": True, "n": 8, "max_tokens": 80})
     other = json.dumps({"id": "twice", "prompt": "Another"})
     before = worker.series()
@@ -110,9 +110,9 @@ def check_duplicates(broker, worker):
 
 
 def check_poison(stack, broker, worker, options):
-    """A request whose worker is killed; the next worker answers it. One that is answered before the kill is followed by
-    another."""
-    # The embedded broker answers a fetch when its wait is over, not when there is a record; by default that is 500 ms.
+    """The worker of a request is killed, and the next worker answers the request. If it was answered before the kill,
+    the test tries another request."""
+    # The embedded broker answers a fetch at the end of its wait, 500 ms by default, and not when a record arrives.
     reader = confluent_kafka.Consumer({"bootstrap.servers": broker.address, "group.id": "t", "auto.offset.reset": "earliest",
                                        "fetch.wait.max.ms": 10})
     reader.assign([confluent_kafka.TopicPartition(topic, number, 0) for topic in ("millrace.tokens", "millrace.results")
@@ -183,7 +183,7 @@ def main():
     options = ["--requests-topic", "millrace.red,tenant=red,strict", "--requests-topic", "millrace.blue,tenant=blue",
                "--requests-topic", "millrace.brief,tenant=blue,run=1ms", "--context-tokens", "96",
                "--max-record-bytes", "64KiB", "--attempts-max", "1",
-               "--redis", "redis://127.0.0.1:1/0"]  # nobody answers there; its metrics are on the page all the same
+               "--redis", "redis://127.0.0.1:1/0"]  # no server answers there, but its metrics are on the page
     with contextlib.ExitStack() as stack:
         broker = Broker(stack)
         worker = Worker(stack, broker, *options)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Workers that share a Redis load blocks that other workers computed, and under every fault of Redis answer like a worker
-without Redis. No times are checked; tests/bench/fault_cost.py measures them."""
+"""Workers that share a Redis load blocks that other workers computed. Under every fault of Redis they answer like a
+worker without Redis. Times are not checked; tests/bench/fault_cost.py measures them."""
 
 import contextlib
 import pathlib
@@ -12,7 +12,7 @@ from redis_faults import loaded
 
 
 def retried(name, stage, salt, good, times=20):
-    """Retries: on a busy machine a load may miss its timeout once, but not every time."""
+    """Retries, because on a busy machine a load may exceed its timeout once, but not every time."""
     for turn in range(times):
         got, _ = redis_faults.run(stage, name, salt + 10 * turn)
         if good(loaded(got)):

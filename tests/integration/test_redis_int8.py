@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Workers with --redis-kv int8: the size of their blocks in Redis, loads between them, that they and workers without int8
-never use each other's blocks, and the options that exclude it. No times are checked."""
+"""Workers with --redis-kv int8: the size of their blocks in Redis, loads between them, and the options that exclude
+int8. They and workers without int8 never use each other's blocks. Times are not checked."""
 
 import contextlib
 import pathlib
@@ -83,7 +83,7 @@ def ask_after(test, worker, salt):
 def check_loads(test):
     """Compares the greedy tokens with those of a worker without Redis, up to the first difference."""
     same, asked = 0, 0
-    for turn in range(20 * PROMPTS):  # on a busy machine the load may miss its timeout
+    for turn in range(20 * PROMPTS):  # on a busy machine the load may exceed its timeout
         prompt, got = ask_after(test, test.reader, 1000 + 10 * turn)
         assert loaded(got) % BLOCK == 0 and loaded(got) <= PREFIX, got
         if loaded(got) == 0:

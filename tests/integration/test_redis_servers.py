@@ -38,7 +38,7 @@ class Test:
 
     def check_shared(self, what, one, two, salt, times=20):
         """One worker computes a prompt, the other loads it, and both answer like the worker without Redis. Returns the
-        tokens loaded. Retries: on a busy machine a load may miss its timeout once."""
+        number of loaded tokens. Retries, because on a busy machine a load may exceed its timeout once."""
         for turn in range(times):
             prefix = tokens(salt + 10 * turn, PREFIX)
             first, second = (prefix + tokens(salt + 10 * turn + ending, 30) for ending in (1, 2))
@@ -91,7 +91,7 @@ def check_tls(test):
 
 
 def check_changed_password(test):
-    """After SIGHUP the next login uses the password that the file has now. A file that is gone changes nothing."""
+    """After SIGHUP the next login uses the new password in the file. Removing the file has no effect."""
     file = test.folder / "changing"
     file.write_text(PASSWORD + "\n")
     with Redis() as redis, test.worker("--redis", f"redis://{USER}@127.0.0.1:{redis.port}", "--redis-password-file",
@@ -120,7 +120,8 @@ def check_changed_password(test):
 
 
 def check_failover(test):
-    """The master becomes a replica and ends no connection; its address leads to the new master for later ones."""
+    """The master becomes a replica and keeps its connections open. Later connections to its address reach the new
+    master."""
     with Redis() as old, Redis() as new, redis_rig.Link(old.port) as link, test.worker(
             "--redis", old.url(link.port)) as worker:
         worker.wait_up()

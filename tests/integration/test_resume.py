@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Kills workers in the middle of answers, with Apache Kafka and Redis. The next worker must continue the answer, readers
-must see one stream without a gap, and a request that crashed two workers must be dead-lettered, with and without Redis.
-All scenarios run at the same time, each with its own workers.
+"""Kills workers in the middle of answers, with Apache Kafka and Redis. The next worker must continue the answer,
+readers must get one stream without a gap, and a request that crashed two workers must be dead-lettered, with and
+without Redis. All scenarios run at the same time, each with its own workers.
 
     test_resume.py [--bars] [--tokens N] [SCENARIO...]
 
@@ -98,7 +98,7 @@ class Scene:
             (record[2] for record in records if record[2]["id"] == id), None))
 
     def stream(self, id):
-        """Assembles the stream as a client does; asserts that no token is missing."""
+        """Assembles the stream like a client and asserts that no token is missing."""
         seen = []  # [(index, ids, text)] of the stream so far
         attempt, count, told = 0, 0, {}
         for moment, _, record in self.tokens.records:
@@ -127,7 +127,7 @@ class Scene:
         """Checks that the answer is complete and equals the stream."""
         assert result["finish_reason"] == "length", result
         assert len(result["token_ids"]) == tokens and result["usage"]["completion_tokens"] == tokens, result["usage"]
-        self.wait_tokens(result["id"], result["attempt"], tokens)  # the two topics have readers of their own
+        self.wait_tokens(result["id"], result["attempt"], tokens)  # each topic has its own reader
         ids, text, told = self.stream(result["id"])
         assert ids == result["token_ids"], f"{result['id']}: stream and result differ"
         assert text == result["text"], f"{result['id']}: texts differ"
@@ -146,7 +146,7 @@ class Scene:
 
 
 def crash(options, services, redis):
-    """The worker of an answer is killed; the worker that continues it is killed later, too."""
+    """The worker of an answer is killed, and later the worker that continues the answer too."""
     key_file = services.folder / "keys"
     key_file.write_text(KEY)
     scene = Scene(options, services, "crash", "--redis", redis, "--redis-key-file", key_file, "--attempts-max", "3")
@@ -231,7 +231,7 @@ def forgotten(options, services, redis):
 
 
 def handed_over(options, services, redis):
-    """A worker drains during an answer: that is no crash, and the next worker continues the answer."""
+    """A worker drains during an answer. That does not count as a crash, and the next worker continues the answer."""
     scene = Scene(options, services, "handed-over", "--redis", redis, "--drain-timeout", "0s")
     tokens = 1800  # enough that the answer runs on at the third drain, however fast the machine is
     scene.ask("long", tokens)
@@ -249,7 +249,8 @@ def handed_over(options, services, redis):
 
 
 def constrained(options, services, redis):
-    """The worker of a constrained answer is killed: the next one continues it, and the whole obeys the schema."""
+    """The worker of a constrained answer is killed. The next one continues it, and the whole answer obeys the
+    schema."""
     names = ["alpha", "beta", "gamma", "a longer name"]
     schema = {"type": "object", "required": ["names", "end"], "additionalProperties": False, "properties": {
         "names": {"type": "array", "items": {"enum": names}, "minItems": 70, "maxItems": 80}, "end": {"const": "of it"}}}
@@ -271,8 +272,8 @@ def constrained(options, services, redis):
 
 
 def called(options, services, redis):
-    """The worker of an answer that calls a tool is killed: the next one continues the call, whose arguments obey the tool's
-    schema; the deltas of both attempts, joined, are the call of the result."""
+    """The worker of an answer with a tool call is killed. The next one continues the call, whose arguments obey the
+    tool's schema. The joined deltas of both attempts equal the call in the result."""
     words = ["mill", "river", "wheel"]
     tool = {"type": "function", "function": {"name": "tell", "parameters": {
         "type": "object", "required": ["words"], "additionalProperties": False, "properties": {

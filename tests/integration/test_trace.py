@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Spans of requests, as a strict collector receives them: the JSON is held to OTLP's (opentelemetry-proto: names of members,
-ids in hexadecimal, 64-bit numbers as text, enums as numbers), and every trace to the order of its times and to its parents.
-One request has a long prompt, one a trace that is not sampled, one no trace, one is refused; the collector refuses a body
-in between; a worker is killed while it answers, and the next attempt's spans join the same trace.
+"""A strict collector checks the spans of requests: the JSON must follow OTLP (opentelemetry-proto: names of members,
+ids in hexadecimal, 64-bit numbers as text, enums as numbers), and each trace must have the right order of times and the
+right parents. One request has a long prompt, one a trace that is not sampled, one has no trace, and one is rejected.
+The collector refuses one body. A worker is killed while it answers, and the next attempt's spans must join the same
+trace.
 
 Needs what docker/deps.sh test installs (confluent_kafka in .deps/python), and redis-server."""
 
@@ -104,7 +105,7 @@ class Collector:
                     try:
                         assert self.path == "/v1/traces" and self.headers["Content-Type"] == "application/json"
                         collector.read(json.loads(body))
-                    except Exception as fault:  # all that is wrong with a body is reported by the test's thread
+                    except Exception as fault:  # the test's thread reports everything that is wrong with a body
                         collector.faults.append(f"{type(fault).__name__}: {fault}")
                 self.send_response(code)
                 self.send_header("Content-Length", str(len(answer)))
@@ -131,7 +132,7 @@ class Collector:
                     self.traces[span["trace"]].append(span)
 
     def trace(self, of, roots=1):
-        """The spans of a trace, once it has so many outermost spans."""
+        """The spans of a trace, once it has `roots` outermost spans."""
         def look():
             assert not self.faults, self.faults
             return sum(span["name"] == "process" for span in list(self.traces[of])) >= roots
@@ -254,8 +255,8 @@ def check_refused_body(client, collector, worker):
 
 
 def check_crash(stack, client, collector, worker, options):
-    """Killed after the first token and after the collector has the first attempt's first spans; in another request, if the
-    answer was complete before."""
+    """The worker is killed after the first token, when the collector has the first spans of the first attempt. If the
+    answer was complete before the kill, the test tries another request."""
     for number in range(20):
         trace, span, header = new_parent()
         key = f"crash-{number}"

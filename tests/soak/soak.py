@@ -5,9 +5,9 @@ and the 99th percentile of the time from a request's sending to its result.
 
     soak.py [--hours 2] [--faults 40] [--delivery exactly-once] [--json FILE] [--svg FILE]
 
-Worker 1 is never disturbed: the slope of its memory after the first half hour tells leaks (after the first quarter of a
-run shorter than two hours, where the limit is not applied). Exit 1: a request was lost or repeated, a worker ended
-unexpectedly, or the slope exceeds its limit."""
+No fault affects worker 1, so the slope of its memory after the first half hour shows leaks. (In a run shorter than two
+hours it is measured after the first quarter, and the limit does not apply.) Exit 1: a request was lost or repeated, a
+worker ended unexpectedly, or the slope exceeds its limit."""
 
 import argparse
 import json
@@ -32,9 +32,8 @@ WINDOW_S = 30           # of one value of the 99th percentile
 WARM_S = 1800           # before the slope of the memory is measured
 SLOPE_LIMIT_MB_H = 1.0
 SHARE = 0.7             # of the rate at which the fleet answers a burst
-BURST = 4000            # requests that measure this rate: as many as wait after a broker was away for a minute, so that
-                        # the workers' memory has been at its highest before its slope is measured
-STREAMS = 20            # one request of so many has token records: the checker keeps every record in memory
+BURST = 4000            # requests that measure this rate: about the backlog after the broker was down for a minute, so that the workers' memory reaches its maximum before the slope is measured
+STREAMS = 20            # one request in this many has token records, because the checker keeps every record in memory
 STOP_S = 12             # longer than a session
 TOKENS = 400
 
@@ -50,7 +49,8 @@ def slope_per_hour(points):
 
 
 class Latencies(threading.Thread):
-    """Reads the results as they come and compares the broker's time of each with the time of its sending."""
+    """Reads the results as they arrive. The latency is the broker's time of a result minus the time at which its
+    request was sent."""
 
     def __init__(self, fleet):
         super().__init__(daemon=True)
@@ -92,7 +92,7 @@ class Soak:
         return fields
 
     def measure_rate(self):
-        """Requests a second that the fleet answers when all are there at once."""
+        """Requests per second that the fleet answers when all are published at once."""
         self.run.load(BURST, 0, self.make)
         self.run.wait_answered(BURST)
         span_s = max(0.1, self.run.checker.figures()["span_ms"] / 1000)

@@ -1,4 +1,4 @@
-"""Where seeds are written, and the files of tests/golden that they are made of."""
+"""Writes seeds, and reads the files of tests/golden for them."""
 import glob
 import os
 import sys

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The programs of docker/clients with Apache Kafka. Each one streams an answer, receives one in a reply topic, and
-cancels one, by itself and at Ctrl-C. The kcat commands of their README do the same. Then the worker is stopped, and this
-script writes the records of three attempts with duplicates: every program prints them as docker/README.md says under
-"What readers see".
+cancels one, by itself and at Ctrl-C. The kcat commands of their README do the same. Then the worker is stopped, and
+this script writes the records of three attempts with duplicates: every program prints them as described in
+docker/README.md under "What readers see".
 
 Needs what docker/deps.sh test installs."""
 
@@ -109,7 +109,7 @@ class Run:
         wait_until(f"{self.name} printed '{text}'", look)
 
     def end(self, *codes):
-        """What it printed, when it has ended with one of these exit codes."""
+        """Waits for the end, which must have one of these exit codes. Returns stdout and stderr."""
         wait_until(f"{self.name} ended", lambda: self.process.poll() is not None)
         self.reader.join()
         assert self.process.returncode in codes, f"{self.name}: exit code {self.process.returncode}: {self.logged()}"
@@ -205,8 +205,8 @@ def check_kcat(place):
 
 
 def check_attempts(place):
-    """Duplicates, a resumed attempt, a late record of a replaced worker, an attempt with another text, a token record with
-    others missing before it, two results."""
+    """Records with duplicates, a resumed attempt, a late record of a replaced worker, an attempt with another text, a
+    gap before a token record, and two results."""
     runs = [Run(place, language, "Good evening, {}!") for language in place.commands]
     keys = [wait_until(f"{run.name} sent", lambda: place.request_of(run))[0] for run in runs]
     for key in keys:

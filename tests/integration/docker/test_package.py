@@ -75,7 +75,8 @@ def check_versions(folder):
 
 
 def check_spdx(document):
-    """What the JSON schema of SPDX 2.3 requires of the elements that are here, and that ids are unique and known."""
+    """Checks the requirements of the JSON schema of SPDX 2.3 for the elements in use, and that ids are unique and
+    defined."""
     for name in ("SPDXID", "creationInfo", "dataLicense", "name", "spdxVersion", "documentNamespace"):
         assert document[name], name
     assert document["spdxVersion"] == "SPDX-2.3" and document["dataLicense"] == "CC0-1.0"

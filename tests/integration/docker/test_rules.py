@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Runs promtool on docker/prometheus/rules.yaml: the file is valid, each alert is silent beside a healthy fleet and fires, with
-its labels and its texts, on the series that CASES gives. Then promtool parses every expression of the dashboard.
+"""Runs promtool on docker/prometheus/rules.yaml: the file is valid; each alert is silent for a healthy fleet and fires,
+with its labels and texts, on its series in CASES. Then promtool parses every expression of the dashboard.
 
 Needs what docker/deps.sh test installs (promtool; ruamel.yaml in .deps/python)."""
 
@@ -61,7 +61,7 @@ CASES = {
         f'{FIRST}{{{WORKER},topic="t",from="record",le="10"}}': "0x60",
         f'{FIRST}{{{WORKER},topic="t",from="record",le="30"}}': "0+10x60"}),
     "MillraceRedisAway": (26, {"job": "millrace", "instance": "a"}, {f"millrace_tier_up{{{WORKER}}}": "1x20 0x40"}),
-    "MillraceWorkersCrash": (33, {}, {  # the worker that takes over has another address
+    "MillraceWorkersCrash": (33, {}, {  # the worker that takes the partition over has another address
         'millrace_redeliveries_total{job="millrace",instance="b"}': "_x30 1x30",
         'process_start_time_seconds{job="millrace",instance="b"}': "_x30 1800x30",
         'millrace_build_info{job="millrace",instance="b"}': "_x30 1x30"}),
@@ -80,7 +80,7 @@ def series_of(changed):
 
 
 def expected(rule, labels):
-    """The alert as it must be, with the labels in its texts."""
+    """The expected alert, with the labels in its texts."""
     def fill(text):
         return re.sub(r"\{\{ \$labels\.(\w+) \}\}", lambda found: labels[found[1]], text)
     return {"exp_labels": labels | rule["labels"],
@@ -108,7 +108,7 @@ def check_alerts(folder):
 
 
 def check_dashboard(folder):
-    """Grafana's variables become what it puts in their place."""
+    """Replaces Grafana's variables by values, as Grafana does."""
     expressions = [target["expr"] for panel in json.loads(DASHBOARD.read_text())["panels"]
                    for target in panel.get("targets", [])]
     filled = [re.sub(r"\$__rate_interval|\$__interval|\$__range", "5m", text) for text in expressions]

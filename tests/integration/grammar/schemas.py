@@ -29,7 +29,7 @@ class Schemas:
         return self.random.random() < chance
 
     def bounds(self, low, high, names, step=1):
-        """Some of two bounds that leave something between them."""
+        """A lower bound, an upper bound, both or none; both allow at least one value."""
         one, two = sorted(round(self.random.uniform(low, high) / step) * step for _ in range(2))
         found = {}
         if self.maybe():

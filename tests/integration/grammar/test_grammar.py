@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Constrained output: answers are valid, and what cannot be guaranteed is refused.
+"""Constrained output: answers are valid, and constraints that cannot be guaranteed are rejected.
 
 1,000 generated schemas: grammar_draw compiles each one and draws answers at random from its masks; PyPI jsonschema
 validates every answer. Then a worker with the real model answers some of them at temperature 1. Needs what
@@ -29,7 +29,7 @@ SCHEMAS, DRAWS, SUITE_DRAWS = 1000, 2, 20
 
 
 def invalid(schema, text):
-    """Why a text is no valid answer; None when it is one."""
+    """Why a text is invalid; None: it is valid."""
     try:
         value = json.loads(text)
         validator = jsonschema.Draft202012Validator(schema, format_checker=jsonschema.Draft202012Validator.FORMAT_CHECKER)
@@ -45,7 +45,7 @@ def draw(schemas, draws):
 
 
 def check_suite(folder):
-    """Every schema of the public suite is refused, or all answers drawn from it are valid."""
+    """Every schema of the public suite is rejected, or all answers drawn from it are valid."""
     schemas = [(f"{file.relative_to(folder)}: {group['description']}", group["schema"])
                for file in sorted(folder.rglob("*.json")) for group in json.loads(file.read_text())]
     refused, texts, wrong = {}, 0, []

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""millrace top in a terminal: it shows the requests of a worker, those of one tenant after the key t, and cancels the one
-that the user chooses. --once --json has the same figures for a program.
+"""millrace top in a terminal: it shows the requests of a worker, those of one tenant after the key t, and cancels the
+request that the user selects. --once --json prints the same figures for programs.
 
 Needs what docker/deps.sh test installs (confluent_kafka in .deps/python)."""
 
@@ -76,7 +76,7 @@ def check_keys(stack, broker, worker):
     assert re.search(r"submitted +red +" + re.escape(worker.http) + " +red-1", screen), screen
     top.press("t")
     top.wait("all", *RUNNING, absent=["of the tenant"])
-    top.press("jc")  # the second of the list, which is sorted by age
+    top.press("jc")  # the second request of the list, which is sorted by age
     question = top.wait("the question", "cancel the request ")
     victim = re.search(r"cancel the request (\S+)\?", question)[1]
     assert victim == RUNNING[1], question
@@ -88,7 +88,7 @@ def check_keys(stack, broker, worker):
     top.wait("the cancel", f"cancelled {victim}")
     wait_until("its end", lambda: ends(worker, reason="cancelled", tenant="blue") == 1)
     assert ends(worker, reason="cancelled") == 1
-    top.press("o")  # the next key takes the note away
+    top.press("o")  # the next key removes the note
     top.wait("two requests", "red-1", "blue-2", absent=["blue-1"])
     top.press("q")
     assert top.process.wait(30) == 0
