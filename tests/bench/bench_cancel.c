@@ -5,7 +5,7 @@
  *     bench_cancel --brokers HOST:PORT [--requests N] [--concurrency N]
  *
  * --concurrency other requests run during the measurement; set it to the worker's sequence limit
- * minus one. Takes the options of `millrace bench`; prints one JSON object. */
+ * minus one. Takes the options of `millrace bench` and prints one JSON object. */
 #include "worker/base/clock.h"
 #include "worker/client/client.h"
 #include "worker/config/options.h"

@@ -1,10 +1,11 @@
-/* Measures a chat prompt: rendering it, tokenizing it with the ranges of the request barred, and
- * tokenizing the same text without ranges: best of nine, one thread, one JSON object.
+/* Measures a chat prompt: rendering it, tokenizing it with special tokens disabled in the ranges of
+ * the request, and tokenizing the same text without ranges. Prints the best of nine runs on one
+ * thread as a JSON object.
  *
  *   bench_chat TOKENIZER.json TEMPLATE.jinja [MESSAGES]
  *
- * MESSAGES (100) messages of the user and the assistant hold a text of 2 KiB each and, every tenth
- * one, the text of a special token. */
+ * Each of the MESSAGES (100 by default) messages of user and assistant has a text of 2 KiB, and
+ * every tenth one contains the text of a special token. */
 #include "codec/tokenizer_files/tokenizer_json.h"
 #include "worker/intake/prompt.h"
 
@@ -42,7 +43,7 @@ static struct mr_data text_data(const char *bytes, size_t length)
     return (struct mr_data){.kind = MR_DATA_TEXT, .text = {bytes, length}};
 }
 
-/* The words of a message, different in each. */
+/* The words of a message. Each message has different ones. */
 static const char *words(struct mr_arena *arena, size_t index)
 {
     static const char *const some[] = {"the",    "queue",  "holds",  "records", "until",

@@ -1,13 +1,13 @@
-/* Decoding of constrained answers beside free ones, without Kafka: 32 streams whose schema cannot
- * be satisfied within the tokens that are asked for, so that every stream has the same length. The
- * loads take turns in one engine; of each the best repetition counts, from the time at which all
- * streams have their first token to the last one. Prints one JSON object.
+/* Measures decoding of constrained and of free answers, without Kafka: 32 streams whose schema
+ * cannot be satisfied within the requested tokens, so that every stream has the same length. The
+ * loads take turns in one engine. The best repetition of each counts, from the time at which all
+ * streams have their first token to the last token. Prints one JSON object.
  *
  *     bench_constrained MODEL [REPETITIONS]
  *
- * Streams, tokens and dtype: environment variables STREAMS, TOKENS, DTYPE; LOAD: only loads whose
- * name contains it, and the free ones. */
-#include "batching/engine/engine.h"
+ * The environment variables STREAMS, TOKENS and DTYPE set the number of streams, of tokens and the
+ * dtype. LOAD selects loads whose name contains it; free loads always run. */
+#include "batching/engine.h"
 #include "codec/constraint/constraint.h"
 #include "worker/base/clock.h"
 #include "worker/bench/bench_workload.h"
@@ -19,7 +19,7 @@
 
 enum { IDS_MAX = 256 };
 
-/* An array of so many objects that an answer never comes to its end. */
+/* An array of so many objects that an answer never ends. */
 #define MANY(properties, required)                                                                 \
     "{\"type\":\"array\",\"minItems\":1000,\"items\":{\"type\":\"object\",\"properties\":"         \
     "{" properties "},\"required\":[" required "],\"additionalProperties\":false}}"

@@ -3,13 +3,13 @@
  *              [--cuda-graphs auto|off] [--kv-mib N] [--context N] [--batches N,N] [--prompts N,N]
  *              [--chunk N] [--seconds S]
  *
- * The speed of a model on a device, without the engine, as JSON: decode of batches of sequences
- * with --context tokens each, the prefill of prompts, and steps that decode 64 sequences beside
- * chunks of the longest prompt. Each step samples greedily; on a GPU a step is launched before the
- * one that samples its tokens is collected, as the engine does it. A figure is the median of as
- * many steps as fit into --seconds, after a warm-up. make gpu-bench runs it on a card. */
-#include "ops/model/device_choice.h"
-#include "ops/model/model.h"
+ * Prints the speed of a model on a device, without the engine, as JSON: decode of batches of
+ * sequences with --context tokens each, prefill of prompts, and steps that decode 64 sequences
+ * together with chunks of the longest prompt. Each step samples greedily. On a GPU a step is
+ * launched before the step that samples its tokens is collected, like in the engine. A figure is
+ * the median of the steps in --seconds, after a warm-up. make gpu-bench runs this on a card. */
+#include "ops/backends.h"
+#include "ops/model.h"
 #include "worker/base/clock.h"
 
 #include <stdio.h>
@@ -35,7 +35,7 @@ struct bench {
     uint32_t *tokens;   /* [rows_max] */
     uint32_t *fed_by;   /* [rows_max] */
     struct mr_sample samples[2][SEQUENCES_MAX + 1]; /* of steps in flight, in turn */
-    uint32_t ahead, in_flight, parity;              /* ahead: steps in flight at most */
+    uint32_t ahead, in_flight, parity;              /* ahead: maximum of steps in flight */
     double ended, step_ms[STEPS_MAX];
     uint32_t step_count;
 };
@@ -85,7 +85,7 @@ static struct mr_batch_sequence sequence_of(const struct bench *bench, uint32_t 
                                       .logit_rows = 1};
 }
 
-/* Launches a step that samples one token of each sequence. is_fed: each sequence with one row takes
+/* Launches a step that samples one token of each sequence. is_fed: each sequence with one row gets
  * the token that the step before has sampled for it. */
 static void launch(struct bench *bench, const struct mr_batch *batch, bool is_fed)
 {
@@ -108,7 +108,7 @@ static void launch(struct bench *bench, const struct mr_batch *batch, bool is_fe
     bench->in_flight++;
 }
 
-/* Collects steps until `left` are in flight; a step's time is that since the one before ended. */
+/* Collects steps until `left` are in flight. A step's time starts at the end of the step before. */
 static void collect(struct bench *bench, uint32_t left)
 {
     struct mr_error err = {.status = MR_OK};
@@ -139,7 +139,7 @@ static void prefill(struct bench *bench, uint32_t sequence, uint32_t tokens)
     collect(bench, 0);
 }
 
-/* Gives every sequence the KV of sequence 0. */
+/* Copies the KV of sequence 0 to every sequence. */
 static void copy_context(struct bench *bench)
 {
     for (uint32_t sequence = 1; sequence < bench->sequences; sequence++)

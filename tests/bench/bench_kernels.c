@@ -26,7 +26,7 @@ enum {
     RUNS = 5
 };
 
-static enum mr_cpu_level level; /* of everything that is measured */
+static enum mr_cpu_level level; /* of every measurement */
 
 static float *random_floats(size_t count, float spread)
 {
@@ -148,7 +148,8 @@ struct expert_stack {
     float *weights;
 };
 
-/* Runs the chosen experts as plain linear layers one after the other, with as many rows each. */
+/* Runs the selected experts as plain linear layers one after the other, with the same number of
+ * rows each. */
 static double run_plain(struct expert_stack *stack, uint32_t rows, double *bytes)
 {
     const struct mr_cpu_routing *routing = &stack->layer.routing;
@@ -170,7 +171,7 @@ static double run_plain(struct expert_stack *stack, uint32_t rows, double *bytes
     return now_ms() - start;
 }
 
-/* Runs are in turns, each with other experts. */
+/* The runs alternate, each with different experts. */
 static void bench_expert_rows(struct expert_stack *stack, uint32_t rows)
 {
     const uint32_t count = rows * stack->layer.routing.expert_count;
@@ -249,7 +250,7 @@ struct fixture {
     void *out;
 };
 
-/* Sets tables of real rotations. With factors below 1, numbers would shrink with every layer and
+/* Sets tables of real rotations. With factors below 1 the numbers would shrink with every layer and
  * become denormals, which are slow. */
 static void fixture_set_angles(struct fixture *fixture, size_t count)
 {

@@ -4,10 +4,10 @@
  *
  * gather: builds the list of memory pieces that the Redis connection passes to the socket; the
  * bytes stay in the pool. The round trip copies the pieces of one pool to those of another. copy:
- * copies the blocks, as a pool that sockets cannot read would need: with blocks of 256 tokens 302
- * MB are read and 302 MB written. The second copy is of 512 tokens (2 blocks), as many as 32 blocks
- * of 16 tokens hold. int8: converts the blocks on the threads of the parallel team; its bytes are
- * counted as bf16. fresh pool: no page of the pool is resident yet, so this is the cost of the
+ * copies the blocks, which is necessary if sockets cannot read the pool. With blocks of 256 tokens
+ * 302 MB are read and 302 MB written. The second copy has 512 tokens (2 blocks), the same number as
+ * 32 blocks of 16 tokens. int8: converts the blocks on the threads of the parallel team. Its bytes
+ * are counted as bf16. fresh pool: no page of the pool is resident yet, so this is the cost of the
  * first use of a block. */
 #include "codec/check.h"
 #include "kvcache/block_frame.h"

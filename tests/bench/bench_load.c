@@ -1,10 +1,10 @@
-/* bench_load MODEL: the phases of loading a model, in milliseconds as JSON. `read` copies
- * the file from the page cache on one thread; `write` fills as much fresh memory as the packed
- * weights take; `convert` converts every row to floats, without packing; `load` packs and hashes
- * the weights, as a worker does at its start, and `load_bf16` as it does with --dtype bf16. The
- * best of three passes counts, by the clock and by the time of all threads. */
-#include "ops/cpu/cpu_backend.h"
-#include "ops/cpu_kernels/parallel.h"
+/* bench_load MODEL: the phases of loading a model, in milliseconds as JSON. `read` copies the file
+ * from the page cache on one thread. `write` fills fresh memory of the size of the packed weights.
+ * `convert` converts every row to floats, without packing. `load` packs and hashes the weights like
+ * a worker at its start, and `load_bf16` like a worker with --dtype bf16. The best of three passes
+ * counts, in wall-clock time and in the CPU time of all threads. */
+#include "ops/cpu/parallel.h"
+#include "ops/cpu_backend/cpu_backend.h"
 #include "ops/files/model_files.h"
 #include "ops/weights/weights.h"
 #include "worker/base/clock.h"

@@ -1,12 +1,11 @@
 /* bench_perplexity MODEL TEXT [TYPE [TYPE]]: the perplexity of a model on the first 20,000 tokens
  * of a text, in 40 windows of 500 tokens: exp of the mean of -ln p(token | the tokens before it in
- * its window). TYPE: bf16, fp32, int8, int4 or auto on the CPU; with @cuda behind it on a GPU, with
- * our kernels and graphs. Each step computes one token of every window. With a second type the
- * model is computed in both: the perplexity of the second is printed too, the share of tokens for
- * which both find the same next token most likely, and the same among those that the first finds
- * more likely than any other by MARGIN. perplexity.py computes the perplexity with the reference
- * implementation.
- */
+ * its window). TYPE: bf16, fp32, int8, int4 or auto on the CPU; with the suffix @cuda on a GPU,
+ * with our kernels and graphs. Each step computes one token of every window. With a second type the
+ * model is computed in both types. Then the program also prints the perplexity of the second type,
+ * the share of tokens for which both types have the same most likely next token, and this share
+ * among the tokens for which the first type's best logit leads by MARGIN. perplexity.py computes
+ * the perplexity with the reference implementation. */
 #include "codec/tokenizer/tokenizer.h"
 #include "ops/files/mapped_file.h"
 #include "ops/model/device_choice.h"
@@ -38,7 +37,7 @@ struct bench {
     uint32_t blocks[WINDOWS][WINDOW_BLOCKS];
     uint32_t vocab_size;
     uint32_t agreed;                  /* tokens for which both sides find the same next token */
-    uint32_t decided, decided_agreed; /* of those whose first token leads by MARGIN on side 0 */
+    uint32_t decided, decided_agreed; /* among tokens whose best logit leads by MARGIN on side 0 */
     float difference;                 /* largest of two logits */
 };
 
@@ -90,7 +89,7 @@ static enum mr_status read_tokens(struct bench *bench, const char *path, struct 
     struct mr_text text = {(const char *)file.bytes, file.size};
     status =
         mr_tokenizer_encode(tokenizer, scratch, text, (struct mr_encode_options){0}, &ids, err);
-    if (status == MR_PROMPT_TOO_LONG) status = MR_OK; /* the text is longer, as it should be */
+    if (status == MR_PROMPT_TOO_LONG) status = MR_OK; /* the text is longer than needed */
     if (status == MR_OK && ids.count < ids.max)
         status = mr_fail(err, MR_BAD_FILE, "%s has %zu tokens; %u are needed", path, ids.count,
                          WINDOWS * WINDOW_TOKENS);
@@ -133,7 +132,7 @@ static void compare(struct bench *bench)
     bench->decided_agreed += decided && same;
 }
 
-/* Reads what follows one token of window i on all sides. */
+/* Reads the logits after one token of window i on all sides. */
 static enum mr_status read_logits(struct bench *bench, uint32_t i, uint32_t position,
                                   struct mr_error *err)
 {

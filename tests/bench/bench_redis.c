@@ -4,9 +4,9 @@
  *
  * tests/bench/redis.sh runs it next to redis-benchmark. Like redis-benchmark it writes the same
  * keys in every round, so that the memory of the server does not grow. A connection does not write
- * a value that it knows to be stored: so each round opens new connections, and its values are 64
- * bytes shorter or longer than those of the round before. Prints a line for each round except the
- * first, which warms up; the share of bytes copied in user space comes from the counters of the
+ * a value that it knows to be stored. So each round opens new connections, and its values are 64
+ * bytes shorter or longer than those of the previous round. Prints a line for each round except the
+ * first, which warms up. The share of bytes copied in user space comes from the counters of the
  * connections. */
 #include "worker/base/clock.h"
 #include "worker/remote_cache/tier_redis.h"

@@ -1,6 +1,6 @@
-/* Speculation on and off, on the prompts of speculation.txt: tokens per second of one stream and of
- * 32, and whether the answers are the same. On and off take turns in one engine; of each the best
- * of the repetitions counts, from the first token to the last.
+/* Measures decoding with and without speculation, on the prompts of speculation.txt: tokens per
+ * second of one stream and of 32, and whether the answers are equal. Both take turns in one engine,
+ * and the best repetition of each counts, from the first token to the last.
  *
  *     bench_speculation MODEL PROMPTS [REPETITIONS]        the figures
  *     bench_speculation MODEL PROMPTS identical REQUESTS   compares REQUESTS answers with those
@@ -52,7 +52,7 @@ static void die(const char *what, const struct mr_error *err)
 
 /* ---- prompts ---- */
 
-/* A user's message as SmolLM2's chat template writes it. */
+/* A user's message in the format of SmolLM2's chat template. */
 static void encode(struct bench *bench, struct prompt *prompt, const char *text, size_t length)
 {
     static char turn[1 << 16];
@@ -72,7 +72,7 @@ static void encode(struct bench *bench, struct prompt *prompt, const char *text,
     mr_tokenizer_scratch_destroy(scratch);
 }
 
-/* The file has prompts, each behind a line "=== KIND NAME". */
+/* Each prompt of the file follows a line "=== KIND NAME". */
 static void read_prompts(struct bench *bench, const char *path)
 {
     static char text[1 << 20];
@@ -156,8 +156,8 @@ static void submit(struct bench *bench, const struct task *task)
     bench->waiting_for_first++;
 }
 
-/* Runs what was submitted; returns the seconds from the time at which all have their first token.
- */
+/* Runs the submitted requests. Returns the seconds from the time at which all of them have their
+ * first token. */
 static double run(struct bench *bench)
 {
     struct mr_error err = {0};

@@ -1,5 +1,5 @@
-/* Measures the encoding of a text, and of texts that make tokenizers slow: best of five, one
- * thread.
+/* Measures the encoding of a text, and of texts that are slow to tokenize. Prints the best of five
+ * runs on one thread.
  *
  *   bench_tokenizer TOKENIZER [TEXT]
  *

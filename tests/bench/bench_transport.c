@@ -1,12 +1,12 @@
 /* bench_transport - millrace with a model that costs nothing: the same program, but a step computes
- * nothing and every token is a function of its position. What is left is the transport: Kafka,
+ * nothing and every token depends only on its position. So only the transport costs time: Kafka,
  * intake, scheduling, text, records. tests/bench/transport.py runs `serve` of it.
  *
- * With TRANSPORT_STEP_US in the environment a step sleeps that many microseconds, as a device
- * computes; else the next step begins at once.
+ * With TRANSPORT_STEP_US in the environment a step sleeps for this many microseconds, to simulate a
+ * device. Otherwise the next step begins at once.
  *
- * The files of a real model are loaded, for tokenizer and sizes. The linker gives this file the
- * calls of mr_model_port_of (-Wl,--wrap, in CMakeLists.txt). */
+ * The files of a real model are loaded for the tokenizer and the sizes. The linker redirects the
+ * calls of mr_model_port_of to this file (-Wl,--wrap, in CMakeLists.txt). */
 #include "batching/base/model_port.h"
 #include "worker/cli/cli.h"
 
@@ -38,7 +38,7 @@ static enum mr_status launch(void *context, const struct mr_model_step *step, st
     return MR_OK;
 }
 
-/* The engine keeps the logits of a complete prompt; it gets some row of that size. */
+/* The engine keeps the logits of a complete prompt. It gets an arbitrary row of that size. */
 static enum mr_status logits(void *context, uint32_t row, float *out, struct mr_error *err)
 {
     (void)row;

@@ -3,10 +3,10 @@
  *
  *     bench_types [--level NAME] [--threads N] [TYPE]
  *
- * NAME: an instruction set as mr_cpu_level_name gives it, by default the best. N: 2 by default.
- * TYPE: one of the types, by default all. */
-#include "ops/cpu_kernels/kernels.h"
-#include "ops/cpu_kernels/parallel.h"
+ * NAME: an instruction set by its name in mr_cpu_level_name; the best one by default. N: 2 by
+ * default. TYPE: one of the types; all by default. */
+#include "ops/cpu/kernels.h"
+#include "ops/cpu/parallel.h"
 #include "tests/bench/measure.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@
 
 static enum mr_cpu_level level;
 
-enum { LAYERS = 2, ROWS = 512, RUNS = 5 }; /* in 4 bits 50 MB: more than most caches */
+enum { LAYERS = 2, ROWS = 512, RUNS = 5 }; /* 50 MB in 4 bits, which is larger than most caches */
 
 static const uint32_t sizes[4][2] = {{3072, 2048}, {2048, 2048}, {16384, 2048}, {2048, 8192}};
 
@@ -58,7 +58,7 @@ static unsigned char *make_blocks(enum mr_storage storage, uint32_t in_size)
 
 struct type {
     const char *name;
-    enum mr_storage storage; /* MR_STORAGE_F32: none, made of floats */
+    enum mr_storage storage; /* MR_STORAGE_F32: no stored form, made from floats */
     enum mr_quant_format format;
     bool f32;
 };

@@ -1,5 +1,5 @@
-/* measure - what the programs that measure kernels share: a clock, and the end of the program with
- * one line when memory or a call fails. */
+/* measure - shared by the programs that measure kernels: a clock, and checks that end the program
+ * with one line when an allocation or a call fails. */
 #ifndef MR_TESTS_BENCH_MEASURE_H
 #define MR_TESTS_BENCH_MEASURE_H
 

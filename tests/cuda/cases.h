@@ -1,8 +1,8 @@
 /* cases - random cases of a kernel: numbers of the three storage types, random values, and the loop
- * over cases that every test program here has. A case is a function of its number alone.
+ * over cases of every test program in this folder. The number of a case determines the case.
  *
  *     cuda_test_NAME [COUNT [FIRST]]     runs COUNT cases from number FIRST on; each in one of the
- *                                        orders of host/grid.h
+ *     orders of host/grid.h
  *
  * References are computed in double from the numbers as stored. */
 #ifndef MR_TESTS_CUDA_CASES_H
@@ -13,11 +13,11 @@
 struct cases {
     uint64_t number; /* of the case */
     uint64_t random;
-    char failure[400]; /* what is wrong; empty: nothing so far */
+    char failure[400]; /* the first failure; empty: none */
 };
 
-/* Runs case after case, each until the first failure, and prints the case's number with it. Returns
- * the exit status of the program. default_count: cases without arguments. */
+/* Runs all cases and prints the first failure of each, with the case's number. Returns the exit
+ * status of the program. default_count: the number of cases without arguments. */
 int cases_run(int argc, char **argv, unsigned default_count, void (*run)(struct cases *cases));
 
 /* Keeps the first failure of a case. */
@@ -39,7 +39,7 @@ void *numbers_nan(enum mr_cuda_type type, size_t count);
 float *floats_random(struct cases *cases, size_t count, double size);
 double numbers_get(enum mr_cuda_type type, const void *numbers, size_t index);
 void numbers_set(enum mr_cuda_type type, void *numbers, size_t index, double value);
-/* The value as the type stores it. */
+/* The value, rounded to the type. */
 double numbers_round(enum mr_cuda_type type, double value);
 /* An array with its name in messages. */
 struct numbers {
@@ -47,8 +47,8 @@ struct numbers {
     enum mr_cuda_type type;
     const void *at;
 };
-/* Fails the case unless number `index` is `expected` rounded to the type, but for an error of
- * `error` before the rounding. */
+/* Fails the case unless number `index` is a value within `error` of `expected`, rounded to the
+ * type. */
 void numbers_compare(struct cases *cases, struct numbers numbers, size_t index, double expected,
                      double error);
 

@@ -1,5 +1,5 @@
-/* Paged decode attention against softmax over all tokens in double. Every number of the pool, and
- * every block id, that a row must not read is NaN or no block. */
+/* Paged decode attention against softmax over all tokens in double. Numbers of the pool that a row
+ * must not read are NaN, and block ids that it must not read are invalid. */
 #include "cases.h"
 
 #include <math.h>
@@ -71,7 +71,7 @@ static void pick_shape(struct cases *cases, struct mr_cuda_decode *decode)
         decode->softcap = (float)(1.0 + 30.0 * fabs(cases_uniform(cases)));
 }
 
-/* Long sequences cost much with many heads. */
+/* Long sequences with many heads take too long. */
 static void pick_lengths(struct cases *cases, struct decode_case *at)
 {
     struct mr_cuda_decode *decode = &at->decode;
@@ -93,7 +93,7 @@ static uint32_t oldest_of(const struct mr_cuda_decode *decode, uint32_t length)
     return decode->window > 0 && length > decode->window ? length - decode->window : 0;
 }
 
-/* Where number i of K of a token of the sequence is in the pool. */
+/* The place in the pool of number i of K of a token of the sequence. */
 static size_t pool_index(const struct mr_cuda_decode *decode, uint32_t row, uint32_t kv_head,
                          uint32_t token)
 {
@@ -104,7 +104,7 @@ static size_t pool_index(const struct mr_cuda_decode *decode, uint32_t row, uint
                     token % kv->block_tokens * kv->token_stride);
 }
 
-/* Gives every row blocks of its own, in random order, where it reads any. */
+/* Assigns every row that reads blocks its own blocks, in random order. */
 static void make_tables(struct cases *cases, struct decode_case *at)
 {
     struct mr_cuda_decode *decode = &at->decode;
@@ -115,7 +115,7 @@ static void make_tables(struct cases *cases, struct decode_case *at)
     if (!blocks) abort();
     for (size_t i = 0; i < entries; i++)
         blocks[i] = INT32_MAX;
-    at->block_count = 1; /* block 0 belongs to nobody */
+    at->block_count = 1; /* no row owns block 0 */
     for (uint32_t row = 0; row < decode->row_count; row++) {
         const uint32_t length = (uint32_t)at->lengths[row];
         for (uint32_t block = oldest_of(decode, length) / tokens; block * tokens < length; block++)

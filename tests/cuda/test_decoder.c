@@ -1,7 +1,7 @@
 /* Tiny models of every kind of attention, norm and activation, on the backend torch with the
- * kernels of ops/cuda: logits against the reference implementation, in fp32. What this tests beside
- * the kernels is how ops/torch calls them, and the graphs of decode steps: here a graph runs the
- * operations again, with the host's values of the recording (ops/torch/graph.hpp). */
+ * kernels of ops/cuda: logits against the reference implementation, in fp32. In addition to the
+ * kernels this tests how ops/torch calls them, and the graphs of decode steps. Here a graph repeats
+ * the operations with the host's values of the recording (ops/torch/graph.hpp). */
 #include "ops/cuda/kernel_table.h"
 #include "tests/golden/logits_fixture.h"
 
@@ -17,9 +17,10 @@
 #include <cmocka.h>
 
 static size_t calls[6]; /* of the counting kernels below */
-static size_t fail_at;  /* the call of attention that fails, as all after it do; 0: none */
-static size_t replays;  /* calls of attention whose longest length is that of a graph */
-/* Rows that the step has; a graph's other rows must have no tokens. 0: not known. */
+static size_t
+    fail_at; /* the first call of attention that fails, and all later calls fail too; 0: none */
+static size_t replays; /* calls of attention whose longest length is that of a graph */
+/* Rows of the step. A graph's other rows must have no tokens. 0: unknown. */
 static uint32_t live_rows;
 
 static enum mr_status decode_attention(const struct mr_cuda_decode *decode, void *stream,
@@ -84,8 +85,8 @@ static const struct mr_cuda_kernels counting = {
  */
 static const uint32_t shapes[][2] = {{STEP_SEQUENCES, 1}, {40, 13}, {257, 257}};
 
-/* Draws without cuts after the prompt, which was computed: the kernel's token is that of the
- * sampler on the whole row. */
+/* Draws without cuts after a computed prompt. The kernel's token must be that of the sampler on the
+ * whole row. */
 static void compare_draws(struct fixture *fixture, const struct prompt *prompt)
 {
     enum { DRAWS = 10 };
@@ -135,7 +136,7 @@ static void the_model_equals_the_reference(void **state)
                   golden->name, fixture.positions, (double)fixture.worst, calls[0], calls[1],
                   calls[2], calls[3]);
     close_fixture(&fixture);
-    /* no kernel for layer norm, and so none for what follows it */
+    /* layer norm has no kernel, so the operations after it have none either */
     const bool centered = strcmp(golden->name, "stablelm_parallel") == 0;
     assert_true(calls[3] > 0 && calls[4] == fixture.prompt_count);
     assert_int_equal(calls[0] > 0, !centered);
@@ -146,7 +147,7 @@ static void the_model_equals_the_reference(void **state)
 
 enum { GRAPH_ROWS = 8, SHORT_PROMPT = 64 };
 
-/* The last token of a prompt that was computed, again, in a step of one row. */
+/* Repeats the last token of a computed prompt, in a step of one row. */
 static void decode_last(struct fixture *fixture, const struct prompt *prompt)
 {
     const uint32_t last = prompt->token_count - 1;
@@ -167,7 +168,8 @@ static void steps_of_graphs_equal_the_reference(void **state)
         open_golden(&fixture, golden_named(names[name]), MR_DTYPE_F32, KV_NUMBERS);
         const struct mr_model_info *info = mr_model_info(fixture.model);
         assert_int_equal(info->graphs.refusal.status, MR_OK);
-        /* 1, 2, 4 and 8 rows of 1,024 tokens, and of 2,048 and 4,096 where the model has so many */
+        /* 1, 2, 4 and 8 rows of 1,024 tokens, and of 2,048 and 4,096 if the model's context allows
+         */
         const uint32_t tokens = info->context_tokens;
         assert_int_equal(info->graphs.count, tokens > 2048 ? 12 : tokens > 1024 ? 8 : 4);
         replays = 0;
@@ -263,9 +265,9 @@ static void padding_changes_neither_logits_nor_kv(void **state)
 
 enum { AHEAD_TOKENS = 6 };
 
-/* Sequences that draw with cuts, from all tokens, and greedily, from position 3 on, each token fed
- * to the next step by the device: the samples. known: the tokens of the same run, of which some are
- * given in place of being fed; NULL: one step at a time, without feeding. */
+/* The samples of sequences that draw with cuts, from all tokens, and greedily, from position 3 on.
+ * The device feeds each token to the next step. known: the tokens of the same run, some of which
+ * are given instead of fed. NULL: one step at a time, without feeding. */
 static void generate(struct fixture *fixture, struct mr_sample samples[AHEAD_TOKENS][FIRST_ROWS],
                      struct mr_sample (*known)[FIRST_ROWS])
 {
@@ -332,7 +334,7 @@ static void fed_tokens_are_those_that_are_reported(void **state)
     fixture_graph_rows = 0;
 }
 
-/* The host chooses experts, and makes the index arrays of what no kernel computes. */
+/* The host selects the experts, and creates the index arrays for operations without a kernel. */
 static void models_that_need_the_host_have_no_graphs(void **state)
 {
     static const char *const names[] = {"gpt_oss", "stablelm_parallel"};
@@ -361,8 +363,8 @@ static void assert_failed(enum mr_status status, const struct mr_error *err)
     assert_non_null(strstr(err->detail, "unspecified launch failure"));
 }
 
-/* An error of CUDA stays until the process ends. Everything after it fails with its text, whatever
- * is called, and the model can be closed. */
+/* An error of CUDA stays until the process ends. Every later call fails with its text, and the
+ * model can still be closed. */
 static void an_error_of_the_device_stays(void **state)
 {
     static const uint32_t contexts[FIRST_ROWS] = {3, 4, 5, 6};

@@ -1,4 +1,5 @@
-/* What the host reads of rows of logits, against double; and the token for the next step. */
+/* The values that the host reads from rows of logits, compared with double, and the token for the
+ * next step. */
 #include "cases.h"
 
 #include "ops/cuda/sampling_kernels.h"
@@ -27,7 +28,7 @@ static float *make_rows(struct cases *cases, uint32_t rows, uint32_t vocab_size)
     return logits;
 }
 
-/* The id of the largest logit, the lowest among equals; *largest is NaN if a logit is. */
+/* The id of the largest logit, the lowest among equals; *largest is NaN if a logit is NaN. */
 static uint32_t largest_of(const float *logits, uint32_t vocab_size, float *largest)
 {
     uint32_t best = 0;

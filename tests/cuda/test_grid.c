@@ -1,4 +1,4 @@
-/* The harness itself: host/grid.h notices what it says it notices. */
+/* Tests the harness: host/grid.h detects the faults that its page lists. */
 #include "host/grid.h"
 
 #include <stdio.h>
@@ -6,7 +6,7 @@
 
 const char *faulty_run(unsigned number, unsigned *out);
 
-/* What the launch of each kernel of faulty_kernels.cu says; NULL: it succeeds. */
+/* The error of the launch of each kernel of faulty_kernels.cu; NULL: it succeeds. */
 static const char *const expected[] = {
     NULL,
     "threads wait at different barriers",

@@ -1,6 +1,6 @@
 /* The draw of a token: the random number, the order of ids, the cuts and the result are those of
- * the CPU sampler. Where the random number falls within rounding of the border between two tokens,
- * or a cut within rounding of the border of a token, either is right. */
+ * the CPU sampler. If the random number is within rounding of the border between two tokens, or a
+ * cut is within rounding of the border of a token, both tokens are right. */
 #include "cases.h"
 
 #include "ops/cuda/sampling_kernels.h"
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 #define ROWS_MAX 4u
-/* Part of the sum of all weights by which rounding moves a border. */
+/* The share of the sum of all weights by which rounding can move a border. */
 #define BORDER 3e-6
 
 enum row_kind { ROW_PLAIN, ROW_PEAK, ROW_EQUAL, ROW_MASKED, ROW_LONELY, ROW_BROKEN, ROW_KINDS };
@@ -40,7 +40,7 @@ static void *make_logits(struct cases *cases, struct mr_cuda_sampling *sampling)
     return logits;
 }
 
-/* What the CPU sampler draws from the row. */
+/* The token that the CPU sampler draws from the row. */
 static struct mr_sample draw_on_cpu(const float *logits, uint32_t vocab_size,
                                     const struct mr_cuda_draw *draw)
 {

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Runs the fuzz targets of tests/fuzz, minimizes their corpora, and measures the coverage of the corpora.
 
-    fuzz.py run [--time SECONDS] [TARGET...]    fuzzes each target in turn; exit status 1 after a finding fuzz.py min
-    [TARGET...]                     merges seeds and new inputs into tests/fuzz/corpus, minimized fuzz.py coverage
-    [TARGET...]                lines of each parser that its corpus runs fuzz.py state                               CPU
-    time, inputs and findings of each target so far
+    fuzz.py run [--time SECONDS] [TARGET...]    fuzzes each target in turn; exit status 1 after a finding
+    fuzz.py min [TARGET...]                     merges seeds and new inputs into tests/fuzz/corpus, minimized
+    fuzz.py coverage [TARGET...]                lines of each parser that its corpus runs
+    fuzz.py state                               CPU time, inputs and findings of each target so far
 
 run and min need the programs of build-fuzz (make fuzz builds them), coverage those of build-coverage.
 New inputs, findings and CPU times are in build-fuzz/fuzz.

@@ -1,4 +1,4 @@
-/* logits_fixture - the tiny models, and what the reference implementation computes with them.
+/* logits_fixture - the tiny models, and the results of the reference implementation for them.
  * Models are in tests/golden/models; make_logits.py writes them and describes expected.bin.
  * make_gguf.py converts some of them to the files in tests/golden/gguf. */
 #ifndef MR_TESTS_LOGITS_FIXTURE_H
@@ -16,22 +16,23 @@
 struct golden_model {
     const char *name; /* of the folder */
     bool gguf;        /* tests/golden/gguf has the same model as a file */
-    /* Tokens of the longest sequence that is served; 0: those of the KV pool, CONTEXT_TOKENS. */
+    /* The longest sequence that is served, in tokens; 0: the size of the KV pool, CONTEXT_TOKENS.
+     */
     uint32_t context_tokens;
     bool int8;    /* its KV is also tested in int8 */
     bool experts; /* rounding may choose other experts, which changes a row's logits far more */
 };
 
-/* The backend of every model that is opened from now on, on one thread: LibTorch's threads wait for
- * each other after every operation, which takes longer than a tiny model's operations. NULL: the
- * device's own backend, on all threads. */
+/* The backend of every model that is opened from now on. It runs on one thread, because LibTorch's
+ * threads wait for each other after every operation, which takes longer than a tiny model's
+ * operations. NULL: the device's own backend, on all threads. */
 extern const char *fixture_backend;
 extern const char *fixture_device; /* "cpu" at start */
-/* For the backend torch; NULL at start: LibTorch's operators. */
+/* The kernels of the torch backend; NULL, the initial value: LibTorch's operators. */
 extern const struct mr_cuda_kernels *fixture_kernels;
-/* graph_rows_max of the models (ops/model/model.h); 0 at start. */
+/* graph_rows_max of the models (ops/model.h); initially 0. */
 extern uint32_t fixture_graph_rows;
-/* Largest difference to a logit of the reference; 1e-4 at start. */
+/* The largest allowed difference to a logit of the reference; initially 1e-4. */
 extern float fixture_tolerance;
 
 extern const struct golden_model golden_models[];
@@ -43,7 +44,7 @@ struct prompt {
     const float *logits; /* of positions first .. token_count - 1 */
 };
 
-/* What the KV pool keeps and what its exported blocks have. */
+/* The numbers of the KV pool and of its exported blocks. */
 enum kv_form {
     KV_NUMBERS,       /* numbers of the dtype */
     KV_EXPORTED_INT8, /* numbers of the dtype; exported as int8 */
@@ -84,7 +85,7 @@ void run_prompt(struct fixture *fixture, const struct prompt *prompt, uint32_t s
 /* Computes one token at `position`; its logits are then logit row 0. */
 void decode(struct fixture *fixture, uint32_t token, uint32_t position);
 
-/* Index of the largest of `count` logits; margin: how far it is above the second largest. */
+/* Index of the largest of `count` logits. margin: its distance to the second largest. */
 uint32_t best(const float *logits, uint32_t count, float *margin);
 
 #endif

@@ -1,14 +1,14 @@
 /* Checks that an answer does not depend on chunk sizes, other requests in the batch, prefix cache
- * or preemption. On the real model, fp32 must give the same tokens, and bf16 bit-identical logits
- * whenever the same history is sampled from. The same is checked on tiny models with sliding-window
- * layers, which have far fewer slots than their prompts have blocks.
- *     golden_test_invariance torch
- * checks it on LibTorch's operators (ops/torch/torch_backend.h), whose products differ in the last
- * bits between batches: whenever the same history is sampled from, all logits must agree within a
- * tolerance. In fp32 the tokens must be the same too. Draws are made on the device, as on a GPU. In
- * fp32 every variant of the tiny models runs with one and with two steps in flight
- * (batching/base/model_port.h); else the variants alternate. Speculation is not for torch. */
-#include "batching/engine/engine.h"
+ * or preemption. On the real model, fp32 must give the same tokens, and bf16 must give
+ * bit-identical logits for every sampled history. The same is checked on tiny models with
+ * sliding-window layers, which have far fewer slots than their prompts have blocks.
+ *     golden_test_invariance torch checks it on LibTorch's operators (ops/torch/torch_backend.h),
+ *     whose products differ in the last bits between batches. For every sampled history all logits
+ *     must agree within a tolerance, and in fp32 the tokens must be the same too. The device makes
+ *     the draws, as on a GPU. In fp32 every variant of the tiny models runs with one and with two
+ *     steps in flight (batching/base/model_port.h); else the variants alternate. The torch backend
+ *     has no speculation. */
+#include "batching/engine.h"
 #include "kvcache/kv_window.h"
 #include "tests/fakes/draw_kernels.h"
 #include "worker/bench/bench_workload.h"
@@ -65,7 +65,7 @@ static const struct variant variants[] = {
      .speculates = true},
 };
 
-/* What a history was sampled from when it was met first. */
+/* The logits from which a history was sampled when it first occurred. */
 struct seen {
     uint64_t history, logits; /* hashes; history 0: empty */
     float *row;               /* the logits themselves, if a tolerance is given */
@@ -73,10 +73,10 @@ struct seen {
 
 static const char *given_backend; /* NULL: the CPU kernels, on which a worker may speculate */
 
-/* What the rows of a step in flight sample from. */
+/* The histories that the rows of a step in flight sample from. */
 struct sampled {
     const uint32_t *history; /* names the sequence: its memory may be freed */
-    uint64_t known;          /* hash of the history but for its last token */
+    uint64_t known;          /* hash of the history without its last token */
     uint32_t history_count, last, logit_row;
 };
 struct flight {
@@ -123,7 +123,7 @@ static struct seen *seen_of(struct fixture *fixture, uint64_t history)
 }
 
 /* Whether two rows of logits agree within the tolerance. Then they have the same best token, unless
- * the second best is nearer than twice the tolerance. */
+ * the second best is closer than twice the tolerance. */
 static bool agree(struct fixture *fixture, const float *a, const float *b)
 {
     float worst = 0;
@@ -186,7 +186,7 @@ static enum mr_status launch(void *context, const struct mr_model_step *step, st
     return fixture->port.launch(fixture->port.context, step, err);
 }
 
-/* A token that was not known at the launch is the one that the step before sampled. */
+/* A token that was unknown at the launch is the one that the step before has sampled. */
 static uint32_t last_token(struct fixture *fixture, const struct sampled *row)
 {
     const struct flight *before = flight_of(fixture, fixture->collected - 1);
@@ -441,7 +441,7 @@ static void run_variants(const struct subject *subject, const struct demand *dem
     destroy_fixture(fixture);
 }
 
-/* One row at a time it would take a third of a minute; it is so in bf16 and of the tiny models. */
+/* One row at a time would take 20 s. bf16 and the tiny models test that case. */
 static void fp32_gives_the_same_tokens(void **state)
 {
     (void)state;
@@ -487,7 +487,7 @@ static void sliding_window_layers_give_the_same(void **state)
 /* ---- on LibTorch's operators ---- */
 
 /* The logits of the real model are up to 36, those of the tiny ones up to 3; ops/README.md has the
- * real model's distance from float64. One row at a time, it would take half a minute. */
+ * real model's distance from float64. One row at a time would take 30 s. */
 static void torch_fp32_gives_the_same_tokens(void **state)
 {
     (void)state;

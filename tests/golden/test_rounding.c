@@ -1,4 +1,4 @@
-/* Compares models that round to the same models in fp32, which test_logits.c compares to the
+/* Compares models with rounding to the same models in fp32, which test_logits.c compares to the
  * reference implementation: bf16 weights and activations, int8 weights, KV in int8, and KV blocks
  * stored in int8.
  *     golden_test_rounding torch
@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#define MARGIN          0.1f  /* a token whose logit leads by more must lead in bf16, too */
+#define MARGIN          0.1f  /* a token whose logit leads by more must lead in bf16 too */
 #define BF16_SAME       0.99  /* smallest share of such tokens that stay first, over all models */
 #define BF16_SAME_EACH  0.95  /* ... and in each model */
 #define BF16_SHARE      0.015 /* largest root mean square error, relative to that of the logits */
@@ -161,7 +161,7 @@ static void choose_the_tokens_of_fp32(enum mr_dtype dtype, enum kv_form kv, cons
         print(golden_models[i].name, name, &sum);
         close_fixture(&rounded);
         close_fixture(&exact);
-        assert_true(sum.worst > 0); /* the second model did round */
+        assert_true(sum.worst > 0); /* the second model must have rounded */
         assert_true(share(&sum) < share_max);
         assert_true(sum.decided >= sum.rows / 2);
         assert_true(sum.decided_same >= sum.decided * BF16_SAME_EACH);

@@ -74,7 +74,7 @@ static struct mr_text text_of(const struct mr_json_value *value, const char *nam
     return text;
 }
 
-/* A file of cases: its templates with what they render from records. */
+/* A file of cases: templates with their texts for records. */
 struct cases {
     struct mr_special_texts special;
     uint64_t unix_seconds;

@@ -141,7 +141,7 @@ static void a_t5_style_file_equals_the_reference(void **state)
 }
 
 /* Models that PyPI sentencepiece has trained: with and without byte fallback, character map,
- * user-defined tokens, extra spaces; the space in front of or behind a word. */
+ * user-defined tokens, extra spaces; the space before or after a word. */
 static void sentencepiece_models_equal_the_reference(void **state)
 {
     (void)state;
@@ -158,7 +158,7 @@ static void a_tekken_file_equals_the_reference(void **state)
     check(FOLDER "tekken_small.json", FOLDER "tekken_small.golden.json");
 }
 
-/* The pre-tokenizers, normalizers and added tokens that the other files do not have. */
+/* The pre-tokenizers, normalizers and added tokens that the other files lack. */
 static void a_file_of_rare_components_equals_the_reference(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* tokenizer_compare - loads a tokenizer and answers the requests of
- * tests/golden/compare_tokenizer.py on stdin. With it a script compares millions of strings with
+ * tests/golden/compare_tokenizer.py on stdin. A script uses it to compare millions of strings with
  * the reference.
  *
  * A request is a letter, a byte of flags, a little-endian u32 count and the bytes or ids:
@@ -12,7 +12,7 @@
 #include "codec/tokenizer/tokenizer.h"
 
 /* path: a .gguf, a tokenizer.json, or a .spec (GGUF metadata as compare_tokenizer.py writes it).
- * Returns NULL when the file does not load, and prints the reason to stderr. */
+ * Returns NULL if the file cannot be loaded, and prints the reason to stderr. */
 struct mr_tokenizer *tokenizer_load(const char *path);
 
 /* Decodes ids into a new text, which the caller frees. */

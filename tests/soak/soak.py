@@ -32,7 +32,8 @@ WINDOW_S = 30           # of one value of the 99th percentile
 WARM_S = 1800           # before the slope of the memory is measured
 SLOPE_LIMIT_MB_H = 1.0
 SHARE = 0.7             # of the rate at which the fleet answers a burst
-BURST = 4000            # requests that measure this rate: about the backlog after the broker was down for a minute, so that the workers' memory reaches its maximum before the slope is measured
+BURST = 4000            # requests that measure this rate: about the backlog after the broker was down for a minute, so that
+                        # the workers' memory reaches its maximum before the slope is measured
 STREAMS = 20            # one request in this many has token records, because the checker keeps every record in memory
 STOP_S = 12             # longer than a session
 TOKENS = 400

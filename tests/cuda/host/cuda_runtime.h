@@ -1,6 +1,6 @@
-/* cuda_runtime - what the kernels of ops/cuda use of CUDA C++ and of the CUDA runtime, for the host
- * compiler: a launch runs its grid on the spot (grid.h). Device memory is memory of the host. The
- * names are CUDA's. */
+/* cuda_runtime - the parts of CUDA C++ and of the CUDA runtime that the kernels of ops/cuda use,
+ * for the host compiler. A launch runs its grid at once (grid.h). Device memory is memory of the
+ * host. The names are CUDA's. */
 #ifndef MR_TESTS_CUDA_RUNTIME_H
 #define MR_TESTS_CUDA_RUNTIME_H
 
@@ -145,7 +145,7 @@ inline const char *cudaGetErrorString(cudaError_t)
     return grid_last_error();
 }
 
-/* The kernels are always there. */
+/* The kernels are always available. */
 struct cudaFuncAttributes {
 };
 template <typename... P> cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *, void (*)(P...))

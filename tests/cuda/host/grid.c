@@ -26,13 +26,13 @@ struct thread {
     const char *file; /* where it waits */
     int line;
     uint32_t mask;
-    uint64_t value;               /* that it gives to the other lanes */
+    uint64_t value;               /* that it passes to the other lanes */
     uint64_t received[GRID_WARP]; /* values of all lanes */
     struct copy copies[COPIES_MAX];
     unsigned copy_count, batch; /* batch: that of the next copy */
 };
 
-/* The one launch that runs. The harness, like the device that it stands for, exists once. */
+/* The running launch. There is one harness, like one device. */
 static struct {
     struct thread threads[GRID_THREADS_MAX];
     unsigned thread_count;
@@ -74,7 +74,7 @@ static unsigned char *stack_of(unsigned thread)
     return grid.stacks + thread * STACK_BYTES;
 }
 
-/* Gives control back to the scheduler; returns when the thread is resumed. */
+/* Switches to the scheduler. Returns when the thread is resumed. */
 static void suspend(enum thread_state state)
 {
     struct thread *self = &grid.threads[grid.current];
@@ -230,7 +230,8 @@ static void release_lanes(unsigned thread)
         }
 }
 
-/* Lets all threads pass the barrier if all wait there. Returns false when the block has ended. */
+/* Releases all threads if all of them wait at the barrier. Returns false when the block has ended.
+ */
 static bool release_block(void)
 {
     const struct thread *first = &grid.threads[0]; /* of those that wait at a barrier */
@@ -261,7 +262,7 @@ static bool release_block(void)
     return true;
 }
 
-/* Runs each of the warp's threads that can run, once. Returns whether there was any. */
+/* Runs each runnable thread of the warp once. Returns whether there was one. */
 static bool run_warp(unsigned begin)
 {
     const unsigned left = grid.thread_count - begin;
@@ -337,7 +338,7 @@ const char *grid_run(const struct grid_launch *launch)
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (grid.stacks == MAP_FAILED) abort();
     }
-    if (grid.failure) /* the threads of the launch that failed never left their stacks */
+    if (grid.failure) /* the threads of a failed launch never left their stacks */
         __asan_unpoison_memory_region(grid.stacks, GRID_THREADS_MAX * STACK_BYTES);
     grid.failure = NULL;
     grid.launch = launch;
