@@ -41,39 +41,34 @@ static void start(struct engine_rig *rig, double step_target_ms)
     rig_start(rig);
 }
 
-static void submit_to(struct engine_rig *rig, uint32_t tenant, uint64_t ticket, uint32_t prompt,
-                      uint32_t output)
+static void submit_as(struct engine_rig *rig, struct mr_submission submission, uint32_t prompt,
+                      uint32_t output, uint32_t choices)
 {
     char id[16];
     uint32_t tokens[LONG];
-    rig_tokens(rig, ticket, tokens, prompt);
-    snprintf(id, sizeof id, "%u", (unsigned)ticket);
+    rig_tokens(rig, submission.ticket, tokens, prompt);
+    snprintf(id, sizeof id, "%u", (unsigned)submission.ticket);
     struct mr_request *request = mr_fake_request(id, tokens, prompt);
     request->ignore_eos = true;
     request->max_tokens = output;
-    assert_int_equal(rig_submit_as(rig, (struct mr_submission){.request = request,
-                                                               .ticket = ticket,
-                                                               .tenant = "",
-                                                               .tenant_index = tenant}),
-                     MR_OK);
+    request->choice_count = choices;
+    submission.request = request;
+    submission.tenant = "";
+    assert_int_equal(rig_submit_as(rig, submission), MR_OK);
+}
+
+static void submit_to(struct engine_rig *rig, uint32_t tenant, uint64_t ticket, uint32_t prompt,
+                      uint32_t output)
+{
+    submit_as(rig, (struct mr_submission){.ticket = ticket, .tenant_index = tenant}, prompt, output,
+              1);
 }
 
 static void submit(struct engine_rig *rig, uint64_t ticket, uint32_t prompt, int32_t priority,
                    uint32_t choices)
 {
-    char id[16];
-    uint32_t tokens[LONG];
-    rig_tokens(rig, ticket, tokens, prompt);
-    snprintf(id, sizeof id, "%u", (unsigned)ticket);
-    struct mr_request *request = mr_fake_request(id, tokens, prompt);
-    request->ignore_eos = true;
-    request->max_tokens = OUTPUT;
-    request->choice_count = choices;
-    assert_int_equal(rig_submit_as(rig, (struct mr_submission){.request = request,
-                                                               .ticket = ticket,
-                                                               .tenant = "",
-                                                               .priority = priority}),
-                     MR_OK);
+    submit_as(rig, (struct mr_submission){.ticket = ticket, .priority = priority}, prompt, OUTPUT,
+              choices);
 }
 
 static bool is_long_done(const struct engine_rig *rig)
