@@ -337,8 +337,8 @@ static void add_oversize(struct poison_run *run)
     *poison = (struct poison){.file = "oversize", .type = "-", .code = "record_too_large"};
     poison->bytes = malloc(RECORD_MAX);
     if (!poison->bytes) die("no memory");
-    poison->length =
-        (size_t)sprintf((char *)poison->bytes, "{\"id\":\"p\",\"prompt\":\"%0*d\"}", 1 << 20, 0);
+    poison->length = (size_t)snprintf((char *)poison->bytes, RECORD_MAX,
+                                      "{\"id\":\"p\",\"prompt\":\"%0*d\"}", 1 << 20, 0);
 }
 
 /* Several poisoned records share an id, so their results are counted by error code. */

@@ -6,7 +6,7 @@ CPU time counts as cost. Also prints the CPU time per token of the worker's thre
 import sys
 
 import cost
-import fleet
+import fleet  # cost sets the import path
 
 sys.path.insert(0, str(fleet.ROOT / "tests/integration"))
 import redis_rig  # noqa: E402

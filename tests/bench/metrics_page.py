@@ -7,14 +7,11 @@ which keeps 5 MiB a partition). They are rejected for five reasons. There are 20
 Only those between the first and the last rejection count. Broker, worker and this program share the machine's cores."""
 
 import http.client
-import pathlib
 import statistics
 import subprocess
-import sys
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-import fleet  # noqa: E402
+import fleet
 
 TENANTS = 20
 BYTES_MAX, PAGE_MS_MAX, REFUSALS_PER_S = 1_000_000, 50, 10_000

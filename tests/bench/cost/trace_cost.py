@@ -5,14 +5,11 @@ cores, so the wall-clock time varies by more than the bar. `cpu` is the worker's
 `tracer` is that of the thread that encodes and sends spans."""
 
 import http.server
-import pathlib
 import statistics
-import sys
 import threading
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-import cost  # noqa: E402
-import fleet  # noqa: E402
+import cost
+import fleet  # cost sets the import path
 
 BAR = 0.01
 

@@ -1,9 +1,14 @@
 """Shared by the measurements of what a feature costs: the same streams through workers with and without it, in turns.
-Broker and reader share the cores with the worker, so their CPU time lowers its throughput too."""
+Broker and reader share the cores with the worker, so their CPU time lowers its throughput too. Adds tests/bench, where
+fleet.py is, to the import path."""
 
+import pathlib
 import statistics
+import sys
 
-import fleet
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+import fleet  # noqa: E402
 
 STREAMS = 32
 

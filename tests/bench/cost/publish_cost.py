@@ -9,7 +9,7 @@ on other machines. Without it all processes share the cores, and that time count
 import os
 
 import cost
-import fleet
+import fleet  # cost sets the import path
 
 VARIANTS = ("without", "with", "exactly-once")
 BARS = {"with": 0.03, "exactly-once": 0.05}
