@@ -7,7 +7,7 @@
  *
  * The environment variables STREAMS, TOKENS and DTYPE set the number of streams, of tokens and the
  * dtype. LOAD selects loads whose name contains it; free loads always run. */
-#include "batching/engine.h"
+#include "batching/engine/engine.h"
 #include "codec/constraint/constraint.h"
 #include "worker/base/clock.h"
 #include "worker/bench/bench_workload.h"

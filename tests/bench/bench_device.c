@@ -8,8 +8,8 @@
  * together with chunks of the longest prompt. Each step samples greedily. On a GPU a step is
  * launched before the step that samples its tokens is collected, like in the engine. A figure is
  * the median of the steps in --seconds, after a warm-up. make gpu-bench runs this on a card. */
-#include "ops/backends.h"
-#include "ops/model.h"
+#include "ops/model/device_choice.h"
+#include "ops/model/model.h"
 #include "worker/base/clock.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* bench_digest MODEL: hashes the weights of a model with 1, 2 ... threads and prints GB/s as JSON.
  * The first pass reads the file. The best of the later passes counts. */
-#include "ops/cpu/parallel.h"
+#include "ops/cpu_kernels/parallel.h"
 #include "ops/files/model_files.h"
 #include "ops/weights/weights_digest.h"
 #include "worker/base/clock.h"

@@ -3,8 +3,8 @@
  * `convert` converts every row to floats, without packing. `load` packs and hashes the weights like
  * a worker at its start, and `load_bf16` like a worker with --dtype bf16. The best of three passes
  * counts, in wall-clock time and in the CPU time of all threads. */
-#include "ops/cpu/parallel.h"
-#include "ops/cpu_backend/cpu_backend.h"
+#include "ops/cpu/cpu_backend.h"
+#include "ops/cpu_kernels/parallel.h"
 #include "ops/files/model_files.h"
 #include "ops/weights/weights.h"
 #include "worker/base/clock.h"

@@ -5,8 +5,8 @@
  *
  * NAME: an instruction set by its name in mr_cpu_level_name; the best one by default. N: 2 by
  * default. TYPE: one of the types; all by default. */
-#include "ops/cpu/kernels.h"
-#include "ops/cpu/parallel.h"
+#include "ops/cpu_kernels/kernels.h"
+#include "ops/cpu_kernels/parallel.h"
 #include "tests/bench/measure.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* memory_link - replaces kvcache/redis/redis_link.c in fuzz targets: every connection opens at
+/* memory_link - replaces kvcache/remote/redis_link.c in fuzz targets: every connection opens at
  * once, discards all writes, and reads the given bytes.
  *
  * The bytes are turns of a server, each a length (u8) and this many bytes. A turn can be read once

@@ -30,7 +30,7 @@ extern const char *fixture_backend;
 extern const char *fixture_device; /* "cpu" at start */
 /* The kernels of the torch backend; NULL, the initial value: LibTorch's operators. */
 extern const struct mr_cuda_kernels *fixture_kernels;
-/* graph_rows_max of the models (ops/model.h); initially 0. */
+/* graph_rows_max of the models (ops/model/model.h); initially 0. */
 extern uint32_t fixture_graph_rows;
 /* The largest allowed difference to a logit of the reference; initially 1e-4. */
 extern float fixture_tolerance;

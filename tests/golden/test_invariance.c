@@ -8,7 +8,7 @@
  *     the draws, as on a GPU. In fp32 every variant of the tiny models runs with one and with two
  *     steps in flight (batching/base/model_port.h); else the variants alternate. The torch backend
  *     has no speculation. */
-#include "batching/engine.h"
+#include "batching/engine/engine.h"
 #include "kvcache/kv_window.h"
 #include "tests/fakes/draw_kernels.h"
 #include "worker/bench/bench_workload.h"

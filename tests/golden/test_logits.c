@@ -10,7 +10,7 @@
  *     run two steps ahead, as they always do on a GPU. In bf16 logits are compared within
  *     BF16_TOLERANCE, without models in which rounding changes the selected experts. Continuations
  *     are not compared in bf16. */
-#include "ops/backends.h"
+#include "ops/model/device_choice.h"
 #include "tests/fakes/draw_kernels.h"
 #include "tests/golden/logits_fixture.h"
 

@@ -1,7 +1,7 @@
 /* Compares log-probabilities of a prompt's tokens, those of continuations, and vectors, which the
  * engine computes with a committed tiny model in fp32, to those of the reference implementation's
  * logits (make_logits.py). golden_test_scores torch does the same on LibTorch's operators. */
-#include "batching/engine.h"
+#include "batching/engine/engine.h"
 #include "tests/golden/logits_fixture.h"
 #include "worker/bench/bench_workload.h"
 

@@ -1,7 +1,7 @@
 /* Measures the cost of a step outside the model: 32 sequences decode over a fake whose forward does
  * nothing. Prints microseconds per step, for decode alone and with waiting requests that do not
  * fit. */
-#include "batching/engine.h"
+#include "batching/engine/engine.h"
 #include "codec/check.h"
 #include "tests/fakes/fake_request.h"
 

@@ -1,6 +1,6 @@
 /* The engine runs on this thread, producers on others, and one more thread cancels requests and
- * reads statistics. Every accepted request must have one result. Also runs under ThreadSanitizer.
- */
+ * reads statistics. Every accepted request must have one result. Rounds repeat for a second, with
+ * random pauses around every lock (tests/fakes/lock_delays.h). Also runs under ThreadSanitizer. */
 #include "tests/fakes/engine_rig.h"
 #include "tests/fakes/lock_delays.h"
 

@@ -10,7 +10,7 @@
 
 #define MODEL "tests/golden/models/qwen2"
 
-/* The same as worker/main.c: a command that fails prints the reason in a line. */
+/* The same as worker/cli/main.c: a command that fails prints the reason in a line. */
 static int run(const char *const *words, size_t count)
 {
     char *environment[] = {NULL};
