@@ -134,11 +134,11 @@ fuzz fuzz-min:
 format: check_tools
 	@find worker batching kvcache codec ops tests -name '*.[ch]' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' | xargs .deps/clang-format/clang-format -i
 
-# build/millrace_VERSION_ARCHITECTURE.deb, with LibTorch.
+# build/millrace_VERSION_ARCHITECTURE.deb, with LibTorch. Debian sorts 0.2.0~dev before 0.2.0, but 0.2.0-dev after it.
 deb: $(BUILD)/build.ninja
 	@docker/deps.sh deb
 	@cmake --build $(BUILD) -j $(JOBS) --target millrace
-	@cd $(BUILD) && cpack -D CPACK_PACKAGE_VERSION=$$(./millrace version | cut -d' ' -f2) && rm -r _CPack_Packages
+	@cd $(BUILD) && cpack -D CPACK_PACKAGE_VERSION=$$(./millrace version | cut -d' ' -f2 | tr - '~') && rm -r _CPack_Packages
 
 install: $(BUILD)/build.ninja
 	@cmake --build $(BUILD) -j $(JOBS) --target millrace

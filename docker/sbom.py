@@ -72,7 +72,7 @@ def libraries(program):
 def document(program):
     version = run(program, "version").split()[1]
     created = time.gmtime(int(os.environ.get("SOURCE_DATE_EPOCH", time.time())))
-    own = package("millrace", version, f"pkg:generic/millrace@{version}", "Apache-2.0", primaryPackagePurpose="APPLICATION")
+    own = package("millrace", version, f"pkg:generic/millrace@{version.replace('+', '%2B')}", "Apache-2.0", primaryPackagePurpose="APPLICATION")
     needed = [*wheels(os.uname().machine), *libraries(program)]
     digest = hashlib.sha256(json.dumps([own, needed], sort_keys=True).encode()).hexdigest()[:32]
     relations = [("SPDXRef-DOCUMENT", "DESCRIBES", own["SPDXID"])]

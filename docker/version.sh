@@ -1,29 +1,44 @@
 #!/bin/sh
-# The version of this tree: $MILLRACE_VERSION if that is set, as in the image build. Else what git knows: at the tag
-# v0.1.0 it is 0.1.0, five commits later 0.1.0-5-g78f44c9; without a tag, as in a shallow clone, the version of
-# CMakeLists.txt and the commit, 0.1.0-g78f44c9. Changes that are not committed add -dirty. Without a repository it is
-# the version of CMakeLists.txt.
+# The version of this tree. CMakeLists.txt has its two parts: the project's VERSION, and MR_VERSION_SUFFIX, which is
+# "-dev" between releases and empty in the commit that is released. So a clone needs no tags.
+#
+#   tree                                     version
+#   between releases, a commit               0.2.0-dev+g78f44c9
+#   the same with uncommitted changes        0.2.0-dev+g78f44c9.dirty
+#   the released commit                      0.2.0
+#   the same with uncommitted changes        0.2.0+g78f44c9.dirty
+#   without a repository, or without git     the two parts alone: 0.2.0-dev, 0.2.0
+#
+# $MILLRACE_VERSION replaces all of this, as in the image build, which has no repository.
 #
 #   docker/version.sh           prints it
 #   docker/version.sh FILE.c    writes the C file that defines mr_version (worker/base/version.h), unless it is the same
 set -eu
 tree=$(cd "$(dirname "$0")/.." && pwd)
-project=$(sed -n 's/^project(millrace VERSION \([0-9.]*\).*/\1/p' "$tree/CMakeLists.txt")
 
-describe() { # describe GIT-DESCRIBE-OPTION...
-    git --no-optional-locks -C "$tree" -c safe.directory="$tree" describe --dirty "$@" 2>/dev/null
+part() { # part PATTERN: what the pattern finds in CMakeLists.txt
+    sed -n "s/^$1.*/\\1/p" "$tree/CMakeLists.txt"
+}
+
+commit() { # the hash of the checked-out commit, with .dirty if there are uncommitted changes; nothing without a commit
+    [ -e "$tree/.git" ] || return 0 # a file in a worktree
+    git --no-optional-locks -C "$tree" -c safe.directory="$tree" describe --always --exclude '*' --dirty=.dirty \
+        2>/dev/null || true
 }
 
 version=${MILLRACE_VERSION:-}
-if [ -z "$version" ] && [ -e "$tree/.git" ]; then # a file in a worktree
-    if ! version=$(describe --tags --match 'v[0-9]*'); then
-        version=$(describe --always --exclude '*') && version=$project-g$version
-    fi
+if [ -z "$version" ]; then
+    suffix=$(part 'set(MR_VERSION_SUFFIX "\([a-z0-9.-]*\)")')
+    hash=$(commit)
+    version=$(part 'project(millrace VERSION \([0-9.]*\)')$suffix
+    case $suffix:$hash in
+    *:) ;;
+    :*.dirty | -*) version=$version+g$hash ;;
+    esac
 fi
-version=${version:-$project}
 version=${version#v}
 case $version in
-*[!A-Za-z0-9.-]*) echo "docker/version.sh: '$version' is not a version" >&2 && exit 1 ;;
+*[!A-Za-z0-9.+-]*) echo "docker/version.sh: '$version' is not a version" >&2 && exit 1 ;;
 esac
 
 if [ $# = 0 ]; then

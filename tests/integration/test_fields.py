@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""docker/fields.md is true: its table has a row for every field that the decoder's two tables have and for every field
+"""docker/guide/fields.md is true: its table has a row for every field that the decoder's two tables have and for every field
 of OpenAI's and vLLM's APIs, and each row's example, sent to a worker with the real model, is accepted, warned of or
 refused as the row says. The examples of the page's other sections get the answers that the page shows, and their token
 records joined are these answers. Needs what
@@ -14,7 +14,7 @@ import embedded_rig
 from embedded_rig import ROOT
 
 STRICT = "millrace.strict"
-PAGE = (ROOT / "docker/fields.md").read_text()
+PAGE = (ROOT / "docker/guide/fields.md").read_text()
 
 # The fields of the public reference pages: create chat completion, create completion; vLLM's OpenAI-compatible server.
 OPENAI = """audio best_of echo frequency_penalty function_call functions logit_bias logprobs max_completion_tokens max_tokens
@@ -198,7 +198,7 @@ def main():
         check_members(expected, result, f"example {number + 1}")
         check_stream(tokens.get(f"page-{number}", []), result, f"example {number + 1}")
     assert sum("tool_calls" in record for records in tokens.values() for record in records) >= 8  # some come in pieces
-    print(f"{len(examples)} examples of fields and {len(pages)} of features have the outcome that docker/fields.md says")
+    print(f"{len(examples)} examples of fields and {len(pages)} of features have the outcome that docker/guide/fields.md says")
     check_tags()
 
 

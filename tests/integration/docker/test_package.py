@@ -36,31 +36,41 @@ def check_versions(folder):
     tree = folder / "tree"
     (tree / "docker").mkdir(parents=True)
     shutil.copy(ROOT / "docker/version.sh", tree / "docker")
-    shutil.copy(ROOT / "CMakeLists.txt", tree)
+
+    def set_version(number, suffix):
+        (tree / "CMakeLists.txt").write_text(f'project(millrace VERSION {number} LANGUAGES C)\n'
+                                             f'set(MR_VERSION_SUFFIX "{suffix}") # a note\n')
 
     def git(*words):
         run("git", "-C", tree, "-c", "user.name=t", "-c", "user.email=t@localhost", *words)
 
-    expect(tree, PROJECT, "without a repository")
+    def commit():
+        git("add", "-A")
+        git("commit", "-qm", "a change", "--allow-empty")
+
+    set_version("1.2.0", "-dev")
+    expect(tree, r"1\.2\.0-dev", "without a repository")
     run("git", "init", "-q", folder)
-    expect(tree, PROJECT, "a repository around the tree")
+    expect(tree, r"1\.2\.0-dev", "a repository around the tree")
     git("init", "-q")
-    expect(tree, PROJECT, "no commit")
-    git("add", "-A")
-    git("commit", "-qm", "first")
-    expect(tree, f"{PROJECT}-{COMMIT}", "no tag")
-    git("tag", "other")
-    git("tag", "v1.2.3")
-    expect(tree, "1.2.3", "at a tag")
-    git("commit", "-qm", "second", "--allow-empty")
-    expect(tree, f"1.2.3-1-{COMMIT}", "after a tag")
+    expect(tree, r"1\.2\.0-dev", "no commit")
+    commit()
+    expect(tree, rf"1\.2\.0-dev\+{COMMIT}", "between releases, without a tag")
+    git("tag", "v1.1.0")
+    expect(tree, rf"1\.2\.0-dev\+{COMMIT}", "a tag of another version")
     git("worktree", "add", "-q", folder / "beside")
-    expect(folder / "beside", f"1.2.3-1-{COMMIT}", "a worktree")
-    (tree / "CMakeLists.txt").write_text("project(millrace VERSION 9.8.7 LANGUAGES C)\n")
-    expect(tree, f"1.2.3-1-{COMMIT}-dirty", "a change")
-    expect(tree, "4.5.6", "a given version", MILLRACE_VERSION="v4.5.6")
+    expect(folder / "beside", rf"1\.2\.0-dev\+{COMMIT}", "a worktree")
+    set_version("1.2.0", "")
+    expect(tree, rf"1\.2\.0\+{COMMIT}\.dirty", "a release that is not committed")
+    commit()
+    expect(tree, r"1\.2\.0", "the commit of a release")
+    set_version("1.3.0", "-dev")
+    expect(tree, rf"1\.3\.0-dev\+{COMMIT}\.dirty", "a change")
+    expect(tree, r"4\.5\.6-dev\+g1", "a given version", MILLRACE_VERSION="v4.5.6-dev+g1")
     refused = subprocess.run([tree / "docker/version.sh"], env=CLEAN | {"MILLRACE_VERSION": '1";'}, capture_output=True)
     assert refused.returncode == 1, "a version with a quote"
+    here = CLEAN | {"MILLRACE_VERSION": ""}
+    assert run(ROOT / "docker/version.sh", env=here).startswith(PROJECT), "this tree has the version of CMakeLists.txt"
 
     source = folder / "version.c"
     for version in ("1.0", "1.0", "1.1"):
