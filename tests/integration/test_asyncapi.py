@@ -68,7 +68,8 @@ def resolve(reference):
 
 def check_document():
     assert DOCUMENT["asyncapi"].startswith("3.")
-    assert DOCUMENT["info"]["title"] and DOCUMENT["info"]["version"]
+    project = re.search(r"^project\(millrace VERSION (\S+)", source("CMakeLists.txt"), re.M)[1]
+    assert DOCUMENT["info"]["title"] and DOCUMENT["info"]["version"] == project
     for reference in references(DOCUMENT):
         resolve(reference)
     for name, part in SCHEMAS.items():
