@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
-"""Runs every command of README.md as written there, over the embedded broker; only PORT is replaced. Checks that the tables of docker/README.md have a row for every error code, finish reason and metric, and that
-files, folders and options named in both pages exist. A command that CHECKS does not know fails the test."""
+"""Runs every command and every program of README.md as written there, over the embedded broker; only PORT is replaced. A command that
+CHECKS does not know fails the test. docker/guide/results.md must have a row for every error code and finish reason, and
+docker/guide/reference.md must be what docker/reference.py makes of this program. (tests/tidy/pages.py checks links, files, options and
+metrics that pages name.)"""
 
+import ast
 import contextlib
 import json
 import os
@@ -9,29 +12,32 @@ import pathlib
 import re
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "docker"))
+
+import reference  # noqa: E402
+
 BIN = pathlib.Path(os.environ.get("MILLRACE_BIN", ROOT / "build/millrace")).resolve()
 DEPS = pathlib.Path(os.environ.get("MILLRACE_DEPS", ROOT / ".deps")).resolve()
-PAGES = {name: (ROOT / name).read_text() for name in ("README.md", "docker/README.md")}
-LINES_MAX = 149
+README = (ROOT / "README.md").read_text()
+RESULTS = (ROOT / "docker/guide/results.md").read_text()
+LINES_MAX = 180
+FIRST_SCREEN_LINES = 30
 SECONDS_MAX = 60  # of one command
 
-# Small, on any free HTTP port, and with a Redis and a collector that nobody answers at: their metrics are on the page all
-# the same.
-ENVIRONMENT = dict(os.environ, MILLRACE_HTTP="127.0.0.1:0", MILLRACE_KV_MEMORY="256MiB",
-                   MILLRACE_REDIS="redis://127.0.0.1:1/0", MILLRACE_TRACE_ENDPOINT="http://127.0.0.1:1",
-                   PYTHONPATH=str(DEPS / "python"))
+ENVIRONMENT = dict(os.environ, PYTHONPATH=str(DEPS / "python"), **reference.EVERY_PART)
 
 
 # --- what the pages say --------------------------------------------------------------------------------------------
 
 def blocks(language):
     """The fenced blocks of README.md in this language."""
-    return re.findall(rf"^```{language}\n(.*?)^```$", PAGES["README.md"], re.M | re.S)
+    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.M | re.S)
 
 
 def commands():
@@ -51,9 +57,9 @@ def documents(text):
 
 
 def table_rows(heading):
-    """Names in backticks in the first column of every table of docker/README.md under this column heading."""
+    """Names in backticks in the first column of every table of docker/guide/results.md under this column heading."""
     names, inside = [], False
-    for line in PAGES["docker/README.md"].splitlines():
+    for line in RESULTS.splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")] if line.startswith("|") else []
         if not cells:
             inside = False
@@ -78,19 +84,10 @@ def check_tables():
     must_equal(table_rows("finish reason"), set(reasons), "finish reasons")
 
 
-def check_names():
-    table = (ROOT / "worker/config/options_table.c").read_text()
-    options = set(re.findall(r'^    \{"([a-z-]+)", MR_OPTION_', table, re.M))
-    for page, text in PAGES.items():
-        prose = re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S)
-        folder = (ROOT / page).parent
-        for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", prose):
-            assert (folder / link).exists(), f"{page}: no file {link}"
-        for path in re.findall(r"`((?:worker|batching|kvcache|ops|codec|tests|docker)/[a-z_/.]*)", prose):
-            assert (ROOT / path).exists(), f"{page}: no path {path}"
-        for option in re.findall(r"`(?:[^`]* )?--([a-z-]+)", prose):
-            assert {option, option.removeprefix("no-")} & options, f"{page}: no option --{option}"
-    assert len(PAGES["README.md"].splitlines()) <= LINES_MAX
+def check_size():
+    lines = README.splitlines()
+    assert len(lines) <= LINES_MAX, f"README.md has {len(lines)} lines"
+    assert all(re.search(rf"^make {target}\b", "\n".join(lines[:FIRST_SCREEN_LINES]), re.M) for target in ("demo", "test"))
 
 
 # --- processes -----------------------------------------------------------------------------------------------------
@@ -103,14 +100,17 @@ class Place:
         self.port, self.http, self.answers = "PORT", None, {}
         for name, target in (("build", BIN.parent), (".deps", DEPS), ("docker", ROOT / "docker")):
             (self.folder / name).symlink_to(target)
+        self.programs = re.findall(r"`(\w+\.py)`[^`]*\n\n```python\n(.*?)^```$", README, re.M | re.S)
+        assert len(self.programs) == len(blocks("python")), "a program without a name"
 
     def fill(self, text):
         return text.replace("PORT", self.port)
 
     def set_port(self, port):
-        """Of the broker; the file that README.md shows is saved with it."""
+        """Of the broker; the files that README.md shows are saved with it."""
         self.port = port
-        (self.folder / "millrace.yaml").write_text(self.fill(blocks("yaml")[0]))
+        for name, text in [("millrace.yaml", blocks("yaml")[0]), *self.programs]:
+            (self.folder / name).write_text(self.fill(text))
 
     def run(self, command, code=0):
         """Standard output and standard error of a command that must end with this exit code."""
@@ -195,10 +195,15 @@ def shape(value):
     return "number" if isinstance(value, (int, float)) else type(value).__name__
 
 
+def check_reader(place, command):
+    place.answers["reader"] = place.start(command, "reader")
+
+
 def check_produce(place, command):
-    """The reader started before prints the tokens and a result like the one README.md shows."""
+    """The readers started before print the tokens, and a result like the one README.md shows."""
     request, shown = documents("".join(blocks("json")))
-    assert json.loads(re.search(r"'(\{.*\})'", command)[1]) == request, "the request shown is not the one sent"
+    sent = re.search(r"^request = (\{.*\})$", dict(place.programs)["ask.py"], re.M)[1]
+    assert ast.literal_eval(sent) == request, "the request shown is not the one sent"
     place.run(command)
     until = time.monotonic() + SECONDS_MAX
     text, result = "", None
@@ -211,6 +216,7 @@ def check_produce(place, command):
         result = next((value for topic, value in ours if topic == "millrace.results"), None)
         time.sleep(0.1)
     assert shape(result) == shape(shown), f"README.md shows {shown}, it is {result}"
+    wait_for(place.answers["reader"], re.escape(f"{shown['id']} {result['finish_reason']} {result['text']!r}"))
 
 
 def check_client(place, command):
@@ -241,7 +247,8 @@ CHECKS = (
     (r"build/millrace serve ", check_serve),
     (r"build/millrace send ", check_send),
     (r"kcat ", check_follow),
-    (r"echo .*\|\s*kcat -P ", check_produce),
+    (r"python3 read\.py", check_reader),
+    (r"python3 ask\.py ", check_produce),
     (r"python3 docker/clients/client\.py ", check_client),
     (r"build/millrace check ", check_check),
 )
@@ -262,20 +269,23 @@ def run_commands(place):
     assert not unused, f"README.md has no command for {list(unused)}"
 
 
-def check_metrics(place):
-    with urllib.request.urlopen(f"http://{place.http}/metrics", timeout=10) as page:
-        names = re.findall(r"^# TYPE (\S+) ", page.read().decode(), re.M)
-    must_equal(table_rows("metric"), set(names), "metrics")
+def check_reference(place):
+    with urllib.request.urlopen(f"http://{place.http}/metrics", timeout=10) as answer:
+        metrics = answer.read().decode()
+    commands, _ = place.run("build/millrace help")
+    wanted, found = reference.page(metrics, commands).splitlines(), reference.PAGE.read_text().splitlines()
+    differing = [line for line in wanted if line not in found] + [line for line in found if line not in wanted]
+    assert wanted == found, "docker/guide/reference.md is not up to date: run docker/reference.py\n" + "\n".join(differing[:10])
 
 
 def main():
-    check_names()
+    check_size()
     check_tables()
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
         place = Place(folder, stack)
         run_commands(place)
-        check_metrics(place)
+        check_reference(place)
 
 
 if __name__ == "__main__":

@@ -55,6 +55,21 @@ make_clean_tree() {
     printf '#include "ops/cpu_kernels/kernels.h"\n\nint main(void)\n{\n    return cmocka_run_group_tests(mr_norm);\n}\n' \
         >"$clean/tests/unit/ops/cpu_kernels/test_norm.c"
     echo '# A tree' | tee "$clean/README.md" "$clean/LICENSE" "$clean/Makefile" >"$clean/CMakeLists.txt"
+    printf 'check:\n\t@true\n' >>"$clean/Makefile"
+    mkdir -p "$clean/docker/guide"
+    printf '# Reference\n\n| `millrace_ready` | gauge |\n' >"$clean/docker/guide/reference.md"
+    printf '\nconst struct mr_option mr_options[] = {\n    {"model", MR_OPTION_TEXT},\n};\n' >>"$clean/worker/intake.c"
+    cat >"$clean/docker/guide/use.md" <<'EOF'
+# How to use it
+
+Set `--model` and `millrace serve --model=a`, see [the list](reference.md#reference), and alert on `millrace_ready`.
+EOF
+    cat >"$clean/codec/README.md" <<'EOF'
+# codec
+
+`mr_wire`, `mr_pa*` and `wire.h` are in `codec/wire.c`, `batching/queue` above; [use](../docker/guide/use.md#how-to-use-it). `make check`.
+Two tests and a bug; `test_NAME.c`.
+EOF
     cp "$here/../../.clang-format" "$clean/"
     # Allowed: names of forbidden functions in comments, in strings and as parts of other names.
     cat >>"$clean/codec/wire.c" <<'EOF'
@@ -164,6 +179,28 @@ plant docker/a.sh 'cp a /home/me/b' && catches machine docker/a.sh
 plant docker/a.sh 'cat /tmp/notes' && catches machine docker/a.sh
 plant docker/a.sh "pip install --index-url https://pypi.""org/simple a" && catches machine docker/a.sh
 plant docker/a.sh 'FROM registry.example/a' && catches machine docker/a.sh
+
+plant codec/README.md 'calls `mr_gone`' && catches pages codec/README.md
+plant codec/README.md 'calls `mr_gone_*`' && catches pages codec/README.md
+plant codec/README.md 'see `kvcache/gone.h`' && catches pages codec/README.md
+plant codec/README.md 'see `gone.c`' && catches pages codec/README.md
+plant codec/README.md 'see `tests/unit/gone/`' && catches pages codec/README.md
+plant codec/README.md 'with `make gone`' && catches pages codec/README.md
+plant codec/README.md 'it has 62 mutants' && catches pages codec/README.md
+plant codec/README.md 'its eleven tests' && catches pages codec/README.md
+plant docker/guide/use.md 'set `--gone`' && catches pages docker/guide/use.md
+plant docker/guide/use.md 'run `millrace serve --gone 1`' && catches pages docker/guide/use.md
+plant docker/guide/use.md '
+```sh
+build/millrace serve \
+    --gone 1
+```' && catches pages docker/guide/use.md
+plant docker/guide/use.md 'watch `millrace_gone_total`' && catches pages docker/guide/use.md
+plant docker/asyncapi.yaml 'description: see `millrace_gone`' && catches pages docker/asyncapi.yaml
+plant docker/guide/use.md '[more](gone.md)' && catches pages docker/guide/use.md
+plant docker/guide/use.md '[more](reference.md#gone)' && catches pages docker/guide/use.md
+plant docker/guide/use.md 'see `codec/wire.c`' && catches pages docker/guide/use.md
+plant docker/guide/use.md 'calls `mr_wire`' && catches pages docker/guide/use.md
 
 plant codec/part.c 'int  f( void );' && catches format codec/part.c
 

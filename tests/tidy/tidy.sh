@@ -227,6 +227,11 @@ rule_machine() {
         sed 's/^\([^:]*\):\([0-9]*\):.*/\1: line \2 names a package host/'
 }
 
+# Pages name only files, functions, options and metrics that exist, and their links lead somewhere.
+rule_pages() {
+    "$here/pages.py" <"$scratch/all"
+}
+
 # The layout is that of clang-format.
 rule_format() {
     [ -x "$clang_format" ] || { echo "tests/tidy: clang-format is missing: run docker/deps.sh check" && return; }
@@ -234,7 +239,7 @@ rule_format() {
         sed -n 's/^\([^:]*\):\([0-9]*\):[0-9]*: warning: .*/\1: line \2 is not formatted as clang-format does/p' | sort -u
 }
 
-[ $# -gt 0 ] || set -- top rooms home pure size banned words modules dead machine format
+[ $# -gt 0 ] || set -- top rooms home pure size banned words modules dead machine pages format
 for rule; do
     "rule_$rule" | sed "s/^/$rule: /"
 done >"$scratch/found"
