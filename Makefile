@@ -5,7 +5,7 @@
 #   make check    the quick tests, on the release build
 #   make test     all tests: release build, both sanitizers, tidy rules, Apache Kafka and Redis
 #   make stops    SIGTERM in thirteen phases of a worker's life: a table, and JSON in build
-#   make tour     the operator's tour of docker/README.md, command for command
+#   make tour     the tour of docker/guide/operating.md, command for command
 #   make soak     hours of load with faults: memory, descriptors, threads and times in build/soak.svg; HOURS=…
 #   make mutants  plant 60 bugs, one after the other, and see which tests catch them
 #   make bench    the speed of the engine as a table and as JSON (build/bench.json)

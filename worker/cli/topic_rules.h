@@ -1,5 +1,5 @@
 /* topic_rules - what settings the topics of a fleet need: how they are created, and what is wrong
- * with those that exist (docker/README.md, Topics).
+ * with those that exist (docker/guide/kafka.md, Topics).
  *
  * Threads: any (pure functions). Memory: none. Errors: none. */
 #ifndef MR_WORKER_CLI_TOPIC_RULES_H

@@ -7,7 +7,7 @@
 
 #define MEBIBYTE   1048576.0
 #define TEXT_BYTES 512
-/* docker/README.md, Memory of a worker */
+/* docker/guide/operating.md, Memory of a worker */
 #define PRODUCER_BYTES ((uint64_t)128 << 20) /* worker/kafka/kafka_out.h */
 #define REDIS_BYTES    ((uint64_t)256 << 20)
 #define OTHER_BYTES    ((uint64_t)100 << 20)

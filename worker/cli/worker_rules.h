@@ -1,6 +1,6 @@
 /* worker_rules - what of a worker's configuration deserves a warning though each option is valid,
  * whether the memory that it may use is enough, and which rights it needs in Kafka
- * (docker/README.md, ACLs of a worker).
+ * (docker/guide/kafka.md, Rights).
  *
  * Threads: any (pure functions). Memory: none. Errors: none. */
 #ifndef MR_WORKER_CLI_WORKER_RULES_H

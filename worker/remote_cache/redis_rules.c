@@ -32,7 +32,7 @@ void mr_redis_rules_check(const struct mr_redis_survey *survey, bool values_expi
     } else if (survey->denied[0]) {
         snprintf(text, sizeof text,
                  "the login may not run %s: what needs that is computed without Redis; grant the "
-                 "commands and keys of docker/README.md, Redis, ACL",
+                 "commands and keys of docker/guide/redis.md, Set it up",
                  survey->denied);
         report(context, true, text);
     }

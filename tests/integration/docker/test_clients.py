@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The programs of docker/clients with Apache Kafka. Each one streams an answer, receives one in a reply topic, and
-cancels one, by itself and at Ctrl-C. The kcat commands of their README do the same. Then the worker is stopped, and
-this script writes the records of three attempts with duplicates: every program prints them as described in
-docker/README.md under "What readers see".
+cancels one, by itself and at Ctrl-C. The kcat commands of their README do the same. Then the worker is stopped, and this
+script writes the records of three attempts with duplicates: every program prints them as docker/guide/results.md says under
+"What readers see".
 
 Needs what docker/deps.sh test installs."""
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Pastes the commands of "A tour" in docker/README.md into a shell, block after block, and prints what they print. Each
+"""Pastes the commands of "A tour" in docker/guide/operating.md into a shell, block after block, and prints what they print. Each
 block must have shown what EXPECTED says of it when it ends; after the load, each panel of the dashboard is asked for data.
 Uses the ports of the tour: 9090, 9092, 9093 and 9461 to 9463 of the loopback interface."""
 
@@ -30,8 +30,8 @@ EXPECTED = {
 
 
 def blocks():
-    page = (ROOT / "docker/README.md").read_text()
-    tour = page[page.index("\n## A tour\n"):]
+    page = (ROOT / "docker/guide/operating.md").read_text()
+    tour = page[page.index("\n## A tour\n"):] + "\n## "
     return re.findall(r"^```sh\n(.*?)^```$", tour[:tour.index("\n## ", 1)], re.M | re.S)
 
 
