@@ -144,6 +144,8 @@ def paths_of(span, tree, page):
 
 
 def exists(word, tree, page):
+    if word.startswith("_"):  # the end of some names
+        word = "*" + word
     if "*" in word:
         pattern = re.compile(r"(^|.*/)" + re.escape(word).replace(r"\*", "[^/]*") + "$")
         return any(pattern.match(path) for path in tree.files | tree.folders)

@@ -68,7 +68,7 @@ EOF
 # codec
 
 `mr_wire`, `mr_pa*` and `wire.h` are in `codec/wire.c`, `batching/queue` above; [use](../docker/guide/use.md#how-to-use-it). `make check`.
-Two tests and a bug; `test_NAME.c`.
+Two tests and a bug; `test_NAME.c`, `_part.c`.
 EOF
     cp "$here/../../.clang-format" "$clean/"
     # Allowed: names of forbidden functions in comments, in strings and as parts of other names.
@@ -184,6 +184,7 @@ plant codec/README.md 'calls `mr_gone`' && catches pages codec/README.md
 plant codec/README.md 'calls `mr_gone_*`' && catches pages codec/README.md
 plant codec/README.md 'see `kvcache/gone.h`' && catches pages codec/README.md
 plant codec/README.md 'see `gone.c`' && catches pages codec/README.md
+plant codec/README.md 'see `_gone.c`' && catches pages codec/README.md
 plant codec/README.md 'see `tests/unit/gone/`' && catches pages codec/README.md
 plant codec/README.md 'with `make gone`' && catches pages codec/README.md
 plant codec/README.md 'it has 62 mutants' && catches pages codec/README.md
