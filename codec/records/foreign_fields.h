@@ -2,11 +2,11 @@
  * vLLM that millrace does not serve. Requests written for those APIs may contain them; none is
  * ignored silently.
  *
- * A field with a neutral value asks for what happens anyway and is accepted. With another value a
- * field marked `refused` rejects the request, because an answer without it would be wrong; any
- * other field is named in the result's warnings, or rejects the request on a strict topic.
- * The fields that are served are in codec/records/request_fields.c. docker/guide/fields.md lists
- * both; tests/integration/test_fields.py compares the lists.
+ * A field with a neutral value changes nothing and is accepted. With any other value, a field
+ * marked `refused` rejects the request, because the answer would be wrong without it. Any other
+ * field is named in the result's warnings, or rejects the request on a strict topic. The fields
+ * that are served are in codec/records/request_fields.c. docker/guide/fields.md lists both;
+ * tests/integration/test_fields.py compares the lists.
  *
  * Threads: any (pure functions). Memory: static. Errors: none. */
 #ifndef MR_CODEC_RECORDS_FOREIGN_FIELDS_H
