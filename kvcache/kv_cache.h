@@ -24,7 +24,7 @@
 
 #include "kvcache/fingerprint.h"
 #include "kvcache/kv_window.h"
-#include "kvcache/tier.h"
+#include "kvcache/remote_cache.h"
 
 struct mr_kv_cache;
 

@@ -2,12 +2,15 @@
 
 #include <math.h>
 
-#define MARGIN_SHARE             0.95 /* load only if predicted within this part of computing */
-#define MARGIN_BACK_SHARE        0.85 /* MARGIN_SHARE for MR_LOAD_BACK, which slows computing */
-#define MARGIN_MS                1.0
-#define BACK_SHARE               0.75 /* MR_LOAD_BACK only if in this part of MR_LOAD_ALL's time */
-#define PATIENCE_ITEMS           2.0
-#define PATIENCE_MS              30.0 /* several connections may deliver 20 ms of values at once */
+#define MARGIN_SHARE                                                                               \
+    0.95 /* load only if predicted to take at most this part of the computing time */
+#define MARGIN_BACK_SHARE 0.85 /* MARGIN_SHARE for MR_LOAD_BACK, which slows computing */
+#define MARGIN_MS         1.0
+#define BACK_SHARE                                                                                 \
+    0.75 /* MR_LOAD_BACK only if it takes at most this part of MR_LOAD_ALL's time                  \
+          */
+#define WAIT_VALUES              2.0
+#define WAIT_MS                  30.0 /* several connections may deliver 20 ms of values at once */
 #define ROUND_TRIP_MS            0.5  /* assumed until a round trip to Redis was measured */
 #define BYTES_TO_MS(bytes, rate) ((double)(bytes) / (rate)*1e3)
 
@@ -16,9 +19,9 @@
 static double compute_ms(const struct mr_load_question *question, uint32_t from, uint32_t to)
 {
     if (from >= to) return 0.0;
-    struct mr_step_work work = {0};
-    mr_step_work_add(&work, to - from, from, false);
-    double coefficients[MR_COST_TERMS], ms = mr_cost_model_predict(question->cost, &work);
+    struct mr_step_work kind = {0};
+    mr_step_work_add(&kind, to - from, from, false);
+    double coefficients[MR_COST_TERMS], ms = mr_cost_model_predict(question->cost, &kind);
     mr_cost_model_coefficients(question->cost, coefficients);
     uint32_t chunk = question->chunk_tokens > 0 ? question->chunk_tokens : to - from;
     return ms + coefficients[0] * ((to - from - 1) / chunk);
@@ -26,7 +29,7 @@ static double compute_ms(const struct mr_load_question *question, uint32_t from,
 
 static double load_ms(const struct mr_load_question *question, uint32_t blocks, bool extra)
 {
-    const struct mr_tier_rates *rates = &question->rates;
+    const struct mr_remote_rates *rates = &question->rates;
     uint64_t bytes = rates->waiting_bytes + blocks * question->block_bytes;
     if (extra) bytes += question->extra_bytes;
     double trip = rates->round_trip_ns > 0 ? (double)rates->round_trip_ns / 1e6 : ROUND_TRIP_MS;
@@ -39,9 +42,9 @@ static uint32_t prefill_block(const struct mr_load_question *question)
     return question->computed_tokens / MR_BLOCK_TOKENS;
 }
 
-/* Tokens that have KV once everything found in the Redis cache is loaded. extra: also load the
- * pieces (MR_PIECE_TOKENS tokens each) and the complete-prompt entry (logits and tail KV) behind
- * the full blocks; otherwise at least one token is left to compute. */
+/* Tokens that have KV once everything found in the remote cache is loaded. extra: also load the
+ * pieces and the entry (remote_prefix.h) after the full blocks; otherwise at least one token is
+ * left to compute. */
 static uint32_t loadable_tokens(const struct mr_load_question *question, bool extra)
 {
     uint32_t found = question->found_blocks * MR_BLOCK_TOKENS;
@@ -58,9 +61,8 @@ static double both_ms(const struct mr_load_question *question, uint32_t first, b
 }
 
 /* The first block to load for which the prompt is predicted to be ready soonest, with or without
- * the extra (what Redis has behind the full blocks: pieces of MR_PIECE_TOKENS tokens, and the
- * complete-prompt entry with logits and tail KV). first_block == found_blocks without the extra:
- * nothing to load. */
+ * the extra (the pieces and the entry after the full blocks). first_block == found_blocks without
+ * the extra: nothing to load. */
 static struct mr_load_answer best_begin(const struct mr_load_question *question, double *best_ms)
 {
     struct mr_load_answer best = {.verdict = MR_LOAD_BACK, .first_block = question->found_blocks};
@@ -85,7 +87,7 @@ static struct mr_load_answer load_all(const struct mr_load_question *question,
         .verdict = verdict,
         .first_block = first < question->found_blocks ? first : question->found_blocks,
         .extra = question->extra_bytes > 0,
-        .patience_ms = MR_LOAD_TRIAL_MS};
+        .wait_ms = MR_LOAD_TRIAL_MS};
 }
 
 static struct mr_load_answer nothing(const struct mr_load_question *question,
@@ -104,11 +106,11 @@ static struct mr_load_answer slower(const struct mr_load_question *question)
     return answer;
 }
 
-double mr_load_gate_patience_ms(const struct mr_tier_rates *rates, uint64_t block_bytes)
+double mr_load_gate_wait_ms(const struct mr_remote_rates *rates, uint64_t block_bytes)
 {
     if (!(rates->bytes_per_second > 0.0)) return MR_LOAD_TRIAL_MS;
-    double item = BYTES_TO_MS(block_bytes, rates->bytes_per_second);
-    return PATIENCE_ITEMS * item + PATIENCE_MS;
+    double value = BYTES_TO_MS(block_bytes, rates->bytes_per_second);
+    return WAIT_VALUES * value + WAIT_MS;
 }
 
 struct mr_load_answer mr_load_gate_decide(const struct mr_load_question *question)
@@ -133,9 +135,8 @@ struct mr_load_answer mr_load_gate_decide(const struct mr_load_question *questio
     if (best.first_block == all.first_block) best.verdict = MR_LOAD_ALL;
     double share = best.verdict == MR_LOAD_BACK ? MARGIN_BACK_SHARE : MARGIN_SHARE;
     if (best_ms > alone_ms * share || best_ms > alone_ms - MARGIN_MS) return slower(question);
-    best.patience_ms =
-        BYTES_TO_MS(question->rates.waiting_bytes, question->rates.bytes_per_second) +
-        mr_load_gate_patience_ms(&question->rates, question->block_bytes);
+    best.wait_ms = BYTES_TO_MS(question->rates.waiting_bytes, question->rates.bytes_per_second) +
+                   mr_load_gate_wait_ms(&question->rates, question->block_bytes);
     best.saved_ms = alone_ms - best_ms;
     return best;
 }

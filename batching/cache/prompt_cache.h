@@ -14,8 +14,8 @@
  * a new entry needs its row.
  *
  * Owner: engine thread. Memory: all in _create: entries_max rows of vocab_size floats, whose memory
- * pages are touched on first use. Errors: _create MR_NOMEM. Costs: O(1) for all calls but _expire.
- * No clock: now_ns is passed in and never decreases. */
+ * pages are touched on first use. Errors: _create MR_NOMEM. Costs: O(1) for all calls except
+ * _expire. No clock: now_ns is passed in and never decreases. */
 #ifndef MR_BATCHING_CACHE_PROMPT_CACHE_H
 #define MR_BATCHING_CACHE_PROMPT_CACHE_H
 

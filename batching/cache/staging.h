@@ -1,9 +1,8 @@
-/* staging - buffers of equal size through which KV travels when the Redis cache cannot read or fill
- * it in the KV pool.
+/* staging - buffers of equal size for KV that the remote cache cannot read or fill in the KV pool.
  *
- * Owner: engine thread; the Redis cache reads or fills a buffer between _take and _release. Memory:
- * all in _open; memory pages are touched on first use. Errors: _open returns false when memory is
- * out; _take asserts that a buffer is unused. */
+ * Owner: engine thread; the remote cache reads or fills a buffer between _take and _release.
+ * Memory: all in _open; memory pages are touched on first use. Errors: _open returns false when
+ * memory is out; _take asserts that a buffer is unused. */
 #ifndef MR_BATCHING_CACHE_STAGING_H
 #define MR_BATCHING_CACHE_STAGING_H
 

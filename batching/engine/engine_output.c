@@ -1,5 +1,5 @@
 /* What the engine passes to its sink: token records and results of requests that are over. */
-#include "batching/cache/shared_lookup.h"
+#include "batching/cache/remote_prefix.h"
 #include "batching/engine/engine_state.h"
 #include "codec/check.h"
 #include "codec/records/message.h"
@@ -107,8 +107,8 @@ void mr_engine_report_chunks(struct mr_engine *engine, const struct mr_flight *f
 
 void mr_engine_unregister(struct mr_engine *engine, struct mr_job *job)
 {
-    mr_request_queue_release(engine->queue, &job->waiting);
-    if (engine->shared != NULL) mr_shared_lookup_abandon(engine->shared, job);
+    mr_request_queue_remove(engine->registry, job->registration.id);
+    if (engine->shared != NULL) mr_remote_prefix_cancel_lookup(engine->shared, job);
 }
 
 void mr_engine_detach_job(struct mr_engine *engine, struct mr_job *job)

@@ -3,7 +3,7 @@
 #define MR_BATCHING_ENGINE_ENGINE_STATE_H
 
 #include "batching/cache/prompt_cache.h"
-#include "batching/cache/shared_cache.h"
+#include "batching/cache/remote_prefix.h"
 #include "batching/engine/batch_builder.h"
 #include "batching/engine/engine.h"
 #include "batching/scheduler/scheduler.h"
@@ -64,7 +64,7 @@ struct mr_engine {
     struct mr_request_queue *queue; /* requests in the engine; other threads submit and cancel */
     struct mr_kv_cache *cache;
     struct mr_prompt_cache *prompts;
-    struct mr_shared_cache *shared; /* NULL without a shared KV cache in Redis */
+    struct mr_remote_prefix *shared; /* NULL without a shared KV cache in Redis */
     struct mr_cost_model cost;
     struct mr_scheduler *scheduler;
     /* Steps in flight, a ring: the oldest is flights[flight_first]. flight_room: at most so many.

@@ -5,7 +5,7 @@
 #define MR_BATCHING_ENGINE_ENGINE_STATS_H
 
 #include "batching/cache/prompt_cache.h"
-#include "batching/cache/shared_stats.h"
+#include "batching/cache/remote_prefix.h"
 #include "codec/records/result.h"
 
 struct mr_engine_stats {
@@ -22,7 +22,7 @@ struct mr_engine_stats {
     double cost_model[4];
     struct mr_kv_cache_stats cache; /* the local KV cache */
     struct mr_prompt_cache_stats prompts;
-    struct mr_shared_cache_stats shared; /* zero without a shared KV cache in Redis */
+    struct mr_remote_prefix_stats shared; /* zero without a shared KV cache in Redis */
 };
 
 #endif

@@ -1,6 +1,6 @@
 /* One step of the engine: collect the step in flight, cancels and deadlines, plan, batch, launch,
  * output. */
-#include "batching/cache/shared_store.h"
+#include "batching/cache/remote_prefix.h"
 #include "batching/engine/engine_state.h"
 #include "codec/check.h"
 
@@ -55,7 +55,7 @@ static void store_blocks(struct mr_engine *engine)
     for (uint32_t i = 0; i < engine->job_count; i++) {
         struct mr_sequence *sequence = &engine->jobs[i]->sequences[0];
         if (sequence->state == MR_SEQUENCE_RUNNING)
-            mr_shared_store_sequence(engine->shared, sequence, false);
+            mr_remote_prefix_store(engine->shared, sequence, false);
     }
 }
 
@@ -132,7 +132,7 @@ static uint64_t next_wake(const struct mr_engine *engine, const struct mr_plan *
     if (plan->row_count > 0 || plan->exhausted_count > 0 || plan->late_count > 0) return now_ns;
     uint64_t latest_ns = now_ns + WAIT_MAX_NS;
     if (engine->shared == NULL) return latest_ns;
-    uint64_t next_ns = mr_shared_cache_next_ns(engine->shared, now_ns);
+    uint64_t next_ns = mr_remote_prefix_next_ns(engine->shared, now_ns);
     return next_ns < latest_ns ? next_ns : latest_ns;
 }
 
@@ -170,7 +170,7 @@ static void prepare(struct mr_engine *engine, bool stores, uint64_t now_ns)
     expire(engine, now_ns);
     if (engine->prompts != NULL) mr_prompt_cache_expire(engine->prompts, now_ns);
     if (engine->shared == NULL) return;
-    mr_shared_cache_poll(engine->shared, now_ns);
+    mr_remote_prefix_poll(engine->shared, now_ns);
     if (stores) store_blocks(engine);
 }
 

@@ -2,8 +2,7 @@
 
 #include "batching/base/forecast.h"
 #include "batching/cache/prompt_cache.h"
-#include "batching/cache/shared_load.h"
-#include "batching/cache/shared_tables.h"
+#include "batching/cache/remote_prefix.h"
 #include "batching/queue/pass_over.h"
 #include "batching/sequence/embedding.h"
 #include "batching/sequence/scores.h"
@@ -134,7 +133,8 @@ static bool fits_pool(struct mr_schedule *schedule, struct mr_sequence *candidat
  * blocks. */
 static void withdraw(struct mr_schedule *schedule, struct mr_sequence *sequence)
 {
-    if (schedule->options.shared != NULL) mr_shared_load_end(schedule->options.shared, sequence);
+    if (schedule->options.shared != NULL)
+        mr_remote_prefix_end_load(schedule->options.shared, sequence);
     if (sequence->match.copy_tokens > 0) mr_kv_cache_copied(sequence->table, &sequence->match);
     sequence->match = (struct mr_kv_match){0};
     mr_block_table_destroy(sequence->table, schedule->round.now_ns);
@@ -255,7 +255,8 @@ static bool is_late(const struct mr_schedule *schedule, const struct mr_sequence
         .output_tokens = output < most ? output : most};
     forecast.beside.chunk = 0;
     double ms = mr_forecast_ms(options->cost, &forecast);
-    if (options->shared != NULL && ms > 0) ms -= mr_shared_load_saved_ms(options->shared, sequence);
+    if (options->shared != NULL && ms > 0)
+        ms -= mr_remote_prefix_saved_ms(options->shared, sequence);
     return (double)schedule->round.now_ns + ms * 1e6 > (double)job->deadline_ns;
 }
 
@@ -297,14 +298,14 @@ static void start(struct mr_schedule *schedule, const struct mr_plan_row *row)
  * copied into this block. */
 static void decide_load(struct mr_schedule *schedule, struct mr_sequence *sequence)
 {
-    struct mr_shared_cache *shared = schedule->options.shared;
+    struct mr_remote_prefix *shared = schedule->options.shared;
     if (shared == NULL || !sequence->job->reads_cache || sequence->scores != NULL ||
         sequence->embedding != NULL)
         return;
     bool busy = schedule->running_count > 0 || schedule->parked_count > 0 ||
                 !mr_request_queue_is_empty(schedule->options.queue);
     bool copies = sequence->match.copy_tokens > 0;
-    if (mr_shared_load_decide(shared, sequence, busy, schedule->round.now_ns) && copies) {
+    if (mr_remote_prefix_decide_load(shared, sequence, busy, schedule->round.now_ns) && copies) {
         uint32_t before = sequence->num_computed;
         drop_copy(sequence);
         if (sequence->held_at == before) sequence->held_at = sequence->num_computed;
@@ -370,7 +371,7 @@ static enum verdict consider(struct mr_schedule *schedule, struct mr_sequence *s
     if (verdict == ADMITTED) {
         start(schedule, &row);
         if (schedule->options.shared != NULL)
-            mr_shared_load_begin(schedule->options.shared, sequence, schedule->round.now_ns);
+            mr_remote_prefix_begin_load(schedule->options.shared, sequence, schedule->round.now_ns);
         mr_schedule_add_row(schedule, row);
         return ADMITTED;
     }
@@ -378,7 +379,7 @@ static enum verdict consider(struct mr_schedule *schedule, struct mr_sequence *s
     /* Too few blocks although nothing runs: the Redis cache still uses the other blocks and
      * releases them soon. */
     if (verdict == MISFIT && schedule->running_count == 0 && schedule->options.shared != NULL)
-        schedule->round.tier_waits += mr_shared_tables_reclaim(schedule->options.shared);
+        schedule->round.tier_waits += mr_remote_prefix_reclaim(schedule->options.shared);
     if (verdict != STOP) schedule->round.tries_left--;
     return verdict;
 }

@@ -12,7 +12,7 @@
 #define MR_LATE_MAX 8u /* most requests that one plan rejects for their deadline */
 
 struct mr_prompt_cache;
-struct mr_shared_cache;
+struct mr_remote_prefix;
 
 struct mr_scheduler_options {
     uint32_t sequences_max, rows_max, block_count;
@@ -32,7 +32,7 @@ struct mr_scheduler_options {
     struct mr_request_queue *queue;
     struct mr_kv_cache *cache;
     struct mr_prompt_cache *prompts;
-    struct mr_shared_cache *shared;
+    struct mr_remote_prefix *shared;
     const struct mr_cost_model *cost;
     /* the sink's may_start (batching/engine/engine.h), which may be NULL, and its context */
     bool (*may_start)(void *context, uint64_t ticket);

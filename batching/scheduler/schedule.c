@@ -1,9 +1,6 @@
 #include "batching/scheduler/schedule.h"
 
-#include "batching/cache/shared_load.h"
-#include "batching/cache/shared_lookup.h"
-#include "batching/cache/shared_store.h"
-#include "batching/cache/shared_tables.h"
+#include "batching/cache/remote_prefix.h"
 #include "batching/sequence/embedding.h"
 #include "batching/sequence/next_token.h"
 #include "batching/sequence/scores.h"
@@ -213,12 +210,12 @@ static bool waits_for_prefix(const struct mr_schedule *schedule, const struct mr
  * time. True while the answer is pending and worth waiting for. */
 static bool waits_for_tier(struct mr_schedule *schedule, struct mr_sequence *sequence)
 {
-    struct mr_shared_cache *shared = schedule->options.shared;
+    struct mr_remote_prefix *shared = schedule->options.shared;
     uint64_t now_ns = schedule->round.now_ns;
     if (shared == NULL || sequence->scores != NULL || sequence->embedding != NULL) return false;
     if (sequence->job->fetch.state == MR_FETCH_NEW)
-        (void)mr_shared_lookup_start(shared, sequence->job, now_ns);
-    bool waits = mr_shared_lookup_is_awaited(shared, sequence, now_ns);
+        (void)mr_remote_prefix_start_lookup(shared, sequence->job, now_ns);
+    bool waits = mr_remote_prefix_awaits_lookup(shared, sequence, now_ns);
     schedule->round.tier_waits += waits;
     return waits;
 }
@@ -248,17 +245,17 @@ static bool remove_from(struct mr_sequence **list, uint32_t *count,
 static void release_blocks(struct mr_schedule *schedule, struct mr_sequence *sequence,
                            uint64_t now_ns)
 {
-    struct mr_shared_cache *shared = schedule->options.shared;
-    if (shared != NULL) mr_shared_load_end(shared, sequence);
+    struct mr_remote_prefix *shared = schedule->options.shared;
+    if (shared != NULL) mr_remote_prefix_end_load(shared, sequence);
     const struct mr_job *job = sequence->job;
     if (job->writes_cache && !job->broken && sequence->match.copy_tokens == 0) {
         mr_kv_cache_publish(sequence->table, sequence->tokens,
                             mr_job_lasting_tokens(job, sequence->num_settled), true);
-        if (shared != NULL) mr_shared_store_sequence(shared, sequence, true);
+        if (shared != NULL) mr_remote_prefix_store(shared, sequence, true);
         if (job->request->session.length > 0)
             mr_kv_cache_keep(sequence->table, now_ns + schedule->options.session_keep_ns);
     }
-    bool lent = shared != NULL && mr_shared_tables_take_over(shared, sequence->table);
+    bool lent = shared != NULL && mr_remote_prefix_take_table(shared, sequence->table);
     if (!lent) mr_block_table_destroy(sequence->table, now_ns);
     sequence->table = NULL;
     sequence->match = (struct mr_kv_match){0};

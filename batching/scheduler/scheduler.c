@@ -1,6 +1,6 @@
 #include "batching/scheduler/scheduler.h"
 
-#include "batching/cache/shared_tables.h"
+#include "batching/cache/remote_prefix.h"
 #include "batching/scheduler/admit.h"
 #include "batching/scheduler/rebalance.h"
 #include "batching/scheduler/schedule.h"
@@ -149,8 +149,8 @@ static void force_preemption(struct mr_scheduler *scheduler)
  * them soon, so no sequence need be preempted. */
 static bool reclaims_blocks(struct mr_schedule *schedule)
 {
-    struct mr_shared_cache *shared = schedule->options.shared;
-    return shared != NULL && mr_shared_tables_reclaim(shared);
+    struct mr_remote_prefix *shared = schedule->options.shared;
+    return shared != NULL && mr_remote_prefix_reclaim(shared);
 }
 
 static bool has_blocks(const struct mr_sequence *sequence)

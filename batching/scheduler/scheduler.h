@@ -34,7 +34,7 @@
  * pool has too few blocks is passed over at most MR_SKIPS_MAX times, then nothing behind it is
  * admitted.
  *
- * A sequence whose blocks are being loaded from Redis (batching/cache/shared_cache.h) is running.
+ * A sequence whose blocks are being loaded from Redis (batching/cache/remote_prefix.h) is running.
  * While it has nothing to compute before these blocks it has no rows and does not count as a
  * prefill.
  *

@@ -53,7 +53,7 @@ enum mr_fetch_state {
 
 struct mr_fetch {
     enum mr_fetch_state state;
-    uint64_t ticket, lookup_ns; /* ticket of the lookup in flight; when the lookup began */
+    uint64_t lookup_id, lookup_ns; /* id of the lookup in flight; when the lookup began */
     /* tokens of the prompt whose KV is in Redis, counted from the prompt's start */
     uint32_t found_tokens;
     /* Redis has the KV of the whole prompt and the logits of its last token */

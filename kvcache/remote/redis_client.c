@@ -1,4 +1,4 @@
-#include "kvcache/remote/redis_client.h"
+#include "kvcache/remote/redis_client_state.h"
 
 #include "codec/check.h"
 
@@ -6,12 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define NODE_NONE UINT8_MAX
+
 struct node {
     struct mr_redis_conn *conn;
     struct mr_redis_url where;
     struct mr_redis_breaker breaker;
     /* commands redirected to this node before its connection was ready */
-    struct mr_redis_op_list waiting;
+    struct mr_redis_command_list waiting;
     bool open; /* the node's connection is being made or exists */
 };
 
@@ -20,11 +22,11 @@ struct mr_redis_client {
     uint64_t seed;
     struct node nodes[MR_REDIS_NODES_MAX];
     uint32_t node_count;
-    /* [hash slot] index of the node that owns the slot; MR_REDIS_NODE_NONE: not known */
+    /* [hash slot] index of the node that owns the slot; NODE_NONE: not known */
     uint8_t slots[MR_REDIS_SLOTS];
     bool map_pending;
-    struct mr_redis_op map; /* the CLUSTER SLOTS command, which asks for the slot map */
-    struct mr_redis_op_list done;
+    struct mr_redis_command map; /* the CLUSTER SLOTS command, which requests the slot map */
+    struct mr_redis_command_list done;
     char reason[MR_ERROR_DETAIL_BYTES];
     uint64_t connects, failures, moved, asked;
     /* sums over the nodes that were forgotten */
@@ -59,69 +61,49 @@ static struct node *node_of(struct mr_redis_client *client, const char *host, si
     return node;
 }
 
-enum mr_status mr_redis_client_create(struct mr_redis_client **out,
-                                      const struct mr_redis_conn_options *options, uint64_t seed,
-                                      struct mr_error *err)
+static void set_password(void *context, const char *password)
 {
-    *out = NULL;
-    struct mr_redis_client *client = calloc(1, sizeof *client);
-    if (!client) return mr_fail(err, MR_NOMEM, "no memory for a Redis client");
-    client->options = *options;
-    client->seed = seed;
-    memset(client->slots, MR_REDIS_NODE_NONE, sizeof client->slots);
-    struct node *node = &client->nodes[0];
-    enum mr_status status = mr_redis_conn_create(&node->conn, options, err);
-    if (status != MR_OK) {
-        free(client);
-        return status;
-    }
-    node->where = options->where;
-    mr_redis_breaker_init(&node->breaker, seed);
-    client->node_count = 1;
-    *out = client;
-    return MR_OK;
-}
-
-void mr_redis_client_set_password(struct mr_redis_client *client, const char *password)
-{
+    struct mr_redis_client *client = context;
     mr_redis_url_set_password(&client->options.where, password);
     for (uint32_t i = 0; i < client->node_count; i++)
         mr_redis_conn_set_password(client->nodes[i].conn, password);
 }
 
-static bool is_map_request(const struct mr_redis_client *client, const struct mr_redis_op *op)
+static bool is_map_request(const struct mr_redis_client *client,
+                           const struct mr_redis_command *command)
 {
-    return op == &client->map;
+    return command == &client->map;
 }
 
 /* Frees a command of the client's own (CLUSTER SLOTS, ASKING); queues any other for the caller's
  * _take. */
-static void end_op(struct mr_redis_client *client, struct mr_redis_op *op)
+static void end_command(struct mr_redis_client *client, struct mr_redis_command *command)
 {
-    if (is_map_request(client, op)) {
-        mr_redis_op_end(op);
+    if (is_map_request(client, command)) {
+        mr_redis_command_end(command);
         client->map_pending = false;
-    } else if (op->owner == client) {
-        mr_redis_op_end(op);
-        free(op);
+    } else if (command->owner == client) {
+        mr_redis_command_end(command);
+        free(command);
     } else {
-        mr_redis_op_list_push(&client->done, op);
+        mr_redis_command_list_push(&client->done, command);
     }
 }
 
 static void end_waiting(struct mr_redis_client *client, struct node *node)
 {
-    for (struct mr_redis_op *op = mr_redis_op_list_pop(&node->waiting); op;
-         op = mr_redis_op_list_pop(&node->waiting)) {
-        op->outcome = MR_REDIS_LOST;
-        end_op(client, op);
+    for (struct mr_redis_command *command = mr_redis_command_list_pop(&node->waiting); command;
+         command = mr_redis_command_list_pop(&node->waiting)) {
+        command->outcome = MR_REDIS_LOST;
+        end_command(client, command);
     }
 }
 
 static void collect(struct mr_redis_client *client, struct node *node);
 
-void mr_redis_client_close(struct mr_redis_client *client)
+static void close_all(void *context)
 {
+    struct mr_redis_client *client = context;
     for (uint32_t i = 0; i < client->node_count; i++) {
         mr_redis_conn_close(client->nodes[i].conn);
         collect(client, &client->nodes[i]);
@@ -129,8 +111,9 @@ void mr_redis_client_close(struct mr_redis_client *client)
     }
 }
 
-void mr_redis_client_destroy(struct mr_redis_client *client)
+static void destroy(void *context)
 {
+    struct mr_redis_client *client = context;
     if (!client) return;
     MR_ASSERT(!client->done.first);
     for (uint32_t i = 0; i < client->node_count; i++)
@@ -143,8 +126,9 @@ static bool is_up(const struct node *node)
     return mr_redis_conn_is_ready(node->conn);
 }
 
-bool mr_redis_client_is_ready(const struct mr_redis_client *client)
+static bool is_ready(const void *context)
 {
+    const struct mr_redis_client *client = context;
     for (uint32_t i = 0; i < client->node_count; i++)
         if (is_up(&client->nodes[i])) return true;
     return false;
@@ -158,9 +142,9 @@ static bool send_asking(struct mr_redis_client *client, struct node *node, uint6
 {
     static const char *const words[] = {"ASKING"};
     const size_t lengths[] = {6};
-    struct mr_redis_op *asking = malloc(sizeof *asking);
+    struct mr_redis_command *asking = malloc(sizeof *asking);
     if (!asking) return false;
-    if (!mr_redis_op_command(asking, 1, words, lengths, false)) {
+    if (!mr_redis_command_make(asking, 1, words, lengths, false)) {
         free(asking);
         return false;
     }
@@ -170,21 +154,22 @@ static bool send_asking(struct mr_redis_client *client, struct node *node, uint6
     return true;
 }
 
-static bool send_to(struct mr_redis_client *client, struct node *node, struct mr_redis_op *op)
+static bool send_to(struct mr_redis_client *client, struct node *node,
+                    struct mr_redis_command *command)
 {
     if (mr_redis_conn_in_flight(node->conn) + 2 > MR_REDIS_IN_FLIGHT_MAX) return false;
-    if (op->asking && !send_asking(client, node, op->deadline_ns)) return false;
-    op->asking = false;
-    mr_redis_conn_send(node->conn, op);
+    if (command->asking && !send_asking(client, node, command->deadline_ns)) return false;
+    command->asking = false;
+    mr_redis_conn_send(node->conn, command);
     return true;
 }
 
 /* The node that owns the slot of the command's key; else any node that is ready, which answers
  * MOVED. */
-static struct node *route(struct mr_redis_client *client, const struct mr_redis_op *op)
+static struct node *route(struct mr_redis_client *client, const struct mr_redis_command *command)
 {
-    if (op->slot < MR_REDIS_SLOTS && client->slots[op->slot] != MR_REDIS_NODE_NONE) {
-        struct node *node = &client->nodes[client->slots[op->slot]];
+    if (command->slot < MR_REDIS_SLOTS && client->slots[command->slot] != NODE_NONE) {
+        struct node *node = &client->nodes[client->slots[command->slot]];
         if (is_up(node)) return node;
     }
     for (uint32_t i = 0; i < client->node_count; i++)
@@ -192,32 +177,35 @@ static struct node *route(struct mr_redis_client *client, const struct mr_redis_
     return NULL;
 }
 
-bool mr_redis_client_send(struct mr_redis_client *client, struct mr_redis_op *op)
+static bool send_command(void *context, struct mr_redis_command *command)
 {
-    struct node *node = route(client, op);
-    return node && send_to(client, node, op);
+    struct mr_redis_client *client = context;
+    struct node *node = route(client, command);
+    return node && send_to(client, node, command);
 }
 
-void mr_redis_client_cancel(struct mr_redis_client *client, struct mr_redis_op *op, uint64_t now_ns)
+static void cancel(void *context, struct mr_redis_command *command, uint64_t now_ns)
 {
-    op->cancelled = true;
+    struct mr_redis_client *client = context;
+    command->cancelled = true;
     for (uint32_t i = 0; i < client->node_count; i++)
-        mr_redis_conn_cancel(client->nodes[i].conn, op, now_ns);
+        mr_redis_conn_cancel(client->nodes[i].conn, command, now_ns);
 }
 
 /* Sends the command now, or once the node's connection is ready; a command for a node that failed
  * ends at once. */
-static void send_or_wait(struct mr_redis_client *client, struct node *node, struct mr_redis_op *op)
+static void send_or_wait(struct mr_redis_client *client, struct node *node,
+                         struct mr_redis_command *command)
 {
-    bool sent = !op->cancelled && is_up(node) && send_to(client, node, op);
+    bool sent = !command->cancelled && is_up(node) && send_to(client, node, command);
     if (sent) return;
-    bool waits = !op->cancelled && !is_up(node) && node->breaker.failures == 0;
+    bool waits = !command->cancelled && !is_up(node) && node->breaker.failures == 0;
     if (waits && node->waiting.count < MR_REDIS_IN_FLIGHT_MAX / 2) {
-        mr_redis_op_list_push(&node->waiting, op);
+        mr_redis_command_list_push(&node->waiting, command);
         return;
     }
-    op->outcome = MR_REDIS_LOST;
-    end_op(client, op);
+    command->outcome = MR_REDIS_LOST;
+    end_command(client, command);
 }
 
 /* ---- the slot map of a cluster ---- */
@@ -242,12 +230,12 @@ static void set_range(struct mr_redis_client *client, const struct mr_redis_repl
         client->slots[slot] = (uint8_t)(node - client->nodes);
 }
 
-static void update_map(struct mr_redis_client *client, const struct mr_redis_op *op)
+static void update_map(struct mr_redis_client *client, const struct mr_redis_command *command)
 {
-    if (op->outcome != MR_REDIS_DONE) return;
-    size_t count = mr_redis_reply_count(op->reply);
+    if (command->outcome != MR_REDIS_DONE) return;
+    size_t count = mr_redis_reply_count(command->reply);
     for (size_t i = 0; i < count; i++)
-        set_range(client, mr_redis_reply_at(op->reply, i));
+        set_range(client, mr_redis_reply_at(command->reply, i));
 }
 
 static void request_map(struct mr_redis_client *client, struct node *node, uint64_t deadline_ns)
@@ -255,7 +243,7 @@ static void request_map(struct mr_redis_client *client, struct node *node, uint6
     static const char *const words[] = {"CLUSTER", "SLOTS"};
     const size_t lengths[] = {7, 5};
     if (client->map_pending || !is_up(node)) return;
-    if (!mr_redis_op_command(&client->map, 2, words, lengths, false)) return;
+    if (!mr_redis_command_make(&client->map, 2, words, lengths, false)) return;
     client->map.deadline_ns = deadline_ns;
     client->map_pending = true;
     mr_redis_conn_send(node->conn, &client->map);
@@ -263,23 +251,24 @@ static void request_map(struct mr_redis_client *client, struct node *node, uint6
 
 /* If the error reply of a command is MOVED or ASK, sends the command to the node that the error
  * names. False: not redirected; the command is finished. */
-static bool redirect(struct mr_redis_client *client, struct node *from, struct mr_redis_op *op)
+static bool redirect(struct mr_redis_client *client, struct node *from,
+                     struct mr_redis_command *command)
 {
     struct mr_redis_redirect to;
-    if (op->redirects >= MR_REDIS_REDIRECTS_MAX) return false;
-    if (!mr_redis_redirect_parse(op->error, strlen(op->error), &to)) return false;
+    if (command->redirects >= MR_REDIS_REDIRECTS_MAX) return false;
+    if (!mr_redis_redirect_parse(command->error, strlen(command->error), &to)) return false;
     const char *host = to.host_length ? to.host : from->where.host;
     size_t length = to.host_length ? to.host_length : strlen(from->where.host);
     struct node *node = node_of(client, host, length, to.port);
     if (!node) return false;
-    op->redirects++;
-    op->asking = to.ask;
+    command->redirects++;
+    command->asking = to.ask;
     *(to.ask ? &client->asked : &client->moved) += 1;
     if (!to.ask) {
         client->slots[to.slot] = (uint8_t)(node - client->nodes);
-        request_map(client, from, op->deadline_ns);
+        request_map(client, from, command->deadline_ns);
     }
-    send_or_wait(client, node, op);
+    send_or_wait(client, node, command);
     return true;
 }
 
@@ -292,21 +281,22 @@ static bool was_answered(enum mr_redis_outcome outcome)
 
 static void collect(struct mr_redis_client *client, struct node *node)
 {
-    struct mr_redis_op *op;
-    while ((op = mr_redis_conn_take(node->conn)) != NULL) {
-        if (was_answered(op->outcome)) mr_redis_breaker_succeeded(&node->breaker);
-        if (is_map_request(client, op)) update_map(client, op);
-        if (op->outcome != MR_REDIS_MOVED || !redirect(client, node, op)) end_op(client, op);
+    struct mr_redis_command *command;
+    while ((command = mr_redis_conn_take(node->conn)) != NULL) {
+        if (was_answered(command->outcome)) mr_redis_breaker_succeeded(&node->breaker);
+        if (is_map_request(client, command)) update_map(client, command);
+        if (command->outcome != MR_REDIS_MOVED || !redirect(client, node, command))
+            end_command(client, command);
     }
 }
 
 static void send_waiting(struct mr_redis_client *client, struct node *node)
 {
     while (node->waiting.first && is_up(node)) {
-        struct mr_redis_op *op = mr_redis_op_list_pop(&node->waiting);
-        if (!op->cancelled && send_to(client, node, op)) continue;
-        op->outcome = MR_REDIS_LOST;
-        end_op(client, op);
+        struct mr_redis_command *command = mr_redis_command_list_pop(&node->waiting);
+        if (!command->cancelled && send_to(client, node, command)) continue;
+        command->outcome = MR_REDIS_LOST;
+        end_command(client, command);
     }
 }
 
@@ -314,13 +304,13 @@ static void send_waiting(struct mr_redis_client *client, struct node *node)
 static void expire_waiting(struct mr_redis_client *client, struct node *node, uint64_t now_ns)
 {
     for (uint32_t left = node->waiting.count; left > 0; left--) {
-        struct mr_redis_op *op = mr_redis_op_list_pop(&node->waiting);
-        if (op->deadline_ns > now_ns) {
-            mr_redis_op_list_push(&node->waiting, op);
+        struct mr_redis_command *command = mr_redis_command_list_pop(&node->waiting);
+        if (command->deadline_ns > now_ns) {
+            mr_redis_command_list_push(&node->waiting, command);
             continue;
         }
-        op->outcome = MR_REDIS_TIMEOUT;
-        end_op(client, op);
+        command->outcome = MR_REDIS_TIMEOUT;
+        end_command(client, command);
     }
 }
 
@@ -357,7 +347,8 @@ static void step_node(struct mr_redis_client *client, struct node *node, uint64_
 }
 
 /* Whether a node's breaker is open and no slot leads to it: in a cluster whose nodes get new
- * addresses, the old ones would be tried for ever and fill the table. Never the node of the URL. */
+ * addresses, the client would try the old ones for ever, and they would fill the table. The node of
+ * the URL is never dead. */
 static bool is_dead(const struct mr_redis_client *client, uint32_t index, uint64_t now_ns)
 {
     const struct node *node = &client->nodes[index];
@@ -381,8 +372,9 @@ static void forget(struct mr_redis_client *client, uint32_t index)
     client->nodes[last] = (struct node){0};
 }
 
-void mr_redis_client_step(struct mr_redis_client *client, uint64_t now_ns)
+static void step(void *context, uint64_t now_ns)
 {
+    struct mr_redis_client *client = context;
     for (uint32_t i = 0; i < client->node_count; i++) {
         while (i < client->node_count && is_dead(client, i, now_ns))
             forget(client, i);
@@ -390,13 +382,15 @@ void mr_redis_client_step(struct mr_redis_client *client, uint64_t now_ns)
     }
 }
 
-struct mr_redis_op *mr_redis_client_take(struct mr_redis_client *client)
+static struct mr_redis_command *take(void *context)
 {
-    return mr_redis_op_list_pop(&client->done);
+    struct mr_redis_client *client = context;
+    return mr_redis_command_list_pop(&client->done);
 }
 
-size_t mr_redis_client_pollfds(const struct mr_redis_client *client, struct pollfd *fds, size_t max)
+static size_t sockets(const void *context, struct pollfd *fds, size_t max)
 {
+    const struct mr_redis_client *client = context;
     size_t count = 0;
     for (uint32_t i = 0; i < client->node_count && count < max; i++) {
         const struct mr_redis_conn *conn = client->nodes[i].conn;
@@ -407,22 +401,25 @@ size_t mr_redis_client_pollfds(const struct mr_redis_client *client, struct poll
     return count;
 }
 
-uint64_t mr_redis_client_deadline_ns(const struct mr_redis_client *client)
+static uint64_t deadline_ns(const void *context)
 {
+    const struct mr_redis_client *client = context;
     uint64_t least = UINT64_MAX;
     for (uint32_t i = 0; i < client->node_count; i++) {
         const struct node *node = &client->nodes[i];
         uint64_t due = mr_redis_conn_deadline_ns(node->conn);
         if (mr_redis_conn_is_closed(node->conn)) due = node->breaker.retry_ns;
-        for (const struct mr_redis_op *op = node->waiting.first; op; op = op->next)
-            if (op->deadline_ns < due) due = op->deadline_ns;
+        for (const struct mr_redis_command *command = node->waiting.first; command;
+             command = command->next)
+            if (command->deadline_ns < due) due = command->deadline_ns;
         if (due < least) least = due;
     }
     return client->done.first ? 0 : least;
 }
 
-struct mr_redis_client_stats mr_redis_client_stats(const struct mr_redis_client *client)
+static struct mr_redis_client_stats stats_of(const void *context)
 {
+    const struct mr_redis_client *client = context;
     struct mr_redis_client_stats stats = {.connects = client->connects,
                                           .failures = client->failures,
                                           .moved = client->moved,
@@ -441,20 +438,60 @@ struct mr_redis_client_stats mr_redis_client_stats(const struct mr_redis_client 
     return stats;
 }
 
-const char *mr_redis_client_reason(const struct mr_redis_client *client)
+static const char *reason(const void *context)
 {
+    const struct mr_redis_client *client = context;
     return client->reason;
 }
 
-void mr_redis_client_check(const struct mr_redis_client *client)
+/* ---- the port ---- */
+
+static const struct mr_redis_port client_port = {.step = step,
+                                                 .is_ready = is_ready,
+                                                 .send = send_command,
+                                                 .cancel = cancel,
+                                                 .take = take,
+                                                 .deadline_ns = deadline_ns,
+                                                 .sockets = sockets,
+                                                 .set_password = set_password,
+                                                 .stats = stats_of,
+                                                 .reason = reason,
+                                                 .close = close_all,
+                                                 .destroy = destroy};
+
+enum mr_status mr_redis_port_open(struct mr_redis_port *out,
+                                  const struct mr_redis_conn_options *options, uint64_t seed,
+                                  struct mr_error *err)
 {
+    *out = client_port;
+    struct mr_redis_client *client = calloc(1, sizeof *client);
+    if (!client) return mr_fail(err, MR_NOMEM, "no memory for a Redis client");
+    client->options = *options;
+    client->seed = seed;
+    memset(client->slots, NODE_NONE, sizeof client->slots);
+    struct node *node = &client->nodes[0];
+    enum mr_status status = mr_redis_conn_create(&node->conn, options, err);
+    if (status != MR_OK) {
+        free(client);
+        return status;
+    }
+    node->where = options->where;
+    mr_redis_breaker_init(&node->breaker, seed);
+    client->node_count = 1;
+    out->context = client;
+    return MR_OK;
+}
+
+void mr_redis_client_check(const struct mr_redis_port *port)
+{
+    const struct mr_redis_client *client = port->context;
     MR_ASSERT(client->node_count >= 1 && client->node_count <= MR_REDIS_NODES_MAX);
     for (uint32_t slot = 0; slot < MR_REDIS_SLOTS; slot++)
-        MR_ASSERT(client->slots[slot] == MR_REDIS_NODE_NONE ||
-                  client->slots[slot] < client->node_count);
+        MR_ASSERT(client->slots[slot] == NODE_NONE || client->slots[slot] < client->node_count);
     for (uint32_t i = 0; i < client->node_count; i++) {
         uint32_t count = 0;
-        for (const struct mr_redis_op *op = client->nodes[i].waiting.first; op; op = op->next)
+        for (const struct mr_redis_command *command = client->nodes[i].waiting.first; command;
+             command = command->next)
             count++;
         MR_ASSERT(count == client->nodes[i].waiting.count);
     }

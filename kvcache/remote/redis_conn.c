@@ -1,4 +1,4 @@
-#include "kvcache/remote/redis_conn.h"
+#include "kvcache/remote/redis_conn_state.h"
 
 #include "codec/check.h"
 
@@ -19,11 +19,12 @@ struct mr_redis_conn {
     enum state state;
     uint64_t ready_by_ns;
     char reason[MR_ERROR_DETAIL_BYTES];
-    struct mr_redis_op_list in_flight; /* commands without a reply, sent or to be sent, in order */
-    struct mr_redis_op *writing;       /* the first command that is not sent completely */
-    uint32_t values;                   /* number of commands in flight whose reply is a value */
-    struct mr_redis_op_list done;
-    struct mr_redis_op handshake[HANDSHAKE_MAX];
+    struct mr_redis_command_list
+        in_flight;                    /* commands without a reply, sent or to be sent, in order */
+    struct mr_redis_command *writing; /* the first command that is not sent completely */
+    uint32_t values;                  /* number of commands in flight whose reply is a value */
+    struct mr_redis_command_list done;
+    struct mr_redis_command handshake[HANDSHAKE_MAX];
     uint64_t sent_bytes;
 };
 
@@ -56,9 +57,9 @@ void mr_redis_conn_destroy(struct mr_redis_conn *conn)
     free(conn);
 }
 
-static bool is_handshake(const struct mr_redis_conn *conn, const struct mr_redis_op *op)
+static bool is_handshake(const struct mr_redis_conn *conn, const struct mr_redis_command *command)
 {
-    return op >= conn->handshake && op < conn->handshake + HANDSHAKE_MAX;
+    return command >= conn->handshake && command < conn->handshake + HANDSHAKE_MAX;
 }
 
 /* Closes the connection and ends every command in flight: those past their deadline with
@@ -71,13 +72,14 @@ static void fail(struct mr_redis_conn *conn, enum mr_redis_outcome outcome, uint
     mr_redis_link_close(&conn->link);
     conn->state = STATE_CLOSED;
     snprintf(conn->reason, sizeof conn->reason, "%s", reason);
-    for (struct mr_redis_op *op; (op = mr_redis_op_list_pop(&conn->in_flight)) != NULL;) {
-        op->outcome = op->deadline_ns <= now_ns ? MR_REDIS_TIMEOUT : outcome;
+    for (struct mr_redis_command *command;
+         (command = mr_redis_command_list_pop(&conn->in_flight)) != NULL;) {
+        command->outcome = command->deadline_ns <= now_ns ? MR_REDIS_TIMEOUT : outcome;
         outcome = MR_REDIS_LOST;
-        if (is_handshake(conn, op))
-            mr_redis_op_end(op);
+        if (is_handshake(conn, command))
+            mr_redis_command_end(command);
         else
-            mr_redis_op_list_push(&conn->done, op);
+            mr_redis_command_list_push(&conn->done, command);
     }
     conn->writing = NULL;
     conn->values = 0;
@@ -88,25 +90,25 @@ void mr_redis_conn_close(struct mr_redis_conn *conn)
     fail(conn, MR_REDIS_LOST, 0, "closed");
 }
 
-static void queue(struct mr_redis_conn *conn, struct mr_redis_op *op)
+static void queue(struct mr_redis_conn *conn, struct mr_redis_command *command)
 {
-    op->sent = 0;
-    op->outcome = MR_REDIS_IN_FLIGHT;
-    mr_redis_op_list_push(&conn->in_flight, op);
-    if (!conn->writing) conn->writing = op;
-    conn->values += op->bulk;
+    command->sent = 0;
+    command->outcome = MR_REDIS_IN_FLIGHT;
+    mr_redis_command_list_push(&conn->in_flight, command);
+    if (!conn->writing) conn->writing = command;
+    conn->values += command->bulk;
 }
 
 static bool queue_handshake(struct mr_redis_conn *conn, int index, int count,
                             const char *const *words)
 {
-    struct mr_redis_op *op = &conn->handshake[index];
+    struct mr_redis_command *command = &conn->handshake[index];
     size_t lengths[3];
     for (int i = 0; i < count; i++)
         lengths[i] = strlen(words[i]);
-    if (!mr_redis_op_command(op, count, words, lengths, false)) return false;
-    op->deadline_ns = conn->ready_by_ns;
-    queue(conn, op);
+    if (!mr_redis_command_make(command, count, words, lengths, false)) return false;
+    command->deadline_ns = conn->ready_by_ns;
+    queue(conn, command);
     return true;
 }
 
@@ -178,9 +180,10 @@ static void finish_connecting(struct mr_redis_conn *conn, uint64_t now_ns)
 static int gather(const struct mr_redis_conn *conn, struct iovec *parts)
 {
     int count = 0;
-    for (const struct mr_redis_op *op = conn->writing; op; op = op->next) {
-        if (count + op->out_count > MR_REDIS_PARTS_MAX) break;
-        count += mr_redis_parts_from(op->out, op->out_count, op->sent, parts + count);
+    for (const struct mr_redis_command *command = conn->writing; command; command = command->next) {
+        if (count + command->out_count > MR_REDIS_PARTS_MAX) break;
+        count +=
+            mr_redis_parts_from(command->out, command->out_count, command->sent, parts + count);
     }
     return count;
 }
@@ -194,47 +197,49 @@ static ssize_t write_once(struct mr_redis_conn *conn)
     if (done <= 0) return done;
     conn->sent_bytes += (uint64_t)done;
     for (size_t left = (size_t)done; left && conn->writing;) {
-        struct mr_redis_op *op = conn->writing;
-        size_t rest = mr_redis_op_length(op) - op->sent;
+        struct mr_redis_command *command = conn->writing;
+        size_t rest = mr_redis_command_length(command) - command->sent;
         size_t part = left < rest ? left : rest;
-        op->sent += part;
+        command->sent += part;
         left -= part;
-        if (part == rest) conn->writing = op->next;
+        if (part == rest) conn->writing = command->next;
     }
     return done;
 }
 
 /* ---- reading ---- */
 
-static void end_handshake(struct mr_redis_conn *conn, struct mr_redis_op *op, uint64_t now_ns)
+static void end_handshake(struct mr_redis_conn *conn, struct mr_redis_command *command,
+                          uint64_t now_ns)
 {
     bool last = !conn->in_flight.first;
-    mr_redis_op_end(op);
-    if (op->outcome != MR_REDIS_DONE)
-        fail(conn, MR_REDIS_LOST, now_ns, op->error);
+    mr_redis_command_end(command);
+    if (command->outcome != MR_REDIS_DONE)
+        fail(conn, MR_REDIS_LOST, now_ns, command->error);
     else if (last)
         conn->state = STATE_READY;
 }
 
 static void end_oldest(struct mr_redis_conn *conn, uint64_t now_ns)
 {
-    struct mr_redis_op *op = mr_redis_op_list_pop(&conn->in_flight);
-    conn->values -= op->bulk;
-    if (is_handshake(conn, op))
-        end_handshake(conn, op, now_ns);
+    struct mr_redis_command *command = mr_redis_command_list_pop(&conn->in_flight);
+    conn->values -= command->bulk;
+    if (is_handshake(conn, command))
+        end_handshake(conn, command, now_ns);
     else
-        mr_redis_op_list_push(&conn->done, op);
+        mr_redis_command_list_push(&conn->done, command);
 }
 
 static ssize_t read_once(struct mr_redis_conn *conn, uint64_t now_ns)
 {
     const char *reason = "";
     enum mr_redis_read read = MR_READ_REPLY;
-    struct mr_redis_op_list *ops = &conn->in_flight;
-    ssize_t done = mr_redis_reader_receive(conn->reader, &conn->link, ops->first, conn->values > 0);
+    struct mr_redis_command_list *commands = &conn->in_flight;
+    ssize_t done =
+        mr_redis_reader_receive(conn->reader, &conn->link, commands->first, conn->values > 0);
     if (done <= 0) return done;
     while (read == MR_READ_REPLY && conn->state != STATE_CLOSED) {
-        read = mr_redis_reader_next(conn->reader, ops->first, now_ns, &reason);
+        read = mr_redis_reader_next(conn->reader, commands->first, now_ns, &reason);
         if (read == MR_READ_REPLY) end_oldest(conn, now_ns);
     }
     if (read == MR_READ_MALFORMED) fail(conn, MR_REDIS_MALFORMED, now_ns, reason);
@@ -243,40 +248,41 @@ static ssize_t read_once(struct mr_redis_conn *conn, uint64_t now_ns)
 
 /* ---- the owner's calls ---- */
 
-void mr_redis_conn_send(struct mr_redis_conn *conn, struct mr_redis_op *op)
+void mr_redis_conn_send(struct mr_redis_conn *conn, struct mr_redis_command *command)
 {
     MR_ASSERT(conn->state == STATE_READY && conn->in_flight.count < MR_REDIS_IN_FLIGHT_MAX);
-    queue(conn, op);
+    queue(conn, command);
 }
 
-static void cancel_unsent(struct mr_redis_conn *conn, struct mr_redis_op *op)
+static void cancel_unsent(struct mr_redis_conn *conn, struct mr_redis_command *command)
 {
-    if (conn->writing == op) conn->writing = op->next;
-    mr_redis_op_list_remove(&conn->in_flight, op);
-    conn->values -= op->bulk;
-    op->outcome = MR_REDIS_LOST;
-    mr_redis_op_list_push(&conn->done, op);
+    if (conn->writing == command) conn->writing = command->next;
+    mr_redis_command_list_remove(&conn->in_flight, command);
+    conn->values -= command->bulk;
+    command->outcome = MR_REDIS_LOST;
+    mr_redis_command_list_push(&conn->done, command);
 }
 
-static bool is_in_flight(const struct mr_redis_conn *conn, const struct mr_redis_op *op)
+static bool is_in_flight(const struct mr_redis_conn *conn, const struct mr_redis_command *command)
 {
-    const struct mr_redis_op *at = conn->in_flight.first;
-    while (at && at != op)
+    const struct mr_redis_command *at = conn->in_flight.first;
+    while (at && at != command)
         at = at->next;
     return at != NULL;
 }
 
-void mr_redis_conn_cancel(struct mr_redis_conn *conn, struct mr_redis_op *op, uint64_t now_ns)
+void mr_redis_conn_cancel(struct mr_redis_conn *conn, struct mr_redis_command *command,
+                          uint64_t now_ns)
 {
-    op->cancelled = true;
-    if (!is_in_flight(conn, op)) return;
-    bool held = op == conn->writing && mr_redis_link_is_writing(&conn->link);
-    if (op->sent == 0 && !held)
-        cancel_unsent(conn, op);
-    else if (op->sent < mr_redis_op_length(op))
+    command->cancelled = true;
+    if (!is_in_flight(conn, command)) return;
+    bool held = command == conn->writing && mr_redis_link_is_writing(&conn->link);
+    if (command->sent == 0 && !held)
+        cancel_unsent(conn, command);
+    else if (command->sent < mr_redis_command_length(command))
         fail(conn, MR_REDIS_LOST, 0, "closed in the middle of a cancelled value");
-    else if (op == conn->in_flight.first)
-        mr_redis_reader_cancel(conn->reader, op, now_ns);
+    else if (command == conn->in_flight.first)
+        mr_redis_reader_cancel(conn->reader, command, now_ns);
 }
 
 /* When the next command in flight, or the handshake, times out. */
@@ -284,8 +290,9 @@ static uint64_t timeout_ns(const struct mr_redis_conn *conn)
 {
     if (conn->state == STATE_CLOSED) return UINT64_MAX;
     uint64_t least = conn->state == STATE_READY ? UINT64_MAX : conn->ready_by_ns;
-    for (const struct mr_redis_op *op = conn->in_flight.first; op; op = op->next)
-        if (op->deadline_ns < least) least = op->deadline_ns;
+    for (const struct mr_redis_command *command = conn->in_flight.first; command;
+         command = command->next)
+        if (command->deadline_ns < least) least = command->deadline_ns;
     return least;
 }
 
@@ -304,9 +311,9 @@ void mr_redis_conn_step(struct mr_redis_conn *conn, uint64_t now_ns)
     if (timeout_ns(conn) <= now_ns) fail(conn, MR_REDIS_LOST, now_ns, "no answer in time");
 }
 
-struct mr_redis_op *mr_redis_conn_take(struct mr_redis_conn *conn)
+struct mr_redis_command *mr_redis_conn_take(struct mr_redis_conn *conn)
 {
-    return mr_redis_op_list_pop(&conn->done);
+    return mr_redis_command_list_pop(&conn->done);
 }
 
 uint64_t mr_redis_conn_deadline_ns(const struct mr_redis_conn *conn)
@@ -342,15 +349,17 @@ uint32_t mr_redis_conn_addresses(const struct mr_redis_conn *conn)
 
 struct mr_redis_conn_stats mr_redis_conn_stats(const struct mr_redis_conn *conn)
 {
-    return (struct mr_redis_conn_stats){conn->sent_bytes, mr_redis_reader_stats(conn->reader)};
+    struct mr_redis_conn_stats stats = mr_redis_reader_stats(conn->reader);
+    stats.sent_bytes = conn->sent_bytes;
+    return stats;
 }
 
 void mr_redis_conn_stats_add(struct mr_redis_conn_stats *sum, const struct mr_redis_conn_stats *one)
 {
     sum->sent_bytes += one->sent_bytes;
-    sum->read.received_bytes += one->read.received_bytes;
-    sum->read.copied_bytes += one->read.copied_bytes;
-    sum->read.value_bytes += one->read.value_bytes;
+    sum->received_bytes += one->received_bytes;
+    sum->copied_bytes += one->copied_bytes;
+    sum->value_bytes += one->value_bytes;
 }
 
 int mr_redis_conn_fd(const struct mr_redis_conn *conn)

@@ -1,21 +1,37 @@
 /* redis_conn - one connection to one Redis server: sends commands in order and matches the replies.
- * A state machine over a socket that never blocks: the owner polls _fd for _events until
- * _deadline_ns and calls _step.
+ * A state machine over a non-blocking socket: the owner polls _fd for _events until _deadline_ns
+ * and calls _step.
  *
  * States: CLOSED, CONNECTING, HANDSHAKE (AUTH, SELECT, PING), READY. An invalid reply, or one that
  * no command is waiting for, closes the connection; then every command in flight fails, so a reply
  * is never matched with the wrong command.
  *
- * Owner:  one thread. Memory: made in _create; ops are the caller's, and untouched by it from _send
- * until _take returns them. Errors: _open MR_UNREACHABLE; later ones are outcomes of ops, and
- * _reason. Clock: passed in. */
+ * Sources: kvcache/remote/redis_conn.c (states), kvcache/remote/redis_conn_reader.c (replies),
+ * kvcache/remote/redis_conn_link.c (socket), kvcache/remote/redis_conn_tls.c (TLS).
+ * Owner: one thread. Memory: made in _create. A command belongs to the caller, who does not touch
+ * it from _send until _take returns it. Errors: _open MR_UNREACHABLE; later errors are outcomes of
+ * commands, and _reason. Clock: passed in. */
 #ifndef MR_KVCACHE_REMOTE_REDIS_CONN_H
 #define MR_KVCACHE_REMOTE_REDIS_CONN_H
 
-#include "kvcache/remote/redis_reader.h"
-#include "kvcache/remote/redis_reply.h"
+#include "kvcache/remote/redis_command.h"
+#include "kvcache/remote/redis_url.h"
 
 #define MR_REDIS_IN_FLIGHT_MAX 4096u /* most commands waiting for replies on one connection */
+
+/* TLS: the server's certificate and name are always verified; the oldest accepted version is TLS
+ * 1.2. Threads may share a context. MR_BAD_CONFIG: a file cannot be used. */
+struct mr_redis_tls_context;
+struct mr_redis_tls_files {
+    const char *authorities; /* PEM file of trusted authorities; "": the system's authorities */
+    /* PEM files of the client certificate and its key; "": no client certificate */
+    const char *certificate, *key;
+};
+enum mr_status mr_redis_tls_context_create(struct mr_redis_tls_context **out,
+                                           const struct mr_redis_tls_files *files,
+                                           struct mr_error *err);
+/* context may be NULL. */
+void mr_redis_tls_context_destroy(struct mr_redis_tls_context *context);
 
 struct mr_redis_conn;
 
@@ -26,8 +42,10 @@ struct mr_redis_conn_options {
 };
 
 struct mr_redis_conn_stats {
-    uint64_t sent_bytes;
-    struct mr_redis_reader_stats read;
+    uint64_t sent_bytes, received_bytes;
+    uint64_t value_bytes; /* bytes of values received */
+    /* part of value_bytes: bytes received with a reply's first line and then copied */
+    uint64_t copied_bytes;
 };
 
 enum mr_status mr_redis_conn_create(struct mr_redis_conn **out,
@@ -62,18 +80,19 @@ void mr_redis_conn_stats_add(struct mr_redis_conn_stats *sum,
 
 /* Queues a command; does no I/O. The connection must be READY and have fewer than
  * MR_REDIS_IN_FLIGHT_MAX commands in flight (asserted). */
-void mr_redis_conn_send(struct mr_redis_conn *conn, struct mr_redis_op *op);
-/* Cancels a command: from now on the memory that op->out and op->into point at is not touched. If
- * its value is being received, the rest is read and discarded for at most MR_REDIS_CANCEL_NS, then
- * the connection is closed. A command not sent yet ends as MR_REDIS_LOST; one sent in part, or of
- * which TLS holds bytes, closes the connection. _take still returns the op. No effect on an op of
- * another connection. */
-void mr_redis_conn_cancel(struct mr_redis_conn *conn, struct mr_redis_op *op, uint64_t now_ns);
+void mr_redis_conn_send(struct mr_redis_conn *conn, struct mr_redis_command *command);
+/* Cancels a command: from now on the memory that command->out and command->into point at is not
+ * touched. If its value is being received, the rest is read and discarded for at most
+ * MR_REDIS_CANCEL_NS, then the connection is closed. A command not sent yet ends as MR_REDIS_LOST;
+ * one sent in part, or of which TLS holds bytes, closes the connection. _take still returns the
+ * command. No effect on an command of another connection. */
+void mr_redis_conn_cancel(struct mr_redis_conn *conn, struct mr_redis_command *command,
+                          uint64_t now_ns);
 /* Reads and writes what the socket takes now, and closes the connection when a command or the
  * handshake is past its deadline. */
 void mr_redis_conn_step(struct mr_redis_conn *conn, uint64_t now_ns);
-/* Next finished command; NULL: none. The caller frees its memory with mr_redis_op_end. */
-struct mr_redis_op *mr_redis_conn_take(struct mr_redis_conn *conn);
+/* Next finished command; NULL: none. The caller frees its memory with mr_redis_command_end. */
+struct mr_redis_command *mr_redis_conn_take(struct mr_redis_conn *conn);
 
 int mr_redis_conn_fd(const struct mr_redis_conn *conn);
 short mr_redis_conn_events(const struct mr_redis_conn *conn);

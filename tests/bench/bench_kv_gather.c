@@ -10,7 +10,7 @@
  * are counted as bf16. fresh pool: no page of the pool is resident yet, so this is the cost of the
  * first use of a block. */
 #include "codec/check.h"
-#include "kvcache/block_frame.h"
+#include "kvcache/remote/block_frame.h"
 #include "ops/cpu_kernels/kv_kernels.h"
 #include "ops/cpu_kernels/parallel.h"
 

@@ -9,7 +9,7 @@
  * first, which warms up. The share of bytes copied in user space comes from the counters of the
  * connections. */
 #include "worker/base/clock.h"
-#include "worker/remote_cache/tier_redis.h"
+#include "worker/remote_cache/redis_cache.h"
 
 #include <semaphore.h>
 #include <stdio.h>
@@ -18,9 +18,9 @@
 #include <unistd.h>
 
 struct bench {
-    struct mr_tier_redis *tier;
-    const struct mr_tier *table;
-    struct mr_tier_item *items;
+    struct mr_redis_cache *tier;
+    const struct mr_remote_cache *table;
+    struct mr_remote_value *items;
     uint32_t count;
     size_t length, length_max;
     sem_t answers;
@@ -40,7 +40,7 @@ static uint32_t number(char *const *argv, int argc, int at, uint32_t fallback)
 
 static uint32_t wait_for(struct bench *bench)
 {
-    struct mr_tier_answer answer = {0};
+    struct mr_remote_answer answer = {0};
     while (!answer.final)
         if (!bench->table->poll(bench->table->context, &answer)) sem_wait(&bench->answers);
     return answer.count;
@@ -58,8 +58,8 @@ static void name_items(const struct bench *bench)
 static double run(struct bench *bench, bool store)
 {
     const char *what = store ? "store" : "load";
-    struct mr_tier_request request = {
-        .ticket = 1, .items = bench->items, .count = bench->count, .tenant = "bench"};
+    struct mr_remote_operation request = {
+        .id = 1, .values = bench->items, .count = bench->count, .tenant = "bench"};
     uint64_t begun_ns = mr_clock_ns();
     bool begun = store ? bench->table->store(bench->table->context, &request) == request.count
                        : bench->table->load(bench->table->context, &request);
@@ -81,7 +81,7 @@ static bool make_items(struct bench *bench)
         void *bytes = malloc(bench->length_max);
         if (!bytes) return false;
         memset(bytes, (int)i, bench->length_max);
-        bench->items[i] = (struct mr_tier_item){.token_count = 256, .bytes = bytes};
+        bench->items[i] = (struct mr_remote_value){.token_count = 256, .bytes = bytes};
     }
     name_items(bench);
     return true;
@@ -90,21 +90,21 @@ static bool make_items(struct bench *bench)
 static bool open_tier(struct bench *bench, const char *url, uint32_t connections)
 {
     struct mr_error err = {0};
-    struct mr_tier_redis_options options = {.url = url,
-                                            .password_file = "",
-                                            .key_file = "",
-                                            .tls = {"", "", ""},
-                                            .connections = connections,
-                                            .lookup_timeout_ns = 1000000000,
-                                            .transfer_timeout_ns = 60000000000,
-                                            .ttl_ns = 600000000000,
-                                            .store_bytes_max = (uint64_t)64 << 30};
-    if (mr_tier_redis_create(&bench->tier, &options, &err) != MR_OK) {
+    struct mr_redis_cache_options options = {.url = url,
+                                             .password_file = "",
+                                             .key_file = "",
+                                             .tls = {"", "", ""},
+                                             .connections = connections,
+                                             .lookup_timeout_ns = 1000000000,
+                                             .transfer_timeout_ns = 60000000000,
+                                             .ttl_ns = 600000000000,
+                                             .store_bytes_max = (uint64_t)64 << 30};
+    if (mr_redis_cache_create(&bench->tier, &options, &err) != MR_OK) {
         fprintf(stderr, "bench_redis: %s\n", err.detail);
         return false;
     }
-    bench->table = mr_tier_redis_table(bench->tier);
-    mr_tier_redis_link(bench->tier, on_answer, bench);
+    bench->table = mr_redis_cache_table(bench->tier);
+    mr_redis_cache_link(bench->tier, on_answer, bench);
     for (int i = 0; i < 500 && !bench->table->rates(bench->table->context).up; i++)
         usleep(10000);
     usleep(100000); /* until all connections are open and the first rates are measured */
@@ -113,13 +113,13 @@ static bool open_tier(struct bench *bench, const char *url, uint32_t connections
 
 static void close_tier(struct bench *bench)
 {
-    struct mr_tier_redis_stats stats = mr_tier_redis_stats(bench->tier);
-    bench->received += stats.client.bytes.read.value_bytes;
+    struct mr_redis_cache_stats stats = mr_redis_cache_stats(bench->tier);
+    bench->received += stats.client.bytes.value_bytes;
     bench->sent += stats.client.bytes.sent_bytes;
-    bench->copied += stats.client.bytes.read.copied_bytes;
+    bench->copied += stats.client.bytes.copied_bytes;
     bench->damaged += stats.queue.damaged[MR_VERDICT_DAMAGED];
-    bench->gone += stats.queue.counters[MR_TIER_ITEMS_GONE];
-    mr_tier_redis_destroy(bench->tier);
+    bench->gone += stats.queue.counters[MR_REMOTE_VALUES_GONE];
+    mr_redis_cache_destroy(bench->tier);
 }
 
 static void run_round(struct bench *bench, uint32_t round)

@@ -15,8 +15,8 @@ struct fake_tier_entry {
 /* A pending answer. For an item of a load it also has the place for the item's bytes. */
 struct fake_tier_event {
     uint64_t due_ns;
-    struct mr_tier_answer answer;
-    struct mr_tier_item item;
+    struct mr_remote_answer answer;
+    struct mr_remote_value item;
     bool lost, skipped, dropped;
 };
 
@@ -26,7 +26,8 @@ static bool chance(struct fake_tier *tier, uint32_t percent)
     return (uint32_t)(tier->random >> 33) % 100 < percent;
 }
 
-static struct fake_tier_entry *find(const struct fake_tier *tier, const struct mr_tier_item *item)
+static struct fake_tier_entry *find(const struct fake_tier *tier,
+                                    const struct mr_remote_value *item)
 {
     tier = tier->home;
     for (uint32_t i = 0; i < tier->entry_count; i++) {
@@ -48,51 +49,51 @@ static uint64_t delay(struct fake_tier *tier, size_t bytes)
 }
 
 static struct fake_tier_event *add_event(struct fake_tier *tier, uint64_t ticket,
-                                         enum mr_tier_work work, uint64_t due_ns)
+                                         enum mr_remote_kind work, uint64_t due_ns)
 {
     MR_ASSERT(tier->event_count < FAKE_TIER_EVENTS_MAX);
     struct fake_tier_event *event = &tier->events[tier->event_count++];
-    *event = (struct fake_tier_event){.due_ns = due_ns, .answer = {.ticket = ticket, .work = work}};
+    *event = (struct fake_tier_event){.due_ns = due_ns, .answer = {.id = ticket, .kind = work}};
     return event;
 }
 
-static bool lookup(void *context, const struct mr_tier_request *request)
+static bool lookup(void *context, const struct mr_remote_operation *request)
 {
     struct fake_tier *tier = context;
     tier->lookups++;
     if (tier->options.down || chance(tier, tier->options.refuse_percent)) return false;
     uint32_t count = 0;
-    while (count < request->count && find(tier, &request->items[count]) != NULL)
+    while (count < request->count && find(tier, &request->values[count]) != NULL)
         count++;
     if (chance(tier, tier->options.lie_percent)) count = request->count;
     uint64_t latency_ns = tier->options.latency_ns;
     if (chance(tier, tier->options.late_percent)) latency_ns *= 100;
     struct fake_tier_event *event =
-        add_event(tier, request->ticket, MR_TIER_LOOKUP, *tier->now_ns + latency_ns);
+        add_event(tier, request->id, MR_REMOTE_LOOKUP, *tier->now_ns + latency_ns);
     event->answer.final = true;
     event->answer.count = count;
     return true;
 }
 
-static bool load(void *context, const struct mr_tier_request *request)
+static bool load(void *context, const struct mr_remote_operation *request)
 {
     struct fake_tier *tier = context;
     tier->loads++;
     if (tier->options.down || chance(tier, tier->options.refuse_percent)) return false;
     uint64_t due_ns = *tier->now_ns + tier->options.latency_ns;
     for (uint32_t i = request->count; i-- > 0;) {
-        due_ns = delay(tier, request->items[i].length);
+        due_ns = delay(tier, request->values[i].length);
         if (chance(tier, tier->options.late_percent)) due_ns += 100 * tier->options.latency_ns;
-        struct fake_tier_event *event = add_event(tier, request->ticket, MR_TIER_LOAD, due_ns);
+        struct fake_tier_event *event = add_event(tier, request->id, MR_REMOTE_LOAD, due_ns);
         event->answer.index = i;
-        event->item = request->items[i];
+        event->item = request->values[i];
         event->lost = chance(tier, tier->options.lose_percent);
     }
-    add_event(tier, request->ticket, MR_TIER_LOAD, due_ns)->answer.final = true;
+    add_event(tier, request->id, MR_REMOTE_LOAD, due_ns)->answer.final = true;
     return true;
 }
 
-static void store_item(struct fake_tier *tier, const struct mr_tier_item *item)
+static void store_item(struct fake_tier *tier, const struct mr_remote_value *item)
 {
     uint32_t most = tier->options.items_max > 0 ? tier->options.items_max : FAKE_TIER_ITEMS_MAX;
     if (find(tier, item) != NULL) return;
@@ -111,7 +112,7 @@ static void store_item(struct fake_tier *tier, const struct mr_tier_item *item)
     memcpy(entry->bytes, item->bytes, item->length);
 }
 
-static uint32_t store(void *context, const struct mr_tier_request *request)
+static uint32_t store(void *context, const struct mr_remote_operation *request)
 {
     struct fake_tier *tier = context;
     tier->stores++;
@@ -122,11 +123,11 @@ static uint32_t store(void *context, const struct mr_tier_request *request)
     if (count == 0) return 0;
     tier->taken += count;
     for (uint32_t i = 0; i < count; i++) {
-        store_item(tier, &request->items[i]);
-        due_ns = delay(tier, request->items[i].length);
-        add_event(tier, request->ticket, MR_TIER_STORE, due_ns)->item = request->items[i];
+        store_item(tier, &request->values[i]);
+        due_ns = delay(tier, request->values[i].length);
+        add_event(tier, request->id, MR_REMOTE_STORE, due_ns)->item = request->values[i];
     }
-    struct fake_tier_event *event = add_event(tier, request->ticket, MR_TIER_STORE, due_ns);
+    struct fake_tier_event *event = add_event(tier, request->id, MR_REMOTE_STORE, due_ns);
     event->answer.final = true;
     event->answer.count = count;
     return count;
@@ -157,13 +158,13 @@ static bool final_waits(const struct fake_tier *tier, const struct fake_tier_eve
 {
     for (uint32_t i = 0; event->answer.final && i < tier->event_count; i++) {
         const struct fake_tier_event *other = &tier->events[i];
-        if (!other->answer.final && other->answer.ticket == event->answer.ticket && !other->dropped)
+        if (!other->answer.final && other->answer.id == event->answer.id && !other->dropped)
             return true;
     }
     return false;
 }
 
-static bool poll(void *context, struct mr_tier_answer *answer)
+static bool poll(void *context, struct mr_remote_answer *answer)
 {
     struct fake_tier *tier = context;
     for (uint32_t i = 0; i < tier->event_count;) {
@@ -174,10 +175,10 @@ static bool poll(void *context, struct mr_tier_answer *answer)
         }
         memmove(tier->events + i, tier->events + i + 1,
                 (--tier->event_count - i) * sizeof *tier->events);
-        bool load = event.answer.work == MR_TIER_LOAD && !event.answer.final;
+        bool load = event.answer.kind == MR_REMOTE_LOAD && !event.answer.final;
         if (load) event.answer.loaded = deliver(tier, &event);
         if (event.dropped) continue;
-        if (!event.answer.final && event.answer.work == MR_TIER_STORE) {
+        if (!event.answer.final && event.answer.kind == MR_REMOTE_STORE) {
             check_unchanged(tier, &event);
             continue;
         }
@@ -194,7 +195,7 @@ static void skip(void *context, uint64_t ticket, uint32_t index)
     uint64_t soon_ns = *tier->now_ns + tier->options.latency_ns / 10;
     for (uint32_t i = 0; i < tier->event_count; i++) {
         struct fake_tier_event *event = &tier->events[i];
-        if (event->answer.ticket != ticket || event->answer.final || event->answer.index >= index)
+        if (event->answer.id != ticket || event->answer.final || event->answer.index >= index)
             continue;
         if (event->due_ns <= soon_ns) continue;
         event->skipped = true;
@@ -208,17 +209,17 @@ static void abandon(void *context, uint64_t ticket)
     uint64_t soon_ns = *tier->now_ns + tier->options.latency_ns / 10;
     for (uint32_t i = 0; i < tier->event_count; i++) {
         struct fake_tier_event *event = &tier->events[i];
-        if (event->answer.ticket != ticket) continue;
+        if (event->answer.id != ticket) continue;
         event->dropped = !event->answer.final;
-        if (event->answer.work == MR_TIER_STORE) event->answer.count = 0;
+        if (event->answer.kind == MR_REMOTE_STORE) event->answer.count = 0;
         if (event->due_ns > soon_ns) event->due_ns = soon_ns;
     }
 }
 
-static struct mr_tier_rates rates(void *context)
+static struct mr_remote_rates rates(void *context)
 {
     const struct fake_tier *tier = context;
-    return (struct mr_tier_rates){
+    return (struct mr_remote_rates){
         .up = !tier->options.down,
         .bytes_per_second = tier->options.unmeasured ? 0.0 : tier->options.bytes_per_second,
         .round_trip_ns = tier->options.latency_ns,
@@ -236,21 +237,21 @@ struct fake_tier *fake_tier_create(const struct fake_tier_options *options, stru
     tier->events = calloc(FAKE_TIER_EVENTS_MAX, sizeof *tier->events);
     MR_ASSERT(tier->entries != NULL && tier->events != NULL);
     tier->random = options->seed * 0x9e3779b97f4a7c15u + 1;
-    tier->port = (struct mr_tier){.context = tier,
-                                  .lookup = lookup,
-                                  .load = load,
-                                  .skip = skip,
-                                  .store = store,
-                                  .poll = poll,
-                                  .abandon = abandon,
-                                  .rates = rates};
+    tier->port = (struct mr_remote_cache){.context = tier,
+                                          .lookup = lookup,
+                                          .load = load,
+                                          .skip = skip,
+                                          .store = store,
+                                          .poll = poll,
+                                          .cancel = abandon,
+                                          .rates = rates};
     return tier;
 }
 
 void fake_tier_cut(struct fake_tier *tier)
 {
     for (uint32_t i = 0; i < tier->event_count; i++) {
-        if (tier->events[i].answer.work != MR_TIER_LOAD) continue;
+        if (tier->events[i].answer.kind != MR_REMOTE_LOAD) continue;
         tier->events[i].due_ns = *tier->now_ns;
         tier->events[i].lost = true;
     }
@@ -260,7 +261,7 @@ void fake_tier_stall(struct fake_tier *tier)
 {
     tier->stalled_ns = *tier->now_ns;
     for (uint32_t i = 0; i < tier->event_count; i++)
-        if (tier->events[i].answer.work == MR_TIER_LOAD) tier->events[i].due_ns = UINT64_MAX;
+        if (tier->events[i].answer.kind == MR_REMOTE_LOAD) tier->events[i].due_ns = UINT64_MAX;
 }
 
 void fake_tier_deliver_now(struct fake_tier *tier)
@@ -285,7 +286,7 @@ void fake_tier_destroy(struct fake_tier *tier)
     free(tier);
 }
 
-const struct mr_tier *fake_tier_port(struct fake_tier *tier)
+const struct mr_remote_cache *fake_tier_port(struct fake_tier *tier)
 {
     return &tier->port;
 }

@@ -12,7 +12,7 @@
 #ifndef MR_TESTS_FAKES_FAKE_TIER_H
 #define MR_TESTS_FAKES_FAKE_TIER_H
 
-#include "kvcache/tier.h"
+#include "kvcache/remote_cache.h"
 
 #define FAKE_TIER_ITEMS_MAX  4096u
 #define FAKE_TIER_EVENTS_MAX 4096u
@@ -44,13 +44,13 @@ struct fake_tier {
     uint64_t random;
     uint64_t lookups, loads, stores, items_loaded, items_stored;
     uint32_t taken; /* items that stores took */
-    struct mr_tier port;
+    struct mr_remote_cache port;
 };
 
 /* peer: the tier of another engine, whose entries this tier shares. NULL: this tier has its own. */
 struct fake_tier *fake_tier_create(const struct fake_tier_options *options, struct fake_tier *peer);
 void fake_tier_destroy(struct fake_tier *tier);
-const struct mr_tier *fake_tier_port(struct fake_tier *tier);
+const struct mr_remote_cache *fake_tier_port(struct fake_tier *tier);
 void fake_tier_set_clock(struct fake_tier *tier, const uint64_t *now_ns);
 /* When the next answer is due; UINT64_MAX: no answer is pending. */
 uint64_t fake_tier_next_ns(const struct fake_tier *tier);

@@ -87,7 +87,7 @@ void fleet_drain_tier(struct fleet *fleet, uint32_t worker)
     }
 }
 
-struct mr_shared_cache_stats fleet_stats(const struct fleet *fleet, uint32_t worker)
+struct mr_remote_prefix_stats fleet_stats(const struct fleet *fleet, uint32_t worker)
 {
     return mr_engine_stats(fleet->rigs[worker].engine).shared;
 }

@@ -49,6 +49,6 @@ struct fleet_spec {
 const struct rig_seen *fleet_run(struct fleet *fleet, uint32_t worker, struct fleet_spec spec);
 /* Steps until the tier has no work left for this engine. */
 void fleet_drain_tier(struct fleet *fleet, uint32_t worker);
-struct mr_shared_cache_stats fleet_stats(const struct fleet *fleet, uint32_t worker);
+struct mr_remote_prefix_stats fleet_stats(const struct fleet *fleet, uint32_t worker);
 
 #endif

@@ -45,10 +45,10 @@ PARSERS = {
             "codec/tokenizer_files/tokenizer_spec.c",
     "safetensors": "ops/files/safetensors.c ops/files/tensor_table.c ops/files/quantized_folder.c ops/numbers/quantized.c",
     "model_config": "ops/families/config_json.c ops/families/json_*.c ops/families/model_config.c ops/files/model_folder.c",
-    "redis": "kvcache/remote/redis_reader.c kvcache/remote/redis_reply.c kvcache/remote/redis_slots.c "
-             "kvcache/remote/redis_op.c kvcache/remote/redis_client.c kvcache/remote/redis_conn.c",
+    "redis": "kvcache/remote/redis_command.c kvcache/remote/redis_conn.c kvcache/remote/redis_conn_reader.c "
+             "kvcache/remote/redis_client.c kvcache/remote/redis_client_breaker.c",
     "trail": "worker/resume/progress.c",
-    "block_frame": "kvcache/block_frame.c",
+    "block_frame": "kvcache/remote/block_frame.c",
     "commit_metadata": "worker/offsets/ledger_metadata.c codec/base64.c",
     "options": "worker/config/config_file.c worker/config/option_apply.c worker/config/option_value.c "
                "worker/config/config_finish.c",

@@ -3,7 +3,7 @@
  * Input: a byte (bit 0: encryption keys, bit 1: another codec, bit 2: only read), the fields that
  * the reader expects (token count u16, slice u8, slice count u8), the place and the bits of a
  * change (u16, u8), the header (64 bytes), and the payload. */
-#include "kvcache/block_frame.h"
+#include "kvcache/remote/block_frame.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <stdlib.h>

@@ -17,7 +17,7 @@
 #define SECOND_NS     ((uint64_t)1000000000)
 
 struct command {
-    struct mr_redis_op op;
+    struct mr_redis_command op;
     struct mr_redis_value value;
     char header[HEADER_BYTES];
     char *payload; /* a block of exactly the value's length */
@@ -39,13 +39,13 @@ static void make_command(struct command *command, uint8_t kind)
     command->payload = realloc(command->payload, command->value.length + 1);
     command->value.payload = command->payload;
     if (kind % 4 == 0)
-        MR_ASSERT(mr_redis_op_command(&command->op, 4, words, lengths, true));
+        MR_ASSERT(mr_redis_command_make(&command->op, 4, words, lengths, true));
     else if (kind % 4 == 1)
-        mr_redis_op_set(&command->op, &command->value, 60);
+        mr_redis_command_set(&command->op, &command->value, 60);
     else if (kind % 4 == 2)
-        mr_redis_op_word(&command->op, "STRLEN", "mr1:key", 7);
+        mr_redis_command_word(&command->op, "STRLEN", "mr1:key", 7);
     else
-        mr_redis_op_get(&command->op, &command->value);
+        mr_redis_command_get(&command->op, &command->value);
     command->op.deadline_ns = 50 * SECOND_NS;
     command->op.owner = command;
 }
@@ -64,43 +64,43 @@ static void visit(const struct mr_redis_reply *reply)
         visit(mr_redis_reply_at(reply, i));
 }
 
-static void take_all(struct mr_redis_client *client)
+static void take_all(const struct mr_redis_port *client)
 {
-    for (struct mr_redis_op *op; (op = mr_redis_client_take(client)) != NULL;) {
+    for (struct mr_redis_command *op; (op = client->take(client->context)) != NULL;) {
         struct command *command = op->owner;
         MR_ASSERT(command->sent && !command->ended && op->outcome != MR_REDIS_IN_FLIGHT);
         MR_ASSERT(op->outcome < MR_REDIS_OUTCOME_COUNT);
         command->ended = true;
         if (op->reply) visit(op->reply);
         MR_ASSERT(strlen(op->error) < MR_REDIS_ERROR_BYTES);
-        mr_redis_op_end(op);
+        mr_redis_command_end(op);
     }
 }
 
-/* The calls that the owner of a client makes between steps. */
-static void ask(const struct mr_redis_client *client, uint64_t now_ns)
+/* What the owner of a client asks between steps. */
+static void ask(const struct mr_redis_port *client, uint64_t now_ns)
 {
     struct pollfd fds[MR_REDIS_NODES_MAX];
-    struct mr_redis_client_stats stats = mr_redis_client_stats(client);
-    MR_ASSERT(mr_redis_client_pollfds(client, fds, MR_REDIS_NODES_MAX) <= stats.nodes);
+    struct mr_redis_client_stats stats = client->stats(client->context);
+    MR_ASSERT(client->sockets(client->context, fds, MR_REDIS_NODES_MAX) <= stats.nodes);
     MR_ASSERT(stats.nodes >= 1 && stats.nodes <= MR_REDIS_NODES_MAX);
-    uint64_t next_ns = mr_redis_client_deadline_ns(client);
+    uint64_t next_ns = client->deadline_ns(client->context);
     MR_ASSERT(next_ns <= now_ns + 60 * SECOND_NS || next_ns == UINT64_MAX);
-    MR_ASSERT(strlen(mr_redis_client_reason(client)) < MR_ERROR_DETAIL_BYTES);
-    MR_ASSERT(!mr_redis_client_is_ready(client) || stats.connects > 0);
+    MR_ASSERT(strlen(client->reason(client->context)) < MR_ERROR_DETAIL_BYTES);
+    MR_ASSERT(!client->is_ready(client->context) || stats.connects > 0);
 }
 
-static void run(struct mr_redis_client *client, struct command *commands, size_t count)
+static void run(const struct mr_redis_port *client, struct command *commands, size_t count)
 {
     uint64_t now_ns = SECOND_NS;
     size_t next = 0, idle = 0;
     for (unsigned step = 0; step < STEPS_MAX && idle < 70; step++) {
-        mr_redis_client_step(client, now_ns);
+        client->step(client->context, now_ns);
         take_all(client);
-        if (next < count && mr_redis_client_send(client, &commands[next].op))
+        if (next < count && client->send(client->context, &commands[next].op))
             commands[next++].sent = true;
         if (next > 0 && commands[next - 1].cancels && !commands[next - 1].ended)
-            mr_redis_client_cancel(client, &commands[next - 1].op, now_ns);
+            client->cancel(client->context, &commands[next - 1].op, now_ns);
         ask(client, now_ns);
         idle = memory_link_is_empty() ? idle + 1 : 0;
         now_ns += idle ? SECOND_NS : SECOND_NS / 100;
@@ -115,22 +115,22 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         .connect_timeout_ns = 10 * SECOND_NS};
     static struct command commands[OPS_MAX];
     struct fuzz_cursor cursor = {data, size};
-    struct mr_redis_client *client;
+    struct mr_redis_port client;
     size_t count = fuzz_u8(&cursor) % (OPS_MAX + 1);
     for (size_t i = 0; i < count; i++)
         make_command(&commands[i], fuzz_u8(&cursor));
     uint8_t cuts = fuzz_u8(&cursor);
     if (cuts & 1u) memcpy(options.where.user, "user", 5);
     memory_link_set(fuzz_rest(&cursor), cuts);
-    MR_ASSERT(mr_redis_client_create(&client, &options, 1, NULL) == MR_OK);
-    run(client, commands, count);
-    mr_redis_client_close(client);
-    take_all(client);
+    MR_ASSERT(mr_redis_port_open(&client, &options, 1, NULL) == MR_OK);
+    run(&client, commands, count);
+    client.close(client.context);
+    take_all(&client);
     for (size_t i = 0; i < count; i++) {
         MR_ASSERT(commands[i].sent == commands[i].ended);
-        mr_redis_op_end(&commands[i].op);
+        mr_redis_command_end(&commands[i].op);
         free(commands[i].payload);
     }
-    mr_redis_client_destroy(client);
+    client.destroy(client.context);
     return 0;
 }

@@ -1,7 +1,7 @@
 #include "tests/fuzz/memory_link.h"
 
 #include "codec/check.h"
-#include "kvcache/remote/redis_link.h"
+#include "kvcache/remote/redis_conn_state.h"
 
 #include <poll.h>
 #include <string.h>

@@ -12,7 +12,7 @@ import redis_rig
 from redis_rig import first, loaded, tokens
 
 KEEP_NOTHING, NO_CACHE = {"read": True, "write": False}, {"read": False, "write": False}
-HEADER_BYTES = 64  # kvcache/block_frame.h
+HEADER_BYTES = 64  # kvcache/remote/block_frame.h
 VERSION_AT, LENGTH_AT = 4, 32
 
 

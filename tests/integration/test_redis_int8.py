@@ -12,7 +12,7 @@ from redis_rig import Redis, Worker, loaded, tokens
 
 BLOCK, PREFIX, ENDING = 256, 1820, 30
 LAYERS, HEAD = 4, 32  # redis_rig.write_model
-HEADER, CODEC_AT = 64, 6  # kvcache/block_frame.h
+HEADER, CODEC_AT = 64, 6  # kvcache/remote/block_frame.h
 EXACT, INT8 = 0, 1
 PROMPTS = 6
 

@@ -53,9 +53,9 @@ producer.flush(30)" "$KAFKA_BROKERS"
 says 'warn +topic +millrace.requests: has records whose timestamps are more than 5 seconds in the future'
 
 says 'ok +redis .*, Redis [0-9.]+, 64 MiB, noeviction' --redis "$REDIS_URL"
-grep -q 'warn  redis .*makes no room' "$SERVICES/output" || fail "noeviction: $(cat "$SERVICES/output")"
+grep -q 'warn  redis .*does not evict' "$SERVICES/output" || fail "noeviction: $(cat "$SERVICES/output")"
 redis-cli -u "$REDIS_URL" acl setuser half on '>stone' '~mr1:*' +get +set +strlen +ping +echo +select +info >/dev/null
-says 'FAIL +redis .*may not run del expire rpushx lrange:' --redis "redis://half:stone@127.0.0.1:$REDIS_PORT/0"
+says 'FAIL +redis .*may not run del expire rpushx lrange,' --redis "redis://half:stone@127.0.0.1:$REDIS_PORT/0"
 
 redis_stop
 redis-cli -u "$REDIS_URL" ping >/dev/null 2>&1 && fail "Redis answers after it was stopped"

@@ -183,10 +183,10 @@ static void count(struct world *world, uint32_t index, struct totals *totals)
     struct mr_engine_stats stats = mr_engine_stats(world->rigs[index].engine);
     totals->loaded_tokens += stats.shared.loaded_tokens;
     totals->entries += stats.shared.loaded_entries;
-    totals->missing += stats.shared.missing_items;
+    totals->missing += stats.shared.missing_values;
     totals->waits_ended += stats.shared.waits_ended;
-    totals->unused += stats.shared.unused_items;
-    totals->stored += stats.shared.stored_items;
+    totals->unused += stats.shared.unused_values;
+    totals->stored += stats.shared.stored_values;
     totals->refused += stats.shared.lookups_refused + stats.shared.stores_refused;
     totals->preemptions += stats.preemptions;
     totals->direct_bytes += stats.shared.direct_bytes;

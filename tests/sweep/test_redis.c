@@ -10,7 +10,7 @@
 #include "tests/sweep/sweep.h"
 #include "tests/unit/worker/fake_redis.h"
 #include "worker/base/clock.h"
-#include "worker/remote_cache/tier_redis.h"
+#include "worker/remote_cache/redis_cache.h"
 
 #define ITEMS    3u
 #define LENGTH   ((size_t)9000)
@@ -19,9 +19,9 @@
 
 struct life {
     struct fake_redis *redis;
-    struct mr_tier_redis *tier;
-    const struct mr_tier *table;
-    struct mr_tier_item items[ITEMS];
+    struct mr_redis_cache *tier;
+    const struct mr_remote_cache *table;
+    struct mr_remote_value items[ITEMS];
     unsigned char stored[ITEMS][LENGTH], loaded[ITEMS][LENGTH];
     bool arrived[ITEMS];
     atomic_uint replies;
@@ -56,7 +56,7 @@ static void wait_up(struct life *life)
 /* Checks that every accepted request has a final answer. */
 static uint32_t finish(struct life *life, uint64_t ticket)
 {
-    struct mr_tier_answer answer = {0};
+    struct mr_remote_answer answer = {0};
     uint64_t until_ns = mr_clock_ns() + 10000 * MS;
     while (!answer.final) {
         SWEEP_CHECK(mr_clock_ns() < until_ns);
@@ -64,7 +64,7 @@ static uint32_t finish(struct life *life, uint64_t ticket)
             usleep(50);
             continue;
         }
-        SWEEP_CHECK(answer.ticket == ticket);
+        SWEEP_CHECK(answer.id == ticket);
         if (!answer.final) life->arrived[answer.index] |= answer.loaded;
     }
     return answer.count;
@@ -72,18 +72,18 @@ static uint32_t finish(struct life *life, uint64_t ticket)
 
 static void use(struct life *life)
 {
-    struct mr_tier_request request = {.items = life->items, .count = ITEMS, .tenant = "t"};
+    struct mr_remote_operation request = {.values = life->items, .count = ITEMS, .tenant = "t"};
     void *context = life->table->context;
     wait_up(life);
     for (uint32_t i = 0; i < ITEMS; i++)
         life->items[i].bytes = life->stored[i];
-    request.ticket = 1;
+    request.id = 1;
     if (life->table->store(context, &request)) finish(life, 1);
-    request.ticket = 2;
+    request.id = 2;
     if (life->table->lookup(context, &request)) SWEEP_CHECK(finish(life, 2) <= ITEMS);
     for (uint32_t i = 0; i < ITEMS; i++)
         life->items[i].bytes = life->loaded[i];
-    request.ticket = 3;
+    request.id = 3;
     if (life->table->load(context, &request)) finish(life, 3);
     for (uint32_t i = 0; i < ITEMS; i++)
         SWEEP_CHECK(!life->arrived[i] || !memcmp(life->stored[i], life->loaded[i], LENGTH));
@@ -100,7 +100,7 @@ static unsigned call(struct life *life)
                                       .done = on_reply,
                                       .context = &life->replies}};
     calls[1] = calls[0];
-    return mr_tier_redis_call(life->tier, calls, 2) ? 2 : 0;
+    return mr_redis_cache_call(life->tier, calls, 2) ? 2 : 0;
 }
 
 static void tier(void)
@@ -117,26 +117,26 @@ static void tier(void)
         life->items[i].token_count = MR_BLOCK_TOKENS;
         life->items[i].length = LENGTH;
     }
-    struct mr_tier_redis_options options = {.url = url,
-                                            .password_file = "",
-                                            .key_file = KEY_PATH,
-                                            .tls = {"", "", ""},
-                                            .connections = 1,
-                                            .lookup_timeout_ns = 500 * MS,
-                                            .transfer_timeout_ns = 500 * MS,
-                                            .ttl_ns = 60000 * MS,
-                                            .store_bytes_max = 1 << 20};
+    struct mr_redis_cache_options options = {.url = url,
+                                             .password_file = "",
+                                             .key_file = KEY_PATH,
+                                             .tls = {"", "", ""},
+                                             .connections = 1,
+                                             .lookup_timeout_ns = 500 * MS,
+                                             .transfer_timeout_ns = 500 * MS,
+                                             .ttl_ns = 60000 * MS,
+                                             .store_bytes_max = 1 << 20};
     sweep_begin();
-    enum mr_status status = mr_tier_redis_create(&life->tier, &options, &err);
+    enum mr_status status = mr_redis_cache_create(&life->tier, &options, &err);
     unsigned called = 0;
     if (status == MR_OK) {
-        life->table = mr_tier_redis_table(life->tier);
-        mr_tier_redis_link(life->tier, on_notify, NULL);
+        life->table = mr_redis_cache_table(life->tier);
+        mr_redis_cache_link(life->tier, on_notify, NULL);
         use(life);
         called = call(life);
     }
-    SWEEP_CHECK(mr_tier_redis_close(life->tier, 60000));
-    mr_tier_redis_destroy(life->tier);
+    SWEEP_CHECK(mr_redis_cache_close(life->tier, 60000));
+    mr_redis_cache_destroy(life->tier);
     const char *failed = sweep_end();
     fake_redis_stop(life->redis);
     unlink(KEY_PATH);

@@ -195,13 +195,13 @@ static void check_redis(struct checking *checking)
 {
     struct mr_error err = {0};
     struct surveying surveying = {.timeout_ms = checking->timeout_ms};
-    struct mr_tier_redis_options options = mr_local_redis(checking->config, NULL);
+    struct mr_redis_cache_options options = mr_local_redis(checking->config, NULL);
     char url[512]; /* without the password */
     char kind[128], text[sizeof url + sizeof kind];
     if (!options.url[0]) return;
-    if (mr_tier_redis_check(&options, NULL) != MR_OK) return; /* check_options has reported it */
+    if (mr_redis_cache_check(&options, NULL) != MR_OK) return; /* check_options has reported it */
     enum mr_status status =
-        mr_tier_redis_probe(&options, checking->timeout_ms, survey, &surveying, &err);
+        mr_redis_cache_probe(&options, checking->timeout_ms, survey, &surveying, &err);
     if (status != MR_OK) {
         mr_report_failure(&checking->report, "redis", mr_worker_exit_code(status), err.detail);
         return;

@@ -3,7 +3,7 @@
 #include "worker/base/log_file.h"
 #include "worker/cli/cli.h"
 #include "worker/cli/cli_common.h"
-#include "worker/remote_cache/tier_metrics.h"
+#include "worker/remote_cache/remote_metrics.h"
 #include "worker/serve/drain.h"
 #include "worker/serve/shutdown.h"
 #include "worker/serve/worker.h"
@@ -131,7 +131,7 @@ static void log_stats(struct serving *serving, bool with_tier)
     uint64_t now_ns = mr_clock_ns();
     if (now.engine.engine.steps != serving->before.engine.engine.steps) {
         log_engine(serving, &now, (double)(now_ns - serving->before_ns) / 1e9);
-        if (with_tier) mr_tier_metrics_log(&now.tier, &now.engine.engine.shared, serving->log);
+        if (with_tier) mr_remote_metrics_log(&now.tier, &now.engine.engine.shared, serving->log);
     }
     serving->before = now;
     serving->before_ns = now_ns;

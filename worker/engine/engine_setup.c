@@ -225,8 +225,9 @@ static uint64_t read_clock(void *self)
 }
 
 enum mr_status mr_engine_setup_engine(const struct mr_config *config, struct mr_model *model,
-                                      const struct mr_engine_user *user, const struct mr_tier *tier,
-                                      struct mr_engine **out, struct mr_error *err)
+                                      const struct mr_engine_user *user,
+                                      const struct mr_remote_cache *tier, struct mr_engine **out,
+                                      struct mr_error *err)
 {
     const struct mr_model_info *info = mr_model_info(model);
     uint32_t context = mr_engine_setup_context(config, info);

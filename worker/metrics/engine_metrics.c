@@ -72,13 +72,13 @@ static const struct engine_metric {
      "Complete prompts (KV and logits) loaded from Redis."},
     {"shared_cache_loaded_bytes_total", "", "counter", FIELD(shared.loaded_bytes), 0,
      "Bytes of KV blocks loaded from Redis."},
-    {"shared_cache_missing_items_total", "", "counter", FIELD(shared.missing_items), 0,
+    {"shared_cache_missing_items_total", "", "counter", FIELD(shared.missing_values), 0,
      "Blocks that a lookup found in Redis and the load did not, for instance because Redis evicted them."},
-    {"shared_cache_unused_items_total", "", "counter", FIELD(shared.unused_items), 0,
+    {"shared_cache_unused_items_total", "", "counter", FIELD(shared.unused_values), 0,
      "Blocks that arrived from Redis after the worker had computed them itself or ended the request."},
     {"shared_cache_holds_given_up_total", "", "counter", FIELD(shared.waits_ended), 0,
      "Requests that stopped waiting for a load from Redis and computed the rest of the prompt."},
-    {"shared_cache_stored_items_total", "", "counter", FIELD(shared.stored_items), 0,
+    {"shared_cache_stored_items_total", "", "counter", FIELD(shared.stored_values), 0,
      "Blocks stored in Redis."},
     {"shared_cache_stored_bytes_total", "", "counter", FIELD(shared.stored_bytes), 0,
      "Bytes of KV blocks stored in Redis."},
@@ -141,7 +141,7 @@ static void put_engine_metric(FILE *out, const struct engine_metric *metric,
     }
 }
 
-static void put_shared_decisions(FILE *out, const struct mr_shared_cache_stats *shared)
+static void put_shared_decisions(FILE *out, const struct mr_remote_prefix_stats *shared)
 {
     static const char *const name = "millrace_shared_cache_decisions_total";
     mr_metric_put_head(

@@ -1,5 +1,6 @@
 #include "worker/metrics/metric_text.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,6 +27,24 @@ void mr_metric_put_label(FILE *out, const char *name, const char *value)
             fputc(*value, out);
     }
     fputc('"', out);
+}
+
+void mr_metric_put_histogram(const struct mr_histogram *histogram, const char *name,
+                             const char *labels, FILE *out)
+{
+    const char *comma = labels[0] ? "," : "";
+    const char *open = labels[0] ? "{" : "";
+    const char *close = labels[0] ? "}" : "";
+    uint64_t below = 0;
+    for (uint32_t i = 0; i < histogram->bound_count; i++) {
+        below += histogram->counts[i];
+        fprintf(out, "%s_bucket{%s%sle=\"%g\"} %" PRIu64 "\n", name, labels, comma,
+                histogram->bounds[i], below);
+    }
+    uint64_t count = below + histogram->counts[histogram->bound_count];
+    fprintf(out, "%s_bucket{%s%sle=\"+Inf\"} %" PRIu64 "\n", name, labels, comma, count);
+    fprintf(out, "%s_sum%s%s%s %.15g\n", name, open, labels, close, histogram->sum);
+    fprintf(out, "%s_count%s%s%s %" PRIu64 "\n", name, open, labels, close, count);
 }
 
 enum mr_status mr_metric_append(char **text, size_t *length,

@@ -6,6 +6,7 @@
 #ifndef MR_WORKER_METRICS_METRIC_TEXT_H
 #define MR_WORKER_METRICS_METRIC_TEXT_H
 
+#include "codec/histogram.h"
 #include "codec/status.h"
 
 #include <stddef.h>
@@ -21,6 +22,10 @@ void mr_metric_put_value(FILE *out, const char *name, const char *type, const ch
 enum mr_status mr_metric_append(char **text, size_t *length,
                                 void (*print)(FILE *out, const void *stats), const void *stats,
                                 struct mr_error *err);
+/* Prints the _bucket, _sum and _count lines of a histogram. labels: extra labels such as
+ * "from=\"record\"", or "". */
+void mr_metric_put_histogram(const struct mr_histogram *histogram, const char *name,
+                             const char *labels, FILE *out);
 /* One label, name="value", with backslash, quote and line feed escaped. */
 void mr_metric_put_label(FILE *out, const char *name, const char *value);
 

@@ -1,8 +1,8 @@
 #include "worker/metrics/metrics.h"
 
 #include "codec/check.h"
+#include "codec/histogram.h"
 #include "worker/base/clock.h"
-#include "worker/base/histogram.h"
 #include "worker/base/version.h"
 #include "worker/metrics/engine_metrics.h"
 #include "worker/metrics/metric_text.h"
@@ -267,7 +267,7 @@ static void put_histograms(FILE *out, const struct measured *measured)
     for (unsigned i = 0; i < HISTOGRAM_COUNT; i++) {
         const char *name = histogram_table[i].name;
         mr_metric_put_head(out, name, "histogram", histogram_table[i].help);
-        mr_histogram_print(&measured->histograms[i], name, "", out);
+        mr_metric_put_histogram(&measured->histograms[i], name, "", out);
     }
 }
 

@@ -1,7 +1,7 @@
 #include "worker/metrics/request_metrics.h"
 
 #include "codec/check.h"
-#include "worker/base/histogram.h"
+#include "codec/histogram.h"
 #include "worker/metrics/metric_text.h"
 
 #include <inttypes.h>
@@ -221,7 +221,7 @@ static void put_histogram(FILE *out, const struct topic *topic, unsigned which)
 {
     char labels[LABEL_BYTES_MAX];
     snprintf(labels, sizeof labels, "%s%s", histogram_table[which].label, topic->name_label);
-    mr_histogram_print(&topic->histograms[which], histogram_table[which].name, labels, out);
+    mr_metric_put_histogram(&topic->histograms[which], histogram_table[which].name, labels, out);
 }
 
 void mr_request_metrics_print(const struct mr_request_metrics *requests, FILE *out)

@@ -9,7 +9,7 @@
 
 struct call {
     struct mr_mail mail;
-    struct mr_redis_op op; /* op.owner points to the struct mr_redis_calls */
+    struct mr_redis_command command; /* command.owner points to the struct mr_redis_calls */
     struct mr_redis_call options;
 };
 
@@ -51,8 +51,9 @@ static struct call *create_call(struct mr_redis_calls *calls, const struct mr_re
     for (int i = 0; i < options->count; i++)
         call->mail.bytes += options->lengths[i];
     call->options = *options;
-    if (mr_redis_op_command(&call->op, options->count, options->words, options->lengths, true)) {
-        call->op.owner = calls;
+    if (mr_redis_command_make(&call->command, options->count, options->words, options->lengths,
+                              true)) {
+        call->command.owner = calls;
         return call;
     }
     free(call);
@@ -61,7 +62,7 @@ static struct call *create_call(struct mr_redis_calls *calls, const struct mr_re
 
 static void free_call(struct call *call)
 {
-    mr_redis_op_end(&call->op);
+    mr_redis_command_end(&call->command);
     free(call);
 }
 
@@ -86,7 +87,7 @@ bool mr_redis_calls_post(struct mr_redis_calls *calls, const struct mr_redis_cal
 static void end_call(struct mr_redis_calls *calls, struct call *call)
 {
     calls->in_flight--;
-    call->options.done(call->options.context, call->op.outcome, call->op.reply);
+    call->options.done(call->options.context, call->command.outcome, call->command.reply);
     free_call(call);
 }
 
@@ -98,17 +99,17 @@ void mr_redis_calls_send(struct mr_redis_calls *calls, const struct mr_redis_por
         struct call *call = (struct call *)mail;
         mail = mail->next;
         calls->in_flight++;
-        call->op.deadline_ns = now_ns + call->options.timeout_ns;
-        if (calls->in_flight < IN_FLIGHT_MAX && port->send(port->context, &call->op)) continue;
-        call->op.outcome = MR_REDIS_LOST;
+        call->command.deadline_ns = now_ns + call->options.timeout_ns;
+        if (calls->in_flight < IN_FLIGHT_MAX && port->send(port->context, &call->command)) continue;
+        call->command.outcome = MR_REDIS_LOST;
         end_call(calls, call);
     }
 }
 
-bool mr_redis_calls_finish(struct mr_redis_calls *calls, struct mr_redis_op *op)
+bool mr_redis_calls_finish(struct mr_redis_calls *calls, struct mr_redis_command *command)
 {
-    if (op->owner != calls) return false;
-    end_call(calls, (struct call *)(void *)((char *)op - offsetof(struct call, op)));
+    if (command->owner != calls) return false;
+    end_call(calls, (struct call *)(void *)((char *)command - offsetof(struct call, command)));
     return true;
 }
 

@@ -1,5 +1,6 @@
-/* redis_call - small Redis commands (calls) that other threads run on a connection thread: the
- * other thread posts a command, and a callback on the connection thread gets the reply of Redis.
+/* redis_call - calls: small Redis commands that other threads run on a connection thread. The other
+ * thread posts the words of the command, and a callback on the connection thread gets the reply of
+ * Redis.
  *
  * Threads: any thread may call _post; the connection thread makes all other calls.
  * Memory: copies of the commands' words, at most MR_REDIS_CALLS_MAX commands and 16 MiB until they
@@ -9,8 +10,8 @@
 #ifndef MR_WORKER_REMOTE_CACHE_REDIS_CALL_H
 #define MR_WORKER_REMOTE_CACHE_REDIS_CALL_H
 
+#include "kvcache/remote/redis_client.h"
 #include "worker/base/mailbox.h"
-#include "worker/remote_cache/redis_port.h"
 
 #define MR_REDIS_CALLS_MAX ((size_t)4096) /* most commands posted and not sent yet */
 
@@ -25,7 +26,7 @@ struct mr_redis_call {
     void *context;
 };
 
-/* The words of a short Redis command while it is put together; all borrowed. */
+/* The words of a short Redis command that is being built; all borrowed. */
 struct mr_redis_words {
     const char *words[4];
     size_t lengths[4];
@@ -57,9 +58,9 @@ bool mr_redis_calls_post(struct mr_redis_calls *calls, const struct mr_redis_cal
  * MR_REDIS_LOST. */
 void mr_redis_calls_send(struct mr_redis_calls *calls, const struct mr_redis_port *port,
                          uint64_t now_ns);
-/* If op is the op of a posted command: ends this command (calls its `done`) and returns true.
- * Otherwise returns false. */
-bool mr_redis_calls_finish(struct mr_redis_calls *calls, struct mr_redis_op *op);
+/* If the command is that of a call: ends the call (calls its `done`) and returns true. Otherwise
+ * returns false. */
+bool mr_redis_calls_finish(struct mr_redis_calls *calls, struct mr_redis_command *command);
 /* From now on _post refuses every command. Call _send once more to end the commands posted
  * before. */
 void mr_redis_calls_close(struct mr_redis_calls *calls);

@@ -6,7 +6,7 @@
 
 #define TEXT_BYTES 320
 #define MEBIBYTE   1048576.0
-/* Deadlines and waits are told in milliseconds, and clocks that are synchronized differ less. */
+/* Deadlines have milliseconds, and synchronized clocks differ by less than a second. */
 #define SKEW_MS 1000
 
 void mr_redis_rules_describe(const struct mr_redis_survey *survey, char *text, size_t text_bytes)
@@ -28,25 +28,27 @@ void mr_redis_rules_check(const struct mr_redis_survey *survey, bool values_expi
     char text[TEXT_BYTES];
     if (strcmp(survey->denied, "info") == 0) {
         report(context, false,
-               "the login may not run info: whether Redis makes room for new blocks is not known");
+               "the login may not run info, so the memory limit and the eviction policy cannot be "
+               "checked");
     } else if (survey->denied[0]) {
         snprintf(text, sizeof text,
-                 "the login may not run %s: what needs that is computed without Redis; grant the "
-                 "commands and keys of docker/guide/redis.md, Set it up",
+                 "the login may not run %s, so the worker computes without Redis what needs them; "
+                 "grant the "
+                 "commands and keys of docker/README.md, Redis, ACL",
                  survey->denied);
         report(context, true, text);
     }
     if (survey->is_replica)
         report(context, true,
-               "the server is a replica: it takes no writes; name its master or the cluster");
+               "the server is a read-only replica; give the URL of its master or of the cluster");
     if (survey->has_policy) {
-        mr_tier_policy_judge(&survey->policy, values_expire, text);
+        mr_redis_policy_judge(&survey->policy, values_expire, text);
         if (text[0]) report(context, false, text);
     }
     if (survey->has_clock && (survey->clock_ms > SKEW_MS || survey->clock_ms < -SKEW_MS)) {
         snprintf(text, sizeof text,
-                 "its clock is %.1f seconds %s this machine's: deadlines and waits are counted by "
-                 "the clocks of producers and workers, which must agree; synchronize them",
+                 "its clock is %.1f seconds %s this machine's: deadlines and waiting times compare "
+                 "the clocks of producers and workers; synchronize them",
                  (double)(survey->clock_ms < 0 ? -survey->clock_ms : survey->clock_ms) / 1000,
                  survey->clock_ms < 0 ? "behind" : "ahead of");
         report(context, false, text);

@@ -1,7 +1,7 @@
 #include "worker/remote_cache/redis_survey.h"
 
 #include "codec/check.h"
-#include "kvcache/remote/redis_reply.h"
+#include "kvcache/remote/redis_command.h"
 #include "worker/base/clock.h"
 
 #include <ctype.h>
@@ -12,7 +12,7 @@
 #define POLL_MS   20
 #define WORDS_MAX 4
 
-/* Keys as those of blocks and of started requests, but none of them. */
+/* Keys that match the patterns of slices and of trails, and that no worker uses. */
 #define BLOCK "mr1:check"
 #define TRAIL "mr:p:check"
 
@@ -34,28 +34,29 @@ void mr_redis_survey_read(struct mr_redis_survey *survey, const char *info, size
                           int64_t unix_ms)
 {
     char text[32];
-    if (!mr_tier_policy_field(info, length, "redis_version", survey->version,
-                              sizeof survey->version))
+    if (!mr_redis_policy_field(info, length, "redis_version", survey->version,
+                               sizeof survey->version))
         survey->version[0] = '\0';
-    survey->is_replica = mr_tier_policy_field(info, length, "role", text, sizeof text) &&
+    survey->is_replica = mr_redis_policy_field(info, length, "role", text, sizeof text) &&
                          strcmp(text, "master") != 0;
-    survey->has_policy = mr_tier_policy_read(&survey->policy, info, length);
-    survey->has_clock = mr_tier_policy_field(info, length, "server_time_usec", text, sizeof text);
+    survey->has_policy = mr_redis_policy_read(&survey->policy, info, length);
+    survey->has_clock = mr_redis_policy_field(info, length, "server_time_usec", text, sizeof text);
     if (survey->has_clock) survey->clock_ms = strtoll(text, NULL, 10) / 1000 - unix_ms;
 }
 
-/* Waits until the op comes back; false: it did not within the timeout, and was cancelled. */
-static bool await(const struct mr_redis_port *port, struct mr_redis_op *op, uint32_t timeout_ms)
+/* Waits until the command comes back. False: it was cancelled at the timeout. */
+static bool await(const struct mr_redis_port *port, struct mr_redis_command *command,
+                  uint32_t timeout_ms)
 {
     struct pollfd fds[MR_REDIS_NODES_MAX];
     uint64_t until_ns = mr_clock_ns() + timeout_ms * UINT64_C(1000000);
     for (uint64_t now_ns; (now_ns = mr_clock_ns()) < until_ns;) {
         port->step(port->context, now_ns);
-        if (port->take(port->context) == op) return true;
+        if (port->take(port->context) == command) return true;
         size_t count = port->sockets(port->context, fds, MR_REDIS_NODES_MAX);
         poll(fds, count, POLL_MS);
     }
-    port->cancel(port->context, op, until_ns);
+    port->cancel(port->context, command, until_ns);
     port->close(port->context);
     while (port->take(port->context))
         ;
@@ -75,25 +76,25 @@ static enum mr_status run(struct mr_redis_survey *survey, const struct mr_redis_
                           const char *const words[WORDS_MAX], uint32_t timeout_ms,
                           struct mr_error *err)
 {
-    struct mr_redis_op op = {0};
+    struct mr_redis_command command = {0};
     size_t lengths[WORDS_MAX], length = 0;
     int count = 0;
     for (; count < WORDS_MAX && words[count]; count++)
         lengths[count] = strlen(words[count]);
-    if (!mr_redis_op_command(&op, count, words, lengths, count > 1 && strchr(words[1], ':')))
+    if (!mr_redis_command_make(&command, count, words, lengths, count > 1 && strchr(words[1], ':')))
         return mr_fail(err, MR_NOMEM, "no memory for a Redis command");
-    op.deadline_ns = mr_clock_ns() + timeout_ms * UINT64_C(1000000);
+    command.deadline_ns = mr_clock_ns() + timeout_ms * UINT64_C(1000000);
     enum mr_status status = MR_OK;
-    if (!port->send(port->context, &op) || !await(port, &op, timeout_ms) ||
-        op.outcome == MR_REDIS_LOST || op.outcome == MR_REDIS_TIMEOUT)
+    if (!port->send(port->context, &command) || !await(port, &command, timeout_ms) ||
+        command.outcome == MR_REDIS_LOST || command.outcome == MR_REDIS_TIMEOUT)
         status = mr_fail(err, MR_UNREACHABLE, "Redis did not answer %s", words[0]);
-    else if (op.outcome == MR_REDIS_DENIED)
+    else if (command.outcome == MR_REDIS_DENIED)
         add_denied(survey, words[0]);
-    else if (op.outcome == MR_REDIS_DONE && words == trials[0]) {
-        const char *info = mr_redis_reply_text(op.reply, &length);
+    else if (command.outcome == MR_REDIS_DONE && words == trials[0]) {
+        const char *info = mr_redis_reply_text(command.reply, &length);
         mr_redis_survey_read(survey, info, length, mr_clock_unix_ms());
     }
-    mr_redis_op_end(&op);
+    mr_redis_command_end(&command);
     return status;
 }
 

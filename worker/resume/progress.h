@@ -33,7 +33,7 @@
 
 #include "codec/sha256.h"
 #include "codec/text.h"
-#include "kvcache/block_frame.h"
+#include "kvcache/remote/block_frame.h"
 #include "ops/model/model.h"
 
 #include <pthread.h>

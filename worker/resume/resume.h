@@ -42,10 +42,10 @@ struct mr_ticket;
 enum mr_resume_state { MR_RESUME_READY, MR_RESUME_PENDING };
 
 struct mr_resume_options {
-    /* Sends commands to Redis: mr_tier_redis_call, or a test's function. */
+    /* Sends commands to Redis: mr_redis_cache_call, or in a test another function. */
     bool (*call)(void *context, const struct mr_redis_call *calls, size_t count);
-    /* Called with true when Redis becomes silent and with false when it answers again:
-     * mr_tier_redis_set_silent. NULL: not called. */
+    /* Called with true when Redis stops answering lookups in time, and with false when Redis
+     * answers again: mr_redis_cache_set_silent. NULL: not called. */
     void (*silence)(void *context, bool silent);
     void *context;
     const struct mr_frame_secret *secrets; /* [secret_count] keys, copied; the first one encrypts */

@@ -1,7 +1,7 @@
 #include "worker/serve/health.h"
 
 #include "worker/base/clock.h"
-#include "worker/remote_cache/tier_metrics.h"
+#include "worker/remote_cache/remote_metrics.h"
 #include "worker/serve/parts_state.h"
 #include "worker/serve/readiness.h"
 #include "worker/trace/tracer_metrics.h"
@@ -63,7 +63,7 @@ static struct mr_readiness readiness_of(struct mr_worker *worker)
     readiness.refused_topic = mr_publish_stats(worker->publish).refused_topic;
     readiness.redis = worker->tier != NULL;
     if (!worker->tier) return readiness;
-    struct mr_tier_redis_stats redis = mr_tier_redis_stats(worker->tier);
+    struct mr_redis_cache_stats redis = mr_redis_cache_stats(worker->tier);
     readiness.redis_up = redis.rates.up;
     readiness.redis_refuses = redis.queue.refusing;
     return readiness;
@@ -110,8 +110,8 @@ static void answer_metrics(struct mr_worker *worker, struct mr_http_reply *reply
     enum mr_status status =
         mr_metrics_render(worker->metrics, &gauges, &reply->body, &reply->length, &err);
     if (status == MR_OK && worker->tier) {
-        struct mr_tier_redis_stats tier = mr_tier_redis_stats(worker->tier);
-        status = mr_tier_metrics_append(&tier, &reply->body, &reply->length, &err);
+        struct mr_redis_cache_stats tier = mr_redis_cache_stats(worker->tier);
+        status = mr_remote_metrics_append(&tier, &reply->body, &reply->length, &err);
     }
     if (status == MR_OK)
         status = mr_kafka_stats_append(worker->kafka_stats, &reply->body, &reply->length, &err);

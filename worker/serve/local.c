@@ -6,9 +6,9 @@
 #include "worker/engine/engine_setup.h"
 #include "worker/trace/collector.h"
 
-struct mr_tier_redis_options mr_local_redis(const struct mr_config *config, struct mr_log *log)
+struct mr_redis_cache_options mr_local_redis(const struct mr_config *config, struct mr_log *log)
 {
-    return (struct mr_tier_redis_options){
+    return (struct mr_redis_cache_options){
         .url = config->redis,
         .password_file = config->redis_password_file,
         .key_file = config->redis_key_file,
@@ -34,12 +34,12 @@ static enum mr_status check_trace(const char *url, struct mr_error *err)
 
 enum mr_status mr_local_check(const struct mr_config *config, struct mr_error *err)
 {
-    struct mr_tier_redis_options redis = mr_local_redis(config, NULL);
+    struct mr_redis_cache_options redis = mr_local_redis(config, NULL);
     enum mr_status status = mr_engine_setup_check(config, err);
     if (status == MR_OK && config->trace_endpoint[0])
         status = check_trace(config->trace_endpoint, err);
     if (status != MR_OK || !config->redis[0]) return status;
-    return mr_tier_redis_check(&redis, err);
+    return mr_redis_cache_check(&redis, err);
 }
 
 static enum mr_status replace_template(struct mr_model_source *source, const char *path,

@@ -8,7 +8,7 @@
 
 #include "ops/files/model_source.h"
 #include "worker/config/config.h"
-#include "worker/remote_cache/tier_redis.h"
+#include "worker/remote_cache/redis_cache.h"
 #include "worker/serve/parts.h"
 
 /* Checks device, dtype, the URL of --trace-endpoint, and with --redis the URL, the password and key
@@ -27,7 +27,7 @@ enum mr_status mr_local_read_template(struct mr_model_source *source,
                                       const struct mr_config *config, struct mr_error *err);
 
 /* The options of the Redis cache; the texts are borrowed from config. */
-struct mr_tier_redis_options mr_local_redis(const struct mr_config *config, struct mr_log *log);
+struct mr_redis_cache_options mr_local_redis(const struct mr_config *config, struct mr_log *log);
 
 /* The exit code of a model that could not be opened: usage for options that do not fit it. */
 enum mr_exit mr_local_model_exit(enum mr_status status);

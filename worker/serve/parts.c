@@ -62,7 +62,7 @@ void mr_worker_reread_secrets(struct mr_worker *worker)
     if (mr_kafka_login_has_files(worker->kafka_login))
         note_reread(log, "Kafka", mr_kafka_login_reread(worker->kafka_login, &err), &err);
     if (worker->tier && redis_file[0])
-        note_reread(log, "Redis", mr_tier_redis_reread(worker->tier, redis_file, &err), &err);
+        note_reread(log, "Redis", mr_redis_cache_reread(worker->tier, redis_file, &err), &err);
 }
 
 struct mr_worker_stats mr_worker_stats(struct mr_worker *worker)
@@ -70,7 +70,7 @@ struct mr_worker_stats mr_worker_stats(struct mr_worker *worker)
     struct mr_worker_stats stats = {.engine = mr_engine_thread_stats(worker->engine),
                                     .publish = mr_publish_stats(worker->publish),
                                     .intake = mr_intake_stats(worker->intake)};
-    if (worker->tier) stats.tier = mr_tier_redis_stats(worker->tier);
+    if (worker->tier) stats.tier = mr_redis_cache_stats(worker->tier);
     return stats;
 }
 
@@ -109,7 +109,7 @@ bool mr_worker_destroy(struct mr_worker *worker, uint32_t timeout_ms)
     atomic_store(&worker->ending, true);
     mr_http_stop(worker->http);
     if (worker->intake) mr_intake_forget_engine(worker->intake);
-    bool redis = mr_tier_redis_close(worker->tier, least(REDIS_TIMEOUT_MS, timeout_ms));
+    bool redis = mr_redis_cache_close(worker->tier, least(REDIS_TIMEOUT_MS, timeout_ms));
     mr_engine_thread_stop(worker->engine);
     mr_model_source_close(&worker->model_files);
     bool written = end_writers(worker, until_ns);
@@ -117,7 +117,7 @@ bool mr_worker_destroy(struct mr_worker *worker, uint32_t timeout_ms)
     bool traced = mr_tracer_destroy(worker->tracer, least(TRACER_TIMEOUT_MS, left_ms));
     if (!written || !redis || !traced) return false;
     mr_engine_thread_destroy(worker->engine);
-    mr_tier_redis_destroy(worker->tier);
+    mr_redis_cache_destroy(worker->tier);
     mr_resume_destroy(worker->resume);
     mr_metrics_destroy(worker->metrics);
     mr_kafka_stats_destroy(worker->kafka_stats);

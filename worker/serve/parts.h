@@ -12,7 +12,7 @@
 #include "worker/engine/engine_thread.h"
 #include "worker/intake/intake.h"
 #include "worker/publish/publish.h"
-#include "worker/remote_cache/tier_redis.h"
+#include "worker/remote_cache/redis_cache.h"
 
 #include <stdio.h>
 
@@ -42,7 +42,7 @@ struct mr_worker_stats {
     struct mr_engine_thread_stats engine;
     struct mr_publish_stats publish;
     struct mr_intake_stats intake;
-    struct mr_tier_redis_stats tier; /* statistics of the Redis cache; all zero without --redis */
+    struct mr_redis_cache_stats tier; /* statistics of the Redis cache; all zero without --redis */
 };
 
 /* This wake is rung when a component of the worker fails. */

@@ -6,7 +6,7 @@
 #include "ops/files/model_source.h"
 #include "worker/engine/engine_setup.h"
 #include "worker/http/http.h"
-#include "worker/remote_cache/tier_redis.h"
+#include "worker/remote_cache/redis_cache.h"
 #include "worker/resume/resume.h"
 #include "worker/serve/parts.h"
 #include "worker/trace/tracer.h"
@@ -27,8 +27,8 @@ struct mr_worker {
     struct mr_intake *intake;
     struct mr_metrics *metrics;
     struct mr_http *http;
-    struct mr_tier_redis *tier; /* NULL without the option --redis */
-    struct mr_resume *resume;   /* NULL without the option --redis */
+    struct mr_redis_cache *tier; /* NULL without the option --redis */
+    struct mr_resume *resume;    /* NULL without the option --redis */
     struct mr_kafka_stats *kafka_stats;
     struct mr_kafka_login *kafka_login;
     struct mr_tracer *tracer; /* NULL without the option --trace-endpoint */

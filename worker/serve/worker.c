@@ -179,12 +179,12 @@ static enum mr_status open_transactions(struct mr_worker *worker, struct mr_erro
 
 static bool call_tier(void *context, const struct mr_redis_call *calls, size_t count)
 {
-    return mr_tier_redis_call(context, calls, count);
+    return mr_redis_cache_call(context, calls, count);
 }
 
 static void silence_tier(void *context, bool silent)
 {
-    mr_tier_redis_set_silent(context, silent);
+    mr_redis_cache_set_silent(context, silent);
 }
 
 static enum mr_status open_resume(struct mr_worker *worker, struct mr_error *err)
@@ -203,7 +203,7 @@ static enum mr_status open_resume(struct mr_worker *worker, struct mr_error *err
     memcpy(options.weights_digest, mr_engine_thread_model(worker->engine)->weights_digest,
            sizeof options.weights_digest);
     enum mr_status status =
-        mr_tier_redis_secrets(config->redis_key_file, secrets, &options.secret_count, err);
+        mr_redis_cache_secrets(config->redis_key_file, secrets, &options.secret_count, err);
     if (status == MR_OK) status = mr_resume_create(&worker->resume, &options, err);
     explicit_bzero(secrets, sizeof secrets);
     return status;
@@ -237,7 +237,7 @@ static void on_tier_answers(void *context)
 
 static void link_engine(struct mr_worker *worker)
 {
-    if (worker->tier) mr_tier_redis_link(worker->tier, on_tier_answers, worker->engine);
+    if (worker->tier) mr_redis_cache_link(worker->tier, on_tier_answers, worker->engine);
     struct mr_engine_thread_links links = {.publish = mr_publish_mailbox(worker->publish),
                                            .intake = mr_intake_mailbox(worker->intake),
                                            .intake_wake = mr_intake_wake(worker->intake),
@@ -297,9 +297,9 @@ static void print_banner(struct mr_worker *worker)
 static enum mr_status open_tier(struct mr_worker *worker, struct mr_error *err)
 {
     const struct mr_config *config = worker->options.config;
-    struct mr_tier_redis_options options = mr_local_redis(config, worker->options.log);
+    struct mr_redis_cache_options options = mr_local_redis(config, worker->options.log);
     options.heartbeats = &worker->heartbeats;
-    return config->redis[0] ? mr_tier_redis_create(&worker->tier, &options, err) : MR_OK;
+    return config->redis[0] ? mr_redis_cache_create(&worker->tier, &options, err) : MR_OK;
 }
 
 static enum mr_status open_tracer(struct mr_worker *worker, struct mr_error *err)
@@ -358,7 +358,7 @@ static enum mr_status start_threads(struct mr_worker *worker, struct mr_error *e
     intake.tracer = worker->tracer;
     if (status == MR_OK) status = mr_intake_create(&worker->intake, &intake, err);
     if (status == MR_OK) status = open_tier(worker, err);
-    if (worker->tier) worker->engine_setup.tier = mr_tier_redis_table(worker->tier);
+    if (worker->tier) worker->engine_setup.tier = mr_redis_cache_table(worker->tier);
     if (status == MR_OK) status = mr_engine_thread_create(&worker->engine, &engine, err);
     if (status == MR_OK) status = mr_engine_thread_start(worker->engine, err);
     return status;

@@ -1,7 +1,7 @@
 #include "tests/sim/fleet/redis_sim.h"
 
 #include "codec/check.h"
-#include "kvcache/remote/redis_reply.h"
+#include "kvcache/remote/redis_command.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +39,7 @@ struct sim_redis {
 struct connection {
     struct sim_redis *redis;
     struct sim_machine *machine;
-    struct mr_redis_op_list in_flight, done;
+    struct mr_redis_command_list in_flight, done;
     uint64_t now_ns, retry_ns;
     bool ready;
     struct mr_redis_client_stats stats;
@@ -143,7 +143,7 @@ static void push(struct entry *entry, struct item value)
 
 /* ---- replies ---- */
 
-static void reply_bytes(struct mr_redis_op *op, const char *text, size_t length)
+static void reply_bytes(struct mr_redis_command *op, const char *text, size_t length)
 {
     struct mr_redis_parser *parser = mr_redis_parser_create();
     bool is_error = false;
@@ -160,14 +160,14 @@ static void reply_bytes(struct mr_redis_op *op, const char *text, size_t length)
     mr_redis_parser_destroy(parser);
 }
 
-static void reply_number(struct mr_redis_op *op, size_t number)
+static void reply_number(struct mr_redis_command *op, size_t number)
 {
     char line[32];
     int length = snprintf(line, sizeof line, ":%zu\r\n", number);
     reply_bytes(op, line, (size_t)length);
 }
 
-static void reply_list(struct mr_redis_op *op, const struct entry *entry, size_t count)
+static void reply_list(struct mr_redis_command *op, const struct entry *entry, size_t count)
 {
     size_t bytes = 32, used;
     for (size_t i = 0; i < count; i++)
@@ -187,18 +187,19 @@ static void reply_list(struct mr_redis_op *op, const struct entry *entry, size_t
     free(text);
 }
 
-static void reply_value(struct connection *connection, struct mr_redis_op *op, struct item value)
+static void reply_value(struct connection *connection, struct mr_redis_command *op,
+                        struct item value)
 {
     op->outcome = MR_REDIS_WRONG_SIZE;
-    if (value.length != mr_redis_op_value_length(op)) return;
+    if (value.length != mr_redis_command_value_length(op)) return;
     op->outcome = MR_REDIS_DONE;
     for (size_t i = 0; i < 2 && op->into[i].iov_len > 0; i++) {
         memcpy(op->into[i].iov_base, value.bytes, op->into[i].iov_len);
         if (op->on_bytes) op->on_bytes(op, op->into[i].iov_base, op->into[i].iov_len);
         value.bytes += op->into[i].iov_len;
     }
-    connection->stats.bytes.read.received_bytes += value.length;
-    connection->stats.bytes.read.value_bytes += value.length;
+    connection->stats.bytes.received_bytes += value.length;
+    connection->stats.bytes.value_bytes += value.length;
 }
 
 /* ---- commands ---- */
@@ -228,7 +229,7 @@ static uint64_t seconds_from(uint64_t now_ns, struct item word)
     return now_ns + strtoull(word.bytes, NULL, 10) * SECOND;
 }
 
-static void run_list(struct connection *connection, struct mr_redis_op *op, struct item *words,
+static void run_list(struct connection *connection, struct mr_redis_command *op, struct item *words,
                      struct entry *entry)
 {
     struct sim_redis *redis = connection->redis;
@@ -250,8 +251,8 @@ static void run_list(struct connection *connection, struct mr_redis_op *op, stru
     reply_number(op, entry ? entry->count : 0);
 }
 
-static void run_words(struct connection *connection, struct mr_redis_op *op, struct item *words,
-                      size_t count)
+static void run_words(struct connection *connection, struct mr_redis_command *op,
+                      struct item *words, size_t count)
 {
     struct sim_redis *redis = connection->redis;
     uint64_t now_ns = connection->now_ns;
@@ -283,25 +284,25 @@ static void run_words(struct connection *connection, struct mr_redis_op *op, str
     }
 }
 
-/* ECHO measures the connection with a large value. The reply is written over the value. */
-static bool echo(struct connection *connection, struct mr_redis_op *op)
+/* ECHO, which measures the connection with a large value: the reply goes where the value is. */
+static bool echo(struct connection *connection, struct mr_redis_command *op)
 {
     static const char begin[] = "*2\r\n$4\r\nECHO\r\n";
-    size_t length = mr_redis_op_value_length(op);
+    size_t length = mr_redis_command_value_length(op);
     if (op->out[0].iov_len < sizeof begin || memcmp(op->out[0].iov_base, begin, sizeof begin - 1))
         return false;
     MR_ASSERT(op->into[0].iov_base == op->out[1].iov_base);
     op->outcome = MR_REDIS_DONE;
-    connection->stats.bytes.read.received_bytes += length;
+    connection->stats.bytes.received_bytes += length;
     return true;
 }
 
-static void execute(struct connection *connection, struct mr_redis_op *op)
+static void execute(struct connection *connection, struct mr_redis_command *op)
 {
     struct item words[WORDS_MAX];
     if (echo(connection, op)) return;
     size_t length = 0;
-    char *text = malloc(mr_redis_op_length(op) + 1);
+    char *text = malloc(mr_redis_command_length(op) + 1);
     MR_ASSERT(text);
     for (int i = 0; i < op->out_count; i++) {
         memcpy(text + length, op->out[i].iov_base, op->out[i].iov_len);
@@ -324,9 +325,10 @@ static bool is_dead(const struct connection *connection)
 static void break_connection(struct connection *connection)
 {
     struct sim_redis *redis = connection->redis;
-    for (struct mr_redis_op *op; (op = mr_redis_op_list_pop(&connection->in_flight)) != NULL;) {
+    for (struct mr_redis_command *op;
+         (op = mr_redis_command_list_pop(&connection->in_flight)) != NULL;) {
         op->outcome = op->deadline_ns <= connection->now_ns ? MR_REDIS_TIMEOUT : MR_REDIS_LOST;
-        mr_redis_op_list_push(&connection->done, op);
+        mr_redis_command_list_push(&connection->done, op);
     }
     if (connection->ready) connection->stats.failures++;
     connection->ready = false;
@@ -355,14 +357,14 @@ static void port_step(void *context, uint64_t now_ns)
         connection->ready = true;
         connection->stats.connects++;
     }
-    for (struct mr_redis_op *op = connection->in_flight.first; op; op = op->next)
+    for (struct mr_redis_command *op = connection->in_flight.first; op; op = op->next)
         if (op->sent == 0) op->sent = now_ns + latency(redis, now_ns);
     while (connection->in_flight.first && connection->in_flight.first->sent <= now_ns) {
-        struct mr_redis_op *op = mr_redis_op_list_pop(&connection->in_flight);
+        struct mr_redis_command *op = mr_redis_command_list_pop(&connection->in_flight);
         execute(connection, op);
-        mr_redis_op_list_push(&connection->done, op);
+        mr_redis_command_list_push(&connection->done, op);
     }
-    for (struct mr_redis_op *op = connection->in_flight.first; op; op = op->next)
+    for (struct mr_redis_command *op = connection->in_flight.first; op; op = op->next)
         if (op->deadline_ns <= now_ns) {
             break_connection(connection);
             return;
@@ -375,36 +377,36 @@ static bool port_is_ready(const void *context)
     return connection->ready && !is_dead(connection);
 }
 
-static bool port_send(void *context, struct mr_redis_op *op)
+static bool port_send(void *context, struct mr_redis_command *op)
 {
     struct connection *connection = context;
     if (!port_is_ready(connection)) return false;
     op->outcome = MR_REDIS_IN_FLIGHT;
     op->sent = 0;
-    mr_redis_op_list_push(&connection->in_flight, op);
+    mr_redis_command_list_push(&connection->in_flight, op);
     return true;
 }
 
-static void port_cancel(void *context, struct mr_redis_op *op, uint64_t now_ns)
+static void port_cancel(void *context, struct mr_redis_command *op, uint64_t now_ns)
 {
     struct connection *connection = context;
     (void)now_ns;
     op->cancelled = true;
-    if (!mr_redis_op_list_remove(&connection->in_flight, op)) return;
+    if (!mr_redis_command_list_remove(&connection->in_flight, op)) return;
     op->outcome = MR_REDIS_LOST;
-    mr_redis_op_list_push(&connection->done, op);
+    mr_redis_command_list_push(&connection->done, op);
 }
 
-static struct mr_redis_op *port_take(void *context)
+static struct mr_redis_command *port_take(void *context)
 {
-    return mr_redis_op_list_pop(&((struct connection *)context)->done);
+    return mr_redis_command_list_pop(&((struct connection *)context)->done);
 }
 
 static uint64_t port_deadline_ns(const void *context)
 {
     const struct connection *connection = context;
     uint64_t least_ns = connection->ready ? UINT64_MAX : connection->retry_ns;
-    for (const struct mr_redis_op *op = connection->in_flight.first; op; op = op->next) {
+    for (const struct mr_redis_command *op = connection->in_flight.first; op; op = op->next) {
         if (op->sent < least_ns) least_ns = op->sent;
         if (op->deadline_ns < least_ns) least_ns = op->deadline_ns;
     }

@@ -1,18 +1,18 @@
-/* redis_sim - Redis in memory under virtual time. It implements the port of the connection threads
- * (redis_port.h): strings and lists, the commands that workers use, key expiry.
+/* redis_sim - Redis in memory under virtual time, behind the port of the connection threads
+ * (kvcache/remote/redis_client.h): strings and lists, the commands that workers use, key expiry.
  *
- * Linked in place of redis_port.c. redis_sim_enter selects the server and the machine of the ports
- * that are opened next. Each command is executed after a latency, and its reply arrives after
- * another one. Faults: a server that is down (connections are lost), slow, full, or evicts keys;
- * FLUSHALL; stale replies, like those of a lagging replica.
+ * Linked in place of kvcache/remote/redis_client.c; redis_sim_enter says which server and
+ * machine the ports opened next belong to. Each command is executed after a latency and its reply
+ * arrives after another. Faults: a server that is down (connections are lost), slow, full, or
+ * evicts keys; FLUSHALL; stale replies, as of a replica that lags behind.
  *
  * Owner: one run. Memory: freed by _destroy. */
 #ifndef MR_TESTS_SIM_FLEET_REDIS_SIM_H
 #define MR_TESTS_SIM_FLEET_REDIS_SIM_H
 
+#include "kvcache/remote/redis_client.h"
 #include "tests/sim/fleet/coverage.h"
 #include "tests/sim/fleet/platform.h"
-#include "worker/remote_cache/redis_port.h"
 
 struct sim_redis;
 

@@ -93,7 +93,7 @@ static enum mr_status open_model(void *self, const struct mr_engine_user *user,
                                        .prefix_cache = true,
                                        .tier_staging_bytes = (uint64_t)64 << 10,
                                        .tier =
-                                           worker->tier ? mr_tier_redis_table(worker->tier) : NULL,
+                                           worker->tier ? mr_redis_cache_table(worker->tier) : NULL,
                                        .prompt_cache_entries = 4,
                                        .prompt_cache_ttl_ns = 300 * SECOND,
                                        .queue_count_max = worker->config.queue_requests,
@@ -158,12 +158,12 @@ static uint64_t step_engine(void *state, struct mr_time now)
 
 static bool call_tier(void *context, const struct mr_redis_call *calls, size_t count)
 {
-    return mr_tier_redis_call(context, calls, count);
+    return mr_redis_cache_call(context, calls, count);
 }
 
 static void silence_tier(void *context, bool silent)
 {
-    mr_tier_redis_set_silent(context, silent);
+    mr_redis_cache_set_silent(context, silent);
 }
 
 static void wake_engine(void *context)
@@ -176,19 +176,19 @@ static enum mr_status open_redis(struct sim_worker *worker, struct mr_error *err
     const struct mr_config *config = &worker->config;
     if (!worker->options.redis) return MR_OK;
     sim_redis_enter(worker->options.redis, &worker->machine);
-    struct mr_tier_redis_options options = {.url = "redis://127.0.0.1:6379",
-                                            .password_file = "",
-                                            .key_file = "",
-                                            .tls = {"", "", ""},
-                                            .connections = 1,
-                                            .lookup_timeout_ns = config->redis_timeout_ns,
-                                            .transfer_timeout_ns =
-                                                config->redis_transfer_timeout_ns,
-                                            .ttl_ns = config->redis_ttl_ns,
-                                            .store_bytes_max = (uint64_t)1 << 20,
-                                            .codec = MR_FRAME_EXACT,
-                                            .log = worker->log};
-    return mr_tier_redis_create(&worker->tier, &options, err);
+    struct mr_redis_cache_options options = {.url = "redis://127.0.0.1:6379",
+                                             .password_file = "",
+                                             .key_file = "",
+                                             .tls = {"", "", ""},
+                                             .connections = 1,
+                                             .lookup_timeout_ns = config->redis_timeout_ns,
+                                             .transfer_timeout_ns =
+                                                 config->redis_transfer_timeout_ns,
+                                             .ttl_ns = config->redis_ttl_ns,
+                                             .store_bytes_max = (uint64_t)1 << 20,
+                                             .codec = MR_FRAME_EXACT,
+                                             .log = worker->log};
+    return mr_redis_cache_create(&worker->tier, &options, err);
 }
 
 static enum mr_status open_resume(struct sim_worker *worker, struct mr_error *err)
@@ -260,7 +260,7 @@ static enum mr_status open_intake(struct sim_worker *worker, struct mr_error *er
     struct mr_engine_thread_links links = {.publish = mr_publish_mailbox(worker->publish),
                                            .intake = mr_intake_mailbox(worker->intake),
                                            .intake_wake = mr_intake_wake(worker->intake)};
-    if (worker->tier) mr_tier_redis_link(worker->tier, wake_engine, worker->engine);
+    if (worker->tier) mr_redis_cache_link(worker->tier, wake_engine, worker->engine);
     mr_engine_thread_link(worker->engine, &links);
     struct mr_intake_targets targets = {
         .engine = mr_engine_thread_port(worker->engine),
@@ -404,7 +404,7 @@ static void destroy_parts(struct sim_worker *worker)
     if (worker->intake && worker->intake->admission.stats.finished_before > 0)
         broker_cover(worker->options.broker, COVER_FINISHED_BEFORE);
     if (worker->intake) mr_intake_forget_engine(worker->intake);
-    mr_tier_redis_close(worker->tier, 0);
+    mr_redis_cache_close(worker->tier, 0);
     mr_engine_thread_stop(worker->engine);
     mr_publish_destroy(worker->publish, 0);
     if (worker->machine.dead && worker->intake && worker->intake->opened) {
@@ -416,7 +416,7 @@ static void destroy_parts(struct sim_worker *worker)
     mr_intake_destroy(worker->intake, 0);
     mr_transactions_destroy(worker->transactions, 0);
     mr_engine_thread_destroy(worker->engine);
-    mr_tier_redis_destroy(worker->tier);
+    mr_redis_cache_destroy(worker->tier);
     mr_resume_destroy(worker->resume);
     mr_metrics_destroy(worker->metrics);
     mr_log_destroy(worker->log);
@@ -484,7 +484,7 @@ void sim_worker_stop(struct sim_worker *worker)
 static void end_engine(struct sim_worker *worker)
 {
     mr_intake_forget_engine(worker->intake);
-    mr_tier_redis_close(worker->tier, 0);
+    mr_redis_cache_close(worker->tier, 0);
     mr_engine_thread_stop(worker->engine);
     for (uint32_t i = 0; i < worker->machine.thread_count; i++)
         if (worker->machine.threads[i].step == step_engine)

@@ -20,7 +20,7 @@
 #include "worker/engine/engine_thread.h"
 #include "worker/intake/intake_state.h"
 #include "worker/publish/publish.h"
-#include "worker/remote_cache/tier_redis.h"
+#include "worker/remote_cache/redis_cache.h"
 
 #define POISON_BYTE    'r' /* no other prompt has it */
 #define SIM_DRAFT_ROWS 12u
@@ -76,7 +76,7 @@ struct sim_worker {
     struct mr_engine *engine_core;
     struct mr_log *log;
     struct mr_metrics *metrics;
-    struct mr_tier_redis *tier;
+    struct mr_redis_cache *tier;
     struct mr_resume *resume;
     struct mr_engine_thread *engine;
     struct mr_publish *publish;

@@ -139,7 +139,8 @@ static inline bool fake_is(struct fake_text word, const char *name)
     return word.length == strlen(name) && memcmp(word.bytes, name, word.length) == 0;
 }
 
-/* A copy of a value with the damage that the test wants. Offsets as in kvcache/block_frame.h. */
+/* A copy of a value with the damage that the test wants. Offsets as in
+ * kvcache/remote/block_frame.h. */
 static inline struct fake_text fake_changed(struct fake_redis *redis, const struct fake_text *value)
 {
     unsigned count = atomic_load(&redis->gets);

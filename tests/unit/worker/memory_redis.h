@@ -1,11 +1,11 @@
-/* A Redis in memory behind the port of a connection thread (worker/remote_cache/redis_port.h):
+/* A Redis in memory behind the port of a connection thread (kvcache/remote/redis_client.h):
  * strings only, no socket and no thread. Time is what the step functions are given: a reply is
  * there latency_ns after its command, and a silent server never replies. */
 #ifndef MR_TESTS_MEMORY_REDIS_H
 #define MR_TESTS_MEMORY_REDIS_H
 
-#include "kvcache/remote/redis_reply.h"
-#include "worker/remote_cache/redis_port.h"
+#include "kvcache/remote/redis_client.h"
+#include "kvcache/remote/redis_command.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,42 +35,43 @@ struct memory_redis {
 /* One connection of it. */
 struct memory_conn {
     struct memory_redis *redis;
-    struct mr_redis_op_list in_flight, done;
+    struct mr_redis_command_list in_flight, done;
     uint64_t now_ns, retry_ns; /* retry_ns: when to connect again */
     bool ready;
     struct mr_redis_client_stats stats;
 };
 
-static inline void memory_reply(struct mr_redis_op *op, const char *text)
+static inline void memory_reply(struct mr_redis_command *command, const char *text)
 {
     struct mr_redis_parser *parser = mr_redis_parser_create();
     bool is_error = false;
-    mr_redis_parser_feed(parser, text, strlen(text), &op->reply, &is_error);
-    op->outcome = MR_REDIS_DONE;
+    mr_redis_parser_feed(parser, text, strlen(text), &command->reply, &is_error);
+    command->outcome = MR_REDIS_DONE;
     if (is_error) {
         size_t length;
-        const char *words = mr_redis_reply_text(op->reply, &length);
-        snprintf(op->error, sizeof op->error, "%s", words);
-        op->outcome = mr_redis_outcome_of(op->error, length);
-        mr_redis_reply_free(op->reply);
-        op->reply = NULL;
+        const char *words = mr_redis_reply_text(command->reply, &length);
+        snprintf(command->error, sizeof command->error, "%s", words);
+        command->outcome = mr_redis_outcome_of(command->error, length);
+        mr_redis_reply_free(command->reply);
+        command->reply = NULL;
     }
     mr_redis_parser_destroy(parser);
 }
 
-static inline void memory_reply_value(struct memory_conn *conn, struct mr_redis_op *op,
+static inline void memory_reply_value(struct memory_conn *conn, struct mr_redis_command *command,
                                       const char *bytes, size_t length)
 {
-    op->outcome = MR_REDIS_WRONG_SIZE;
-    if (length != mr_redis_op_value_length(op)) return;
-    op->outcome = MR_REDIS_DONE;
-    for (size_t i = 0; i < 2 && op->into[i].iov_len > 0; i++) {
-        memcpy(op->into[i].iov_base, bytes, op->into[i].iov_len);
-        if (op->on_bytes) op->on_bytes(op, op->into[i].iov_base, op->into[i].iov_len);
-        bytes += op->into[i].iov_len;
+    command->outcome = MR_REDIS_WRONG_SIZE;
+    if (length != mr_redis_command_value_length(command)) return;
+    command->outcome = MR_REDIS_DONE;
+    for (size_t i = 0; i < 2 && command->into[i].iov_len > 0; i++) {
+        memcpy(command->into[i].iov_base, bytes, command->into[i].iov_len);
+        if (command->on_bytes)
+            command->on_bytes(command, command->into[i].iov_base, command->into[i].iov_len);
+        bytes += command->into[i].iov_len;
     }
-    conn->stats.bytes.read.received_bytes += length;
-    conn->stats.bytes.read.value_bytes += length;
+    conn->stats.bytes.received_bytes += length;
+    conn->stats.bytes.value_bytes += length;
 }
 
 /* The words of a command "*COUNT\r\n$LENGTH\r\nWORD\r\n..."; returns how many. */
@@ -105,57 +106,58 @@ static inline bool memory_is(struct memory_text word, const char *name)
     return word.length == strlen(name) && memcmp(word.bytes, name, word.length) == 0;
 }
 
-static inline void memory_run(struct memory_conn *conn, struct mr_redis_op *op, const char *text)
+static inline void memory_run(struct memory_conn *conn, struct mr_redis_command *command,
+                              const char *text)
 {
     struct memory_redis *redis = conn->redis;
     struct memory_text words[MEMORY_WORDS];
     char line[32];
     memory_words(text, words);
     if (memory_is(words[0], "ECHO")) {
-        memory_reply_value(conn, op, words[1].bytes, words[1].length);
+        memory_reply_value(conn, command, words[1].bytes, words[1].length);
         return;
     }
     bool reads = memory_is(words[0], "GET") || memory_is(words[0], "STRLEN");
     if (redis->read_only && !reads) {
-        memory_reply(op, "-READONLY You can't write against a read only replica.\r\n");
+        memory_reply(command, "-READONLY You can't write against a read only replica.\r\n");
         return;
     }
     size_t at = memory_find(redis, words[1]);
     char *bytes = redis->values[at].bytes;
     if (memory_is(words[0], "GET") && bytes) {
-        memory_reply_value(conn, op, bytes, redis->values[at].length);
+        memory_reply_value(conn, command, bytes, redis->values[at].length);
     } else if (memory_is(words[0], "GET")) {
-        op->outcome = MR_REDIS_MISS;
+        command->outcome = MR_REDIS_MISS;
     } else if (memory_is(words[0], "SET")) {
         redis->values[at].bytes = realloc(bytes, words[2].length + 1);
         memcpy(redis->values[at].bytes, words[2].bytes, words[2].length);
         redis->values[at].length = words[2].length;
-        memory_reply(op, "+OK\r\n");
+        memory_reply(command, "+OK\r\n");
     } else if (memory_is(words[0], "STRLEN")) {
         snprintf(line, sizeof line, ":%zu\r\n", bytes ? redis->values[at].length : 0);
-        memory_reply(op, line);
+        memory_reply(command, line);
     } else if (memory_is(words[0], "DEL") || memory_is(words[0], "EXPIRE")) {
         if (words[0].length == 3) {
             free(bytes);
             redis->values[at].bytes = NULL;
         }
-        memory_reply(op, bytes ? ":1\r\n" : ":0\r\n");
+        memory_reply(command, bytes ? ":1\r\n" : ":0\r\n");
     } else {
-        memory_reply(op, "-ERR unknown command\r\n");
+        memory_reply(command, "-ERR unknown command\r\n");
     }
 }
 
-static inline void memory_execute(struct memory_conn *conn, struct mr_redis_op *op)
+static inline void memory_execute(struct memory_conn *conn, struct mr_redis_command *command)
 {
     size_t length = 0;
-    char *text = malloc(mr_redis_op_length(op) + 1);
-    for (int i = 0; i < op->out_count; i++) {
-        memcpy(text + length, op->out[i].iov_base, op->out[i].iov_len);
-        length += op->out[i].iov_len;
+    char *text = malloc(mr_redis_command_length(command) + 1);
+    for (int i = 0; i < command->out_count; i++) {
+        memcpy(text + length, command->out[i].iov_base, command->out[i].iov_len);
+        length += command->out[i].iov_len;
     }
     text[length] = '\0';
     conn->redis->commands++;
-    memory_run(conn, op, text);
+    memory_run(conn, command, text);
     free(text);
 }
 
@@ -163,9 +165,10 @@ static inline void memory_execute(struct memory_conn *conn, struct mr_redis_op *
 
 static inline void memory_fail(struct memory_conn *conn)
 {
-    for (struct mr_redis_op *op; (op = mr_redis_op_list_pop(&conn->in_flight)) != NULL;) {
-        op->outcome = op->deadline_ns <= conn->now_ns ? MR_REDIS_TIMEOUT : MR_REDIS_LOST;
-        mr_redis_op_list_push(&conn->done, op);
+    for (struct mr_redis_command *command;
+         (command = mr_redis_command_list_pop(&conn->in_flight)) != NULL;) {
+        command->outcome = command->deadline_ns <= conn->now_ns ? MR_REDIS_TIMEOUT : MR_REDIS_LOST;
+        mr_redis_command_list_push(&conn->done, command);
     }
     conn->ready = false;
     conn->stats.failures++;
@@ -180,17 +183,17 @@ static inline void memory_step(void *context, uint64_t now_ns)
         conn->ready = true;
         conn->stats.connects++;
     }
-    for (struct mr_redis_op *op = conn->in_flight.first; op; op = op->next)
-        if (op->sent == 0)
-            op->sent = now_ns + conn->redis->latency_ns; /* when its reply is there */
+    for (struct mr_redis_command *command = conn->in_flight.first; command; command = command->next)
+        if (command->sent == 0)
+            command->sent = now_ns + conn->redis->latency_ns; /* when its reply is there */
     while (conn->in_flight.first && !conn->redis->silent && conn->in_flight.first->sent <= now_ns) {
-        struct mr_redis_op *op = mr_redis_op_list_pop(&conn->in_flight);
-        memory_execute(conn, op);
-        mr_redis_op_list_push(&conn->done, op);
+        struct mr_redis_command *command = mr_redis_command_list_pop(&conn->in_flight);
+        memory_execute(conn, command);
+        mr_redis_command_list_push(&conn->done, command);
     }
     bool late = false;
-    for (struct mr_redis_op *op = conn->in_flight.first; op; op = op->next)
-        late |= op->deadline_ns <= now_ns;
+    for (struct mr_redis_command *command = conn->in_flight.first; command; command = command->next)
+        late |= command->deadline_ns <= now_ns;
     if (late) memory_fail(conn);
 }
 
@@ -199,37 +202,38 @@ static inline bool memory_is_ready(const void *context)
     return ((const struct memory_conn *)context)->ready;
 }
 
-static inline bool memory_send(void *context, struct mr_redis_op *op)
+static inline bool memory_send(void *context, struct mr_redis_command *command)
 {
     struct memory_conn *conn = context;
     if (!conn->ready) return false;
-    op->outcome = MR_REDIS_IN_FLIGHT;
-    op->sent = 0;
-    mr_redis_op_list_push(&conn->in_flight, op);
+    command->outcome = MR_REDIS_IN_FLIGHT;
+    command->sent = 0;
+    mr_redis_command_list_push(&conn->in_flight, command);
     return true;
 }
 
-static inline void memory_cancel(void *context, struct mr_redis_op *op, uint64_t now_ns)
+static inline void memory_cancel(void *context, struct mr_redis_command *command, uint64_t now_ns)
 {
     struct memory_conn *conn = context;
     (void)now_ns;
-    op->cancelled = true;
-    if (!mr_redis_op_list_remove(&conn->in_flight, op)) return;
-    op->outcome = MR_REDIS_LOST;
-    mr_redis_op_list_push(&conn->done, op);
+    command->cancelled = true;
+    if (!mr_redis_command_list_remove(&conn->in_flight, command)) return;
+    command->outcome = MR_REDIS_LOST;
+    mr_redis_command_list_push(&conn->done, command);
 }
 
-static inline struct mr_redis_op *memory_take(void *context)
+static inline struct mr_redis_command *memory_take(void *context)
 {
-    return mr_redis_op_list_pop(&((struct memory_conn *)context)->done);
+    return mr_redis_command_list_pop(&((struct memory_conn *)context)->done);
 }
 
 static inline uint64_t memory_deadline_ns(const void *context)
 {
     const struct memory_conn *conn = context;
     uint64_t least = conn->ready || conn->redis->silent ? UINT64_MAX : conn->retry_ns;
-    for (const struct mr_redis_op *op = conn->in_flight.first; op; op = op->next) {
-        uint64_t due_ns = conn->redis->silent ? op->deadline_ns : op->sent;
+    for (const struct mr_redis_command *command = conn->in_flight.first; command;
+         command = command->next) {
+        uint64_t due_ns = conn->redis->silent ? command->deadline_ns : command->sent;
         if (due_ns < least) least = due_ns;
     }
     return conn->done.first ? 0 : least;

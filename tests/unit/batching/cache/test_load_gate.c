@@ -36,7 +36,7 @@ static struct mr_load_question question(const struct mr_cost_model *cost, double
     };
 }
 
-static void a_fast_tier_loads_all_of_it(void **state)
+static void a_fast_remote_cache_loads_all_of_it(void **state)
 {
     (void)state;
     struct mr_cost_model cost = plain();
@@ -46,10 +46,10 @@ static void a_fast_tier_loads_all_of_it(void **state)
     assert_int_equal(answer.first_block, 0);
     assert_false(answer.extra);
     assert_true(answer.saved_ms > 15 * BLOCK);
-    assert_true(answer.patience_ms > 0 && answer.patience_ms < 60);
+    assert_true(answer.wait_ms > 0 && answer.wait_ms < 60);
 }
 
-static void a_slow_tier_loads_nothing(void **state)
+static void a_slow_remote_cache_loads_nothing(void **state)
 {
     (void)state;
     struct mr_cost_model cost = plain();
@@ -60,7 +60,7 @@ static void a_slow_tier_loads_nothing(void **state)
     assert_false(mr_load_verdict_loads(answer.verdict));
 }
 
-static void a_slow_tier_is_probed_with_one_item(void **state)
+static void a_slow_remote_cache_is_probed_with_one_value(void **state)
 {
     (void)state;
     struct mr_cost_model cost = plain();
@@ -82,7 +82,7 @@ static void doing_both_must_gain_over_loading(void **state)
     assert_int_equal(answer.first_block, 0);
 }
 
-static void a_tier_as_fast_as_computing_loads_half(void **state)
+static void a_remote_cache_as_fast_as_computing_loads_half(void **state)
 {
     (void)state;
     struct mr_cost_model cost = plain();
@@ -115,7 +115,7 @@ static void a_busy_engine_loads_all_it_can(void **state)
     assert_int_equal(mr_load_gate_decide(&asked).verdict, MR_LOAD_ALL);
 }
 
-static void what_waits_before_it_makes_a_tier_slower(void **state)
+static void what_waits_before_it_makes_a_remote_cache_slower(void **state)
 {
     (void)state;
     struct mr_cost_model cost = plain();
@@ -124,7 +124,7 @@ static void what_waits_before_it_makes_a_tier_slower(void **state)
     assert_int_equal(mr_load_gate_decide(&asked).verdict, MR_LOAD_SLOWER);
 }
 
-static void an_unmeasured_tier_is_tried_with_short_patience(void **state)
+static void an_unmeasured_remote_cache_is_tried_with_short_patience(void **state)
 {
     (void)state;
     struct mr_cost_model cost = plain();
@@ -133,11 +133,11 @@ static void an_unmeasured_tier_is_tried_with_short_patience(void **state)
     struct mr_load_answer answer = mr_load_gate_decide(&asked);
     assert_int_equal(answer.verdict, MR_LOAD_TRIAL);
     assert_int_equal(answer.first_block, 3);
-    assert_true(answer.patience_ms <= MR_LOAD_TRIAL_MS);
+    assert_true(answer.wait_ms <= MR_LOAD_TRIAL_MS);
 }
 
 /* The coefficients before the first step are those of some other machine. */
-static void before_the_first_step_a_tier_is_tried_however_fast(void **state)
+static void before_the_first_step_a_remote_cache_is_tried_however_fast(void **state)
 {
     (void)state;
     struct mr_cost_model cost;
@@ -146,11 +146,11 @@ static void before_the_first_step_a_tier_is_tried_however_fast(void **state)
         struct mr_load_question asked = question(&cost, rate);
         struct mr_load_answer answer = mr_load_gate_decide(&asked);
         assert_int_equal(answer.verdict, MR_LOAD_TRIAL);
-        assert_true(answer.patience_ms <= MR_LOAD_TRIAL_MS);
+        assert_true(answer.wait_ms <= MR_LOAD_TRIAL_MS);
     }
 }
 
-static void a_tier_that_is_down_is_not_tried(void **state)
+static void a_remote_cache_that_is_down_is_not_tried(void **state)
 {
     (void)state;
     struct mr_cost_model cost = plain();
@@ -199,17 +199,17 @@ static void every_verdict_has_a_name(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_fast_tier_loads_all_of_it),
-        cmocka_unit_test(a_slow_tier_loads_nothing),
-        cmocka_unit_test(a_slow_tier_is_probed_with_one_item),
+        cmocka_unit_test(a_fast_remote_cache_loads_all_of_it),
+        cmocka_unit_test(a_slow_remote_cache_loads_nothing),
+        cmocka_unit_test(a_slow_remote_cache_is_probed_with_one_value),
         cmocka_unit_test(doing_both_must_gain_over_loading),
-        cmocka_unit_test(a_tier_as_fast_as_computing_loads_half),
+        cmocka_unit_test(a_remote_cache_as_fast_as_computing_loads_half),
         cmocka_unit_test(doing_both_must_gain_over_computing),
         cmocka_unit_test(a_busy_engine_loads_all_it_can),
-        cmocka_unit_test(what_waits_before_it_makes_a_tier_slower),
-        cmocka_unit_test(an_unmeasured_tier_is_tried_with_short_patience),
-        cmocka_unit_test(before_the_first_step_a_tier_is_tried_however_fast),
-        cmocka_unit_test(a_tier_that_is_down_is_not_tried),
+        cmocka_unit_test(what_waits_before_it_makes_a_remote_cache_slower),
+        cmocka_unit_test(an_unmeasured_remote_cache_is_tried_with_short_patience),
+        cmocka_unit_test(before_the_first_step_a_remote_cache_is_tried_however_fast),
+        cmocka_unit_test(a_remote_cache_that_is_down_is_not_tried),
         cmocka_unit_test(a_few_tokens_are_not_worth_a_round_trip),
         cmocka_unit_test(an_entry_saves_the_end_of_the_prompt),
         cmocka_unit_test(every_verdict_has_a_name),

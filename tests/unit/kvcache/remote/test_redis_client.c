@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "kvcache/remote/redis_client.h"
+#include "kvcache/remote/redis_client_state.h"
 
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
@@ -87,15 +87,15 @@ static bool server_heard(struct server *server, const char *word)
 
 struct rig {
     struct server servers[2];
-    struct mr_redis_client *client; /* of the first server */
-    struct mr_redis_op op;
+    struct mr_redis_port client; /* of the first server */
+    struct mr_redis_command command;
 };
 
 /* Steps both ends a few times; now_ns is virtual time, the loopback connection is real. */
 static void turn(struct rig *rig, uint64_t now_ns)
 {
     for (int round = 0; round < 20; round++) {
-        mr_redis_client_step(rig->client, now_ns);
+        rig->client.step(rig->client.context, now_ns);
         for (int i = 0; i < 2; i++)
             server_turn(&rig->servers[i]);
         usleep(200);
@@ -107,7 +107,7 @@ static struct rig rig_open(void)
     struct rig rig = {.servers = {server_open(), server_open()}};
     struct mr_redis_conn_options options = {
         .where = {.host = "127.0.0.1", .port = rig.servers[0].port}, .connect_timeout_ns = 20 * MS};
-    assert_int_equal(mr_redis_client_create(&rig.client, &options, 7, NULL), MR_OK);
+    assert_int_equal(mr_redis_port_open(&rig.client, &options, 7, NULL), MR_OK);
     return rig;
 }
 
@@ -115,26 +115,27 @@ static struct rig rig_ready(void)
 {
     struct rig rig = rig_open();
     turn(&rig, 0);
-    assert_true(mr_redis_client_is_ready(rig.client));
+    assert_true(rig.client.is_ready(rig.client.context));
     return rig;
 }
 
 static void rig_close(struct rig *rig)
 {
-    mr_redis_client_check(rig->client);
-    mr_redis_client_close(rig->client);
-    for (struct mr_redis_op *op; (op = mr_redis_client_take(rig->client)) != NULL;)
-        mr_redis_op_end(op);
-    mr_redis_client_destroy(rig->client);
+    mr_redis_client_check(&rig->client);
+    rig->client.close(rig->client.context);
+    for (struct mr_redis_command *command;
+         (command = rig->client.take(rig->client.context)) != NULL;)
+        mr_redis_command_end(command);
+    rig->client.destroy(rig->client.context);
     for (int i = 0; i < 2; i++)
         server_close(&rig->servers[i]);
 }
 
 static bool send_lookup(struct rig *rig, const char *key, uint64_t deadline_ns)
 {
-    mr_redis_op_word(&rig->op, "STRLEN", key, strlen(key));
-    rig->op.deadline_ns = deadline_ns;
-    return mr_redis_client_send(rig->client, &rig->op);
+    mr_redis_command_word(&rig->command, "STRLEN", key, strlen(key));
+    rig->command.deadline_ns = deadline_ns;
+    return rig->client.send(rig->client.context, &rig->command);
 }
 
 /* Sends a lookup of "foo", which the first server receives. */
@@ -158,10 +159,10 @@ static void assert_answered(struct rig *rig, struct server *server, const char *
 {
     server_say(server, line);
     turn(rig, 0);
-    assert_ptr_equal(mr_redis_client_take(rig->client), &rig->op);
-    assert_int_equal(rig->op.outcome, MR_REDIS_DONE);
-    assert_int_equal(mr_redis_reply_integer(rig->op.reply), value);
-    mr_redis_op_end(&rig->op);
+    assert_ptr_equal(rig->client.take(rig->client.context), &rig->command);
+    assert_int_equal(rig->command.outcome, MR_REDIS_DONE);
+    assert_int_equal(mr_redis_reply_integer(rig->command.reply), value);
+    mr_redis_command_end(&rig->command);
 }
 
 static void connects_and_answers(void **state)
@@ -171,7 +172,7 @@ static void connects_and_answers(void **state)
     (void)state;
     assert_false(send_lookup(&rig, "foo", 100 * MS));
     turn(&rig, 0);
-    assert_int_equal(mr_redis_client_pollfds(rig.client, doors, 4), 1);
+    assert_int_equal(rig.client.sockets(rig.client.context, doors, 4), 1);
     ask(&rig, 100 * MS);
     assert_answered(&rig, &rig.servers[0], ":5\r\n", 5);
     rig_close(&rig);
@@ -185,19 +186,19 @@ static void a_faulty_server_is_retried_less_and_less(void **state)
     uint64_t now_ns = 0;
     (void)state;
     for (int round = 0; round < 6000; round++, now_ns += 10 * MS) {
-        mr_redis_client_step(rig.client, now_ns);
+        rig.client.step(rig.client.context, now_ns);
         server_turn(&rig.servers[0]);
-        if (!mr_redis_client_is_ready(rig.client) || !send_lookup(&rig, "foo", now_ns + MS))
+        if (!rig.client.is_ready(rig.client.context) || !send_lookup(&rig, "foo", now_ns + MS))
             continue;
         server_say(&rig.servers[0], "what?\r\n");
-        for (int i = 0; i < 50 && !mr_redis_client_take(rig.client); i++, usleep(100))
-            mr_redis_client_step(rig.client, now_ns);
+        for (int i = 0; i < 50 && !rig.client.take(rig.client.context); i++, usleep(100))
+            rig.client.step(rig.client.context, now_ns);
         server_hang_up(&rig.servers[0]);
     }
-    struct mr_redis_client_stats stats = mr_redis_client_stats(rig.client);
+    struct mr_redis_client_stats stats = rig.client.stats(rig.client.context);
     assert_true(stats.connects >= 8 && stats.connects <= 60);
     assert_int_equal(stats.breaker_openings, 1);
-    assert_string_not_equal(mr_redis_client_reason(rig.client), "");
+    assert_string_not_equal(rig.client.reason(rig.client.context), "");
     rig_close(&rig);
 }
 
@@ -206,12 +207,12 @@ static void reconnects_when_the_server_is_back(void **state)
     struct rig rig = rig_ready();
     (void)state;
     server_hang_up(&rig.servers[0]);
-    mr_redis_client_step(rig.client, 0);
-    assert_false(mr_redis_client_is_ready(rig.client));
-    uint64_t retry_ns = mr_redis_client_deadline_ns(rig.client);
+    rig.client.step(rig.client.context, 0);
+    assert_false(rig.client.is_ready(rig.client.context));
+    uint64_t retry_ns = rig.client.deadline_ns(rig.client.context);
     assert_true(retry_ns > 0 && retry_ns <= MR_BREAKER_WAIT_MIN_NS);
     turn(&rig, retry_ns);
-    assert_true(mr_redis_client_is_ready(rig.client));
+    assert_true(rig.client.is_ready(rig.client.context));
     rig_close(&rig);
 }
 
@@ -220,13 +221,13 @@ static void a_closed_client_connects_again_at_the_next_step(void **state)
     struct rig rig = rig_ready();
     (void)state;
     ask(&rig, 100 * MS);
-    mr_redis_client_close(rig.client);
-    assert_ptr_equal(mr_redis_client_take(rig.client), &rig.op);
-    assert_int_equal(rig.op.outcome, MR_REDIS_LOST);
-    assert_false(mr_redis_client_is_ready(rig.client));
+    rig.client.close(rig.client.context);
+    assert_ptr_equal(rig.client.take(rig.client.context), &rig.command);
+    assert_int_equal(rig.command.outcome, MR_REDIS_LOST);
+    assert_false(rig.client.is_ready(rig.client.context));
     turn(&rig, 0);
-    assert_true(mr_redis_client_is_ready(rig.client));
-    assert_int_equal(mr_redis_client_stats(rig.client).failures, 0);
+    assert_true(rig.client.is_ready(rig.client.context));
+    assert_int_equal(rig.client.stats(rig.client.context).failures, 0);
     rig_close(&rig);
 }
 
@@ -235,7 +236,7 @@ static void a_changed_password_is_used_for_every_node(void **state)
 {
     struct rig rig = rig_ready();
     (void)state;
-    mr_redis_client_set_password(rig.client, "newer");
+    rig.client.set_password(rig.client.context, "newer");
     ask(&rig, 100 * MS);
     send_on(&rig, "MOVED", rig.servers[1].port);
     assert_true(server_heard(&rig.servers[1], "AUTH\r\n$5\r\nnewer"));
@@ -259,9 +260,9 @@ static void moved_updates_the_slot_and_requests_the_map(void **state)
     assert_true(send_lookup(&rig, "another", 100 * MS)); /* a slot that only the map names */
     turn(&rig, 0);
     assert_true(server_heard(&rig.servers[1], "another"));
-    assert_int_equal(mr_redis_client_stats(rig.client).moved, 1);
-    assert_int_equal(mr_redis_client_stats(rig.client).asked, 0);
-    assert_int_equal(mr_redis_client_stats(rig.client).nodes, 2);
+    assert_int_equal(rig.client.stats(rig.client.context).moved, 1);
+    assert_int_equal(rig.client.stats(rig.client.context).asked, 0);
+    assert_int_equal(rig.client.stats(rig.client.context).nodes, 2);
     rig_close(&rig);
 }
 
@@ -273,7 +274,7 @@ static void ask_redirects_once_after_asking(void **state)
     send_on(&rig, "ASK", rig.servers[1].port);
     assert_true(server_heard(&rig.servers[1], "*1\r\n$6\r\nASKING\r\n*2\r\n$6\r\nSTRLEN"));
     assert_answered(&rig, &rig.servers[1], "+OK\r\n:4\r\n", 4);
-    assert_int_equal(mr_redis_client_stats(rig.client).asked, 1);
+    assert_int_equal(rig.client.stats(rig.client.context).asked, 1);
     ask(&rig, 100 * MS);
     rig_close(&rig);
 }
@@ -284,12 +285,12 @@ static void redirections_in_a_circle_end(void **state)
     uint32_t told = 0;
     (void)state;
     ask(&rig, 100 * MS);
-    for (struct mr_redis_op *back = NULL; !back; back = mr_redis_client_take(rig.client)) {
+    for (struct mr_redis_command *back = NULL; !back; back = rig.client.take(rig.client.context)) {
         assert_true(++told <= MR_REDIS_REDIRECTS_MAX + 1);
         send_on(&rig, "ASK", rig.servers[0].port);
         if (server_heard(&rig.servers[0], "ASKING")) server_say(&rig.servers[0], "+OK\r\n");
     }
-    assert_int_equal(rig.op.outcome, MR_REDIS_MOVED);
+    assert_int_equal(rig.command.outcome, MR_REDIS_MOVED);
     rig_close(&rig);
 }
 
@@ -302,10 +303,10 @@ static void a_redirection_to_an_unreachable_node_times_out(void **state)
     ask(&rig, 10 * MS);
     rig.servers[1].mute = true;
     send_on(&rig, "MOVED", rig.servers[1].port);
-    assert_null(mr_redis_client_take(rig.client));
+    assert_null(rig.client.take(rig.client.context));
     turn(&rig, 10 * MS);
-    assert_ptr_equal(mr_redis_client_take(rig.client), &rig.op);
-    assert_int_equal(rig.op.outcome, MR_REDIS_TIMEOUT);
+    assert_ptr_equal(rig.client.take(rig.client.context), &rig.command);
+    assert_int_equal(rig.command.outcome, MR_REDIS_TIMEOUT);
     rig_close(&rig);
 }
 
@@ -320,14 +321,15 @@ static void a_command_does_not_wait_for_a_failed_node(void **state)
     close(rig.servers[1].door); /* refuses connections from now on */
     rig.servers[1].door = -1;
     send_on(&rig, "MOVED", port);
-    assert_ptr_equal(mr_redis_client_take(rig.client), &rig.op); /* the node is known, and down */
-    assert_int_equal(rig.op.outcome, MR_REDIS_LOST);
+    assert_ptr_equal(rig.client.take(rig.client.context),
+                     &rig.command); /* the node is known, and down */
+    assert_int_equal(rig.command.outcome, MR_REDIS_LOST);
     assert_true(server_heard(&rig.servers[0], "CLUSTER"));
     server_say(&rig.servers[0], "*0\r\n");
     ask(&rig, 100 * MS);
     send_on(&rig, "MOVED", port);
-    assert_ptr_equal(mr_redis_client_take(rig.client), &rig.op);
-    assert_int_equal(rig.op.outcome, MR_REDIS_LOST);
+    assert_ptr_equal(rig.client.take(rig.client.context), &rig.command);
+    assert_int_equal(rig.command.outcome, MR_REDIS_LOST);
     rig_close(&rig);
 }
 
@@ -356,19 +358,20 @@ static void addresses_of_dead_nodes_are_forgotten(void **state)
         snprintf(text, sizeof text, "-MOVED 12182 127.1.0.%u:%u\r\n", i, rig.servers[1].port);
         server_say(&rig.servers[0], text);
         turn(&rig, now_ns);
-        assert_ptr_equal(mr_redis_client_take(rig.client), &rig.op); /* nobody listens there */
-        assert_int_equal(rig.op.outcome, MR_REDIS_LOST);
+        assert_ptr_equal(rig.client.take(rig.client.context),
+                         &rig.command); /* nobody listens there */
+        assert_int_equal(rig.command.outcome, MR_REDIS_LOST);
         say_map(&rig);
         for (int attempt = 0; attempt < 4; attempt++, now_ns += 10000 * MS)
             turn(&rig, now_ns);
-        assert_int_equal(mr_redis_client_stats(rig.client).nodes, 1);
-        mr_redis_client_check(rig.client);
+        assert_int_equal(rig.client.stats(rig.client.context).nodes, 1);
+        mr_redis_client_check(&rig.client);
     }
-    struct mr_redis_client_stats stats = mr_redis_client_stats(rig.client);
+    struct mr_redis_client_stats stats = rig.client.stats(rig.client.context);
     assert_int_equal(stats.breaker_openings, MR_REDIS_NODES_MAX + 6);
     connects = stats.connects;
     turn(&rig, now_ns + 60000 * MS);
-    assert_int_equal(mr_redis_client_stats(rig.client).connects, connects);
+    assert_int_equal(rig.client.stats(rig.client.context).connects, connects);
     assert_true(send_lookup(&rig, "foo", UINT64_MAX)); /* a new node is still found */
     turn(&rig, now_ns);
     assert_true(server_heard(&rig.servers[0], "STRLEN"));
@@ -379,12 +382,38 @@ static void addresses_of_dead_nodes_are_forgotten(void **state)
     rig_close(&rig);
 }
 
+/* Nothing listens at the address. */
+static void a_client_without_a_connection_refuses_commands(void **state)
+{
+    struct mr_redis_conn_options options = {.where = {.path = "/nowhere/redis.sock"},
+                                            .connect_timeout_ns = 1000 * MS};
+    struct mr_redis_port port;
+    struct mr_redis_command command = {0};
+    struct pollfd fds[4];
+    (void)state;
+    assert_int_equal(mr_redis_port_open(&port, &options, 1, NULL), MR_OK);
+    assert_int_equal(port.deadline_ns(port.context), 0);
+    port.step(port.context, 1);
+    assert_false(port.is_ready(port.context));
+    assert_int_equal(port.stats(port.context).connects, 1);
+    assert_int_equal(port.stats(port.context).failures, 1);
+    assert_string_not_equal(port.reason(port.context), "");
+    assert_int_equal(port.sockets(port.context, fds, 4), 0);
+    mr_redis_command_word(&command, "PING", "k", 1);
+    assert_false(port.send(port.context, &command));
+    port.cancel(port.context, &command, 2);
+    assert_null(port.take(port.context));
+    port.close(port.context);
+    port.destroy(port.context);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(connects_and_answers),
         cmocka_unit_test(a_faulty_server_is_retried_less_and_less),
         cmocka_unit_test(reconnects_when_the_server_is_back),
+        cmocka_unit_test(a_client_without_a_connection_refuses_commands),
         cmocka_unit_test(a_closed_client_connects_again_at_the_next_step),
         cmocka_unit_test(a_changed_password_is_used_for_every_node),
         cmocka_unit_test(moved_updates_the_slot_and_requests_the_map),

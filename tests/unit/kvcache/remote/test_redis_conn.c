@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "kvcache/remote/redis_conn.h"
+#include "kvcache/remote/redis_conn_state.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -65,14 +65,14 @@ static struct rig rig_ready(void)
 static void rig_close(struct rig *rig)
 {
     mr_redis_conn_close(rig->conn);
-    for (struct mr_redis_op *op; (op = mr_redis_conn_take(rig->conn)) != NULL;)
-        mr_redis_op_end(op);
+    for (struct mr_redis_command *command; (command = mr_redis_conn_take(rig->conn)) != NULL;)
+        mr_redis_command_end(command);
     mr_redis_conn_destroy(rig->conn);
     close(rig->server);
 }
 
 struct get {
-    struct mr_redis_op op;
+    struct mr_redis_command command;
     char header[HEADER], payload[PAYLOAD];
 };
 
@@ -80,16 +80,16 @@ static void send_get(struct rig *rig, struct get *get)
 {
     struct mr_redis_value value = {"k", 1, get->header, get->payload, HEADER, PAYLOAD};
     memset(get->payload, '?', PAYLOAD);
-    mr_redis_op_get(&get->op, &value);
-    get->op.deadline_ns = 100;
-    mr_redis_conn_send(rig->conn, &get->op);
+    mr_redis_command_get(&get->command, &value);
+    get->command.deadline_ns = 100;
+    mr_redis_conn_send(rig->conn, &get->command);
 }
 
-static void send_word(struct rig *rig, struct mr_redis_op *op, const char *word)
+static void send_word(struct rig *rig, struct mr_redis_command *command, const char *word)
 {
-    mr_redis_op_word(op, word, "k", 1);
-    op->deadline_ns = 100;
-    mr_redis_conn_send(rig->conn, op);
+    mr_redis_command_word(command, word, "k", 1);
+    command->deadline_ns = 100;
+    mr_redis_conn_send(rig->conn, command);
 }
 
 /* The reply to a get: "$304\r\nHEADaaaa...\r\n"; returns its length. */
@@ -189,7 +189,7 @@ static void replies_may_be_cut_anywhere(void **state)
     for (size_t cut = 0; cut <= length; cut++) {
         struct rig rig = rig_ready();
         struct get first, missing, second;
-        struct mr_redis_op count, full, list;
+        struct mr_redis_command count, full, list;
         send_get(&rig, &first);
         send_word(&rig, &count, "STRLEN");
         send_get(&rig, &missing);
@@ -201,14 +201,14 @@ static void replies_may_be_cut_anywhere(void **state)
             send_bytes(&rig, stream + i, 1);
         if (cut && cut < length) send_bytes(&rig, stream, cut);
         if (cut < length) send_bytes(&rig, stream + cut, length - cut);
-        assert_ptr_equal(mr_redis_conn_take(rig.conn), &first.op);
-        assert_int_equal(first.op.outcome, MR_REDIS_DONE);
+        assert_ptr_equal(mr_redis_conn_take(rig.conn), &first.command);
+        assert_int_equal(first.command.outcome, MR_REDIS_DONE);
         assert_value(&first, 'a');
         assert_ptr_equal(mr_redis_conn_take(rig.conn), &count);
         assert_int_equal(mr_redis_reply_integer(count.reply), 1234);
-        assert_ptr_equal(mr_redis_conn_take(rig.conn), &missing.op);
-        assert_int_equal(missing.op.outcome, MR_REDIS_MISS);
-        assert_ptr_equal(mr_redis_conn_take(rig.conn), &second.op);
+        assert_ptr_equal(mr_redis_conn_take(rig.conn), &missing.command);
+        assert_int_equal(missing.command.outcome, MR_REDIS_MISS);
+        assert_ptr_equal(mr_redis_conn_take(rig.conn), &second.command);
         assert_value(&second, 'b');
         assert_ptr_equal(mr_redis_conn_take(rig.conn), &full);
         assert_int_equal(full.outcome, MR_REDIS_FULL);
@@ -219,8 +219,8 @@ static void replies_may_be_cut_anywhere(void **state)
         const char *text = mr_redis_reply_text(mr_redis_reply_at(list.reply, 0), &text_length);
         assert_int_equal(text_length, 4);
         assert_memory_equal(text, "a\r\nb", 4);
-        mr_redis_op_end(&count);
-        mr_redis_op_end(&list);
+        mr_redis_command_end(&count);
+        mr_redis_command_end(&list);
         rig_close(&rig);
     }
 }
@@ -229,13 +229,13 @@ static void a_large_value_is_not_copied(void **state)
 {
     static char payload[1 << 20], reply[(1 << 20) + 64];
     struct rig rig = rig_ready();
-    struct mr_redis_op op;
+    struct mr_redis_command command;
     char header[64];
     struct mr_redis_value value = {"k", 1, header, payload, sizeof header, sizeof payload};
     (void)state;
-    mr_redis_op_get(&op, &value);
-    op.deadline_ns = 100;
-    mr_redis_conn_send(rig.conn, &op);
+    mr_redis_command_get(&command, &value);
+    command.deadline_ns = 100;
+    mr_redis_conn_send(rig.conn, &command);
     receive(&rig);
     memset(reply, 'z', sizeof reply);
     send_reply(&rig, "$1048640\r\n");
@@ -244,10 +244,10 @@ static void a_large_value_is_not_copied(void **state)
         send_bytes(&rig, reply + sent, part);
     }
     send_reply(&rig, "\r\n");
-    assert_ptr_equal(mr_redis_conn_take(rig.conn), &op);
+    assert_ptr_equal(mr_redis_conn_take(rig.conn), &command);
     assert_memory_equal(payload, reply, sizeof payload);
-    assert_int_equal(mr_redis_conn_stats(rig.conn).read.value_bytes, sizeof reply);
-    assert_true(mr_redis_conn_stats(rig.conn).read.copied_bytes <= 96);
+    assert_int_equal(mr_redis_conn_stats(rig.conn).value_bytes, sizeof reply);
+    assert_true(mr_redis_conn_stats(rig.conn).copied_bytes <= 96);
     rig_close(&rig);
 }
 
@@ -255,7 +255,7 @@ static void a_value_of_another_size_is_read_past(void **state)
 {
     struct rig rig = rig_ready();
     struct get shorter, longer;
-    struct mr_redis_op count;
+    struct mr_redis_command count;
     char reply[500];
     (void)state;
     send_get(&rig, &shorter);
@@ -265,14 +265,14 @@ static void a_value_of_another_size_is_read_past(void **state)
     memset(reply, 'x', 400);
     memcpy(reply + 400, "\r\n:5\r\n", 7);
     send_reply(&rig, reply);
-    assert_ptr_equal(mr_redis_conn_take(rig.conn), &shorter.op);
-    assert_int_equal(shorter.op.outcome, MR_REDIS_WRONG_SIZE);
+    assert_ptr_equal(mr_redis_conn_take(rig.conn), &shorter.command);
+    assert_int_equal(shorter.command.outcome, MR_REDIS_WRONG_SIZE);
     assert_int_equal(shorter.payload[0], '?');
-    assert_ptr_equal(mr_redis_conn_take(rig.conn), &longer.op);
-    assert_int_equal(longer.op.outcome, MR_REDIS_WRONG_SIZE);
+    assert_ptr_equal(mr_redis_conn_take(rig.conn), &longer.command);
+    assert_int_equal(longer.command.outcome, MR_REDIS_WRONG_SIZE);
     assert_ptr_equal(mr_redis_conn_take(rig.conn), &count);
     assert_int_equal(mr_redis_reply_integer(count.reply), 5);
-    mr_redis_op_end(&count);
+    mr_redis_command_end(&count);
     rig_close(&rig);
 }
 
@@ -286,14 +286,14 @@ static void a_cancelled_value_is_not_written_to_memory(void **state)
     send_get(&rig, &begun);
     send_get(&rig, &waiting);
     send_bytes(&rig, reply, 50);
-    mr_redis_conn_cancel(rig.conn, &begun.op, 1);
-    mr_redis_conn_cancel(rig.conn, &waiting.op, 1);
+    mr_redis_conn_cancel(rig.conn, &begun.command, 1);
+    mr_redis_conn_cancel(rig.conn, &waiting.command, 1);
     memset(begun.payload, '!', PAYLOAD);
     send_bytes(&rig, reply + 50, length - 50);
     send_bytes(&rig, reply, length);
-    assert_ptr_equal(mr_redis_conn_take(rig.conn), &begun.op);
-    assert_int_equal(begun.op.outcome, MR_REDIS_MISS);
-    assert_ptr_equal(mr_redis_conn_take(rig.conn), &waiting.op);
+    assert_ptr_equal(mr_redis_conn_take(rig.conn), &begun.command);
+    assert_int_equal(begun.command.outcome, MR_REDIS_MISS);
+    assert_ptr_equal(mr_redis_conn_take(rig.conn), &waiting.command);
     for (size_t i = 0; i < PAYLOAD; i++)
         assert_true(begun.payload[i] == '!' && waiting.payload[i] == '?');
     assert_true(mr_redis_conn_is_ready(rig.conn));
@@ -312,10 +312,10 @@ static void a_cancelled_value_does_not_block_its_connection(void **state)
         struct rig rig = rig_ready();
         struct get get;
         send_get(&rig, &get);
-        get.op.deadline_ns = UINT64_MAX;
+        get.command.deadline_ns = UINT64_MAX;
         receive(&rig);
         if (turn == 0) send_bytes(&rig, reply, 50);
-        mr_redis_conn_cancel(rig.conn, &get.op, 1);
+        mr_redis_conn_cancel(rig.conn, &get.command, 1);
         assert_int_equal(mr_redis_conn_deadline_ns(rig.conn), turn == 0 ? due_ns : UINT64_MAX);
         if (turn == 1) send_bytes(&rig, reply, length - 1);
         assert_int_equal(mr_redis_conn_deadline_ns(rig.conn), due_ns);
@@ -323,7 +323,7 @@ static void a_cancelled_value_does_not_block_its_connection(void **state)
         assert_true(mr_redis_conn_is_ready(rig.conn));
         mr_redis_conn_step(rig.conn, due_ns);
         assert_true(mr_redis_conn_is_closed(rig.conn));
-        assert_ptr_equal(mr_redis_conn_take(rig.conn), &get.op);
+        assert_ptr_equal(mr_redis_conn_take(rig.conn), &get.command);
         rig_close(&rig);
     }
 }
@@ -339,8 +339,8 @@ static void a_cancelled_command_is_not_read_from_memory_again(void **state)
         char *payload = calloc(1, length);
         struct mr_redis_value value = {
             .key = "k", .key_length = 1, .payload = payload, .length = length};
-        struct mr_redis_op set, count;
-        mr_redis_op_set(&set, &value, 0);
+        struct mr_redis_command set, count;
+        mr_redis_command_set(&set, &value, 0);
         set.deadline_ns = UINT64_MAX;
         mr_redis_conn_send(rig.conn, &set);
         if (turn > 0) mr_redis_conn_step(rig.conn, 1);
@@ -350,7 +350,7 @@ static void a_cancelled_command_is_not_read_from_memory_again(void **state)
         if (turn == 1) send_reply(&rig, "+OK\r\n");
         assert_ptr_equal(mr_redis_conn_take(rig.conn), &set);
         assert_int_equal(set.outcome, turn == 1 ? MR_REDIS_DONE : MR_REDIS_LOST);
-        mr_redis_op_end(&set);
+        mr_redis_command_end(&set);
         if (turn == 0) {
             assert_int_equal(mr_redis_conn_in_flight(rig.conn), 0);
             send_word(&rig, &count, "STRLEN");
@@ -389,16 +389,16 @@ static void an_invalid_reply_closes_the_connection(void **state)
         send_get(&rig, &next);
         send_reply(&rig, to_get[i]);
         if (!mr_redis_conn_is_closed(rig.conn)) fail_msg("%s was taken", to_get[i]);
-        assert_ptr_equal(mr_redis_conn_take(rig.conn), &get.op);
-        assert_int_equal(get.op.outcome, MR_REDIS_MALFORMED);
-        assert_ptr_equal(mr_redis_conn_take(rig.conn), &next.op);
-        assert_int_equal(next.op.outcome, MR_REDIS_LOST);
+        assert_ptr_equal(mr_redis_conn_take(rig.conn), &get.command);
+        assert_int_equal(get.command.outcome, MR_REDIS_MALFORMED);
+        assert_ptr_equal(mr_redis_conn_take(rig.conn), &next.command);
+        assert_int_equal(next.command.outcome, MR_REDIS_LOST);
         rig_close(&rig);
     }
     for (size_t i = 0; i < sizeof to_word / sizeof *to_word; i++) {
         struct rig rig = rig_ready();
-        struct mr_redis_op op;
-        send_word(&rig, &op, "STRLEN");
+        struct mr_redis_command command;
+        send_word(&rig, &command, "STRLEN");
         send_reply(&rig, to_word[i]);
         if (!mr_redis_conn_is_closed(rig.conn)) fail_msg("%s was taken", to_word[i]);
         rig_close(&rig);
@@ -416,8 +416,8 @@ static void a_value_must_have_the_declared_length(void **state)
     reply[length - 2] = 'q';
     send_bytes(&rig, reply, length);
     assert_true(mr_redis_conn_is_closed(rig.conn));
-    assert_ptr_equal(mr_redis_conn_take(rig.conn), &get.op);
-    assert_int_equal(get.op.outcome, MR_REDIS_MALFORMED);
+    assert_ptr_equal(mr_redis_conn_take(rig.conn), &get.command);
+    assert_int_equal(get.command.outcome, MR_REDIS_MALFORMED);
     rig_close(&rig);
 }
 
@@ -440,16 +440,16 @@ static void commands_in_flight_are_lost_when_the_server_closes(void **state)
     for (size_t cut = 0; cut < length; cut += 11) {
         struct rig rig = rig_ready();
         struct get get;
-        struct mr_redis_op op;
+        struct mr_redis_command command;
         send_get(&rig, &get);
-        send_word(&rig, &op, "STRLEN");
+        send_word(&rig, &command, "STRLEN");
         if (cut) send_bytes(&rig, reply, cut);
         shutdown(rig.server, SHUT_RDWR);
         mr_redis_conn_step(rig.conn, 2);
         assert_true(mr_redis_conn_is_closed(rig.conn));
-        assert_ptr_equal(mr_redis_conn_take(rig.conn), &get.op);
-        assert_int_equal(get.op.outcome, MR_REDIS_LOST);
-        assert_ptr_equal(mr_redis_conn_take(rig.conn), &op);
+        assert_ptr_equal(mr_redis_conn_take(rig.conn), &get.command);
+        assert_int_equal(get.command.outcome, MR_REDIS_LOST);
+        assert_ptr_equal(mr_redis_conn_take(rig.conn), &command);
         assert_null(mr_redis_conn_take(rig.conn));
         rig_close(&rig);
     }
@@ -458,7 +458,7 @@ static void commands_in_flight_are_lost_when_the_server_closes(void **state)
 static void a_timeout_closes_the_connection(void **state)
 {
     struct rig rig = rig_ready();
-    struct mr_redis_op early, late;
+    struct mr_redis_command early, late;
     (void)state;
     send_word(&rig, &late, "STRLEN");
     send_word(&rig, &early, "STRLEN");
@@ -479,7 +479,7 @@ static void commands_arrive_complete_through_a_small_socket_buffer(void **state)
 {
     static char payload[1 << 20], got[(1 << 20) + 4096];
     struct rig rig = rig_ready();
-    struct mr_redis_op set, after;
+    struct mr_redis_command set, after;
     char header[64];
     size_t length = 0;
     struct mr_redis_value value = {"k", 1, header, payload, sizeof header, sizeof payload};
@@ -487,7 +487,7 @@ static void commands_arrive_complete_through_a_small_socket_buffer(void **state)
     for (size_t i = 0; i < sizeof payload; i++)
         payload[i] = (char)(i * 31);
     memset(header, 'h', sizeof header);
-    mr_redis_op_set(&set, &value, 60);
+    mr_redis_command_set(&set, &value, 60);
     set.deadline_ns = 100;
     mr_redis_conn_send(rig.conn, &set);
     send_word(&rig, &after, "STRLEN");
@@ -504,8 +504,8 @@ static void commands_arrive_complete_through_a_small_socket_buffer(void **state)
     assert_ptr_equal(mr_redis_conn_take(rig.conn), &set);
     assert_int_equal(set.outcome, MR_REDIS_DONE);
     assert_ptr_equal(mr_redis_conn_take(rig.conn), &after);
-    mr_redis_op_end(&set);
-    mr_redis_op_end(&after);
+    mr_redis_command_end(&set);
+    mr_redis_command_end(&after);
     rig_close(&rig);
 }
 

@@ -62,8 +62,8 @@ static void step(struct rig *rig, uint64_t now_ns)
 {
     mr_redis_calls_send(rig->calls, &rig->port, now_ns);
     rig->port.step(rig->port.context, now_ns);
-    for (struct mr_redis_op *op; (op = rig->port.take(rig->port.context)) != NULL;)
-        assert_true(mr_redis_calls_finish(rig->calls, op));
+    for (struct mr_redis_command *command; (command = rig->port.take(rig->port.context)) != NULL;)
+        assert_true(mr_redis_calls_finish(rig->calls, command));
 }
 
 static void a_call_is_answered_once(void **state)
@@ -76,7 +76,7 @@ static void a_call_is_answered_once(void **state)
     assert_true(mr_wake_wait(&rig.wake, 0));
     step(&rig, 2);
     assert_true(rig.done == 1 && rig.outcome == MR_REDIS_DONE && rig.number == 0);
-    struct mr_redis_op other = {0};
+    struct mr_redis_command other = {0};
     assert_false(mr_redis_calls_finish(rig.calls, &other));
     rig_close(&rig);
 }

@@ -55,7 +55,7 @@ static void a_missing_right_fails_and_missing_info_warns(void **state)
     snprintf(survey.denied, sizeof survey.denied, "set del");
     struct findings findings = found(&survey);
     assert_int_equal(findings.failures, 1);
-    assert_non_null(strstr(findings.text, "may not run set del:"));
+    assert_non_null(strstr(findings.text, "may not run set del,"));
     survey = (struct mr_redis_survey){.denied = "info"};
     findings = found(&survey);
     assert_true(findings.failures == 0 && findings.warnings == 1);
@@ -74,7 +74,7 @@ static void a_policy_that_keeps_everything_warns(void **state)
     struct mr_redis_survey survey = healthy;
     char text[128];
     (void)state;
-    survey.policy = (struct mr_tier_policy){.maxmemory_bytes = 0, .eviction = "noeviction"};
+    survey.policy = (struct mr_redis_policy){.maxmemory_bytes = 0, .eviction = "noeviction"};
     struct findings findings = found(&survey);
     assert_true(findings.failures == 0 && findings.warnings == 1);
     mr_redis_rules_describe(&survey, text, sizeof text);

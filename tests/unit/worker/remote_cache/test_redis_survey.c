@@ -16,13 +16,13 @@
  * denied ones with NOPERM, and one not at all. */
 struct server {
     const char *denied, *silent;
-    struct mr_redis_op *waiting, *done;
+    struct mr_redis_command *waiting, *done;
     char seen[256];
 };
 
-static void first_word(const struct mr_redis_op *op, char *word, size_t bytes)
+static void first_word(const struct mr_redis_command *command, char *word, size_t bytes)
 {
-    const char *text = op->out[0].iov_base;
+    const char *text = command->out[0].iov_base;
     struct memory_text words[MEMORY_WORDS];
     memory_words(text, words);
     snprintf(word, bytes, "%.*s", (int)words[0].length, words[0].bytes);
@@ -47,31 +47,31 @@ static void step(void *context, uint64_t now_ns)
     server->waiting = NULL;
 }
 
-static bool send_op(void *context, struct mr_redis_op *op)
+static bool send_op(void *context, struct mr_redis_command *command)
 {
     struct server *server = context;
     char word[16];
-    first_word(op, word, sizeof word);
+    first_word(command, word, sizeof word);
     size_t used = strlen(server->seen);
     snprintf(server->seen + used, sizeof server->seen - used, "%s ", word);
-    server->waiting = op;
+    server->waiting = command;
     return true;
 }
 
-static struct mr_redis_op *take(void *context)
+static struct mr_redis_command *take(void *context)
 {
     struct server *server = context;
-    struct mr_redis_op *op = server->done;
+    struct mr_redis_command *command = server->done;
     server->done = NULL;
-    return op;
+    return command;
 }
 
-static void cancel(void *context, struct mr_redis_op *op, uint64_t now_ns)
+static void cancel(void *context, struct mr_redis_command *command, uint64_t now_ns)
 {
     struct server *server = context;
     (void)now_ns;
-    op->outcome = MR_REDIS_LOST;
-    server->done = op;
+    command->outcome = MR_REDIS_LOST;
+    server->done = command;
     server->waiting = NULL;
 }
 
