@@ -166,7 +166,7 @@ static void release_copy_source(struct mr_block_table *table)
     table->copy_from = MR_BLOCK_NONE;
 }
 
-/* Releases the block that KV was to be copied from first: it follows a block of the table in the
+/* Releases the source block of the pending copy first: it follows a block of the table in the
  * prefix index, and must be evicted before that block. */
 static void release_all(struct mr_block_table *table)
 {

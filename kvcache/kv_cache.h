@@ -9,7 +9,7 @@
  *   - Inside the first block that differs, and from part-filled blocks, the common tokens are
  *     copied into a block of the new sequence (a copy order), so a match is exact to the token
  *     although blocks are large. The sequence that owns a part-filled published block may append to
- *     it: tokens already published do not change, and nobody reads beyond them.
+ *     it: tokens already published do not change, and only published tokens are read.
  *   - When a table publishes a full block that the index already has, it releases its own block and
  *     holds the indexed one instead, so that equal blocks are stored once. table->blocks must
  *     therefore be read again for every batch.
@@ -94,15 +94,16 @@ void mr_kv_cache_match(struct mr_block_table *table, const uint32_t *tokens, uin
 bool mr_kv_cache_match_whole(struct mr_block_table *table, const uint32_t *tokens, uint32_t count,
                              struct mr_kv_match *match);
 /* Like mr_kv_cache_match(), for the first token_count tokens of a running sequence of the same
- * root, whose table `from` has their KV, in the prefix index or not. False: the window has left
- * some of them behind; nothing changed. */
+ * root, whose table `from` has their KV, in the prefix index or not. False: the window has passed
+ * some of them; nothing changed. */
 bool mr_kv_cache_share(struct mr_block_table *table, const struct mr_block_table *from,
                        uint32_t token_count, struct mr_kv_match *match);
-/* Whether a sequence that holds this table can compute the token at `position` next: the window has
- * not left behind what it attends to. The KV of the tokens before must be computed. */
+/* Whether a sequence that holds this table can compute the token at `position` next: every block
+ * that the token attends to is still in the window. The KV of the tokens before must be computed.
+ */
 bool mr_kv_cache_can_go_back(const struct mr_block_table *table, uint32_t position);
-/* Call when the engine has copied the KV that `match` orders to copy: releases the block copied
- * from. */
+/* Call when the engine has copied the KV that `match` orders to copy: releases the block that was
+ * the source. */
 void mr_kv_cache_copied(struct mr_block_table *table, struct mr_kv_match *match);
 
 /* Adds blocks to the table until it covers token_count tokens, evicting cached blocks as needed.

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* slots reserved beside a sequence's own: one for the cached block that a partial prefix hit copies
- * its tokens from */
+/* one slot more than the sequence's own: for the cached block from which a partial prefix hit
+ * copies its tokens */
 #define COPY_SLOTS 1u
 
 struct mr_kv_window {

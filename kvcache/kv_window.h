@@ -2,12 +2,12 @@
  *
  * A sliding-window layer attends to the last window_tokens tokens only. The KV of these layers lies
  * in slots (window_pool.h), fewer than there are blocks. A sequence holds slots for the blocks that
- * its next step reads and writes, which the window bounds; it releases the slots of blocks behind
- * the window, and the pool reuses the slot released longest ago. A cached prefix is a hit only if
- * the blocks of its last window still have their slots. Before a sequence runs, _reserve sets aside
- * the most slots it can hold at a time, so that _slide, before each of its steps, cannot fail.
- * Without sliding-window layers there is no mr_kv_window: table->window is NULL, _reserve returns
- * true and _slide does nothing.
+ * its next step reads and writes, which the window bounds; it releases the slots of blocks that the
+ * window has passed, and the pool reuses the slot released longest ago. A cached prefix is a hit
+ * only if the blocks of its last window still have their slots. Before a sequence runs, _reserve
+ * sets aside the most slots it can hold at a time, so that _slide, before each of its steps, cannot
+ * fail. Without sliding-window layers there is no mr_kv_window: table->window is NULL, _reserve
+ * returns true and _slide does nothing.
  *
  * Owner:  engine thread. Memory: all in _create. Errors: _create MR_BAD_CONFIG, MR_NOMEM; _reserve
  *         false. Invariant: the sum of reservations <= slot count, checked by mr_kv_window_check().
@@ -26,9 +26,9 @@ struct mr_kv_window;
  * is about to be loaded; _slide returns the surplus when the sequence has passed most blocks.
  * False: too few slots are unreserved now; nothing changed. */
 bool mr_kv_window_reserve(struct mr_block_table *table, uint32_t token_count, bool all);
-/* Call before tokens [computed, end) are computed: releases the slots of blocks behind the window
- * and holds slots for the blocks up to token `end`. The table must have blocks up to `end` and
- * enough reserved slots (asserted). */
+/* Call before tokens [computed, end) are computed: releases the slots of blocks that the window has
+ * passed and holds slots for the blocks up to token `end`. The table must have blocks up to `end`
+ * and enough reserved slots (asserted). */
 void mr_kv_window_slide(struct mr_block_table *table, uint32_t computed, uint32_t end);
 /* Most blocks that a step of step_tokens tokens reads and writes in a layer with this window. */
 uint32_t mr_kv_window_blocks(uint32_t window_tokens, uint32_t step_tokens);
@@ -40,7 +40,7 @@ struct mr_kv_window_options {
     uint32_t step_tokens;         /* most tokens of one sequence in one step */
     uint32_t sequence_tokens_max; /* tokens of the longest sequence */
     uint32_t block_count;         /* blocks in the pool */
-    struct mr_block_pool *pool;   /* borrowed; says which blocks the prefix index contains */
+    struct mr_block_pool *pool;   /* borrowed; knows which blocks the prefix index contains */
 };
 
 enum mr_status mr_kv_window_create(struct mr_kv_window **out,

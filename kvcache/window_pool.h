@@ -4,7 +4,8 @@
  * Layers that attend to the last W tokens only need the KV of few blocks of a sequence. Their KV
  * lies in slots of its own, fewer than there are blocks, so a block may have a slot or none. A slot
  * is FREE, HELD (references > 0) or CACHED (unreferenced, but its block may be found again). When
- * no slot is FREE, _hold takes the CACHED slot that was released longest ago away from its block.
+ * no slot is FREE, _hold reuses the CACHED slot that was released longest ago, and its block has no
+ * slot then.
  *
  * Owner:  engine thread. Memory: all of it in _create. Errors: only _create and _hold can fail;
  *         everything else asserts.
