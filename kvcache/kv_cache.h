@@ -98,9 +98,8 @@ bool mr_kv_cache_match_whole(struct mr_block_table *table, const uint32_t *token
  * some of them; nothing changed. */
 bool mr_kv_cache_share(struct mr_block_table *table, const struct mr_block_table *from,
                        uint32_t token_count, struct mr_kv_match *match);
-/* Whether a sequence that holds this table can compute the token at `position` next: every block
- * that the token attends to is still in the window. The KV of the tokens before must be computed.
- */
+/* Whether a sequence that holds this table can compute the token at `position` next: the window has
+ * all blocks that the token attends to. The KV of the tokens before must be computed. */
 bool mr_kv_cache_can_go_back(const struct mr_block_table *table, uint32_t position);
 /* Call when the engine has copied the KV that `match` orders to copy: releases the block that was
  * the source. */

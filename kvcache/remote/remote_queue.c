@@ -31,9 +31,15 @@ static struct mr_operations *lock(struct mr_remote_queue *queue)
     return &queue->operations;
 }
 
+/* The wakes come after the unlock: each is a system call, and the engine polls under this lock. */
 static void unlock(struct mr_remote_queue *queue)
 {
+    const uint32_t wakes = queue->operations.wakes;
+    queue->operations.wakes = 0;
     pthread_mutex_unlock(&queue->mutex);
+    for (uint32_t i = 0; wakes >> i; i++)
+        if (wakes & 1u << i && queue->operations.threads[i].wake)
+            queue->operations.threads[i].wake(queue->operations.threads[i].context);
 }
 
 /* ---- life ---- */

@@ -75,8 +75,8 @@ enum mr_status mr_remote_queue_create(struct mr_remote_queue **out,
                                       struct mr_error *err);
 /* Call it when no thread has a slice. queue may be NULL. */
 void mr_remote_queue_destroy(struct mr_remote_queue *queue);
-/* Sets the function that wakes a connection thread; it is called under the lock, must not block,
- * and is set before the first operation is posted. */
+/* Sets the function that wakes a connection thread, before the first operation is posted. It is
+ * called by the thread that posts or finishes, without the lock, and must not block. */
 void mr_remote_queue_attach(struct mr_remote_queue *queue, uint32_t thread,
                             void (*wake)(void *context), void *context);
 

@@ -59,8 +59,7 @@ static void release_ref(struct mr_operations *operations, struct mr_queued_opera
 void mr_operations_wake(struct mr_operations *operations, uint32_t first, uint32_t end)
 {
     for (uint32_t i = first; i < end; i++)
-        if (operations->threads[i].wake)
-            operations->threads[i].wake(operations->threads[i].context);
+        operations->wakes |= 1u << i;
 }
 
 void mr_operations_count(struct mr_operations *operations, enum mr_remote_counter counter,
@@ -350,7 +349,9 @@ struct mr_remote_slice *mr_operations_take(struct mr_operations *operations, uin
     struct mr_queued_operation *operation = slice->operation;
     MR_ASSERT(operation->untaken > 0);
     if (list == &operations->loads) {
+        operations->refused |= 1u << thread;
         if (!mr_load_pace_allows(&operations->pace, thread, slice->frame.length)) return NULL;
+        operations->refused &= ~(1u << thread);
         mr_load_pace_request(&operations->pace, thread, slice->frame.length, now_ns);
     }
     if (--operation->untaken == 0) mr_queued_list_remove(list, operation);
@@ -375,6 +376,22 @@ static void finish_lookup(struct mr_operations *operations, struct mr_remote_sli
     end_lookup_if_done(operations, operation, now_ns);
 }
 
+/* A load has finished on thread `except`, which looks for its next slice by itself. Wakes of the
+ * other threads that the pace refused as many as it allows now, or all of them for stores when no
+ * load waits: a wake costs a thread a step, so waking all 16 for each slice would slow the load. */
+static void wake_refused(struct mr_operations *operations, uint32_t except)
+{
+    const struct mr_remote_slice *slice = next_slice(&operations->loads);
+    uint64_t bytes = 0;
+    for (uint32_t i = 1; i < operations->thread_count; i++) {
+        if (i == except || !(operations->refused & 1u << i)) continue;
+        if (slice) bytes += slice->frame.length;
+        if (slice && !mr_load_pace_allows(&operations->pace, i, bytes)) return;
+        operations->refused &= ~(1u << i);
+        mr_operations_wake(operations, i, i + 1);
+    }
+}
+
 bool mr_operations_finish(struct mr_operations *operations, struct mr_remote_slice *slice,
                           bool good, uint64_t now_ns)
 {
@@ -382,7 +399,7 @@ bool mr_operations_finish(struct mr_operations *operations, struct mr_remote_sli
     bool again = false;
     if (slice->step == MR_REMOTE_STEP_GET) {
         mr_load_pace_finish(&operations->pace, slice->thread, slice->frame.length);
-        if (operations->loads.first) mr_operations_wake(operations, 1, operations->thread_count);
+        wake_refused(operations, slice->thread);
         again = good || slice->damaged;
     }
     if (!slice->released && slice->step == MR_REMOTE_STEP_LOOKUP)

@@ -98,7 +98,6 @@ struct mr_queued_operation *
 mr_queued_operation_init(void *memory, const struct mr_queued_operation_options *options);
 /* Number of values that Redis has: in a lookup up to the first absent one, else all. */
 uint32_t mr_queued_operation_present(const struct mr_queued_operation *operation);
-
 struct mr_queued_list { /* FIFO; zeroed: empty */
     struct mr_queued_operation *first, *last;
 };
@@ -108,6 +107,7 @@ void mr_queued_list_remove(struct mr_queued_list *list, struct mr_queued_operati
 /* All operations. One waits in one of three lists. */
 struct mr_operations {
     uint32_t thread_count, operation_count;
+    uint32_t wakes, refused; /* bit i: wake thread i after the unlock; the pace refused it a load */
     struct {
         void (*wake)(void *context);
         void *context;
@@ -125,7 +125,7 @@ struct mr_operations {
 enum mr_status mr_operations_create(struct mr_operations *operations, uint32_t thread_count,
                                     uint64_t present_ns, struct mr_error *err);
 void mr_operations_destroy(struct mr_operations *operations); /* also after a failed _create */
-/* Wakes the connection threads first .. end - 1. */
+/* Notes that the connection threads first .. end - 1 are to be woken after the unlock. */
 void mr_operations_wake(struct mr_operations *operations, uint32_t first, uint32_t end);
 void mr_operations_count(struct mr_operations *operations, enum mr_remote_counter counter,
                          uint64_t amount);
