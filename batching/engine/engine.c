@@ -206,8 +206,7 @@ void mr_engine_destroy(struct mr_engine *engine)
     mr_engine_drop_due(engine);
     destroy_jobs(engine);
     mr_remote_prefix_destroy(engine->shared);
-    destroy_queue(engine->queue);
-    destroy_queue(engine->cancels);
+    mr_request_queue_destroy(engine->queue);
     free(engine->jobs);
     free(engine->hidden);
     free(engine->due);
@@ -320,7 +319,6 @@ void mr_engine_check(struct mr_engine *engine)
     mr_kv_cache_check(engine->cache);
     if (engine->prompts != NULL) mr_prompt_cache_check(engine->prompts);
     mr_request_queue_check(engine->queue);
-    mr_request_queue_check(engine->registry);
     if (engine->shared != NULL) mr_remote_prefix_check(engine->shared);
     mr_scheduler_check(engine->scheduler);
     struct mr_kv_cache_stats cache = mr_kv_cache_stats(engine->cache);
