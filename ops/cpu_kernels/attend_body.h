@@ -1,15 +1,17 @@
-/* attend_body - attention (struct mr_cpu_attend of level.h) in the 16-lane vectors that the
- * including file defines. It takes a few query rows at a time and computes all their scores, the
- * softmax of the scores, then the weighted values. A file with its own bf16 matrix product (which
- * defines TILE_F32_ONLY) defines tile_bf16 before it includes this file. */
+/* attend_body - attention (struct mr_cpu_attend of level.h) for a few query rows at a time: all
+ * their scores, the softmax of the scores, then the weighted values. Defines attend_panels.
+ *
+ * Needs, defined before it is included: the 16-lane vectors of one instruction set, and tile_bf16
+ * and tile_f32, the two matrix products of struct mr_cpu_ops in level.h. */
 #ifndef MR_OPS_CPU_KERNELS_ATTEND_BODY_H
 #define MR_OPS_CPU_KERNELS_ATTEND_BODY_H
 
 #include "ops/cpu_kernels/level.h"
 #include "ops/cpu_kernels/rows_body.h"
-#include "ops/cpu_kernels/tile_body.h"
 
 #include <string.h>
+
+#define ATTEND_INLINE static inline __attribute__((always_inline))
 
 /* ---- products with K and V in int8 (kv_pool.h) ----
  * A few panels at a time are expanded to bf16 or f32 in the L1 cache and multiplied there, so
@@ -20,10 +22,10 @@
 /* The expanded panels: at least two of the longest, 256 words. */
 #define ATTEND_INT8_BYTES 16384u
 
-/* Expands one panel. A bf16 word takes the integers at one column of two neighbouring rows. `next`
- * is prefetched meanwhile. */
-TILE_INLINE void attend_int8_expand(const unsigned char *in, const unsigned char *next,
-                                    uint32_t word_count, const bool bf16, unsigned char *out)
+/* Expands one panel and prefetches `next`. A bf16 word takes the integers at one column of two
+ * neighbouring rows. */
+ATTEND_INLINE void attend_int8_expand(const unsigned char *in, const unsigned char *next,
+                                      uint32_t word_count, const bool bf16, unsigned char *out)
 {
     const size_t row_bytes = bf16 ? 32 : 16;
     for (uint32_t i = 0; i < word_count; i++, out += MR_PANEL_BYTES) {
@@ -72,7 +74,7 @@ static void attend_int8_product(const struct mr_cpu_tile *product, bool bf16)
 }
 
 /* Returns scales [first, first + 16) of bf16 numbers. */
-TILE_INLINE lanes attend_int8_scales(const uint16_t *scales, uint32_t first)
+ATTEND_INLINE lanes attend_int8_scales(const uint16_t *scales, uint32_t first)
 {
     float factors[16];
     for (uint32_t i = 0; i < 16; i++) {
@@ -143,10 +145,9 @@ static inline lanes attend_scale_weights(const struct attend_softmax *softmax, u
                       end - first < 16 ? end - first : 16, lanes_set(0.0f));
 }
 
-/* Overwrites the scores of a row with weights; returns the sum of the weights, which does not have
- * the scales of the values (`scaled`: they have some). A weight is never
- * stored at a higher address than the score it comes from, so no score is overwritten before it is
- * read. */
+/* Overwrites the scores of a row with weights and returns their sum. `scaled`: the stored weights
+ * are multiplied by the scales of the values; the sum never is. A weight is never stored at a
+ * higher address than the score it comes from, so no score is overwritten before it is read. */
 static inline float attend_weigh(const struct attend_softmax *softmax, uint32_t row, float factor,
                                  const bool bf16, const bool scaled)
 {

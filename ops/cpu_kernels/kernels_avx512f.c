@@ -1,6 +1,6 @@
 /* kernels_avx512f - the tables of kernel functions (struct mr_cpu_ops of level.h) for AVX-512
- * without bf16 (Skylake to Ice Lake servers), and for that with VNNI, which differ in the products
- * of integer weights. */
+ * without bf16 (Skylake to Ice Lake servers), and for the same with VNNI. The two differ in the
+ * products of integer weights. */
 #include "ops/cpu_kernels/lanes_avx512.h"
 
 #define TILE_FLOATS
@@ -8,6 +8,8 @@
 #define TILE_ROWS_2 11
 #define TILE_ROWS_4 5
 #define TILE_ROWS_8 1
+
+#include "ops/cpu_kernels/tile_body.h"
 
 #include "ops/cpu_kernels/attend_body.h"
 #include "ops/cpu_kernels/int8_body.h"

@@ -7,6 +7,8 @@
 #define TILE_ROWS_4 0
 #define TILE_ROWS_8 0
 
+#include "ops/cpu_kernels/tile_body.h"
+
 #include "ops/cpu_kernels/attend_body.h"
 #include "ops/cpu_kernels/int8_body.h"
 #include "ops/cpu_kernels/search_body.h"

@@ -1,7 +1,6 @@
 /* table_body - defines the table of kernel functions (struct mr_cpu_ops of level.h) of one CPU
- * level. The including file defines TABLE, the name of the table, ATTEND, its attention
- * function, and QUANT, its functions for weights of 4 to 8 bits, and includes this file after the
- * *_body.h files that define the functions. */
+ * level. Needs, defined before it is included: TABLE, the name of the table; ATTEND, its attention
+ * function; QUANT, its functions for weights of 4 to 8 bits; and all functions of the table. */
 const struct mr_cpu_ops TABLE = {
     .tile_bf16 = tile_bf16,
     .tile_f32 = tile_f32,

@@ -1,15 +1,16 @@
-/* tile_body - the matrix product of level.h in the 16-lane vectors that the including file defines.
+/* tile_body - the matrix products of level.h. Defines tile_f32, and tile_bf16 unless TILE_F32_ONLY
+ * is defined.
  *
  * A register tile keeps rows x panels accumulators in registers. Tall tiles (many rows, few panels)
  * read little of b; batches and prompts use them. Wide tiles (few rows, many panels) have enough
  * independent accumulators to hide the latency of the multiply when there are few rows.
  *
- * The including file says what fits into its registers. TILE_ROWS is the most rows of a tile that
- * is one panel wide; TILE_ROWS_2, TILE_ROWS_4 and TILE_ROWS_8 are the most rows of tiles that are
- * 2, 4 and 8 panels wide. A file with its own tile_bf16 defines TILE_F32_ONLY; one whose
- * instruction set does not multiply bf16 may define TILE_FLOATS: a tile then converts its rows to
- * floats first, and multiplies them with each half of the words of b. TILE_BF16_ROWS: so many rows,
- * or more, are multiplied as pairs all the same. */
+ * Needs, defined before it is included: the 16-lane vectors of one instruction set, and the sizes
+ * of register tiles. TILE_ROWS is the most rows of a tile that is one panel wide; TILE_ROWS_2,
+ * TILE_ROWS_4 and TILE_ROWS_8 are the most rows of tiles that are 2, 4 and 8 panels wide. Optional,
+ * for instruction sets that do not multiply bf16: with TILE_FLOATS a tile converts its rows to
+ * floats first and multiplies them with each half of the words of b, unless there are
+ * TILE_BF16_ROWS rows or more. */
 #ifndef MR_OPS_CPU_KERNELS_TILE_BODY_H
 #define MR_OPS_CPU_KERNELS_TILE_BODY_H
 
@@ -20,11 +21,11 @@
 /* Where a register tile starts, and which cache lines it prefetches, so that memory and multipliers
  * work at the same time. When several tiles use the same panels, each of them prefetches a fraction
  * of the next panels (16 rows: 0.29 instead of 0.36 ms a layer, 32 rows: 0.53 instead of 0.60). A
- * single tile reads the panels at memory speed and prefetches a short distance ahead, or what the
- * caller reads next: attention of 8 answers at 4,000 tokens takes 43 instead of 57 to 101 ms so,
- * since a panel of 16 keys is too short to prefetch within. Lines are prefetched into L2, where
- * more of them can be under way at once than in L1: one row of bf16 on one core of a Zen 4 reads 28
- * GB/s so, and read 20 with lines prefetched into L1. */
+ * single tile reads the panels at memory speed and prefetches a short distance ahead, or the bytes
+ * that the caller reads next: a panel of 16 keys is too short to prefetch within, and attention of
+ * 8 answers at 4,000 tokens takes 43 ms this way instead of 57 to 101 ms. Lines are prefetched into
+ * L2, where more of them can be in flight at once than in L1: one row of bf16 on one core of a Zen
+ * 4 reads 28 GB/s, and read 20 GB/s with lines prefetched into L1. */
 struct tile_place {
     uint32_t row, panel;
     const unsigned char *ahead;
@@ -32,7 +33,7 @@ struct tile_place {
     size_t ahead_step;
 };
 
-/* What a word of depth has. */
+/* The content of a word of depth. */
 enum tile_kind {
     TILE_KIND_BF16,  /* two bf16 in a and b */
     TILE_KIND_F32,   /* a float in a and b */
@@ -40,7 +41,7 @@ enum tile_kind {
 };
 
 /* Some words of depth of the rows of a register tile. The first floats of all words of a row come
- * before the second ones, since so they are converted in the fewest instructions. */
+ * before the second ones; this order takes the fewest instructions to convert. */
 struct tile_left {
     const unsigned char *words; /* as in a */
     size_t stride_bytes;
@@ -49,7 +50,7 @@ struct tile_left {
 };
 
 #ifdef TILE_FLOATS
-/* Words of depth that a tile of so many rows multiplies in turn, and floats from one part of its
+/* Words of depth that a tile of `rows` rows multiplies at a time, and floats from one part of its
  * converted rows to the next. */
 #define TILE_FLOATS_DEEP(rows)   ((rows) == 1 ? 2048u : 128u)
 #define TILE_FLOATS_STRIDE(rows) (TILE_FLOATS_DEEP(rows) + 16u)
@@ -66,8 +67,8 @@ struct tile_size {
 };
 
 #ifdef TILE_FLOATS
-/* Adds the products of word k of depth. A number of a is used for all panels before the next, so
- * that it needs a register for a moment only. */
+/* Adds the products of word k of depth. A number of a is used for all panels before the next
+ * number, so that it occupies a register only briefly. */
 TILE_INLINE void tile_add_floats(const struct tile_left *left, const uint32_t k,
                                  const lanes_raw *right, const struct tile_size size, tile_sum *sum)
 {
@@ -179,9 +180,9 @@ TILE_INLINE void tile_rows(const struct mr_cpu_tile *tile, const struct tile_pla
  * panels wide) 0.85 times. */
 #define TILE_PREFETCH_BYTES(width) ((width) >= 4 ? 1024u : 4096u)
 
-/* Sets what a tile prefetches: the i-th of `tiles` tiles that use the same `width` panels gets its
- * fraction of the next panels. When no panels follow, it prefetches lines that are in the cache
- * already. */
+/* Sets the addresses that a tile prefetches: the i-th of `tiles` tiles that use the same `width`
+ * panels gets its fraction of the next panels. When no panels follow, it prefetches lines that are
+ * already in the cache. */
 TILE_INLINE void tile_set_prefetch(const struct mr_cpu_tile *tile, struct tile_place *place,
                                    uint32_t width, uint32_t i, uint32_t tiles)
 {
@@ -211,7 +212,7 @@ TILE_INLINE struct tile_cut tile_cut_rows(uint32_t rows)
     return (struct tile_cut){tiles, height, taller, height + (taller > 0)};
 }
 
-/* Returns how many of the `left` panels tiles of this height take at once. */
+/* Returns the number of the `left` panels that tiles of this height take at once. */
 TILE_INLINE uint32_t tile_width(uint32_t height, uint32_t left)
 {
     return height <= TILE_ROWS_8 && left >= 8   ? 8
@@ -234,8 +235,8 @@ TILE_INLINE void tile_one(const struct mr_cpu_tile *tile, const struct tile_plac
         tile_rows(tile, place, left, rows, 1, kind);
 }
 
-/* All tiles use one to eight panels before the next panels are read, so the panels in use stay in
- * the L1 cache. */
+/* Every tile uses the same one to eight panels before the next panels are read, so the panels in
+ * use stay in the L1 cache. */
 TILE_INLINE void tile_all(const struct mr_cpu_tile *tile, const enum tile_kind kind)
 {
     const struct tile_cut cut = tile_cut_rows(tile->rows);
@@ -298,8 +299,8 @@ static void tile_floats_few(const struct mr_cpu_tile *tile, struct tile_left lef
     } while (left.begin < tile->word_count);
 }
 
-/* Many rows: a part of two panels stays in the L1 cache for all register tiles. The rows of a tile
- * are converted for it, a twentieth of the instructions. */
+/* Many rows: a part of two panels stays in the L1 cache for all register tiles. Each tile converts
+ * its rows, which takes a twentieth of the instructions. */
 static void tile_floats_many(const struct mr_cpu_tile *tile, const struct tile_cut *cut,
                              struct tile_left left, uint32_t panel, uint32_t end)
 {

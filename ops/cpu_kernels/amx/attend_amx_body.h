@@ -16,13 +16,15 @@
  * integer 256 * (127 + x), halved, is the bit pattern of the bf16 number (1 + f) * 2^e; attend_bend
  * subtracts the difference between 1 + f and 2^f. The relative error is at most 0.7 %, root mean
  * square 0.19 %; rounding exact weights to bf16 gives 0.4 % and 0.17 %. Measured: attention of 172
- * prompt tokens after 2,100 earlier tokens, 30 layers, takes 19.5 ms; with attend_panels 27.5. */
+ * prompt tokens after 2,100 earlier tokens, 30 layers, takes 19.5 ms; with attend_panels 27.5.
+ *
+ * Needs, defined before it is included: the 16-lane vectors of AVX-512, and attend_panels, which
+ * computes the attention of level.h for any shape and number format. Defines attend_tiles. */
 #ifndef MR_OPS_CPU_KERNELS_AMX_ATTEND_AMX_BODY_H
 #define MR_OPS_CPU_KERNELS_AMX_ATTEND_AMX_BODY_H
 
-#include "ops/cpu_kernels/amx/tile_amx_body.h" /* first: attend_body.h calls its tile_bf16 */
-
-#include "ops/cpu_kernels/attend_body.h"
+#include "ops/cpu_kernels/amx/tile_amx_body.h"
+#include "ops/cpu_kernels/rows_body.h"
 
 #define ATTEND_STEP 32u /* keys in a step: the weights of 16 rows fill one tile register */
 /* The scores of a step are computed this many steps before its weights, and its weights this many
@@ -35,8 +37,8 @@
 /* A weight is first computed as a float: ATTEND_ZERO plus the integer described at the top of this
  * file. Floats from 2^23 on are whole numbers, so the low 16 bits of the float hold the integer.
  * The conversion to 16 bits saturates: a float in [0, ATTEND_ZERO), or from -ATTEND_ZERO down,
- * gives weight 0; any other negative float, and an integer too large for 16 bits, gives a weight
- * that is too large, so the row is computed again; NaN gives either. */
+ * gives weight 0. Any other negative float, and an integer too large for 16 bits, gives a weight
+ * that is too large, so the row is computed again. NaN gives either. */
 #define ATTEND_ZERO 0x1p23f
 /* The integer of weight 1, plus 1 so that halving rounds up. */
 #define ATTEND_ONE (256.0f * 127.0f + 1.0f)

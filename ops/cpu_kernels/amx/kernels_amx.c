@@ -9,6 +9,11 @@
 #define TILE_ROWS_8 3
 #define TILE_F32_ONLY
 
+#include "ops/cpu_kernels/amx/tile_amx_body.h"
+#include "ops/cpu_kernels/tile_body.h"
+
+#include "ops/cpu_kernels/attend_body.h"
+
 #include "ops/cpu_kernels/amx/attend_amx_body.h"
 #include "ops/cpu_kernels/int8_body.h"
 #include "ops/cpu_kernels/search_body.h"

@@ -1,5 +1,5 @@
 /* lanes_neon - vectors of 16 floats ("lanes") in four NEON registers, for the kernels in *_body.h.
- * A file that is compiled for bf16 instructions multiplies bf16 pairs with them. */
+ * Files compiled for bf16 instructions use them to multiply bf16 pairs. */
 #ifndef MR_OPS_CPU_KERNELS_NEON_LANES_NEON_H
 #define MR_OPS_CPU_KERNELS_NEON_LANES_NEON_H
 
