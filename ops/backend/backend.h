@@ -7,15 +7,16 @@
  *
  * Step: the buffers of a step are one object. An operation names its buffers (enum mr_step_buffer)
  * and works on their first `rows` rows. Operations may run later than the call: their results are
- * certain only after `finish`. What the host writes for a step (token ids, block tables) reaches
- * the device by `stage` and `keep` alone. An operation that fails makes the following ones do
- * nothing; `finish` returns its error, after which the device is unusable.
+ * complete only after `finish`. Only `stage` and `keep` copy what the host writes for a step (token
+ * ids, block tables) to the device. An operation that fails makes the following ones do nothing;
+ * `finish` returns its error, after which the device is unusable.
  *
- * With steps_ahead 2 there are two step objects, which take turns: one is staged before the other
- * is finished, and may take token ids from the other's search. The device runs the operations of
- * both, and those of KV pools, in the order of the calls.
+ * With steps_ahead 2 two step objects take turns: the decoder stages one before it finishes the
+ * other, and the staged step may take token ids from the other's search. The device runs the
+ * operations of both, and those of KV pools, in the order of the calls.
  *
- * Owner: the engine thread makes all calls, from `open` on. Memory: a step allocates none.
+ * Owner: the engine thread makes all calls, from `open` on. Memory: a step of the backend cpu
+ * allocates none; LibTorch allocates its intermediate results.
  * Errors: `open` and the `_create` functions return them. */
 #ifndef MR_OPS_BACKEND_BACKEND_H
 #define MR_OPS_BACKEND_BACKEND_H
@@ -24,7 +25,7 @@
 #include "ops/backend/step.h"
 
 struct mr_backend;
-struct mr_compute { /* an opened device; a backend keeps its own fields behind these */
+struct mr_compute { /* an opened device; a backend appends fields of its own */
     const struct mr_backend *backend;
     enum mr_number number;
 };
@@ -39,14 +40,16 @@ struct mr_backend {
     const char *kv_layout, *kv_layout_sliding;
 
     /* ---- devices ---- */
-    /* MR_BAD_CONFIG: the device is not there; the error says which part is missing. */
+    /* MR_BAD_CONFIG: the device does not exist or cannot be used; the error names the missing
+     * part. */
     enum mr_status (*open)(struct mr_compute **out, struct mr_device device, enum mr_number number,
                            struct mr_error *err);
     void (*close)(struct mr_compute *compute);
     /* Bytes of the device's own memory that are free; 0: it uses the memory of the process. */
     uint64_t (*free_bytes)(const struct mr_compute *compute);
     /* 0: logits are in memory of the host, and `query` and `search` are NULL. 1: operations may run
-     * later than the call. 2: and the device draws every token, so two steps may take turns. */
+     * later than the call. 2: as 1, and the device draws every token, so two steps may take
+     * turns. */
     uint32_t (*steps_ahead)(const struct mr_compute *compute);
     /* Names the kernels; kernels that round differently have different names. */
     const char *(*numerics)(const struct mr_compute *compute);
@@ -85,13 +88,14 @@ struct mr_backend {
                                   const struct mr_step_spec *spec, struct mr_error *err);
     void (*step_destroy)(struct mr_step *step);
     uint64_t (*step_bytes)(const struct mr_step *step);
-    /* Begins a step: copies token ids, [rows], and the sequences in the order of their rows. The
-     * block ids stay in place until `finish`. fed: may be NULL, and is with steps_ahead below 2. */
+    /* Begins a step: copies token_ids [rows] and the sequences, which are in the order of their
+     * rows. The caller keeps the block ids in place until `finish`. fed: NULL with steps_ahead
+     * below 2, and when the host knows every token id. */
     void (*stage)(struct mr_step *step, const uint32_t *token_ids, uint32_t rows,
                   const struct mr_step_sequence *sequences, uint32_t count,
                   const struct mr_fed_rows *fed);
-    /* Goes on with some rows only: moves row rows[i] of MR_RESIDUAL, MR_NORMED and MR_QKV to row i.
-     * rows: one for each row of the sequences, ascending. sequences: [count]. */
+    /* Drops the other rows of the step: moves row rows[i] of MR_RESIDUAL, MR_NORMED and MR_QKV to
+     * row i. rows: ascending, one for each row of `sequences`, which is [count]. */
     void (*keep)(struct mr_step *step, const uint32_t *rows,
                  const struct mr_step_sequence *sequences, uint32_t count);
     /* MR_RESIDUAL = scale * the unscaled rows of `table` for the staged token ids. */
@@ -116,17 +120,17 @@ struct mr_backend {
     /* MR_LOGITS = cap * tanh(MR_LOGITS / cap). */
     void (*softcap)(struct mr_step *step, float cap, uint32_t rows);
     /* The next two are NULL in a backend without graphs. `graph_create` records the operations that
-     * spec->walk calls, so that a device repeats them without the host; they run once meanwhile and
-     * write no KV. Graphs live as long as the step. MR_UNSUPPORTED: an operation needs the host.
-     * `graph_replay`, after `stage`, runs the staged step, in which every row is a sequence of its
-     * own with logits, by a graph for as many rows or more: the rest is padding. False: no graph
-     * has room for it, and nothing has run. */
+     * spec->walk calls, so that the device can repeat them without the host. Recording runs them
+     * once and writes no KV. The step owns its graphs. MR_UNSUPPORTED: an operation needs the host.
+     * `graph_replay` is called after `stage` when every row of the staged step is a sequence of its
+     * own with logits. It replays a graph for as many rows or more and pads the rest. False: no
+     * graph has room for the step, and nothing has run. */
     enum mr_status (*graph_create)(struct mr_step *step, const struct mr_graph_spec *spec,
                                    struct mr_error *err);
     bool (*graph_replay)(struct mr_step *step);
-    /* `query` adds a query to a list, the first one after a `search` or `stage` begins a new list;
-     * the device copies what the query points to. `search` ends a step, with or without queries:
-     * it draws, or finds in MR_LOGITS what a draw depends on. */
+    /* `query` adds a query to a list and copies the arrays that the query points to. The first
+     * query after a `search` or `stage` begins a new list. `search` ends a step, with or without
+     * queries: it draws the tokens, or finds in MR_LOGITS the numbers that a draw depends on. */
     void (*query)(struct mr_step *step, const struct mr_logit_query *query);
     void (*search)(struct mr_step *step);
     /* Waits for the operations of the step, up to its last `search`. */

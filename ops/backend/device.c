@@ -14,8 +14,7 @@ enum mr_status mr_device_parse(const char *text, struct mr_device *out, struct m
         *out = (struct mr_device){.kind = MR_DEVICE_CUDA, .index = text[5] - '0'};
         return MR_OK;
     }
-    return mr_fail(err, MR_BAD_CONFIG, "unknown device \"%.32s\"; valid are cpu, cuda and cuda:N",
-                   text);
+    return mr_fail(err, MR_BAD_CONFIG, "unknown device \"%.32s\"; use cpu, cuda or cuda:N", text);
 }
 
 size_t mr_number_bytes(enum mr_number number)

@@ -1,6 +1,6 @@
 /* device - where a model is computed, and in which numbers.
  *
- * Threads: pure functions. Memory: plain values. Errors: MR_BAD_CONFIG names the text. */
+ * Threads: pure functions. Memory: plain values. Errors: MR_BAD_CONFIG quotes the text. */
 #ifndef MR_OPS_BACKEND_DEVICE_H
 #define MR_OPS_BACKEND_DEVICE_H
 
@@ -23,7 +23,8 @@ enum mr_status mr_device_parse(const char *text, struct mr_device *out, struct m
 
 /* The format of weights, of the inputs of linear layers and of the KV pool. */
 enum mr_number { MR_NUMBER_F32, MR_NUMBER_BF16, MR_NUMBER_F16 };
-/* What a model is computed in: `auto` keeps the integers of a GGUF file, and is else bf16. */
+/* The option --dtype. `auto` computes with the integers of the files where their format allows it,
+ * and in bf16 otherwise. */
 enum mr_dtype {
     MR_DTYPE_AUTO,
     MR_DTYPE_F32,

@@ -1,15 +1,16 @@
-/* logit_search - what a device finds in its rows of logits, so that the host reads the few numbers
- * that a sample depends on and not the whole row.
+/* logit_search - the search that a device runs on its rows of logits, so that the host reads the
+ * few numbers that a sample depends on instead of the whole row.
  *
  * A query edits a copy of a row. The findings are the largest edited logit, the sums that turn
- * logits into probabilities, and as far as the query asks for them the largest logits of the model.
- * Some devices draw the token (steps_ahead 2 in ops/backend/backend.h): then the next step can take
- * it from there. The others find the list of the largest edited logits, from which the host draws.
+ * logits into probabilities, and, if the query wants them, the largest logits of the model. Some
+ * devices draw the token (steps_ahead 2 in ops/backend/backend.h), and the next step can read it
+ * from their memory. The others find the list of the largest edited logits, from which the host
+ * draws.
  *
- * Lists: the ids in a list are those with the largest logits, in any order; which ids of several
- *        that equal the smallest logit of the list are in it is not defined.
- * Memory: plain values; pointers of a query are borrowed for the call, those of findings belong to
- *         the step until its next `stage`. */
+ * Lists: a list has the ids with the largest logits, in any order. When several ids equal the
+ * smallest logit of the list, it is not defined which of them are in it.
+ * Memory: plain values. Pointers of a query are borrowed for the call; those of findings point into
+ * the step and are valid until its next `stage`. */
 #ifndef MR_OPS_BACKEND_LOGIT_SEARCH_H
 #define MR_OPS_BACKEND_LOGIT_SEARCH_H
 
@@ -36,9 +37,9 @@ struct mr_logit_query {
     const uint64_t *allowed;
     float factor; /* of total: 1 / temperature */
     bool top;     /* wants the model's largest logits */
-    /* Wants a random draw at temperature 1 / factor with the cuts below (ops/sampling/sampler.h);
-     * false: the largest logit. list: a device that does not draw gives the largest edited logits.
-     */
+    /* draw: choose the token at random, at temperature 1 / factor with the cuts below
+     * (ops/sampling/sampler.h); false: the largest logit. list: a device that does not draw finds
+     * the largest edited logits. */
     bool draw, list;
     uint64_t seed;
     uint32_t position;
@@ -54,8 +55,8 @@ struct mr_logit_list {
 };
 
 struct mr_logit_findings {
-    /* The id of `largest`, the lowest among equals; of a device that draws, what it has drawn, and
-     * masked_token where that applies. */
+    /* From a device that draws: the drawn token, or masked_token. From the others: the id of
+     * `largest`, the lowest among equals. */
     uint32_t token;
     float token_model_logit;        /* the model's logit of `token` */
     bool drawn;                     /* token is the result of `draw` */
@@ -69,8 +70,8 @@ struct mr_logit_findings {
     struct mr_logit_list top;       /* of the model's logits */
 };
 
-/* Rows of a step whose token ids the host does not know yet: row rows[i] takes the token of query
- * queries[i] of the last search of `from`, on a device that draws. */
+/* Rows of a step whose token ids only the device knows: row rows[i] takes the token that the device
+ * drew for query queries[i] of the last search of `from`. */
 struct mr_fed_rows {
     const struct mr_step *from;
     const uint32_t *rows, *queries; /* [count] */

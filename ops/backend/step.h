@@ -1,7 +1,7 @@
-/* step - the values that describe objects and operations of a backend (ops/backend/backend.h): what
- * a linear layer, a KV pool and the buffers of a step are made from, and what an operation gets.
+/* step - the values that describe objects and operations of a backend (ops/backend/backend.h): the
+ * specifications of linear layers, KV pools and step buffers, and the arguments of operations.
  *
- * Memory: pointers are borrowed for the call, but where a comment says otherwise. */
+ * Memory: pointers are borrowed for the call unless a comment says otherwise. */
 #ifndef MR_OPS_BACKEND_STEP_H
 #define MR_OPS_BACKEND_STEP_H
 
@@ -14,27 +14,27 @@ struct mr_linear; /* y = scale * (x W^T + bias), W in the number format of the d
 struct mr_kv;     /* KV pool: blocks of MR_BLOCK_TOKENS tokens each, of some layers */
 struct mr_step;   /* the buffers of a step */
 
-/* ---- what objects are made from ---- */
+/* ---- specifications of objects ---- */
 
 /* Writes row `row` of a weight matrix as in_size floats, on any thread of the parallel team. */
 typedef void (*mr_row_source)(void *context, uint32_t row, float *out);
-/* Returns row `row` as it is stored, in the format of the row's band; NULL for zeros. */
+/* Returns the stored bytes of row `row`, in the format of the row's band; NULL for zeros. */
 typedef const unsigned char *(*mr_row_bytes)(void *context, uint32_t row);
 
 struct mr_linear_spec {
     uint32_t out_size, in_size;
     mr_row_source source;
     void *source_context; /* of `stored` too */
-    /* For backends with integer_weights: the formats of the rows, made of `stored`'s bytes; INT8,
-     * and Q4_0 without `stored`, of `source`'s floats. No bands: weights are numbers of the
-     * device. */
+    /* For backends with integer_weights: the formats of the rows, packed from the bytes of
+     * `stored`. INT8, and Q4_0 without `stored`, are quantized from the floats of `source`. Without
+     * bands the weights are numbers of the device. */
     struct mr_quant_band bands[MR_QUANT_BANDS_MAX];
     uint32_t band_count;
     mr_row_bytes stored;
     const float *bias; /* [out_size]; NULL: none */
     float scale;       /* 0 counts as 1 */
-    /* The rows alternate gate, up, and only epilogues with an activation are used. Otherwise only
-     * the others are. */
+    /* The rows alternate gate, up, and the layer is used only with epilogues that have an
+     * activation. False: only with the others. */
     bool gated;
     bool table; /* `embed` reads rows of the layer */
 };
@@ -50,7 +50,7 @@ struct mr_kv_spec {
     uint32_t layer_count, kv_head_count, head_dim, block_count;
     enum mr_number number; /* that attention computes with */
     /* For backends with int8_kv: K and V are kept as 8-bit integers with a scale for each token,
-     * head and K or V, not as numbers. */
+     * head and K or V, instead of numbers of the device. */
     bool int8;
 };
 
@@ -66,7 +66,7 @@ struct mr_kv_span {
 enum mr_step_buffer {
     MR_RESIDUAL, /* floats: the residual stream */
     MR_NORMED,   /* numbers: the input of a branch */
-    MR_BRANCH,   /* floats: what is normed and then added to the residual stream */
+    MR_BRANCH,   /* floats: the output of a branch, normed and then added to the residual stream */
     MR_QKV,      /* floats */
     MR_ATTENDED, /* numbers */
     MR_GATED,    /* numbers: activation(gate) * up */
@@ -83,15 +83,15 @@ struct mr_step_spec {
     uint32_t expert_count, experts_per_row, expert_ffn_size; /* 0: no experts */
 };
 
-/* ---- what operations get ---- */
+/* ---- arguments of operations ---- */
 
 /* Rows [row_begin, row_begin + row_count) of the step are the positions [context_tokens,
  * context_tokens + row_count) of one sequence. */
 struct mr_step_sequence {
     uint32_t row_begin, row_count, context_tokens;
     /* By group of layers: [0] ids of full-attention blocks, [1] of sliding-window slots; NULL: the
-     * model has no such group. first_block: blocks before this one are outside every window of the
-     * group; their ids are not read. */
+     * model has no such group. first_block: earlier blocks lie outside every window of the group,
+     * and their ids are not read. */
     const uint32_t *blocks[2];
     uint32_t first_block[2];
 };
@@ -138,8 +138,8 @@ struct mr_expert_layer {
     enum mr_epilogue activation;
 };
 
-/* Decode steps that a graph runs: `rows` sequences of one row with logits, each of at most `tokens`
- * tokens, its own included; `sliding`: they have blocks[1]. */
+/* The decode steps that a graph runs: `rows` sequences of one row with logits, each of at most
+ * `tokens` tokens with the row's own; `sliding`: they have blocks[1]. */
 struct mr_graph_spec {
     uint32_t rows, tokens;
     bool sliding;

@@ -1,5 +1,5 @@
-/* cpu_backend - the backend (ops/backend/backend.h) of our own CPU kernels (ops/cpu_kernels/). All
- * operations are done when the call returns, so `finish` has nothing to wait for and cannot fail.
+/* cpu_backend - the backend (ops/backend/backend.h) of our own CPU kernels (ops/cpu_kernels/).
+ * Every operation is complete when its call returns, so `finish` does nothing and cannot fail.
  *
  * Objects: linear layers and KV pools are those of ops/cpu_kernels/, vectors are arrays of floats.
  * Threads: the parallel team of the process (ops/cpu_kernels/parallel.h).

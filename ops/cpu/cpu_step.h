@@ -1,5 +1,5 @@
-/* cpu_step - the buffers of a step in host memory, and the operations on them; the part of the CPU
- * backend that runs in a step. Comments: ops/backend/backend.h. */
+/* cpu_step - the buffers of a step in host memory, and the operations of the CPU backend on them.
+ * ops/backend/backend.h describes each operation. */
 #ifndef MR_OPS_CPU_CPU_STEP_H
 #define MR_OPS_CPU_CPU_STEP_H
 

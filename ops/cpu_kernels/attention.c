@@ -3,7 +3,7 @@
  * tile are ordered by position, then by head). A tile is computed block by block: scores, softmax,
  * weighted values; then the partial result of the block is merged ("folded") into that of the
  * blocks before it. The partial result of a row for a block depends on this row and this block
- * alone, and blocks are folded in their order; so single decode rows, prompt chunks of any size and
+ * alone, and blocks are folded in their order. So single decode rows, prompt chunks of any size and
  * blocks spread over threads all give the same bits. */
 #include "codec/check.h"
 #include "ops/cpu_kernels/kv_pool.h"
@@ -80,8 +80,8 @@ static const unsigned char *next_keys(const struct attention_run *run,
     return mr_cpu_kv_keys(kv, blocks[tile->block_begin], run->args->layer, head + 1);
 }
 
-/* Computes the partial attention result of a tile for one block. q: the tile's queries, in bf16 or
- * f32 as the pool says. */
+/* Computes the partial attention result of a tile for one block. q: the tile's queries, in the
+ * numbers of the pool (bf16 or f32). */
 static void attend_block(const struct attention_run *run, const struct attention_tile *tile,
                          uint32_t block, const unsigned char *q, struct attention_part *part)
 {
@@ -137,9 +137,9 @@ static void clear_part(struct attention_part *part, uint32_t rows, uint32_t dim)
         part->top[r] = MR_CPU_NO_SCORE;
 }
 
-/* Returns what a row's sum of weighted values is divided by: the sum of the weights and, with
- * sinks, the weight of the head's sink, which like the others is relative to 2^top. It is kept
- * finite. */
+/* Returns the divisor of a row's sum of weighted values: the sum of the weights and, with sinks,
+ * the weight of the head's sink, which like the others is relative to 2^top. The
+ * weight of the sink is limited to 1e38, so that the divisor is finite. */
 static float divisor(const struct attention_run *run, uint32_t head, float sum, float top)
 {
     if (!run->args->sinks) return sum;

@@ -1,8 +1,8 @@
-/* Experts of a layer (mixture of experts). The pairs of a row and an expert chosen for it, called
- * slots, are sorted by expert, so that the rows of an expert are consecutive rows of a product. One
- * parallel loop then runs gate_up of all experts, a second one down. An item of the second loop is
- * a range of columns in all experts: one thread adds them up in the order of their ids, so the sum
- * of a row is the same in every batch. */
+/* Experts of a layer (mixture of experts). An assignment is a row and one of the experts chosen for
+ * it. Assignments are sorted by expert, so that the rows of an expert are consecutive rows of a
+ * product. One parallel loop then runs gate_up of all experts, a second one runs down. An item of
+ * the second loop is a range of columns in all experts: one thread adds the experts in the order of
+ * their ids, so the sum of a row is the same in every batch. */
 #include "codec/check.h"
 #include "ops/cpu_kernels/linear.h"
 #include "ops/cpu_kernels/parallel.h"
@@ -31,7 +31,7 @@ static float as_finite(float logit)
     return isnan(logit) ? -FLT_MAX : fmaxf(-FLT_MAX, fminf(logit, FLT_MAX));
 }
 
-/* Writes the ids and logits of the top_k largest of one row's logits, by insertion into the sorted
+/* Writes the ids and logits of the top_k largest logits of one row, by insertion into the sorted
  * list of those found so far. */
 static void find_top_k(const struct mr_cpu_routing *routing, const float *logits, uint32_t *experts,
                        float *top)
@@ -81,8 +81,8 @@ void mr_cpu_route(const struct mr_cpu_routing *routing, const float *logits, uin
 
 /* ---- buffers ---- */
 
-/* The slots of one expert, [first, first + count), and the index of its first unit in the loop over
- * gate_up. */
+/* The assignments of one expert, [first, first + count), and the index of its first unit in the
+ * loop over gate_up. */
 struct expert_part {
     uint32_t first, count;
     size_t first_unit;
@@ -92,11 +92,12 @@ struct expert_run {
     const struct mr_cpu_expert_layer *layer;
     const unsigned char *x;
     size_t x_bytes; /* bytes of one row of x */
-    uint32_t slot_count;
+    uint32_t assignment_count;
     float *out;
-    uint32_t *experts; /* [rows, top_k] as mr_cpu_route writes them, and their weights */
+    uint32_t *experts; /* [rows, top_k] the output of mr_cpu_route, with the weights of the
+                        * experts */
     float *weights;
-    /* Of each slot: its row, its weight, its copy of the row of x, its output of gate_up. */
+    /* Of each assignment: its row, its weight, its copy of the row of x, its output of gate_up. */
     uint32_t *rows;
     float *factors;
     unsigned char *gathered, *gated;
@@ -115,19 +116,19 @@ static void *take(unsigned char *memory, size_t *used, size_t count, size_t size
 static size_t place(struct expert_run *run, const struct mr_cpu_expert_buffers *buffers,
                     unsigned char *memory)
 {
-    const size_t slots = (size_t)buffers->rows_max * buffers->top_k;
+    const size_t most = (size_t)buffers->rows_max * buffers->top_k;
     const size_t number = buffers->bf16 ? 2 : 4;
     size_t used = 0;
-    run->experts = take(memory, &used, slots, sizeof *run->experts);
-    run->weights = take(memory, &used, slots, sizeof *run->weights);
-    run->rows = take(memory, &used, slots, sizeof *run->rows);
-    run->factors = take(memory, &used, slots, sizeof *run->factors);
+    run->experts = take(memory, &used, most, sizeof *run->experts);
+    run->weights = take(memory, &used, most, sizeof *run->weights);
+    run->rows = take(memory, &used, most, sizeof *run->rows);
+    run->factors = take(memory, &used, most, sizeof *run->factors);
     const size_t hidden_bytes = buffers->hidden_size * number;
     const size_t quantized_bytes = mr_quant_row_bytes(buffers->hidden_size);
     run->gathered =
-        take(memory, &used, slots, hidden_bytes > quantized_bytes ? hidden_bytes : quantized_bytes);
-    run->gated = take(memory, &used, slots * buffers->ffn_size, number);
-    run->quantized = take(memory, &used, slots, mr_quant_row_bytes(buffers->ffn_size));
+        take(memory, &used, most, hidden_bytes > quantized_bytes ? hidden_bytes : quantized_bytes);
+    run->gated = take(memory, &used, most * buffers->ffn_size, number);
+    run->quantized = take(memory, &used, most, mr_quant_row_bytes(buffers->ffn_size));
     run->parts = take(memory, &used, (size_t)buffers->expert_count + 1, sizeof *run->parts);
     return used;
 }
@@ -140,8 +141,8 @@ size_t mr_cpu_expert_bytes(const struct mr_cpu_expert_buffers *buffers)
 
 /* ---- sorting by expert ---- */
 
-/* Returns the number of units in which gate_up of an expert with this many rows is cut. The weights
- * of experts without rows are not even looked at: a step would wait for memory. */
+/* Returns the number of units into which gate_up of an expert with this many rows is cut. It does
+ * not read the struct of an expert without rows, because the step would wait for memory. */
 static size_t units_of(const struct mr_cpu_expert_layer *layer, uint32_t expert, uint32_t rows)
 {
     if (rows == 0) return 0;
@@ -157,43 +158,44 @@ static size_t units_of(const struct mr_cpu_expert_layer *layer, uint32_t expert,
     return (size_t)cut.block_count * cut.pair_count;
 }
 
-/* Sets the parts of all experts, and the row and weight of each slot: a counting sort, which keeps
- * the rows of an expert in their order. */
-static void sort_slots(struct expert_run *run)
+/* Sets the parts of all experts, and the row and weight of each assignment: a counting sort, which
+ * keeps the rows of an expert in their order. */
+static void sort_assignments(struct expert_run *run)
 {
     const uint32_t expert_count = run->layer->routing.expert_count;
     const uint32_t top_k = run->layer->routing.top_k;
     struct expert_part *parts = run->parts;
     memset(parts, 0, (expert_count + 1) * sizeof *parts);
-    for (uint32_t i = 0; i < run->slot_count; i++)
+    for (uint32_t i = 0; i < run->assignment_count; i++)
         parts[run->experts[i]].count++;
     for (uint32_t e = 0; e < expert_count; e++) {
         parts[e + 1].first = parts[e].first + parts[e].count;
         parts[e + 1].first_unit = parts[e].first_unit + units_of(run->layer, e, parts[e].count);
         parts[e].count = 0;
     }
-    for (uint32_t i = 0; i < run->slot_count; i++) {
+    for (uint32_t i = 0; i < run->assignment_count; i++) {
         struct expert_part *part = &parts[run->experts[i]];
-        const uint32_t slot = part->first + part->count++;
-        run->rows[slot] = i / top_k;
-        run->factors[slot] = run->weights[i];
+        const uint32_t at = part->first + part->count++;
+        run->rows[at] = i / top_k;
+        run->factors[at] = run->weights[i];
     }
 }
 
-/* The input of each slot: a copy of its row, quantized when gate_up has integer weights. */
-static void gather_slots(void *context, size_t begin, size_t end)
+/* Copies the row of each assignment into the input of the product, quantized when gate_up has
+ * integer weights. */
+static void gather_rows(void *context, size_t begin, size_t end)
 {
     const struct expert_run *run = context;
     const struct mr_cpu_linear *gate_up = run->layer->gate_up[0];
     if (gate_up->band_count > 0) {
         const size_t bytes = mr_cpu_linear_x_bytes(gate_up);
-        for (size_t slot = begin; slot < end; slot++)
-            gate_up->ops->quant->row(run->x + run->rows[slot] * run->x_bytes, gate_up->in_size,
-                                     gate_up->bf16, run->gathered + slot * bytes);
+        for (size_t at = begin; at < end; at++)
+            gate_up->ops->quant->row(run->x + run->rows[at] * run->x_bytes, gate_up->in_size,
+                                     gate_up->bf16, run->gathered + at * bytes);
         return;
     }
-    for (size_t slot = begin; slot < end; slot++)
-        memcpy(run->gathered + slot * run->x_bytes, run->x + run->rows[slot] * run->x_bytes,
+    for (size_t at = begin; at < end; at++)
+        memcpy(run->gathered + at * run->x_bytes, run->x + run->rows[at] * run->x_bytes,
                run->x_bytes);
 }
 
@@ -218,7 +220,7 @@ static void run_gate_up(void *context, size_t begin, size_t end)
     }
 }
 
-/* Adds the columns of the pairs of panels [begin, end) of down, expert by expert. */
+/* Adds the outputs of down for the pairs of panels [begin, end), expert by expert. */
 static void run_down(void *context, size_t begin, size_t end)
 {
     const struct expert_run *run = context;
@@ -259,14 +261,14 @@ void mr_cpu_experts_run(const struct mr_cpu_expert_layer *layer,
     struct expert_run run = {.layer = layer,
                              .x = x,
                              .x_bytes = layer->gate_up[0]->in_size * number,
-                             .slot_count = rows * layer->routing.top_k,
+                             .assignment_count = rows * layer->routing.top_k,
                              .out = out};
     place(&run, buffers, buffers->memory);
     mr_cpu_route(&layer->routing, logits, rows, run.experts, run.weights);
-    sort_slots(&run);
-    mr_parallel_for(run.slot_count, GATHER_GRAIN_BYTES / run.x_bytes + 1, gather_slots, &run);
+    sort_assignments(&run);
+    mr_parallel_for(run.assignment_count, GATHER_GRAIN_BYTES / run.x_bytes + 1, gather_rows, &run);
     mr_parallel_for(run.parts[layer->routing.expert_count].first_unit, 2, run_gate_up, &run);
     if (layer->down[0]->band_count > 0)
-        mr_cpu_linear_quantize(layer->down[0], run.gated, run.slot_count, run.quantized);
+        mr_cpu_linear_quantize(layer->down[0], run.gated, run.assignment_count, run.quantized);
     mr_parallel_for((layer->down[0]->panel_count + 1) / 2, 1, run_down, &run);
 }

@@ -1,5 +1,6 @@
 /* int8_body - pack_int8, unpack_int8 and quantize of level.h: conversion of K and V to int8 and
- * back, on GCC vectors of 16 elements, compiled to the instructions of the including file.
+ * back, on GCC vectors of 16 elements, which GCC compiles to the instruction set of the including
+ * file.
  *
  * A token's scale is its largest magnitude divided by 127, rounded up to bf16, and at least the
  * smallest normal number, so that the inverse of the scale is finite. A number is multiplied by the
@@ -8,8 +9,8 @@
  * significant bits and is exact in fp32.
  *
  * GCC compiles a conversion to half or double the width to one instruction, and a conversion to a
- * quarter of the width to thirty: so widths change in two steps. Everything is inlined into four
- * variants (K or V, bf16 or f32), in which the strides are constants. */
+ * quarter of the width to thirty. Widths therefore change in two steps. Everything is inlined into
+ * four variants (K or V, bf16 or f32), in which the strides are constants. */
 #ifndef MR_OPS_CPU_KERNELS_INT8_BODY_H
 #define MR_OPS_CPU_KERNELS_INT8_BODY_H
 
@@ -45,7 +46,7 @@ INT8_INLINE struct int8_kind int8_kind_of(bool bf16, bool keys)
     return (struct int8_kind){bf16, keys, 16 * share, share, keys ? 16 : share};
 }
 
-/* Returns which token of a group owns the number at index `place` of a row. */
+/* Returns the token of a group that owns the number at index `place` of a row. */
 INT8_INLINE uint32_t int8_token(struct int8_kind kind, uint32_t place)
 {
     return kind.keys ? place / kind.share : place % kind.share;

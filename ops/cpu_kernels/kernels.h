@@ -1,12 +1,12 @@
-/* kernels - the operations of one decoder layer on a CPU, on plain pointers: linear layers, norms
- * and elementwise functions; ops/cpu_kernels/kv_kernels.h: the KV pool, rotary embedding,
- * attention. Each exists at several levels (instruction sets); an object has one level.
+/* kernels - linear layers, norms, experts and elementwise functions on a CPU, on plain pointers;
+ * ops/cpu_kernels/kv_kernels.h has the KV pool, the rotary embedding and attention. Each exists at
+ * several levels (instruction sets); an object has one level.
  *
  * Types:   bf16 is uint16_t (the upper half of an IEEE single). The residual stream is float; the
  *          inputs of linear layers and the KV pool are bf16 (dtype bf16) or float (dtype f32).
- * Order:   every output element is summed in one fixed order, whatever the number of rows, the
- *          index of a row, the chunks of a prompt or the threads. --deterministic relies on this.
- *          Results of two levels may differ in the last bits.
+ * Order:   every output element is summed in one fixed order, independent of the number of rows,
+ *          the index of a row, the chunks of a prompt and the threads. --deterministic relies on
+ *          this. Results of two levels may differ in the last bits.
  * Threads: call on the engine thread; ops/cpu_kernels/parallel.h spreads the work. Memory: only
  * _create functions allocate. */
 #ifndef MR_OPS_CPU_KERNELS_KERNELS_H
@@ -40,7 +40,8 @@ struct mr_cpu_linear; /* weights [out_size, in_size] in one packed copy */
 
 /* Writes row `row` of a weight matrix as in_size floats. Any thread of the parallel team. */
 typedef void (*mr_cpu_row_source)(void *context, uint32_t row, float *out);
-/* Returns row `row` as it is stored, in its band's format; NULL for zeros. Any thread as well. */
+/* Returns the stored bytes of row `row`, in the format of its band; NULL for zeros. Any thread of
+ * the parallel team. */
 typedef const unsigned char *(*mr_cpu_row_bytes)(void *context, uint32_t row);
 struct mr_cpu_linear_spec {
     uint32_t out_size, in_size;
@@ -48,14 +49,14 @@ struct mr_cpu_linear_spec {
     mr_cpu_row_source source;
     void *source_context;
     /* With bands the weights are integers, and each step quantizes x
-     * (ops/cpu_kernels/quant/quant.h). MR_QUANT_INT8 is made of `source`'s floats, the other
-     * formats of `stored`'s bytes, of the same context; stored may be NULL with Q4_0, which is then
-     * made of floats too. */
+     * (ops/cpu_kernels/quant/quant.h). MR_QUANT_INT8 is quantized from the floats of `source`; the
+     * other formats are packed from the bytes of `stored`. With Q4_0 `stored` may be NULL: the
+     * weights are then quantized from floats too. */
     struct mr_quant_band bands[MR_QUANT_BANDS_MAX];
     uint32_t band_count;
     mr_cpu_row_bytes stored; /* its context: source_context */
     const float *bias;       /* [out_size], or NULL for no bias; mr_cpu_linear_create copies it */
-    float scale;             /* y = scale * (x W^T + bias); 0, as in a zeroed spec, counts as 1 */
+    float scale;             /* y = scale * (x W^T + bias); 0, as in a zeroed spec, means 1 */
     enum mr_cpu_level level;
 };
 /* Errors: MR_NOMEM; MR_UNSUPPORTED when in_size is 0, or odd with bf16. */
@@ -76,9 +77,9 @@ enum mr_cpu_epilogue {
     MR_CPU_SWIGLU_OAI_MUL,
 };
 #define MR_CPU_LINEAR_SCRATCH_BYTES ((size_t)1 << 19)
-/* x: [rows, in_size] in the layer's dtype. out: as enum mr_cpu_epilogue says, rows contiguous.
- * scratch: memory of the caller, MR_CPU_LINEAR_SCRATCH_BYTES aligned to 64 bytes; NULL is enough
- * for layers without bands. */
+/* x: [rows, in_size] in the layer's dtype. out: see enum mr_cpu_epilogue; rows are contiguous.
+ * scratch: memory of the caller, MR_CPU_LINEAR_SCRATCH_BYTES aligned to 64 bytes; may be NULL for
+ * layers without bands. */
 void mr_cpu_linear_run(const struct mr_cpu_linear *linear, const void *x, uint32_t rows,
                        enum mr_cpu_epilogue epilogue, void *out, void *scratch);
 
@@ -86,7 +87,8 @@ void mr_cpu_linear_run(const struct mr_cpu_linear *linear, const void *x, uint32
 void mr_cpu_linear_add(const struct mr_cpu_linear *linear, const void *x, uint32_t rows,
                        const float *factors, float *out, void *scratch);
 
-/* Writes row `row` of the packed weights, unscaled, to out: a tied token embedding is read so. */
+/* Writes row `row` of the packed weights, unscaled, to out. The lookup of a token embedding uses
+ * it. */
 void mr_cpu_linear_row(const struct mr_cpu_linear *linear, uint32_t row, float *out);
 
 /* ---- rows ---- */
@@ -96,8 +98,8 @@ struct mr_cpu_norm {
     const float *bias;   /* [width], or NULL for none; only with `centered` */
     float epsilon;
     uint32_t width;
-    /* Numbers at any places of a row that only fill it up: they are zero and do not count in the
-     * mean. Only without `centered`. */
+    /* Number of padding elements of a row. They are zero, may stand anywhere in the row, and are
+     * excluded from the mean. Only without `centered`. */
     uint32_t padding;
     bool centered; /* true: layer norm, which subtracts the mean first; false: RMS norm */
     bool bf16;     /* true: out is bf16; false: float */
@@ -108,11 +110,11 @@ struct mr_cpu_norm {
 void mr_cpu_norm(const struct mr_cpu_norm *norm, const float *x, uint32_t rows, void *out);
 /* out = x as bf16 or float: rows that go into a linear layer without a norm. */
 void mr_cpu_convert(const float *x, uint32_t rows, uint32_t width, bool bf16, void *out);
-/* residual[r] += scale * (what mr_cpu_norm gives for x[r]): the norm after a branch of Gemma 2 and
- * OLMo 2. x, residual: float [rows, width]; norm->bf16 is ignored. */
+/* residual[r] += scale * y, where y is the result of mr_cpu_norm for x[r]: the norm after a branch
+ * of Gemma 2 and OLMo 2. x, residual: float [rows, width]; norm->bf16 is ignored. */
 void mr_cpu_norm_add(const struct mr_cpu_norm *norm, const float *x, uint32_t rows, float scale,
                      float *residual);
-/* x[i] = cap * tanh(x[i] / cap): Gemma 2 limits its logits so. cap > 0. */
+/* x[i] = cap * tanh(x[i] / cap), the limit of Gemma 2's logits. cap > 0. */
 void mr_cpu_softcap(float *x, size_t count, float cap, enum mr_cpu_level level);
 
 /* ---- experts ---- */
@@ -127,14 +129,14 @@ void mr_cpu_route(const struct mr_cpu_routing *routing, const float *logits, uin
                   uint32_t *experts, float *weights);
 
 struct mr_cpu_expert_layer {
-    /* [expert_count] each, all of the same shapes and dtype, with integer weights in all or none:
-     * hidden to 2 * ffn, and ffn to hidden */
+    /* [expert_count] each: hidden to 2 * ffn, and ffn to hidden. All have the same shapes and
+     * dtype; either all or none have integer weights. */
     struct mr_cpu_linear *const *gate_up, *const *down;
     struct mr_cpu_routing routing;
     enum mr_cpu_epilogue activation; /* of gate_up: one of the gated ones */
 };
-/* Memory of a step, which the caller owns and all layers may share. The sizes are the largest of
- * any layer and step. memory: mr_cpu_expert_bytes, aligned to 64 bytes. */
+/* Memory of a step, owned by the caller and shared by all layers. The sizes are the largest of any
+ * layer and step. memory: mr_cpu_expert_bytes, aligned to 64 bytes. */
 struct mr_cpu_expert_buffers {
     uint32_t rows_max, expert_count, top_k, hidden_size, ffn_size;
     bool bf16;
@@ -143,7 +145,7 @@ struct mr_cpu_expert_buffers {
 size_t mr_cpu_expert_bytes(const struct mr_cpu_expert_buffers *buffers);
 /* out[r] += the sum of weight * down(activation(gate_up(x[r]))) over the experts chosen for row r,
  * in ascending order of their ids. x: [rows, hidden] in the layer's dtype; out: float [rows,
- * hidden]; logits: as mr_cpu_route. Asserts that all fits into the buffers. */
+ * hidden]; logits: as mr_cpu_route. Asserts that the sizes fit into the buffers. */
 void mr_cpu_experts_run(const struct mr_cpu_expert_layer *layer,
                         const struct mr_cpu_expert_buffers *buffers, const void *x,
                         const float *logits, uint32_t rows, float *out);

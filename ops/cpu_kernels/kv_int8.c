@@ -5,15 +5,15 @@
  * keys are large in all tokens, which costs precision with a scale for each token; at 8 bits the
  * loss is small, as tests/golden/test_rounding.c checks.
  *
- * Blocks are converted on the engine thread when they are exported and imported, because only ops/
- * knows the layout, and because a Redis thread that converts would take a core from the parallel
- * loops of the next step. Conversion is as fast as a copy and takes less than a hundredth of the
- * time of computing the block (tests/bench/README.md). */
+ * The engine thread converts blocks when it exports and imports them: only ops/ knows the layout,
+ * and a Redis thread that converted would take a core from the parallel loops of the next step.
+ * Conversion is as fast as a copy and takes less than a hundredth of the time of computing the
+ * block (tests/bench/README.md). */
 #include "ops/cpu_kernels/kv_pool.h"
 #include "ops/cpu_kernels/parallel.h"
 
-/* The least bytes of the KV pool for which a thread is used, about 1 ms of conversion. Waking
- * another thread for less can cost more than it saves. */
+/* Bytes of the KV pool that are worth a further thread, about 1 ms of conversion. Waking a thread
+ * for less can cost more than it saves. */
 #define GRAIN_BYTES ((size_t)8 << 20)
 
 struct int8_run {
@@ -32,8 +32,8 @@ static uint32_t tokens_in_a_word(const struct mr_cpu_kv *kv)
     return kv->spec.bf16 ? 2 : 1;
 }
 
-/* Describes the K of one head for conversion. keys, also in values_of: where the head's K begins in
- * the block. */
+/* Describes the K of one head for conversion. keys, also in values_of: the first byte of the head's
+ * K in the block. */
 static struct mr_cpu_int8 keys_of(const struct mr_cpu_kv *kv, unsigned char *keys, uint32_t first,
                                   uint32_t token_count)
 {

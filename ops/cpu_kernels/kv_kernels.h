@@ -1,5 +1,5 @@
-/* kv_kernels - the KV pool, the rotary embedding and attention on a CPU; kernels.h says what all
- * kernels have in common: levels, types, order of sums, threads and memory. */
+/* kv_kernels - the KV pool, the rotary embedding and attention on a CPU. Levels, types, order of
+ * sums, threads and memory are those of kernels.h. */
 #ifndef MR_OPS_CPU_KERNELS_KV_KERNELS_H
 #define MR_OPS_CPU_KERNELS_KV_KERNELS_H
 
@@ -37,7 +37,7 @@ void mr_cpu_kv_import(struct mr_cpu_kv *kv, uint32_t block, uint32_t first, uint
 /* The stored form in int8, with a bf16 scale for each token's K and V in each head: slightly more
  * than half the bytes of bf16, or a quarter of fp32. A number's rounding error is at most half a
  * scale (kv_int8.c). Export and import run on all threads of the parallel team. Not for a pool with
- * `int8`, whose stored form is int8 already. */
+ * `int8`, whose stored form is already int8. */
 size_t mr_cpu_kv_int8_bytes(const struct mr_cpu_kv *kv, uint32_t token_count);
 /* False, with bytes undefined, when a number is infinite, NaN, or 2^127 or more. */
 bool mr_cpu_kv_int8_export(const struct mr_cpu_kv *kv, uint32_t block, uint32_t first,
@@ -66,8 +66,8 @@ struct mr_cpu_attention_args {
     uint32_t head_count;
     uint32_t window;      /* sliding window in tokens; 0: no window */
     float scale, softcap; /* softcap: tanh limit of the scores; 0: no limit */
-    /* [head_count] logits that take part in every softmax of a head, without a value (gpt-oss);
-     * NULL: none. Not scaled, and in no window. */
+    /* [head_count] logits without a value that take part in every softmax of a head (gpt-oss);
+     * NULL: none. `scale` does not apply to them, and no window excludes them. */
     const float *sinks;
     const struct mr_cpu_attention_sequence *sequences;
     uint32_t sequence_count;
@@ -79,7 +79,7 @@ struct mr_cpu_attention_args {
 struct mr_cpu_rope_args {
     const struct mr_cpu_rope *rope; /* NULL: no rotary embedding in this layer */
     /* Weights of the norm of q, [head_count * head_dim], and of k, [kv_head_count * head_dim]; NULL
-     * for no norm. Only the first norm_width numbers of a head count; the rest are padding. */
+     * for no norm. Only the first norm_width numbers of a head are normed; the rest are padding. */
     const float *q_norm, *k_norm;
     float norm_epsilon;
     uint32_t norm_width;

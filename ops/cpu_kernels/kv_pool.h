@@ -6,9 +6,9 @@
  *             K: columns are tokens, depth is head_dim   [token / 16][words of head_dim][16]
  *             V: columns are head dims, depth is tokens  [head_dim / 16][words of tokens][16]
  *         A pool with `int8` has one byte for each element, whatever the numbers are, and the
- *         scales of the tokens in bf16 behind each K and each V:
- *             K  [token / 16][head_dim][16], then [MR_BLOCK_TOKENS] scales
- *             V  [head_dim / 16][token][16], then [MR_BLOCK_TOKENS] scales
+ *             scales of the tokens in bf16 after each K and each V: K [token / 16][head_dim][16],
+ *             then [MR_BLOCK_TOKENS] scales V [head_dim / 16][token][16], then [MR_BLOCK_TOKENS]
+ *             scales
  *         Attention expands two neighbouring rows of 16 bytes to one row of a panel in bf16.
  * Zeros:  two tokens share a bf16 word of V. When a sequence ends with the first of the two, the
  *         V of the second is zero, so a product over whole words never reads another request's V.

@@ -8,8 +8,8 @@
 
 #define XFEATURE_XTILEDATA 18
 
-/* What __builtin_cpu_supports of Clang 14 does not know. Several microseconds in a virtual machine,
- * which traps CPUID. */
+/* Features that __builtin_cpu_supports of Clang 14 cannot query. Reading them takes several
+ * microseconds in a virtual machine, which traps CPUID. */
 struct features {
     bool amx, avx_vnni;
 };

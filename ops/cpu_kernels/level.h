@@ -11,7 +11,7 @@
  *         first to last where there is none.
  * Files:  *_body.h are the loops, written once for vectors of 16 lanes. kernels_<level>.c compile
  *         them with lanes_<level>.h. ops/cpu_kernels/amx and ops/cpu_kernels/neon hold the rest.
- * Owner:  none: all is constant. Threads: any. */
+ * Owner:  none; the tables are constant. Threads: any. */
 #ifndef MR_OPS_CPU_KERNELS_LEVEL_H
 #define MR_OPS_CPU_KERNELS_LEVEL_H
 
@@ -31,7 +31,8 @@ struct mr_cpu_tile {
     size_t c_stride; /* floats from one row of c to the next */
     uint32_t rows, panels;
     uint32_t panels_ahead;     /* panels from b on that may be prefetched for the caller; 0: none */
-    const unsigned char *next; /* read after b, as many bytes: few rows prefetch it; or NULL */
+    const unsigned char *next; /* the bytes that the caller reads after b, prefetched when there are
+                                * few rows; or NULL */
     uint32_t word_count;       /* words in a row of a: depth / 2 for bf16, depth for f32 */
 };
 
@@ -40,8 +41,8 @@ struct mr_cpu_tile {
 struct mr_cpu_attend {
     const unsigned char *q;                         /* [rows, dim], bf16 or f32 */
     const unsigned char *keys, *values, *next_keys; /* next_keys: of the next block, or NULL */
-    /* [MR_BLOCK_TOKENS] bf16, one for each key and each value, which are then int8 in rows of 16
-     * bytes (kv_pool.h); both NULL: keys and values are panels of the numbers of q. */
+    /* [MR_BLOCK_TOKENS] bf16, one for each key and each value. Keys and values are then int8 in
+     * rows of 16 bytes (kv_pool.h). Both NULL: keys and values are panels of the numbers of q. */
     const uint16_t *key_scales, *value_scales;
     size_t key_panel_bytes, value_panel_bytes;
     const uint32_t *begin, *end;
@@ -61,7 +62,7 @@ struct mr_cpu_int8 {
     unsigned char *rows;           /* first row of the first group of tokens, in the KV pool */
     size_t group_bytes, row_bytes; /* bytes from one group to the next, from one row to the next */
     uint32_t group_count, row_count;
-    uint32_t token_count; /* tokens to convert; later tokens of the last group count as 0 */
+    uint32_t token_count; /* tokens to convert; later tokens of the last group are treated as 0 */
     /* keys: true for K (columns are tokens), false for V (columns are dimensions). */
     bool bf16, keys;
 };
@@ -77,7 +78,7 @@ struct mr_cpu_fold {
 
 /* A histogram of logits by their distance from the largest. The bin position of x[i] is (top -
  * x[i]) * factor * MR_CPU_BINS_EACH; the weight of x[i] is exp((x[i] - top) * factor). A NaN has no
- * bin, nor has a logit whose position is MR_CPU_BINS or more (its weight is below 1e-13). */
+ * bin. A logit whose position is MR_CPU_BINS or more has none either; its weight is below 1e-13. */
 #define MR_CPU_BINS      2048u
 #define MR_CPU_BINS_EACH 64.0f /* number of bins over which the weight falls by a factor of e */
 struct mr_cpu_search {
@@ -137,12 +138,12 @@ struct mr_cpu_ops {
 
 /* Returns the table of functions of the level mr_cpu_level(wanted). */
 const struct mr_cpu_ops *mr_cpu_ops_get(enum mr_cpu_level wanted);
-/* The same for all functions but tile_bf16, attend and quant. Much cheaper, fit to be called in a
- * step: the tables of AMX and AVX-VNNI, for which the processor must be asked, have the others from
- * AVX-512 and AVX2. */
+/* Returns a table whose functions are those of mr_cpu_ops_get, except tile_bf16, attend and quant.
+ * It is cheap enough for a step, because it never queries the processor for AMX or AVX-VNNI: the
+ * other functions of those two levels are the ones of AVX-512 and AVX2. */
 const struct mr_cpu_ops *mr_cpu_row_ops_get(enum mr_cpu_level wanted);
 
-/* A program has the scalar level and those of the CPUs it is built for. */
+/* A program has the scalar level and the levels of the architecture that it is built for. */
 extern const struct mr_cpu_ops mr_cpu_ops_scalar, mr_cpu_ops_avx2, mr_cpu_ops_avxvnni,
     mr_cpu_ops_avx512f, mr_cpu_ops_avx512vnni, mr_cpu_ops_avx512, mr_cpu_ops_amx, mr_cpu_ops_neon,
     mr_cpu_ops_neon_bf16;

@@ -14,8 +14,8 @@
 #define HUGE_PAGE_BYTES ((size_t)2 << 20)
 #define SUMS_FLOATS     (ROW_BLOCK * 2u * MR_PANEL_COLUMNS)
 #define UNITS_GRAIN     2u
-/* Rows of x are quantized into the scratch memory, as many at a time as fit: 128 rows of 2,496
- * numbers. */
+/* Rows of x are quantized into the scratch memory, as many at a time as fit, such as 128 rows of
+ * 2,496 numbers. */
 #define QUANT_BYTES      MR_CPU_LINEAR_SCRATCH_BYTES
 #define GROUP_BYTES      (MR_QUANT_GROUP + sizeof(struct mr_quant_group))
 #define INPUTS_MAX       ((uint32_t)(QUANT_BYTES / GROUP_BYTES * MR_QUANT_GROUP))
@@ -161,7 +161,7 @@ static enum mr_status pack_all(struct mr_cpu_linear *linear, const struct mr_cpu
     return MR_OK;
 }
 
-/* Allocates memory, in huge pages when rounding up to them wastes little: a step reads all weights
+/* Allocates memory, in huge pages when rounding up to them wastes little. A step reads all weights
  * once, and with small pages address translation takes 10 % of the step (measured). The threads
  * that pack the weights touch the pages first. */
 static unsigned char *allocate_words(size_t bytes)
@@ -386,8 +386,8 @@ static void run_tile(const struct mr_cpu_linear_cut *run, uint32_t row, uint32_t
     linear->ops->finish(&finish);
 }
 
-/* Neighbouring pairs of panels of the same block of rows are computed together as far as their sums
- * fit into the buffer, so that few rows get wide register tiles. */
+/* Computes as many neighbouring pairs of panels of a block of rows together as have room for their
+ * sums in the buffer, so that few rows get wide register tiles. */
 void mr_cpu_linear_units(const struct mr_cpu_linear_cut *run, size_t begin, size_t end)
 {
     for (size_t unit = begin; unit < end;) {

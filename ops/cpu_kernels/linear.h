@@ -1,4 +1,5 @@
-/* linear - the inside of a linear layer; used by linear.c, experts.c and rows_body.h. */
+/* linear - the internals of a linear layer, for the kernels that compute parts of one: linear.c,
+ * experts.c and the epilogue. */
 #ifndef MR_OPS_CPU_KERNELS_LINEAR_H
 #define MR_OPS_CPU_KERNELS_LINEAR_H
 
@@ -20,7 +21,7 @@ struct mr_cpu_linear {
     float scale;
     float *bias;          /* [out_size], or NULL for no bias */
     unsigned char *words; /* weights in panels of level.h; columns past out_size are zero */
-    /* Instead: weights in panels of quant.h, in the memory of words. */
+    /* Integer weights instead, in panels of quant.h; they point into `words`. */
     struct mr_cpu_panels bands[MR_QUANT_BANDS_MAX];
     uint32_t band_count;
 };
@@ -28,7 +29,7 @@ static inline size_t mr_cpu_linear_number_bytes(const struct mr_cpu_linear *line
 {
     return linear->bf16 ? 2 : 4;
 }
-/* Bytes of a row of x as a cut takes it: quantized, when the layer has bands. */
+/* Bytes of a row of x in a cut: a quantized row when the layer has bands. */
 static inline size_t mr_cpu_linear_x_bytes(const struct mr_cpu_linear *linear)
 {
     return linear->band_count > 0 ? mr_quant_row_bytes(linear->in_size)
@@ -43,14 +44,14 @@ struct mr_cpu_linear_cut {
     unsigned char *out;
     enum mr_cpu_epilogue epilogue;
     uint32_t rows, row_block, block_count, pair_count;
-    /* With MR_CPU_ADD_F32 only. targets: the row of out that each row of x is added to, or NULL:
-     * the row of the same index; no row of out twice. factors: numbers that the rows are multiplied
-     * by, or NULL. Both are NULL at first. */
+    /* With MR_CPU_ADD_F32 only. targets: the row of out that each row of x is added to, no row of
+     * out twice; NULL: the row of the same index. factors: numbers that the rows are multiplied by,
+     * or NULL. mr_cpu_linear_cut sets both to NULL. */
     const uint32_t *targets;
     const float *factors;
 };
-/* out: as of mr_cpu_linear_run; x: as well, or rows of mr_quant_ops.row when the layer has bands.
- */
+/* out: as for mr_cpu_linear_run. x: the same, or rows written by mr_quant_ops.row when the layer
+ * has bands. */
 struct mr_cpu_linear_cut mr_cpu_linear_cut(const struct mr_cpu_linear *linear, const void *x,
                                            uint32_t rows, enum mr_cpu_epilogue epilogue, void *out);
 /* Quantizes rows of x on the parallel team: out [rows, mr_cpu_linear_x_bytes]. For layers with

@@ -11,8 +11,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* How often a thread polls an atomic word before it sleeps: about 100 us, longer than the time
- * between two parallel loops. */
+/* Polls of an atomic word before a thread sleeps: about 100 us, longer than the time between two
+ * parallel loops. */
 #define SPINS 3000u
 
 /* Bits of team.state for the current loop. OPEN: helpers may enter the loop. CALLER_SLEEPS: the
@@ -62,8 +62,8 @@ static void pause_briefly(void)
 }
 
 /* Takes ranges of items from the front of the loop, or from its end in threads of odd index, and
- * runs them until none is left. So a thread mostly gets the data that it had in the loop before,
- * and that is still in its core's cache. */
+ * runs them until none is left. A thread then mostly gets the items that it had in the previous
+ * loop, whose data is still in its core's cache. */
 static void take_parts(void)
 {
     const uint64_t count = team.count, shares = 2u * (uint64_t)mr_parallel_thread_count();
@@ -133,7 +133,7 @@ static void *run_helper(void *index)
 
 /* ---- the caller ---- */
 
-/* Lets no further helper enter the current loop; returns when all helpers have left the loop. */
+/* Closes the current loop to further helpers, and returns when all helpers have left it. */
 static void close_loop(void)
 {
     unsigned state = atomic_fetch_and(&team.state, ~OPEN) & ~OPEN;

@@ -2,9 +2,9 @@
  *
  * A step has about two hundred parallel loops of 20 to 500 us, so an idle helper spins for a while
  * before it sleeps. A loop ends when all items are done; it does not wait for helpers that have
- * taken no item. A helper that the kernel keeps off its core therefore costs only the work that the
- * helper would have done. (With a barrier after each loop, as in OpenMP: 3.7 tokens a second
- * instead of 19 on a machine that also runs five other busy programs.)
+ * taken no item. A helper whose core is busy with another program therefore delays nothing; the
+ * other threads do its share. (With a barrier after each loop, as in OpenMP, a machine that also
+ * ran five other busy programs reached 3.7 tokens a second instead of 19.)
  *
  * State:   one team for the process, created by mr_parallel_set_thread_count.
  * Threads: any thread may run a loop. When the team is busy with a loop of another thread, or the
@@ -31,13 +31,13 @@ uint32_t mr_parallel_thread_index(void);
 /* Returns the number of cores in the affinity mask of the calling thread, at least 1. */
 uint32_t mr_parallel_core_count(void);
 
-/* Runs the items [begin, end) of a loop. In one loop it may be called several times on a thread. */
+/* Runs the items [begin, end) of a loop. One loop may call it several times on a thread. */
 typedef void (*mr_parallel_body)(void *context, size_t begin, size_t end);
 
 /* Calls body on ranges that cover [0, count) exactly once, and returns when all items are done;
  * count is below 2^32. The length of a range is the number of remaining items divided by twice the
- * threads, at least `grain` (0 counts as 1): guided self-scheduling (Polychronopoulos and Kuck,
- * 1987). Threads of odd index take ranges from the end. With count <= grain, body runs once, on the
+ * threads, at least `grain` (0 means 1): guided self-scheduling (Polychronopoulos and Kuck, 1987).
+ * Threads of odd index take ranges from the end. With count <= grain, body runs once, on the
  * caller. */
 void mr_parallel_for(size_t count, size_t grain, mr_parallel_body body, void *context);
 

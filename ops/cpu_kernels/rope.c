@@ -91,8 +91,8 @@ static void write_int8(const struct mr_cpu_kv *kv, unsigned char *keys, uint32_t
         memcpy(values + mr_cpu_kv_value_at(kv, token, i), ready + i, 16);
 }
 
-/* Zeroes the value (V) of the token after `token` if both share a bf16 word (kv_pool.h says
- * why). */
+/* Zeroes the value (V) of the token after `token` if both share a bf16 word, for the reason in
+ * kv_pool.h. */
 static void clear_next(const struct mr_cpu_kv *kv, unsigned char *values, uint32_t token)
 {
     if (!kv->spec.bf16 || token % 2 != 0) return;

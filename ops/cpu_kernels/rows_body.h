@@ -9,9 +9,9 @@
 
 #define ROWS_LOG2_E 1.44269504088896341f
 
-/* 2^x with an error of at most 2 units in the last place; 0 for x below -126; x above 127 counts as
- * 127. The fraction f of x, in [-1/2, 1/2] and exact, is the argument of a polynomial that
- * interpolates (2^f - 1) / f at six Chebyshev points; in this form 2^0 is exactly 1. */
+/* 2^x with an error of at most 2 units in the last place; 0 for x below -126; x above 127 is
+ * treated as 127. The fraction f of x, in [-1/2, 1/2] and exact, is the argument of a polynomial
+ * that interpolates (2^f - 1) / f at six Chebyshev points; in this form 2^0 is exactly 1. */
 static inline lanes rows_exp2(lanes x)
 {
     x = lanes_min(lanes_set(127.0f), lanes_max(lanes_set(-127.0f), x));
@@ -89,10 +89,10 @@ static inline lanes rows_sigmoid_mul(lanes x, lanes inner, lanes up)
     return lanes_div(lanes_mul(x, up), lanes_add(lanes_set(1.0f), power));
 }
 
-/* GELU in its exact form, x * (1 + erf(x / sqrt(2))) / 2 = max(x, 0) - |x| * erfc(|x| / sqrt(2))
- * / 2. erfc is 2 to the power of -|x| times a polynomial in |x|, fitted so that the largest error
- * of erfc is least over |x| <= 6: 1.6e-8, and 7e-8 with rounding. Past 6 the term is below 1e-8. A
- * NaN stays one. */
+/* GELU in its exact form, x * (1 + erf(x / sqrt(2))) / 2 = max(x, 0) - |x| * erfc(|x| / sqrt(2)) /
+ * 2. erfc is 2 to the power of -|x| times a polynomial in |x|, fitted so that the largest error of
+ * erfc over |x| <= 6 is smallest: 1.6e-8, and 7e-8 with rounding. Past 6 the term is below 1e-8.
+ * NaN stays NaN. */
 static inline lanes rows_gelu(lanes x)
 {
     const lanes zero = lanes_set(0.0f);
@@ -204,7 +204,7 @@ static inline float rows_total(const float *x, uint32_t width, lanes mean, const
     return lanes_sum(lanes_add(even, odd));
 }
 
-/* What a norm needs to know of a row: y = (x - mean) * factor. */
+/* The moments of a row that its norm uses: y = (x - mean) * factor. */
 struct rows_moments {
     lanes mean, factor;
 };

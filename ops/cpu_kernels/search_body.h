@@ -121,7 +121,7 @@ static uint32_t search_find_top(const float *x, uint32_t count, uint32_t wanted,
         uint32_t above = lanes_above(search_load(x, count, i), lanes_set(threshold));
         for (; above != 0; above &= above - 1) {
             const uint32_t id = i + (uint32_t)__builtin_ctz(above);
-            /* An earlier one of these 16 logits has raised the threshold. */
+            /* An earlier one of these 16 logits may have raised the threshold. */
             if (!(x[id] > threshold)) continue;
             uint32_t at = found < wanted ? found++ : wanted - 1;
             for (; at > 0 && x[ids[at - 1]] < x[id]; at--)

@@ -1,19 +1,20 @@
 /* cuda_kernels - the operations of a decoder on a CUDA device for which LibTorch has no fused
- * operator. Each function enqueues one or two kernels; README.md describes them.
+ * operator. Each function enqueues one or two kernels, described in ops/cuda/README.md.
  *
- * Pointers: device memory, but for the structs themselves, which are read during the call. Arrays
- *           of `type` are aligned to 16 bytes, and their strides are multiples of 8 elements, so
- *           that a thread reads 8 elements at once. Strides are in elements of the array.
- * Types:    arithmetic is in float (sums of a draw in double) whatever the type of the arrays;
- *           results are rounded to nearest even once.
- * Order:    every sum has one fixed order. That of attention depends on the number of rows too,
+ * Pointers: device memory, except the structs themselves, which are host memory and read during the
+ * call. Arrays of `type` are aligned to 16 bytes, and their strides are multiples of 8 elements, so
+ * that a thread reads 8 elements at once. Strides are in elements of the array.
+ * Types:    arithmetic is in float (sums of a draw in double) for every type of array; results are
+ *           rounded once, to nearest even.
+ * Order:    every sum has one fixed order. The order in attention depends on the number of rows,
  *           which decides how a row is split; no other sum depends on other rows.
  * Values:   device arrays are trusted. A length, slot, block id or position outside the arrays is
- *           undefined behaviour; the caller checks them where it makes them.
+ *           undefined behaviour; the caller checks these values before it copies them to the
+ *           device.
  * Stream:   a cudaStream_t, NULL for the default stream. No function waits, allocates or copies, so
- *           all can be captured in a CUDA graph, which then has the shapes, but reads the arrays
- *           anew at each launch.
- * Errors:   MR_UNSUPPORTED names the field whose value no kernel handles; nothing is enqueued then,
+ *           a CUDA graph can capture each. The graph keeps the shapes and reads the arrays at each
+ *           launch.
+ * Errors:   MR_UNSUPPORTED names the field whose value no kernel handles. Nothing is enqueued then,
  *           and the caller uses LibTorch's operators. MR_BACKEND: CUDA refused the launch.
  * Threads:  any, with the stream's device current. Memory: none. */
 #ifndef MR_OPS_CUDA_CUDA_KERNELS_H
@@ -26,13 +27,13 @@
 
 enum mr_cuda_type { MR_CUDA_F32, MR_CUDA_F16, MR_CUDA_BF16 };
 
-/* Were the kernels compiled for the current device? MR_UNSUPPORTED says that they were not. */
+/* MR_UNSUPPORTED when the kernels were not compiled for the current device. */
 enum mr_status mr_cuda_check_device(struct mr_error *err);
 
 /* The KV of one layer. K and V of token t of a block, head h, are head_dim numbers, one after the
- * other, at keys or values + block * block_stride + h * head_stride + t * token_stride. As a
+ * other, at keys or values + block * block_stride + h * head_stride + t * token_stride. In a
  * contiguous tensor [block][kv head][token][head_dim] the tokens of a head are one run of memory,
- * which is what decode attention reads fastest. */
+ * the layout that decode attention reads fastest. */
 struct mr_cuda_kv {
     void *keys, *values;
     int64_t block_stride, head_stride, token_stride;
@@ -47,7 +48,7 @@ struct mr_cuda_decode {
     const void *q;                  /* [row_count][head_count][head_dim] of kv.type */
     int64_t q_stride;               /* between rows of q */
     /* [row_count] tokens of each sequence in the KV, the row's own token included: the row is
-     * position length - 1. 0: the row only fills a batch up, and its result is zeros. */
+     * position length - 1. 0: the row is padding, and its result is zeros. */
     const int32_t *lengths;
     uint32_t length_max;   /* no length is larger; sizes the grid and the scratch memory */
     const int32_t *blocks; /* [row_count][blocks_stride] block ids in order of tokens */
@@ -60,8 +61,8 @@ struct mr_cuda_decode {
 };
 size_t mr_cuda_decode_scratch_bytes(const struct mr_cuda_decode *decode);
 /* Paged attention of one query row per sequence: Dao et al., "Flash-Decoding for long-context
- * inference", 2023. A split pass computes softmax-weighted sums of 64 to 512 tokens, the fewer the
- * fewer rows there are, for all query heads of a kv head; a combine pass merges the splits of a
+ * inference", 2023. A split pass computes softmax-weighted sums of 64 to 512 tokens for all query
+ * heads of a kv head; with fewer rows the splits are shorter. A combine pass merges the splits of a
  * row. */
 enum mr_status mr_cuda_decode_attention(const struct mr_cuda_decode *decode, void *stream,
                                         struct mr_error *err);
@@ -89,7 +90,8 @@ struct mr_cuda_rope_write {
     const void *qkv;    /* [row_count][q heads, k heads, v heads][head_dim] of kv.type */
     int64_t qkv_stride; /* between rows of qkv */
     /* Weights of the RMS norm of q, [head_count][head_dim], and of k, [kv_head_count][head_dim];
-     * NULL: no norm. Only the first norm_width numbers of a head count, the rest fills up. */
+     * NULL: no norm. Only the first norm_width numbers of a head are normed; the rest are
+     * padding. */
     const float *q_norm, *k_norm;
     float norm_epsilon;
     uint32_t norm_width;
@@ -106,7 +108,7 @@ enum mr_status mr_cuda_rope_kv_write(const struct mr_cuda_rope_write *write, voi
                                      struct mr_error *err);
 
 /* ---- activation ---- */
-enum mr_cuda_activation { /* as enum mr_cpu_epilogue (ops/cpu_kernels/kernels.h) defines them */
+enum mr_cuda_activation { /* formulas: enum mr_cpu_epilogue (ops/cpu_kernels/kernels.h) */
                           MR_CUDA_SILU_MUL,
                           MR_CUDA_GELU_MUL,
                           MR_CUDA_GELU_TANH_MUL,

@@ -67,8 +67,8 @@ __global__ __launch_bounds__(COMBINE_HEADS *WARP) void decode_combine(struct mr_
 
 /* ---- host ---- */
 
-/* Tokens of a split: few where there are few rows, so that the thread blocks fill a card, unless
- * the rows are so long that combining would take longer. */
+/* Returns the tokens of a split. Few rows get short splits, so that the thread blocks fill a card,
+ * unless the rows are so long that combining the splits would take longer. */
 static unsigned choose_split(const struct mr_cuda_decode *decode)
 {
     const unsigned group = decode->head_count / decode->kv.kv_head_count;
@@ -80,7 +80,7 @@ static unsigned choose_split(const struct mr_cuda_decode *decode)
     return tokens;
 }
 
-/* Most splits of a row: a window that starts inside a split touches one more. */
+/* Returns the most splits of a row. A window that starts inside a split touches one more. */
 static unsigned split_count(const struct mr_cuda_decode *decode, unsigned tokens)
 {
     const unsigned all = ceil_div(decode->length_max, tokens);

@@ -1,5 +1,5 @@
-/* decode_split - the split pass of decode attention in floats (decode_tiles.cuh: in 16 bits), and
- * what both have in common: which tokens a split has, and where its result goes. */
+/* decode_split - the split pass of decode attention in floats, and the parts that it shares with
+ * the one in 16 bits (decode_tiles.cuh): the tokens of a split, and the place of its result. */
 #ifndef MR_OPS_CUDA_DECODE_SPLIT_CUH
 #define MR_OPS_CUDA_DECODE_SPLIT_CUH
 
@@ -8,7 +8,7 @@
 #define HEADS_MAX    8u   /* query heads of a kv head that one thread block handles */
 #define SPLIT_TOKENS 512u /* most tokens of a split */
 
-/* ---- what a thread block works on ---- */
+/* ---- the work of a thread block ---- */
 
 struct token_range {
     unsigned begin, end;  /* tokens of the split that the row attends to; none if end <= begin */
@@ -68,8 +68,8 @@ __device__ inline struct split_work<T> work_here(const struct mr_cuda_decode &de
 
 /* ---- results ---- */
 
-/* The scratch memory: for each (row, head, split) head_dim sums of weighted values; after all of
- * those, for each the largest score and the sum of weights. */
+/* The scratch memory: head_dim sums of weighted values for each (row, head, split); after all of
+ * these, the largest score and the sum of weights for each (row, head, split). */
 __device__ inline size_t
 part_index(const struct mr_cuda_decode &decode, unsigned row, unsigned head, unsigned split,
            unsigned splits)
@@ -86,8 +86,8 @@ __device__ inline float *part_stats(const struct mr_cuda_decode &decode, unsigne
 /* ---- split pass in floats ----
  *   1. scores: eight lanes share a token and read its K in packs; a warp reads four tokens;
  *   2. one warp for each head: largest score, weights exp(score - largest), sum of weights;
- *   3. weighted values: a thread owns one pack of the head and adds up every so many tokens; the
- *      sums of the threads with the same pack are added at the end.
+ *   3. weighted values: a thread owns one pack of the head and adds up some of the tokens; the sums
+ *   of the threads with the same pack are added at the end.
  * K and V are read once for all heads of the block. */
 #define SPLIT_THREADS 128u
 #define SPLIT_WARPS   (SPLIT_THREADS / WARP)

@@ -1,10 +1,11 @@
-/* decode_tiles - the split pass of decode attention in 16 bits, on tensor cores. A warp computes
- * tiles of 16 tokens, each warp every so many, without waiting for the others: while it computes a
- * tile, the next one is copied to shared memory. With heads as rows, the scores of a tile are
- * queries * keys^T; they leave the product as the fragments that values^T * weights^T needs (Dao,
- * "FlashAttention-2", 2023), whose sums are kept relative to the largest score so far. A weight is
- * the sum of two 16-bit numbers there, so that nothing is rounded to less than a float. Heads whose
- * numbers are not 64, 128 or 256 are filled up with zeros in shared memory. */
+/* decode_tiles - the split pass of decode attention in 16 bits, on tensor cores. The warps of a
+ * thread block take tiles of 16 tokens in turn and do not wait for each other. While a warp
+ * computes a tile, its next one is copied to shared memory. With heads as rows, the scores of a
+ * tile are queries * keys^T; they leave the product as the fragments that values^T * weights^T
+ * needs (Dao, "FlashAttention-2", 2023), whose sums are kept relative to the largest score so far.
+ * A weight enters this product as the sum of two 16-bit numbers, so that no result is rounded to
+ * less than a float. Heads of other sizes than 64, 128 or 256 numbers are padded with zeros in
+ * shared memory. */
 #ifndef MR_OPS_CUDA_DECODE_TILES_CUH
 #define MR_OPS_CUDA_DECODE_TILES_CUH
 
@@ -16,16 +17,17 @@
 #define LOG2_E      1.4426950408889634f
 #define LN_2        0.6931471805599453f
 
-/* Warps of a thread block: with heads of DIM numbers it takes about 36 KiB of shared memory. */
+/* Warps of a thread block: with heads of DIM numbers the block takes about 36 KiB of shared
+ * memory. */
 template <unsigned DIM> constexpr unsigned tile_warps = 256 / DIM;
-/* Bytes of a row of a tile in shared memory: with 16 more than the numbers take, eight rows are in
- * different banks. */
+/* Bytes of a row of a tile in shared memory: 16 more than the numbers take, so that eight rows lie
+ * in different banks. */
 template <unsigned DIM> constexpr unsigned tile_row_bytes = DIM * 2 + 16;
 /* Of one warp: K and V of each stage. */
 template <unsigned DIM>
 constexpr unsigned tile_warp_bytes = TILE_STAGES * 2 * TILE_TOKENS *tile_row_bytes<DIM>;
 
-/* What a warp works with. */
+/* The memory and block ids of a warp. */
 struct tile_warp {
     unsigned char *stages; /* [stage][K, V][token] rows in shared memory */
     unsigned lane;
@@ -45,8 +47,8 @@ __device__ inline unsigned char *tile_rows(const struct tile_warp &warp, unsigne
     return warp.stages + (stage * 2 + half) * TILE_TOKENS * tile_row_bytes<DIM>;
 }
 
-/* Starts to copy K or V of the tile that begins with `token`, one batch; tokens that are not
- * attended to, and numbers beyond the head, become zeros. Eight lanes copy a row. */
+/* Starts to copy K or V of the tile that begins with `token`, as one batch. Tokens outside the
+ * range, and numbers beyond the head, become zeros. Eight lanes copy a row. */
 template <typename T, unsigned DIM>
 __device__ inline void copy_half(const struct mr_cuda_kv &kv, const struct split_work<T> &work,
                                  unsigned lane, unsigned token, const T *from, unsigned char *to)
@@ -67,7 +69,7 @@ __device__ inline void copy_half(const struct mr_cuda_kv &kv, const struct split
     end_batch();
 }
 
-/* Starts two batches: K, then V; both empty when there is no such tile. */
+/* Starts two batches: K, then V. Both are empty when the tile does not exist. */
 template <typename T, unsigned DIM>
 __device__ inline void copy_tile(const struct mr_cuda_decode &decode,
                                  const struct split_work<T> &work, const struct tile_warp &warp,
@@ -91,8 +93,8 @@ __device__ inline void copy_tile(const struct mr_cuda_decode &decode,
 
 /* ---- one tile ---- */
 
-/* The address that a lane gives to load four matrices: tokens 0 to 7 at numbers 0 and 8, then
- * tokens 8 to 15. */
+/* Returns the address that a lane passes to load four matrices: tokens 0 to 7 at numbers 0 and 8,
+ * then tokens 8 to 15. */
 template <unsigned DIM>
 __device__ inline const unsigned char *matrix_row(const struct tile_warp &warp,
                                                   const unsigned char *rows)
@@ -107,7 +109,8 @@ __device__ inline void score_tile(const struct tile_warp &warp, const unsigned c
                                   const unsigned q[DIM / 16][2], float scores[2][4])
 {
     const unsigned char *row = matrix_row<DIM>(warp, rows);
-    float sums[2][2][4] = {}; /* of even and odd i: the products wait for each other less */
+    float sums[2][2][4] = {}; /* of even and odd i, so that consecutive products do not depend on
+                               * each other */
 #pragma unroll
     for (unsigned i = 0; i < DIM / 16; i++) {
         const unsigned heads[4] = {q[i][0], 0, q[i][1], 0}; /* heads 8 to 15 do not exist */
@@ -121,8 +124,8 @@ __device__ inline void score_tile(const struct tile_warp &warp, const unsigned c
         scores[i / 2][i % 2] = sums[0][i / 2][i % 2] + sums[1][i / 2][i % 2];
 }
 
-/* Turns the scores into weights, and brings the sums to the largest score with them. Returns the
- * factor for that. */
+/* Turns the scores into weights and makes the sums relative to the new largest score. Returns the
+ * factor by which the sums were scaled. */
 template <typename T, unsigned DIM>
 __device__ inline float weigh_tile(const struct mr_cuda_decode &decode,
                                    const struct split_work<T> &work, unsigned first_token,
@@ -170,7 +173,8 @@ __device__ inline void add_tile(const struct tile_warp &warp, const unsigned cha
         low[i] = pair_bits(from_float<T>(weights[i][0] - to_float(first)),
                            from_float<T>(weights[i][1] - to_float(second)));
     }
-    const int head = static_cast<int>(warp.lane % 4 * 2); /* the sums are of it and the next one */
+    const int head = static_cast<int>(warp.lane % 4 * 2); /* the sums are of this head and the next
+                                                           * one */
     const float factors[2] = {__shfl_sync(ALL_LANES, factor, head * 4),
                               __shfl_sync(ALL_LANES, factor, head * 4 + 4)};
 #pragma unroll
@@ -214,7 +218,8 @@ __device__ inline void sum_tiles(const struct mr_cuda_decode &decode,
     }
 }
 
-/* What each warp leaves in shared memory, in place of its tiles, for the sums of the block. */
+/* The result of a warp in shared memory, which replaces its tiles; the block adds the results
+ * up. */
 template <unsigned DIM> struct warp_result {
     float values[HEADS_MAX][DIM];
     float top[HEADS_MAX], sum[HEADS_MAX];
@@ -263,7 +268,8 @@ __device__ inline void store_tiles(const struct mr_cuda_decode &decode,
 }
 
 /* DIM: 64, 128 or 256, no less than head_dim. The shared memory of a multiprocessor has room for
- * six thread blocks; told to leave registers for five, the compiler takes what it needs. */
+ * six thread blocks. A launch bound of five lets the compiler use the registers that it needs
+ * without spilling. */
 template <typename T, unsigned DIM>
 __global__ __launch_bounds__(tile_warps<DIM> *WARP,
                              5) void decode_tiles(struct mr_cuda_decode decode,

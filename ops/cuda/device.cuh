@@ -1,5 +1,5 @@
-/* device - what all kernels share: numbers of the three storage types as floats, sums over a warp
- * or a thread block, and launches. Thread blocks are one-dimensional and whole warps. */
+/* device - shared by all kernels: numbers of the three storage types as floats, sums over a warp or
+ * a thread block, and launches. Thread blocks are one-dimensional and consist of whole warps. */
 #ifndef MR_OPS_CUDA_DEVICE_CUH
 #define MR_OPS_CUDA_DEVICE_CUH
 
@@ -14,7 +14,7 @@ extern "C" {
 #define WARP      32u
 #define ALL_LANES 0xffffffffu
 
-/* Dynamic shared memory; each kernel says what it keeps there. */
+/* Dynamic shared memory; the comment of each kernel describes its content. */
 extern __shared__ __align__(16) unsigned char mr_cuda_shared[];
 
 /* ---- numbers ---- */
@@ -118,7 +118,7 @@ enum mr_status launch(const char *name, const cudaLaunchConfig_t &config, void (
     return mr_fail(err, MR_BACKEND, "CUDA kernel %s: %s", name, cudaGetErrorString(code));
 }
 
-/* Returns run(a number of the C++ type that `type` stands for). */
+/* Calls run with a number of the C++ type for `type`, and returns its status. */
 template <typename F> enum mr_status with_type(enum mr_cuda_type type, const F &run)
 {
     switch (type) {

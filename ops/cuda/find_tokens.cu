@@ -1,6 +1,6 @@
-/* What the host reads of rows of logits: see sampling_kernels.h. One thread block for each row: the
- * largest logit, then its id and the sums, of the edited row and, where that is another one, of the
- * model's. */
+/* The numbers that the host reads of rows of logits: see sampling_kernels.h. One thread block for
+ * each row finds the largest logit, then its id and the sums, of the edited row and, if the row was
+ * edited, of the model's row. */
 #include "ops/cuda/device.cuh"
 
 extern "C" {
@@ -43,7 +43,7 @@ __device__ inline unsigned warp_min(unsigned x)
     return x;
 }
 
-/* What is found of a row, known to every thread. */
+/* The findings of a row, known to every thread. */
 struct found_row {
     float largest;        /* NaN if a logit is */
     unsigned id;          /* of the largest logit, the lowest among equals */
@@ -121,7 +121,7 @@ __global__ __launch_bounds__(FIND_THREADS) void find_tokens(struct mr_cuda_find 
     const struct found_row of_model =
         model == edited ? best : find_row(model, find.vocab_size, 1.0f, memory);
     if (threadIdx.x != 0) return;
-    unsigned token = min(best.id, find.vocab_size - 1); /* with a NaN there is no best one */
+    unsigned token = min(best.id, find.vocab_size - 1); /* with a NaN no logit is the largest */
     if (find.drawn && find.drawn[row] >= 0) token = static_cast<unsigned>(find.drawn[row]);
     if (find.masked_tokens && best.largest == -INFINITY)
         token = static_cast<unsigned>(find.masked_tokens[row]);

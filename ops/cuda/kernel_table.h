@@ -1,7 +1,7 @@
 /* kernel_table - the launchers of cuda_kernels.h and sampling_kernels.h as one table. Code that
- * uses them gets the table from its caller, so that it links without CUDA: mr_backends_cuda_kernels
- * (ops/model/device_choice.h) returns the table of a build with MR_CUDA, and tests pass the one of
- * kernels that were compiled for the host (tests/cuda/README.md).
+ * uses the launchers gets the table from its caller, so that it links without CUDA.
+ * mr_device_choice_cuda_kernels (ops/model/device_choice.h) returns the table of a build with
+ * MR_CUDA; tests pass a table of kernels compiled for the host (tests/cuda/README.md).
  *
  * Memory: constant. Threads, errors: as in cuda_kernels.h. */
 #ifndef MR_OPS_CUDA_KERNEL_TABLE_H

@@ -4,7 +4,8 @@
 #define ROPE_WARPS 4u
 #define HEAD_MAX   256u /* most numbers of a head: one pack for each lane */
 
-/* Sum of the squares of the numbers of a head that count; the lane's pack starts at number `at`. */
+/* Returns the sum of the squares of a head's first norm_width numbers. The lane's pack starts at
+ * number `at`. */
 template <typename T>
 __device__ inline float head_squares(const struct mr_cuda_rope_write &write, const T *head,
                                      unsigned at)
@@ -18,8 +19,8 @@ __device__ inline float head_squares(const struct mr_cuda_rope_write &write, con
     return warp_sum(squares);
 }
 
-/* What the numbers of a head are multiplied by before the weights of the norm. first: first of the
- * `heads` heads of q, or of k, in the row. */
+/* Returns the factor of the numbers of a head, which is applied before the weights of the norm.
+ * first: the first of the `heads` heads of q, or of k, in the row. */
 template <typename T>
 __device__ inline float norm_factor(const struct mr_cuda_rope_write &write, const T *head,
                                     const T *first, unsigned heads, unsigned at)
@@ -55,7 +56,7 @@ __device__ inline void rotate(const struct mr_cuda_rope_write &write, unsigned r
     }
 }
 
-/* Where K or V of a head of this row is stored; NULL: nowhere. */
+/* Returns the place of K or V of a head of this row in the pool; NULL: not written. */
 template <typename T>
 __device__ inline T *kv_place(const struct mr_cuda_kv &kv, void *base, int64_t slot, unsigned head)
 {
@@ -64,7 +65,7 @@ __device__ inline T *kv_place(const struct mr_cuda_kv &kv, void *base, int64_t s
            head * kv.head_stride + slot % kv.block_tokens * kv.token_stride;
 }
 
-/* Grid: rows, groups of ROPE_WARPS heads of q, k and v. A warp does one head. Shared memory:
+/* Grid: rows, groups of ROPE_WARPS heads of q, k and v. A warp computes one head. Shared memory:
  * [ROPE_WARPS][HEAD_MAX] floats. */
 template <typename T>
 __global__ __launch_bounds__(ROPE_WARPS *WARP) void rope_write(struct mr_cuda_rope_write write)

@@ -6,7 +6,7 @@
 /* ---- residual and norm ---- */
 
 /* Grid: rows. A thread owns every blockDim-th pack of the row in both passes, so it reads back only
- * what it wrote itself. Shared memory: 32 floats. */
+ * its own writes. Shared memory: 32 floats. */
 template <typename T>
 __global__ __launch_bounds__(ROW_THREADS) void add_rms_norm(struct mr_cuda_add_norm norm)
 {
@@ -49,7 +49,7 @@ enum mr_status mr_cuda_check_device(struct mr_error *err)
     cudaFuncAttributes attributes;
     const cudaError_t code = cudaFuncGetAttributes(&attributes, add_rms_norm<float>);
     if (code == cudaSuccess) return MR_OK;
-    (void)cudaGetLastError(); /* or LibTorch takes the error for one of its own */
+    (void)cudaGetLastError(); /* else LibTorch would report the error as its own */
     return mr_fail(err, MR_UNSUPPORTED, "the CUDA kernels were not compiled for this card: %s",
                    cudaGetErrorString(code));
 }

@@ -1,5 +1,5 @@
 /* The draw of a token: see sampling_kernels.h. One thread block for each row:
- *   1. the largest logit, and whether the logits can be sampled from;
+ *   1. the largest logit, and a check that the logits can be sampled from;
  *   2. the last token that each cut keeps, see find_last;
  *   3. for every TILE ids the sum of the weights exp((logit - largest) / temperature) of the tokens
  *      that remain;
@@ -37,7 +37,7 @@ struct rank {
     unsigned key, id;
 };
 
-/* A row, and which of its tokens remain. */
+/* A row, and the bounds of the tokens that remain. */
 template <typename T> struct sample_row {
     const T *logits;
     unsigned vocab_size;
@@ -66,21 +66,22 @@ __device__ inline float weight_of(const struct sample_row<T> &row, unsigned id)
     return expf((to_float(row.logits[id]) - row.top) * row.factor);
 }
 
-/* The information content of a token, less that of the one with the largest logit. */
+/* Returns the information content of a token, less that of the token with the largest logit. */
 template <typename T>
 __device__ inline double information_of(const struct sample_row<T> &row, unsigned id)
 {
     return static_cast<double>((row.top - to_float(row.logits[id])) * row.factor);
 }
 
-/* How far the information content of a token is from the entropy of those that remain. */
+/* Returns the distance of a token's information content from the entropy of the remaining
+ * tokens. */
 template <typename T>
 __device__ inline float typical_distance(const struct sample_row<T> &row, unsigned id)
 {
     return static_cast<float>(fabs(information_of(row, id) - row.information_mean));
 }
 
-/* The key of a token by logit; 0: it does not remain. */
+/* Returns the key of a token by logit; 0: the token does not remain. */
 template <typename T>
 __device__ inline unsigned logit_key(const struct sample_row<T> &row, unsigned id)
 {
@@ -90,7 +91,7 @@ __device__ inline unsigned logit_key(const struct sample_row<T> &row, unsigned i
     return row.weight_min > 0.0f && weight_of(row, id) < row.weight_min ? 0 : rank.key;
 }
 
-/* The same by distance from the entropy. */
+/* Returns the key of a token by distance from the entropy; 0: the token does not remain. */
 template <typename T>
 __device__ inline unsigned typical_key(const struct sample_row<T> &row, unsigned id)
 {
@@ -98,7 +99,7 @@ __device__ inline unsigned typical_key(const struct sample_row<T> &row, unsigned
     return logit_key(row, id) > 0 && is_until(rank, row.typical) ? rank.key : 0;
 }
 
-/* The weight of a token, 0 if it does not remain. */
+/* Returns the weight of a token; 0 if the token does not remain. */
 template <typename T>
 __device__ inline double remaining_weight(const struct sample_row<T> &row, unsigned id)
 {
@@ -142,7 +143,7 @@ __device__ inline struct best_logit find_best(const T *logits, unsigned vocab_si
     return warp_best(memory->best[threadIdx.x % WARP % SAMPLE_WARPS]);
 }
 
-/* Inclusive sum over the lanes up to this one. */
+/* Returns the sum over the lanes up to and including this one. */
 __device__ inline double warp_prefix(double x)
 {
     const unsigned lane = threadIdx.x % WARP;
@@ -154,8 +155,8 @@ __device__ inline double warp_prefix(double x)
 }
 
 /* Returns the first of `count` numbers at which their sum exceeds *target, and subtracts the sum of
- * the numbers before it from *target; if rounding leaves none, the last number above 0, or 0. The
- * whole warp calls it. number(i) is the i-th number. */
+ * the numbers before it from *target; if rounding leaves no such number, the last number above 0,
+ * or 0. The whole warp calls it. number(i) is the i-th number. */
 template <typename F>
 __device__ inline unsigned find_in_sum(unsigned count, const F &number, double *target)
 {
@@ -178,8 +179,8 @@ __device__ inline unsigned find_in_sum(unsigned count, const F &number, double *
     return last;
 }
 
-/* Sums of number(id) of every tile; the order within a tile is fixed. Returns the sum of all. Every
- * thread of the block calls it. */
+/* Writes the sum of number(id) of every tile, in a fixed order within a tile. Returns the sum of
+ * all tiles. Every thread of the block calls it. */
 template <typename F>
 __device__ inline double sum_tiles(unsigned count, const F &number, double *tiles)
 {
@@ -200,8 +201,8 @@ __device__ inline double sum_tiles(unsigned count, const F &number, double *tile
     return warp_sum(total);
 }
 
-/* After sum_tiles of the same numbers: the first id at which their sum exceeds `target`, or the
- * last one above 0. */
+/* Called after sum_tiles of the same numbers. Returns the first id at which their sum exceeds
+ * `target`, or the last id with a number above 0. */
 template <typename F>
 __device__ inline unsigned find_id(unsigned count, const F &number, const double *tiles,
                                    double target, struct sample_memory *memory)
@@ -251,8 +252,8 @@ __device__ inline struct digit_sums sum_digits(unsigned count, const K &key, con
 }
 
 /* Returns the first token, in the order of the keys, at which the sum of number(id) reaches
- * `quota`; {0, 0}: it does not. The key is found digit by digit, largest first, and then the id
- * among equal keys. Every thread of the block calls it. */
+ * `quota`; {0, 0}: the sum stays below. Finds the key digit by digit, the most significant first,
+ * and then the id among equal keys. Every thread of the block calls it. */
 template <typename K, typename F>
 __device__ inline struct rank find_last(unsigned count, const K &key, const F &number, double quota,
                                         double *tiles, struct sample_memory *memory)
@@ -270,7 +271,7 @@ __device__ inline struct rank find_last(unsigned count, const K &key, const F &n
     const unsigned found = last.key;
     const auto equal = [&](unsigned id) { return key(id) == found ? number(id) : 0.0; };
     (void)sum_tiles(count, equal, tiles);
-    /* find_id looks for a larger sum, not for an equal one */
+    /* find_id stops at a larger sum, not at an equal one */
     last.id = find_id(count, equal, tiles, quota - above - 1e-9 * quota, memory);
     return last;
 }

@@ -1,11 +1,12 @@
-/* sampling_kernels - the draw of tokens from rows of logits on a CUDA device, and what the host
- * reads of these rows. Pointers, types, streams, errors and threads as in cuda_kernels.h. */
+/* sampling_kernels - the draw of tokens from rows of logits on a CUDA device, and the numbers that
+ * the host reads of these rows. Pointers, types, streams, errors and threads as in
+ * cuda_kernels.h. */
 #ifndef MR_OPS_CUDA_SAMPLING_KERNELS_H
 #define MR_OPS_CUDA_SAMPLING_KERNELS_H
 
 #include "ops/cuda/cuda_kernels.h"
 
-struct mr_cuda_draw { /* what the draw of one row depends on */
+struct mr_cuda_draw { /* the settings of one row's draw */
     uint64_t seed;
     uint32_t position;
     float temperature; /* 0: the largest logit, lowest id first; else at least MR_GREEDY_BELOW */
@@ -22,8 +23,9 @@ struct mr_cuda_sampling {
     int32_t *tokens;      /* [row_count]; -1: the row has a NaN, +infinity or no finite logit */
     float *probabilities; /* [row_count] of the token after temperature and cuts; greedy: at 1 */
 };
-/* Draws one token of each row from those that the cuts leave, with the random number and the order
- * of ids of the CPU sampler: the first id at which the sum of weights exceeds uniform * total. */
+/* Draws one token of each row from those that remain after the cuts, with the random number and the
+ * order of ids of the CPU sampler: the first id at which the sum of weights exceeds uniform *
+ * total. */
 enum mr_status mr_cuda_sample(const struct mr_cuda_sampling *sampling, void *stream,
                               struct mr_error *err);
 
@@ -34,8 +36,8 @@ struct mr_cuda_find {
     uint32_t row_count, vocab_size;
     const float *model, *edited; /* [row_count][vocab_size]; equal: nothing is edited */
     const float *factors;        /* [row_count] of the totals of edited rows; NULL: 1 */
-    /* [row_count] what mr_cuda_sample has drawn; NULL, or a token of -1: the largest edited logit
-     * counts */
+    /* [row_count] the tokens drawn by mr_cuda_sample; NULL, or a token of -1: the token of the
+     * largest edited logit is reported */
     const int32_t *drawn;
     const float *probabilities;   /* [row_count] of drawn tokens, or NULL */
     const int32_t *masked_tokens; /* [row_count] for rows whose edited logits are all -infinity; or
@@ -43,7 +45,8 @@ struct mr_cuda_find {
     int64_t *tokens;              /* [row_count] */
     uint32_t *words;              /* [row_count][MR_CUDA_FOUND_WORDS] */
 };
-/* Finds in each row what the host reads, and its token for the step that takes it from there. */
+/* Finds the numbers that the host reads of each row, and the row's token, which the next step can
+ * read from device memory. */
 enum mr_status mr_cuda_find_tokens(const struct mr_cuda_find *find, void *stream,
                                    struct mr_error *err);
 

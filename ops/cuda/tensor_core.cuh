@@ -1,11 +1,14 @@
 /* tensor_core - products of 16-bit matrices that a warp computes together, loads of their
- * fragments, and copies to shared memory that a thread does not wait for: PTX ISA, "mma.m16n8k16",
- * "ldmatrix", "cp.async". All lanes of the warp call the first two. A fragment is what one lane
- * holds of a matrix, pairs of neighbouring numbers in 32 bits each. With row = lane / 4 and pair =
- * lane % 4 * 2 they are a [16][16]: rows row and row + 8 at columns pair, then both at columns pair
- * + 8 b [16][8]:  column row, at rows pair and pair + 8 c [16][8]:  row `row` at columns pair and
- * pair + 1, then row + 8 The host compiler has the functions in asm in
- * tests/cuda/host/tensor_core.h. */
+ * fragments, and copies to shared memory that do not block the thread: PTX ISA, "mma.m16n8k16",
+ * "ldmatrix", "cp.async". All lanes of the warp call the products and the loads.
+ *
+ * A fragment is the part of a matrix that one lane holds, as pairs of neighbouring numbers in 32
+ * bits each. With row = lane / 4 and pair = lane % 4 * 2 the fragments are:
+ *     a [16][16]  rows row and row + 8 at columns pair, then both rows at columns pair + 8
+ *     b [16][8]   column row, at rows pair and pair + 8
+ *     c [16][8]   row row at columns pair and pair + 1, then row + 8 at the same columns
+ *
+ * tests/cuda/host/tensor_core.h has the functions in asm for the host compiler. */
 #ifndef MR_OPS_CUDA_TENSOR_CORE_CUH
 #define MR_OPS_CUDA_TENSOR_CORE_CUH
 
@@ -24,20 +27,20 @@ __device__ inline void copy_later(void *to, const void *from, unsigned bytes)
                  : "memory");
 }
 
-/* The copies that the thread has started since the last call are a batch. */
+/* Ends a batch: the copies that the thread has started since the last call. */
 __device__ inline void end_batch()
 {
     asm volatile("cp.async.commit_group;" ::: "memory");
 }
 
-/* Waits for all batches of the thread but the last `left`. */
+/* Waits for all batches of the thread except the last `left`. */
 template <int left> __device__ inline void wait_batches()
 {
     asm volatile("cp.async.wait_group %0;" ::"n"(left) : "memory");
 }
 
-/* Four matrices of 8 x 8 numbers in shared memory. Lane i gives the address of row i % 8 of matrix
- * i / 8, aligned to 16 bytes; it gets the pair of columns `pair` of row `row` of each. */
+/* Four matrices of 8 x 8 numbers in shared memory. Lane i passes the address of row i % 8 of matrix
+ * i / 8, aligned to 16 bytes, and gets the pair of columns `pair` of row `row` of each matrix. */
 __device__ inline void load_matrices(const void *row, unsigned matrices[4])
 {
     const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(row));
@@ -47,7 +50,7 @@ __device__ inline void load_matrices(const void *row, unsigned matrices[4])
                  : "memory");
 }
 
-/* The same of the transposed matrices: rows `pair` and pair + 1 of column `row`. */
+/* Loads the transposed matrices: the lane gets rows `pair` and pair + 1 of column `row`. */
 __device__ inline void load_transposed(const void *row, unsigned matrices[4])
 {
     const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(row));

@@ -1,7 +1,7 @@
-/* batch - the input of one forward pass: its rows (one token each), sequence by sequence; a step,
- * which is a forward pass and draws from its logits; and where the KV of a block is stored. Plain
- * values that the caller of ops/ fills, and that the decoder (ops/decoder/decoder.h) and the KV
- * pool (ops/decoder/kv_groups.h) read.
+/* batch - the input of one forward pass: its rows (one token each), sequence by sequence; of a
+ * step, which is a forward pass with draws from its logits; and of operations on the KV of a block.
+ * Plain values that the caller of ops/ fills in, and that the decoder (ops/decoder/decoder.h) and
+ * the KV pool (ops/decoder/kv_groups.h) read.
  *
  * Memory: every pointer is borrowed for the duration of the call. */
 #ifndef MR_OPS_DECODER_BATCH_H
@@ -20,15 +20,16 @@ struct mr_batch_sequence {
     uint32_t row_begin, row_count;
     uint32_t context_tokens; /* leading tokens of the sequence whose KV is in `blocks` already */
     const uint32_t *blocks;  /* block ids covering context_tokens + row_count tokens, in order */
-    /* compute the logits of the sequence's last logit_rows rows; 0: of none. All logit_rows of a
-     * step, and its sequences with hidden_rows, are at most the model's sequences_max. */
+    /* Compute the logits of the sequence's last logit_rows rows; 0: of none. The sum of all
+     * logit_rows of a step plus its number of sequences with hidden_rows is at most the model's
+     * sequences_max. */
     uint32_t logit_rows;
     /* Like `blocks`, with the ids of the slots that hold the KV of sliding-window layers; used if
      * the model has window_slots (ops/model/model.h). Only slots inside the sliding windows of the
      * rows are read. */
     const uint32_t *slots;
-    /* Keep the hidden states, after the final norm, of the sequence's last hidden_rows rows; of a
-     * sequence without logit_rows. The sequences with hidden_rows come last. */
+    /* Keep the hidden states, after the final norm, of the sequence's last hidden_rows rows. Such a
+     * sequence has no logit_rows, and the sequences with hidden_rows come last. */
     uint32_t hidden_rows;
 };
 
@@ -41,13 +42,13 @@ struct mr_batch {
 
 /* A step to launch. All pointers are borrowed for the call of `launch`, except `samples`. */
 struct mr_model_step {
-    const struct mr_batch *batch; /* row_count 0: there is nothing to compute, only to sample */
-    /* [batch->row_count] the sampling row of the step launched before whose token is the input of
-     * this row of the batch; MR_ROW_KNOWN: the input is in batch->token_ids. NULL: all are known.
-     */
+    const struct mr_batch *batch; /* row_count 0: the step only draws */
+    /* [batch->row_count] the sampling row of the previously launched step whose token is the input
+     * of this row of the batch; MR_ROW_KNOWN: the input is in batch->token_ids. NULL: all inputs
+     * are there. */
     const uint32_t *fed_by;
-    /* [sample_count] In a row whose sequence has a fed token, the last id of `history` is not known
-     * yet; such a row has no penalties, bad words, mask or suppressed ids. */
+    /* [sample_count] When the sequence of a row has a fed token, the last id of the row's `history`
+     * is not known yet, so the row has no penalties, bad words, mask or suppressed ids. */
     const struct mr_sample_row *rows;
     uint32_t sample_count;
     /* [sample_count] the caller's: the results of `rows`, complete when `collect` has returned */

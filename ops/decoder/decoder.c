@@ -23,7 +23,8 @@ struct mr_decoder {
     struct turn *newest, *finished;     /* launched last, finished last */
     uint32_t in_flight;                 /* steps: the newest, and the other one if there are two */
     struct mr_step_sequence *sequences; /* [sequences_max] of the step, then of the kept rows */
-    uint32_t *wanted_rows;              /* [rows_max] rows to go on with, ascending */
+    uint32_t *wanted_rows;              /* [rows_max] rows whose logits or hidden states are wanted,
+                                         * ascending */
     uint32_t wanted_count;              /* the first logit_count of them want logits */
 };
 
@@ -130,7 +131,7 @@ uint64_t mr_decoder_bytes(const struct mr_decoder *decoder)
     return bytes;
 }
 
-/* The step whose turn is next; with one turn the same again. */
+/* Returns the step whose turn is next; the same one if there is only one. */
 static struct turn *other(struct mr_decoder *decoder)
 {
     const uint32_t next = (uint32_t)(decoder->newest - decoder->turns) + 1;
@@ -149,7 +150,7 @@ static void check_blocks(const struct mr_decoder_spec *spec, const struct mr_ste
             MR_ASSERT(s->blocks[group][block] < counts[group]);
 }
 
-/* Row row_begin of the step and those after it, as a sequence of the backend. */
+/* Returns the rows from row_begin on as a sequence of the backend. */
 static struct mr_step_sequence sequence_of(const struct mr_decoder_spec *spec,
                                            const struct mr_batch_sequence *from)
 {
@@ -163,7 +164,8 @@ static struct mr_step_sequence sequence_of(const struct mr_decoder_spec *spec,
     return sequence;
 }
 
-/* Records the rows of a sequence that the step goes on with. row: the one after its last. */
+/* Records the rows of a sequence whose logits or hidden states are wanted. row: the row after its
+ * last. */
 static void want_rows(struct mr_decoder *decoder, const struct mr_batch_sequence *from,
                       uint32_t row)
 {
@@ -202,8 +204,8 @@ static void stage(struct mr_decoder *decoder, const struct mr_batch *batch,
                             batch->sequence_count, fed);
 }
 
-/* Goes on with the rows whose logits are wanted, each as a sequence of one row, and with those
- * whose hidden states are. No other row is needed once the last layer's KV is written. */
+/* Keeps the rows whose logits are wanted, each as a sequence of one row, and those whose hidden
+ * states are wanted. No other row is needed once the last layer's KV is written. */
 static void keep_wanted_rows(struct mr_decoder *decoder, const struct mr_batch *batch)
 {
     uint32_t kept = 0, hidden = 0, next = decoder->newest->logit_count;
@@ -241,8 +243,8 @@ static struct mr_norm norm_of(const struct mr_decoder *decoder,
                             .centered = c->family->centered_norms};
 }
 
-/* Sets MR_NORMED to the input of a branch: the rows of the residual stream after the norm, or as
- * they are in a model without norms before branches. */
+/* Sets MR_NORMED to the input of a branch: the normed rows of the residual stream, or the rows
+ * themselves in a model without norms before branches. */
 static void enter_branch(struct mr_decoder *decoder, const struct mr_norm_weights *weights,
                          uint32_t rows)
 {
@@ -336,7 +338,8 @@ static void run_ffn(struct mr_decoder *decoder, uint32_t i, uint32_t rows)
     leave_branch(decoder, layer->down, MR_GATED, &layer->ffn_post_norm, rows);
 }
 
-/* The final norm of all rows that are left, and the logits of the first logit_count of them. */
+/* Computes the final norm of all remaining rows, and the logits of the first logit_count of
+ * them. */
 static void project_logits(struct mr_decoder *decoder, uint32_t rows, uint32_t logit_count)
 {
     const struct mr_model_config *c = decoder->spec.config;
@@ -351,8 +354,8 @@ static void project_logits(struct mr_decoder *decoder, uint32_t rows, uint32_t l
 
 /* ---- a step ---- */
 
-/* Enqueues the operations of a staged step of `rows` rows. batch: says which rows go on to the
- * logits; NULL: all. */
+/* Enqueues the operations of a staged step of `rows` rows. batch: names the rows whose logits are
+ * wanted; NULL: all. */
 static void walk(struct mr_decoder *decoder, const struct mr_batch *batch, uint32_t rows)
 {
     const struct mr_decoder_spec *spec = &decoder->spec;

@@ -1,13 +1,13 @@
-/* decoder - the forward pass of the model: one loop over the layers; struct mr_model_config says
- * how the layers differ.
+/* decoder - the forward pass of the model: one loop over the layers, whose differences struct
+ * mr_model_config describes.
  *
  * A step computes all rows up to the keys and values of the last layer. After that it computes only
- * the rows whose logits are wanted: the last logit_rows rows of each sequence; and after them those
- * whose hidden states are.
+ * the rows whose logits are wanted (the last logit_rows rows of each sequence), followed by those
+ * whose hidden states are wanted.
  *
  * On a device with steps_ahead 2 (ops/backend/backend.h) two steps take turns: one is launched
- * while the other is in flight. Results are those of the step finished last, which the step in
- * flight does not touch.
+ * while the other is in flight. Results are those of the step finished last; the step in flight
+ * does not change them.
  *
  * State:  step buffers for rows_max rows and sequences_max sequences, with steps_ahead 2 twice; the
  *         results of the last step.
@@ -38,17 +38,17 @@ void mr_decoder_destroy(struct mr_decoder *decoder);
 /* Returns the size of the step buffers in bytes. */
 uint64_t mr_decoder_bytes(const struct mr_decoder *decoder);
 
-/* 0 to 2: how far the host may run ahead of the device. 0: the device does not search its logits,
- * and only _logits gives results of a step. */
+/* Returns the steps_ahead of the backend, 0 to 2 (ops/backend/backend.h). 0: the device does not
+ * search its logits, and _logits is the only result of a step. */
 uint32_t mr_decoder_steps_ahead(const struct mr_decoder *decoder);
 /* Enqueues one step on the device. Asserts that the batch is within the limits of the spec, the
- * vocabulary and the rope table, and that there is room for a step in flight. The block ids of the
- * batch stay in place until _finish. fed: rows whose tokens the step launched before draws (`from`
- * is ignored), or NULL. */
+ * vocabulary and the rope table, and that there is room for a step in flight. The caller keeps the
+ * block ids of the batch in place until _finish. fed: rows whose tokens the previously launched
+ * step draws (`from` is ignored), or NULL. */
 void mr_decoder_launch(struct mr_decoder *decoder, const struct mr_batch *batch,
                        const struct mr_fed_rows *fed);
-/* Records the steps of `rows` decoding sequences of at most `tokens` tokens each, so that _launch
- * repeats what was recorded (ops/backend/backend.h). No step may be in flight. MR_UNSUPPORTED: the
+/* Records the steps of `rows` decoding sequences of at most `tokens` tokens each as a graph, which
+ * _launch then replays (ops/backend/backend.h). No step may be in flight. MR_UNSUPPORTED: the
  * backend or an operation of the model has no graphs; MR_BACKEND, MR_NOMEM. */
 enum mr_status mr_decoder_record(struct mr_decoder *decoder, uint32_t rows, uint32_t tokens,
                                  struct mr_error *err);
@@ -64,8 +64,8 @@ enum mr_status mr_decoder_finish(struct mr_decoder *decoder, struct mr_error *er
  * row. NULL: the device has failed. */
 const float *mr_decoder_logits(const struct mr_decoder *decoder, uint32_t row,
                                struct mr_error *err);
-/* Returns what the search found for query `index`, and the edited logits of its row; like _logits.
- */
+/* Return the findings for query `index`, and the edited logits of its row; conditions as for
+ * _logits. */
 struct mr_logit_findings mr_decoder_findings(const struct mr_decoder *decoder, uint32_t index);
 const float *mr_decoder_edited(const struct mr_decoder *decoder, uint32_t index,
                                struct mr_error *err);

@@ -77,7 +77,7 @@ static struct mr_kv_spec pool_of(const struct mr_compute *compute,
                                .int8 = spec->int8};
 }
 
-/* As mr_kv_groups_plan; sets counts as place_layers does. */
+/* Does what mr_kv_groups_plan does, and sets counts as place_layers does. */
 static void plan(struct mr_kv_groups *out, const struct mr_compute *compute,
                  const struct mr_kv_groups_spec *spec, uint32_t counts[2])
 {

@@ -1,7 +1,7 @@
 /* kv_groups - the KV pool of a model, in one or two groups of layers. The full group has the
  * full-attention layers; their KV is in blocks, one for each MR_BLOCK_TOKENS tokens of a sequence.
  * The sliding group has the sliding-window layers; their KV is in slots, which are block-sized. A
- * sequence needs only as many slots as a window and a step span, however long the sequence is
+ * sequence needs only the slots that a window and a step span, however long the sequence is
  * (kvcache/kv_cache.h maps blocks to slots). When the window is nearly as long as the context,
  * slots would save no memory, and all layers are in the full group.
  *
@@ -44,19 +44,19 @@ struct mr_kv_groups {
     struct mr_kv_layer layers[MR_LAYERS_MAX];
 };
 
-/* Returns the size of the pool in bytes: `wanted`, but at most half of what the weights leave of
- * the memory of the process; the other half is for requests, buffers and files. memory_bytes 0:
- * `wanted`. */
+/* Returns the size of the pool in bytes: `wanted`, limited to half of the memory of the process
+ * that remains after the weights. The other half is for requests, buffers and files. memory_bytes
+ * 0: no limit. */
 uint64_t mr_kv_groups_pool_bytes(uint64_t wanted, uint64_t memory_bytes, uint64_t weight_bytes);
-/* The same for a device with its own memory, of which the weights leave free_bytes: all of it but a
- * tenth, and at least 1 GiB, for the intermediate results of steps. */
+/* Returns the limit for a device with its own memory, of which free_bytes remain after the weights.
+ * A tenth, at least 1 GiB, is left for the intermediate results of steps. */
 uint64_t mr_kv_groups_device_pool_bytes(uint64_t free_bytes);
 /* The pool has at least one block, and the slots that one sequence needs. */
 enum mr_status mr_kv_groups_create(struct mr_kv_groups *out, struct mr_compute *compute,
                                    const struct mr_kv_groups_spec *spec, struct mr_error *err);
 void mr_kv_groups_destroy(struct mr_kv_groups *groups);
-/* Fills all of *out but the pools, which stay NULL: what _create would make of so many bytes.
- * compute: only its fields `backend` and `number` are read; the device need not be open. */
+/* Fills in *out as _create would, but leaves the pools NULL. compute: only its fields `backend` and
+ * `number` are read; the device need not be open. */
 void mr_kv_groups_plan(struct mr_kv_groups *out, const struct mr_compute *compute,
                        const struct mr_kv_groups_spec *spec);
 /* Makes the next 2 MiB of the pool resident in memory; false when the whole pool is resident. */
@@ -64,7 +64,7 @@ bool mr_kv_groups_populate(struct mr_kv_groups *groups);
 
 void mr_kv_groups_copy(struct mr_kv_groups *groups, struct mr_kv_place from, struct mr_kv_place to,
                        uint32_t token_count);
-/* Size in bytes of token_count exported tokens of a block. Exported are the layers of the full
+/* Returns the size in bytes of token_count exported tokens of a block: the layers of the full
  * group, then those of the sliding group. */
 size_t mr_kv_groups_export_bytes(const struct mr_kv_groups *groups, uint32_t token_count);
 /* Returns false when a number cannot be stored in int8 (infinite, NaN, or 2^127 or more). */

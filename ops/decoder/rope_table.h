@@ -22,7 +22,7 @@ struct mr_rope_table {
     uint32_t rotary_dim, position_count;
 };
 
-/* True when a table of so many positions uses the divisors for long contexts. */
+/* True when a table of position_count positions uses the divisors for long contexts. */
 bool mr_rope_table_is_long(const struct mr_rope_config *config, uint32_t position_count);
 /* Errors: MR_NOMEM. */
 enum mr_status mr_rope_table_create(struct mr_rope_table *out, const struct mr_rope_config *config,

@@ -33,7 +33,8 @@ static uint32_t get(struct json_reader *reader, const char *key, uint32_t fallba
     return has(reader, key) ? need(reader, key) : fallback;
 }
 
-/* The number under `key`; the family's value when it is absent; required when both are missing. */
+/* Returns the number under `key`, or the family's value when the key is absent. The key is required
+ * when the family has no value. */
 static uint32_t need_or(struct json_reader *reader, const char *key, uint32_t usual)
 {
     return usual > 0 ? get(reader, key, usual) : need(reader, key);
@@ -208,9 +209,9 @@ static void read_experts(struct mr_model_config *config, struct json_reader *rea
     }
 }
 
-/* ---- what is rejected ---- */
+/* ---- unsupported keys ---- */
 
-/* Keys of other models' features: accepted when absent, null, false, 0 or `harmless`. */
+/* Keys of features of other models: accepted when absent, null, false, 0 or `harmless`. */
 static const struct {
     const char *key, *harmless;
     double harmless_number;
@@ -271,9 +272,9 @@ static enum mr_status reject(const struct mr_model_config *config, const struct 
     return MR_OK;
 }
 
-/* ---- the whole ---- */
+/* ---- the configuration ---- */
 
-/* Models whose text part, in text_config, is one of the families. */
+/* True for models whose text part, described in text_config, is one of the families. */
 static bool wraps_text(struct mr_text type)
 {
     static const char *const names[] = {"gemma3", "mistral3"};

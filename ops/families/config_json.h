@@ -1,9 +1,9 @@
-/* config_json - reads the config.json of a Hugging Face folder into a struct mr_model_config. Keys
- * that would change the computation and that no family describes are an error. In the config.json
- * of a model that reads pictures too (Gemma 3, Mistral Small 3), the key text_config has the
- * configuration of its text part, which is read.
+/* config_json - reads the config.json of a Hugging Face folder into a struct mr_model_config. A key
+ * that would change the computation and that no family describes is an error. In the config.json of
+ * a model that also reads pictures (Gemma 3, Mistral Small 3), only the key text_config, the
+ * configuration of the text part, is read.
  *
- * Threads: any (no state). Memory: none. Errors: MR_BAD_FILE says which key and which value. */
+ * Threads: any (no state). Memory: none. Errors: MR_BAD_FILE names the key and the value. */
 #ifndef MR_OPS_FAMILIES_CONFIG_JSON_H
 #define MR_OPS_FAMILIES_CONFIG_JSON_H
 

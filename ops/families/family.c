@@ -4,7 +4,7 @@
     .norm_before = true, .activation = MR_ACTIVATION_GELU_TANH, .embedding_root = true,            \
     .norm_offset = true
 
-/* ---- names that differ from the usual ones ---- */
+/* ---- exceptions from the usual tensor names ---- */
 
 static const struct mr_weight_name both_norms[] = {
     {MR_WEIGHT_FFN_NORM, "blk.%u.ffn_norm", "model.layers.%u.pre_feedforward_layernorm"}, {0}};
@@ -43,7 +43,7 @@ static const struct mr_model_family families[] = {
      .experts = true,
      .gguf_rotary_pairs = true},
     {.name = "mistral", .norm_before = true, .defaults = {.window = 4096}},
-    /* What llama.cpp calls the text part of Mistral Small 3.1 and later. Folders name that part
+    /* llama.cpp's name for the text part of Mistral Small 3.1 and later. Folders name that part
      * "mistral". */
     {.name = "mistral3", .gguf = "mistral3", .norm_before = true, .gguf_rotary_pairs = true},
     {.name = "mixtral",

@@ -1,10 +1,11 @@
-/* family - the model families as rows of one table. A row says in fields how the layers of a family
- * are computed and what its files mean; the readers of configurations (config_json.h,
+/* family - the model families as rows of one table. The fields of a row describe how the layers of
+ * a family are computed and how its files are read. The readers of configurations (config_json.h,
  * ops/files/gguf_config.h), the names of tensors (tensor_names.h) and the decoder
- * (ops/decoder/decoder.c) act on the fields, never on the name. ops/README.md says how to add a
+ * (ops/decoder/decoder.c) act on the fields, never on the name. ops/README.md explains how to add a
  * family.
  *
- * Threads: constants. Memory: none. Errors: MR_BAD_FILE names the family and why it is refused. */
+ * Threads: constants. Memory: none. Errors: MR_BAD_FILE names the family and the reason why it is
+ * refused. */
 #ifndef MR_OPS_FAMILIES_FAMILY_H
 #define MR_OPS_FAMILIES_FAMILY_H
 
@@ -38,19 +39,20 @@ enum mr_window_rope {
     MR_WINDOW_ROPE_UNSCALED  /* the same base without scaling (OLMo 3) */
 };
 
-/* Which experts of a layer are used by a row, and how much: the softmax over the router's logits of
- * all experts, of which the top_k largest count. */
+/* How a row weights its experts. The weights are a softmax over the router's logits of all experts;
+ * the row uses the top_k largest. */
 enum mr_routing {
     MR_ROUTING_NORMALIZED, /* the weights of the chosen experts are divided by their sum */
     MR_ROUTING_KEY         /* only if norm_topk_prob is true in config.json; false if absent */
 };
 
-/* Values of keys that a config.json may lack. 0: the key is required, or the value of most families
- * (model_config.h). */
+/* Values of keys that a config.json may lack. 0: the key is required, or has the value of most
+ * families (model_config.h). */
 struct mr_family_defaults {
     uint32_t head_count, kv_head_count, head_dim, vocab_size, context_tokens;
     uint32_t window;         /* sliding window in tokens, if the key is absent */
-    uint32_t window_pattern; /* every so many layers, one without the window; 0: all have it */
+    uint32_t window_pattern; /* every window_pattern-th layer has no window; 0: all layers have
+                              * it */
     double norm_epsilon, rope_theta, window_rope_theta, rotary_share;
     double query_scalar; /* attention scale = query_scalar^-1/2 */
     double attention_softcap, logit_softcap;
@@ -59,26 +61,29 @@ struct mr_family_defaults {
 
 struct mr_model_family {
     const char *name; /* model_type of config.json */
-    const char *gguf; /* general.architecture of GGUF; NULL: GGUF files call it otherwise */
-    const struct mr_weight_name
-        *names; /* what differs from the usual names; ends with a zero row */
+    const char *gguf; /* general.architecture of GGUF; NULL: GGUF files use the name of another
+                       * row */
+    const struct mr_weight_name *names; /* exceptions from the usual names; ends with a zero row */
 
     /* ---- how a layer is computed ---- */
     bool centered_norms; /* layer norms with bias instead of RMS norms */
     bool norm_before;    /* a norm before attention and before the feed-forward network */
-    bool norm_after;     /* a norm of what each of them adds to the residual stream */
+    bool norm_after;     /* a norm of each branch's output, before it is added to the residual
+                          * stream */
     enum mr_head_norm head_norm;
     enum mr_activation activation;
     bool may_be_parallel;   /* attention and feed-forward network may read the same normed rows */
     bool sinks;             /* attention has a sink logit for each head */
     bool embedding_root;    /* embeddings are multiplied by the root of the hidden size */
-    uint32_t rope_interval; /* every so many layers, one without rotary embedding; 0: none */
+    uint32_t rope_interval; /* every rope_interval-th layer has no rotary embedding; 0: all have
+                             * it */
     enum mr_window_rope window_rope;
     bool experts;            /* layers may have experts */
     enum mr_routing routing; /* of config.json */
-    bool gguf_unnormalized;  /* GGUF does not say it: weights of experts are not normalized */
+    bool gguf_unnormalized;  /* GGUF files have no key for it: weights of experts are not
+                              * normalized */
 
-    /* ---- what files mean ---- */
+    /* ---- how files are read ---- */
     bool multipliers;        /* config.json has Granite's multipliers */
     bool optional_head_norm; /* head_norm only if config.json has qk_layernorm */
     bool norm_offset;        /* Hugging Face's norm weights are stored less 1; GGUF's are not */
@@ -88,8 +93,9 @@ struct mr_model_family {
                                   (ops/weights/weight_rows.h) */
     bool window_opt_in;        /* sliding_window is ignored unless use_sliding_window is true */
     bool windows_above;        /* only layers from max_window_layers on have windows */
-    bool yarn_keeps_fractions; /* yarn's bounds are not rounded, if the file does not say so */
-    uint32_t gguf_wide_layers; /* with so many layers, GGUF means attention scale by hidden size */
+    bool yarn_keeps_fractions; /* yarn's bounds are not rounded, unless the file says otherwise */
+    uint32_t gguf_wide_layers; /* a GGUF file with this number of layers scales attention by hidden
+                                * size / heads */
     struct mr_family_defaults defaults;
 };
 
@@ -97,7 +103,7 @@ struct mr_model_family {
  * MR_BAD_FILE for unknown families, and for known ones with the reason why they are refused. */
 enum mr_status mr_model_family_find(const struct mr_model_family **out, struct mr_text name,
                                     bool gguf, struct mr_error *err);
-/* Row `index` of the table; NULL past the end. For tests and help texts. */
+/* Returns row `index` of the table; NULL past the end. For tests and help texts. */
 const struct mr_model_family *mr_model_family_at(size_t index);
 
 #endif

@@ -1,6 +1,6 @@
 /* json_keys - reads single keys of a config.json.
  *
- * Threads: any (pure functions). Memory: none. Errors: none; a wrong value counts as absent. */
+ * Threads: any (pure functions). Memory: none. Errors: none; a value of another type is ignored. */
 #ifndef MR_OPS_FAMILIES_JSON_KEYS_H
 #define MR_OPS_FAMILIES_JSON_KEYS_H
 

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Reads `count` numbers of a list; false unless the list has so many numbers. */
+/* Reads a list of `count` numbers; false unless the list has exactly `count` numbers. */
 static bool read_list(const struct mr_json_value *list, uint32_t count, float *out)
 {
     double value;
@@ -97,7 +97,7 @@ static enum mr_status read_kind(struct mr_model_config *config, struct mr_rope_c
     return MR_OK;
 }
 
-/* Keys that a kind of scaling does not use stay zero, so that equal ropes are equal. */
+/* Zeroes the fields that a kind of scaling does not use, so that equal ropes compare equal. */
 static void clear_unused(struct mr_rope_config *rope)
 {
     if (rope->kind == MR_ROPE_PLAIN || rope->kind == MR_ROPE_LONG) rope->factor = 0.0;
@@ -121,7 +121,7 @@ static enum mr_status read_one(struct mr_model_config *config, struct mr_rope_co
     return status;
 }
 
-/* The rope of layers with a window, when config.json has no object for it. */
+/* Sets the rope of layers with a window, when config.json has no object for it. */
 static enum mr_status window_rope(struct mr_model_config *config, const struct mr_json_value *root,
                                   struct mr_error *err)
 {

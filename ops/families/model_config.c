@@ -143,7 +143,7 @@ static bool all_positive(const float *numbers, uint32_t count)
     return true;
 }
 
-/* Kinds that scale by a factor, and kinds that have an original context. */
+/* True for kinds that scale by a factor. */
 static bool has_factor(enum mr_rope_kind kind)
 {
     return kind == MR_ROPE_LINEAR || kind == MR_ROPE_LLAMA3 || kind == MR_ROPE_YARN;

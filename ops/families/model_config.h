@@ -1,10 +1,10 @@
-/* model_config - the configuration of a model: its family (family.h) and what differs between
- * models of a family: sizes, rotary embeddings, sliding windows, experts, scales, end tokens.
- * Filled by config_json (config.json) or ops/files/gguf_config (GGUF metadata); a file with a
- * feature that neither the family nor these fields describe is rejected.
+/* model_config - the configuration of a model: its family (family.h) and the properties that differ
+ * between models of a family: sizes, rotary embeddings, sliding windows, experts, scales, end
+ * tokens. config_json (config.json) or ops/files/gguf_config (GGUF metadata) fills it, and rejects
+ * a file with a feature that neither the family nor these fields describe.
  *
  * Threads: values only; the family is a constant. Memory: no pointers that need freeing.
- * Errors:  MR_BAD_FILE says which key and which value. */
+ * Errors:  MR_BAD_FILE names the key and the value. */
 #ifndef MR_OPS_FAMILIES_MODEL_CONFIG_H
 #define MR_OPS_FAMILIES_MODEL_CONFIG_H
 
@@ -22,9 +22,9 @@
 
 enum mr_rope_kind { MR_ROPE_PLAIN, MR_ROPE_LINEAR, MR_ROPE_LLAMA3, MR_ROPE_YARN, MR_ROPE_LONG };
 
-/* A rotary embedding; rope_table.h says how its frequencies follow from these numbers. Rope scaling
- * "dynamic" is read as plain: the two are equal up to max_position_embeddings, which is the longest
- * context that is served. */
+/* A rotary embedding; rope_table.h defines the frequencies that follow from these numbers. Rope
+ * scaling "dynamic" is read as plain: the two are equal up to max_position_embeddings, the longest
+ * context served. */
 struct mr_rope_config {
     enum mr_rope_kind kind;
     uint32_t rotary_dim; /* leading numbers of each head that are rotated; even */
@@ -34,7 +34,7 @@ struct mr_rope_config {
     double beta_fast, beta_slow; /* YARN: bounds, in turns per original_context */
     bool keeps_fractions;        /* YARN: the bounds are not rounded to whole pairs */
     double original_context;     /* context tokens before scaling; LLAMA3, YARN and LONG */
-    double attention_factor;     /* multiplies sines and cosines; 0 counts as 1 */
+    double attention_factor;     /* multiplies sines and cosines; 0 means 1 */
     /* [rotary_dim / 2] numbers by which frequencies are divided: LONG up to original_context, and
      * the other kinds if has_divisors. */
     bool has_divisors;
@@ -72,22 +72,22 @@ struct mr_model_config {
     uint32_t eos_count;
 };
 
-/* Returns head_dim rounded up to a multiple of 16: heads have so many numbers in the packed weights
- * and in the KV pool, zeros past head_dim. */
+/* Returns head_dim rounded up to a multiple of 16: the size of a head in the packed weights and in
+ * the KV pool, where zeros follow the head's head_dim numbers. */
 uint32_t mr_model_config_padded_head(const struct mr_model_config *config);
 /* Adds an end-of-sequence token id unless the list has it; no effect when the list is full. */
 void mr_model_config_add_eos(struct mr_model_config *config, uint32_t id);
-/* Writes a text in which two configurations differ if rope `index` of the two differs: [size] with
- * 320 or more. */
+/* Writes a text that identifies rope `index`: different ropes have different texts. size: 320 or
+ * more. */
 void mr_model_config_describe_rope(const struct mr_model_config *config, uint32_t index, char *out,
                                    size_t size);
-/* Returns how many bytes of a text from a file to print in an error message: at most 64. */
+/* Returns the number of bytes of a text from a file to print in an error message, at most 64. */
 int mr_model_config_shown(struct mr_text text);
 
 /* ---- for the readers that fill a configuration ---- */
 
-/* Sets scales to 1, and what the family says of all its models. Call it first, after `family` is
- * set. */
+/* Sets scales to 1 and copies the fields that all models of the family share. Call it first, after
+ * setting `family`. */
 void mr_model_config_begin(struct mr_model_config *config);
 /* Sets which layers use the sliding window: the layers from `first` on, except every pattern-th
  * layer of the model; pattern 0: no exception. */
@@ -95,12 +95,12 @@ void mr_model_config_set_windows(struct mr_model_config *config, uint32_t first,
 /* Sets rope_of of all layers from windowed and the family; drops a second rope that is equal
  * to the first, or that no layer has. */
 void mr_model_config_assign_ropes(struct mr_model_config *config);
-/* Yarn serves `factor` times the context that the model was trained with; raises context_tokens to
- * that, where a file names the trained context as the model's (Qwen's recipe for long texts).
- * original_tokens: that length; 0: the file does not say. */
+/* Yarn serves `factor` times the context that the model was trained with. Raises context_tokens to
+ * that length when the file gives the trained length as the model's context (Qwen's recipe for long
+ * texts). original_tokens: the trained length; 0: not in the file. */
 void mr_model_config_extend_context(struct mr_model_config *config, double factor,
                                     double original_tokens);
-/* Checks all limits. A reader returns what this returns. */
+/* Checks all limits. A reader returns the status of this call. */
 enum mr_status mr_model_config_check(const struct mr_model_config *config, struct mr_error *err);
 
 #endif

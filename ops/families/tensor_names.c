@@ -55,8 +55,8 @@ static const char *format_of(const struct mr_tensor_naming *naming, enum mr_weig
     return naming->gguf ? usual[part].gguf : usual[part].hugging_face;
 }
 
-/* Appends `text` up to the first "%u", then the number; returns what follows, or NULL at the end.
- */
+/* Appends `text` up to the first "%u", then the number. Returns the rest of `text` after the "%u",
+ * or NULL at its end. */
 static const char *append(char name[MR_TENSOR_NAME_BYTES], const char *text, uint32_t number)
 {
     size_t used = strlen(name);

@@ -1,5 +1,5 @@
-/* tensor_names - what the tensors of a model are called in GGUF and in Hugging Face files. One
- * table has the usual names; a family lists the names in which it differs.
+/* tensor_names - the names of a model's tensors in GGUF and in Hugging Face files. One table has
+ * the usual names; a family lists its exceptions.
  *
  * Threads: constants, pure functions. Memory: none. Errors: none. */
 #ifndef MR_OPS_FAMILIES_TENSOR_NAMES_H
@@ -58,13 +58,13 @@ struct mr_weight_name {
 struct mr_tensor_naming {
     const struct mr_weight_name *exceptions; /* of the family; may be NULL */
     bool gguf;
-    /* Of a Hugging Face model that has other parts than text, else NULL: put before each name; put
-     * in the place of the "model." at the beginning of a name. */
+    /* Of a Hugging Face model with parts that do not read text, else NULL. outer: prefix of each
+     * name. inner: replaces the "model." at the beginning of a name. */
     const char *outer, *inner;
 };
 
-/* Writes the name of a part: layer and index fill the numbers in it. False, with an empty name,
- * when the kind of file has no such part. */
+/* Writes the name of a part; layer and index replace its two %u. False, with an empty name, when
+ * the kind of file has no such part. */
 bool mr_tensor_name(const struct mr_tensor_naming *naming, enum mr_weight_part part, uint32_t layer,
                     uint32_t index, const char *suffix, char name[MR_TENSOR_NAME_BYTES]);
 

@@ -44,7 +44,8 @@ static bool is_folder(const char *path)
     return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
-/* Writes the path of the cache file; false when there is no such place. */
+/* Writes the path of the cache file; false when the place does not exist or the path is too
+ * long. */
 static bool path_of(const struct mr_digest_cache *cache, enum place place,
                     const unsigned char key[MR_SHA256_BYTES], char path[PATH_MAX])
 {
@@ -113,7 +114,7 @@ bool mr_digest_cache_find(const struct mr_digest_cache *cache, unsigned char has
 /* ---- keeping ---- */
 
 /* False when a weight file was changed less than MR_DIGEST_CACHE_AGE_NS before the cache file, open
- * as descriptor, was written: both times are those of the file system's clock. */
+ * as descriptor, was written. Both times come from the file system's clock. */
 static bool is_old_enough(const struct mr_digest_cache *cache, int descriptor)
 {
     struct stat info;
@@ -142,7 +143,7 @@ static bool replace(const struct mr_digest_cache *cache, const char *path,
     return kept;
 }
 
-/* Creates the folders of a path, as far as they are missing. */
+/* Creates the missing folders of a path. */
 static void make_folders(const char *path)
 {
     char part[PATH_MAX];

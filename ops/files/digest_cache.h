@@ -1,22 +1,22 @@
-/* digest_cache - the hash of all bytes of a model's weights, kept in a small file, because hashing
- * a large model takes longer than a second at every start.
+/* digest_cache - keeps the hash of all bytes of a model's weights in a small file, because hashing
+ * a large model would take longer than a second at every start.
  *
- * The file is MODEL.gguf.millrace-digest beside a GGUF file, or .millrace-digest in a model folder;
- * if it cannot be written there, a file in the user's cache folder. It holds one line: the SHA-256
- * over the stamps of all weight files, and the hash. The hash is used only if inode, size and both
- * times of every file are the same as when it was kept. A missing, damaged or foreign file is as
- * good as none.
+ * The file is MODEL.gguf.millrace-digest in the folder of a GGUF file, or .millrace-digest in a
+ * model folder; if it cannot be written there, a file in the user's cache folder. It holds one
+ * line: the SHA-256 over the stamps of all weight files, and the hash. The hash is used only if
+ * inode, size and both times of every weight file have not changed since. A damaged file, or one of
+ * other weights, is ignored.
  *
- * Owner: one thread; several processes may find and keep at once. Memory: none kept. Errors: none:
- * without a cache the weights are hashed. */
+ * Owner: one thread; several processes may read and write the file at once. Memory: none kept.
+ * Errors: none; without a usable file the caller hashes the weights. */
 #ifndef MR_OPS_FILES_DIGEST_CACHE_H
 #define MR_OPS_FILES_DIGEST_CACHE_H
 
 #include "codec/sha256.h"
 #include "ops/files/mapped_file.h"
 
-/* A file that was changed less than this time before its hash is kept could be changed again
- * without a new time stamp: file systems count time in steps of up to two seconds. */
+/* No hash is kept of a weight file younger than this. It could be changed again without a new time
+ * stamp, because file systems count time in steps of up to two seconds. */
 #define MR_DIGEST_CACHE_AGE_NS ((int64_t)2000000000)
 
 struct mr_digest_cache {
@@ -26,10 +26,10 @@ struct mr_digest_cache {
     uint32_t stamp_count;
 };
 
-/* Fills hash with the hash that was kept for these files; false: there is none. */
+/* Fills in the hash that was kept for these files; false: there is none. */
 bool mr_digest_cache_find(const struct mr_digest_cache *cache, unsigned char hash[MR_SHA256_BYTES]);
-/* Keeps the hash, and creates user_folder if it is needed; false: it could not be kept, or a file
- * is younger than MR_DIGEST_CACHE_AGE_NS. */
+/* Keeps the hash, and creates user_folder if needed. False: no file could be written, or a weight
+ * file is younger than MR_DIGEST_CACHE_AGE_NS. */
 bool mr_digest_cache_keep(const struct mr_digest_cache *cache,
                           const unsigned char hash[MR_SHA256_BYTES]);
 

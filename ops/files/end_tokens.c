@@ -2,7 +2,8 @@
 
 #include <stdbool.h>
 
-/* In the format of gpt-oss a message ends with <|end|>, and the answer goes on with another one. */
+/* In the format of gpt-oss <|end|> ends a message, and the answer may go on with the next
+ * message. */
 enum { MESSAGE_END, RETURN, CALL, TEXT_COUNT = MR_END_TOKENS_MAX };
 
 static const char *const texts[TEXT_COUNT] = {

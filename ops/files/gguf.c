@@ -12,8 +12,8 @@ struct mr_gguf {
     struct mr_tensor_table tensors;
 };
 
-/* A position in the mapped file. Every take_ function reads forward from it, and returns false when
- * too few bytes are left. */
+/* A position in the file. Every take_ function advances it by the bytes that it reads, and returns
+ * false when too few bytes are left. */
 struct cursor {
     const unsigned char *at;
     size_t left;
@@ -81,16 +81,16 @@ static bool bools_are_bools(const struct mr_gguf_value *value)
     return true;
 }
 
-/* Reads one value; returns the reason why the value is not valid, or NULL when it is valid. */
+/* Reads one value. Returns NULL, or the reason why the value is not valid. */
 static const char *parse_value(struct cursor *cursor, struct mr_gguf_value *value)
 {
     uint32_t type;
-    if (!take_u32(cursor, &type)) return "the file ends inside it";
+    if (!take_u32(cursor, &type)) return "the file ends inside the value";
     value->count = 1;
     if (type == MR_GGUF_ARRAY) {
         value->is_array = true;
         if (!take_u32(cursor, &type) || !take_u64(cursor, &value->count))
-            return "the file ends inside it";
+            return "the file ends inside the value";
         if (value->count > MR_GGUF_ELEMENTS_MAX) return "the array is longer than 4 Mi elements";
     }
     if (type >= MR_GGUF_TYPE_COUNT || type == MR_GGUF_ARRAY) return "its type is unknown";

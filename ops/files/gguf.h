@@ -1,5 +1,5 @@
-/* gguf - a GGUF file. _open checks all of it: the header, every key and value, every tensor's name,
- * shape, type, alignment and offset.
+/* gguf - a GGUF file. _open checks the whole description: the header, every key and value, every
+ * tensor's name, shape, type, alignment and offset.
  *
  * Format: "GGUF", u32 version (2 or 3), u64 tensor count, u64 key count; keys as (string, u32 type,
  *         value); tensors as (string, u32 number of dimensions, u64 for each dimension from the

@@ -35,7 +35,7 @@ static bool is_number(enum mr_gguf_type type)
     return type != MR_GGUF_TEXT && type != MR_GGUF_ARRAY && type != MR_GGUF_BOOL;
 }
 
-/* Some keys may have a value for each layer: it is read if all layers have the same. */
+/* Some keys may have a value for each layer; such a key is read only if all values are equal. */
 static bool common_number(const struct mr_gguf_value *value, double *out)
 {
     if (!value || !value->is_array || value->count == 0 || !is_number(value->type)) return false;
@@ -102,8 +102,8 @@ static void read_sizes(struct mr_model_config *config, struct reader *reader)
     config->head_dim = get(reader, "attention.key_length", even);
 }
 
-/* GGUF has no key for the attention scale of Gemma: it is that of the head size, but for the
- * largest model, which is known by its number of layers. */
+/* GGUF has no key for the attention scale of Gemma. It follows from the head size, except in the
+ * largest model, which is recognised by its number of layers. */
 static double usual_attention_scale(const struct mr_model_config *config)
 {
     uint32_t wide = config->family->gguf_wide_layers;
@@ -171,7 +171,7 @@ static void read_experts(struct mr_model_config *config, struct reader *reader)
 
 /* ---- rope ---- */
 
-/* Reads the numbers of a tensor with a factor for each pair; false when there is no such tensor. */
+/* Reads a tensor that has a factor for each pair; false when the file has no such tensor. */
 static bool read_factors(const struct reader *reader, const char *name, uint32_t pairs, float *out,
                          bool *wrong)
 {
@@ -197,7 +197,7 @@ static enum mr_status read_scaling(struct mr_model_config *config, struct reader
     double factor = number(reader, "rope.scaling.factor", number(reader, "rope.scale_linear", 0.0));
     bool typed = mr_gguf_text(reader->gguf, full_key(reader, "rope.scaling.type", key), &type);
     if (!typed && factor != 0.0 && factor != 1.0)
-        type = (struct mr_text){"linear", 6}; /* as llama.cpp reads such a file */
+        type = (struct mr_text){"linear", 6}; /* llama.cpp assumes it for such a file */
     rope->attention_factor = number(reader, "rope.scaling.attn_factor", 0.0);
     if (mr_text_is(type, "linear")) {
         rope->kind = MR_ROPE_LINEAR;
@@ -259,9 +259,9 @@ static void read_window_rope(struct mr_model_config *config, const struct reader
         number(reader, "rope.freq_base_swa", usual > 0.0 ? usual : full->theta);
 }
 
-/* ---- what is rejected ---- */
+/* ---- unsupported keys ---- */
 
-/* Keys of other models' features: accepted when absent, or when the number is `harmless` or 0. */
+/* Keys of features of other models: accepted when absent, or when the number is `harmless` or 0. */
 static const struct {
     const char *name;
     double harmless;
@@ -313,7 +313,7 @@ static enum mr_status reject(struct reader *reader, const struct mr_model_config
     return MR_OK;
 }
 
-/* ---- the whole ---- */
+/* ---- the configuration ---- */
 
 static enum mr_status read_vocabulary(struct mr_model_config *config,
                                       const struct mr_tensor_table *tensors, struct mr_error *err)
@@ -326,7 +326,7 @@ static enum mr_status read_vocabulary(struct mr_model_config *config,
     return MR_OK;
 }
 
-/* The end tokens that keys name, then those known by their text. */
+/* Reads the end tokens that keys name, then finds those known by their text. */
 static enum mr_status read_end_tokens(struct mr_model_config *config, const struct mr_gguf *gguf,
                                       struct mr_error *err)
 {

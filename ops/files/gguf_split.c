@@ -16,14 +16,14 @@ struct mr_gguf_split {
     struct mr_tensor_table tensors; /* the tensors of all files, sorted by name */
 };
 
-/* Writes the end of the name of part `number` (from 0) of `count`. */
+/* Writes the suffix of the file name of part `number` (from 0) of `count`. */
 static void part_suffix(char suffix[SUFFIX_BYTES + 1], uint32_t number, uint32_t count)
 {
     snprintf(suffix, SUFFIX_BYTES + 1, "-%05u-of-%05u.gguf", (number + 1) % 100000u,
              count % 100000u);
 }
 
-/* Sets *number and *count to the file's place in a split model: 0 of 1 for a file that is whole. */
+/* Sets *number and *count to the file's place in a split model; 0 and 1 for a model in one file. */
 static void read_place(const struct mr_gguf *gguf, uint32_t *number, uint32_t *count)
 {
     *number = 0;
@@ -33,7 +33,7 @@ static void read_place(const struct mr_gguf *gguf, uint32_t *number, uint32_t *c
     if (*count == 0) *count = 1;
 }
 
-/* Checks that the opened file is the first part and is named so, if it is part of a split model. */
+/* Checks that a file of a split model is the first part and that its name says so. */
 static enum mr_status check_first(const char *path, uint32_t number, uint32_t count,
                                   struct mr_error *err)
 {

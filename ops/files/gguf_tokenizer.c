@@ -51,8 +51,8 @@ static enum mr_status read_kinds(const struct mr_gguf *gguf, uint32_t token_coun
     return MR_OK;
 }
 
-/* End tokens are control tokens, also in files that have them as words: text of a user then cannot
- * contain one, and an answer does not show it. */
+/* Marks the end tokens as control tokens, also when the file lists them as words. Then a user's
+ * text cannot contain an end token, and an answer does not show one. */
 static void correct_kinds(struct parts *parts, uint32_t token_count)
 {
     uint32_t ids[MR_END_TOKENS_MAX];
@@ -84,14 +84,8 @@ static uint32_t special_id(const struct mr_gguf *gguf, const char *key)
     return id;
 }
 
-static bool is_one_of(struct mr_text text, const char *const *names, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (mr_text_is(text, names[i])) return true;
-    return false;
-}
-
-/* The id of a key, or else, for files that lack the key, what llama.cpp assumes for the model. */
+/* Returns the id under a key. For a file without the key: `id`, if llama.cpp assumes it for the
+ * model. */
 static uint32_t id_or(const struct mr_gguf *gguf, const char *key, bool assumed, uint32_t id,
                       uint32_t token_count)
 {
@@ -99,16 +93,16 @@ static uint32_t id_or(const struct mr_gguf *gguf, const char *key, bool assumed,
     return found == MR_TOKEN_NONE && assumed && id < token_count ? id : found;
 }
 
-/* Reads flags and special tokens. Absent keys have the values that llama.cpp assumes: files with
- * the pre-tokenizers named here often lack add_bos_token although the model needs a begin token. */
+/* Reads flags and special tokens. Absent keys get the values that llama.cpp assumes: files with the
+ * pre-tokenizers named here often lack add_bos_token although the model needs a begin token. */
 static void read_flags(const struct mr_gguf *gguf, struct mr_tokenizer_spec *spec)
 {
     static const char *const with_bos[] = {"llama-bpe", "llama3", "llama-v3", "falcon3",
                                            "pixtral",   "lfm2",   "tekken"};
     bool sentencepiece = mr_text_is(spec->model, "llama"), t5 = mr_text_is(spec->model, "t5");
     uint32_t count = spec->token_count;
-    spec->add_bos =
-        sentencepiece || is_one_of(spec->pre, with_bos, sizeof(with_bos) / sizeof(with_bos[0]));
+    spec->add_bos = sentencepiece ||
+                    mr_stored_name_in(spec->pre, with_bos, sizeof(with_bos) / sizeof(with_bos[0]));
     spec->add_eos = t5;
     spec->add_space_prefix = sentencepiece;
     mr_gguf_bool(gguf, "tokenizer.ggml.add_bos_token", &spec->add_bos);

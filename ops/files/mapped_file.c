@@ -13,7 +13,8 @@ static int64_t nanoseconds(struct timespec time)
     return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
 }
 
-/* True for the few lines that Git leaves in place of a large file until `git lfs pull`. */
+/* True for the few lines that Git stores in place of a large file until `git lfs pull` fetches
+ * it. */
 static bool is_lfs_pointer(const struct mr_mapped_file *file)
 {
     static const char begin[] = "version https://git-lfs.";
@@ -54,9 +55,10 @@ enum mr_status mr_mapped_file_open(struct mr_mapped_file *out, const char *path,
     close(descriptor);
     if (status == MR_OK && is_lfs_pointer(out)) {
         mr_mapped_file_close(out);
-        return mr_fail(err, MR_BAD_FILE,
-                       "%s: a Git LFS pointer, not the file; `git lfs pull` fetches the file",
-                       path);
+        return mr_fail(
+            err, MR_BAD_FILE,
+            "%s: a Git LFS pointer instead of the file; run `git lfs pull` to fetch the file",
+            path);
     }
     return status;
 }

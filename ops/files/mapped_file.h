@@ -16,12 +16,12 @@
 
 #include <stddef.h>
 
-/* What identifies one state of a file's content as long as nobody changes the disk behind the file
- * system: a write changes at least the times. Times in nanoseconds since 1970. */
+/* Identifies one state of a file's content: every write through the file system changes at least
+ * the times. Times are in nanoseconds since 1970. */
 struct mr_file_stamp {
     uint64_t inode, size_bytes;
     int64_t modified_ns;
-    int64_t changed_ns; /* of content or attributes: a copied modification time does not set it */
+    int64_t changed_ns; /* last change of content or attributes; no program can set it back */
 };
 
 struct mr_mapped_file {

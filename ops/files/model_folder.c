@@ -91,8 +91,8 @@ static struct mr_text token_text(const struct mr_json_value *value)
     return text;
 }
 
-/* Returns the template called `name`: the value is a list of named templates, or one template,
- * which is the default. */
+/* Returns the template called `name`. value: a list of named templates, or a single template, which
+ * is the default. */
 static struct mr_text template_text(const struct mr_json_value *value, const char *name)
 {
     struct mr_text text = {"", 0}, found;
@@ -105,7 +105,7 @@ static struct mr_text template_text(const struct mr_json_value *value, const cha
     return text;
 }
 
-/* Copies what an optional file with a template holds; *found: the file is there. */
+/* Copies the text of an optional template file; *found: the file exists. */
 static enum mr_status copy_template_file(struct mr_text *out, const char *folder, const char *name,
                                          bool *found, struct mr_error *err)
 {
@@ -127,7 +127,7 @@ static enum mr_status copy_templates(struct mr_model_source *out, const struct m
     return mr_model_source_copy_text(&out->tool_template, template_text(value, "tool_use"), err);
 }
 
-/* The templates of a folder, in transformers' order: files of their own, then the key
+/* Reads the templates of a folder in transformers' order: template files, then the key
  * chat_template of tokenizer_config.json, or of chat_template.json. */
 static enum mr_status read_templates(struct mr_model_source *out, const char *folder,
                                      const struct mr_json_value *config, struct mr_error *err)
@@ -149,8 +149,8 @@ static enum mr_status read_templates(struct mr_model_source *out, const char *fo
     return status;
 }
 
-/* The files of a folder that describe a tokenizer: a vocabulary in one of three formats, and what
- * others say about its tokens. Absent files are empty. */
+/* The files of a folder that describe a tokenizer: a vocabulary in one of three formats, and files
+ * with properties of its tokens. Absent files are empty. */
 struct tokenizer_folder {
     struct mr_mapped_file json, tekken, model, added;
     struct document config, special_map;
@@ -206,8 +206,8 @@ static enum mr_status make_tokenizer(struct mr_tokenizer **out,
                    folder);
 }
 
-/* Copies the texts of the special tokens: what tokenizer_config.json says, or else
- * special_tokens_map.json, or else the tokenizer of its first and last token. */
+/* Copies the texts of the special tokens from tokenizer_config.json, else from
+ * special_tokens_map.json, else from the tokenizer's own begin and end token. */
 static enum mr_status copy_special(struct mr_model_source *out,
                                    const struct tokenizer_folder *files, struct mr_error *err)
 {
@@ -248,8 +248,8 @@ static enum mr_status read_weights(struct mr_model_source *out, const char *fold
     return status;
 }
 
-/* The tokenizer's end token ends an answer too, as in vLLM: a model trained further for chat often
- * has its new end token in the tokenizer's files only. */
+/* Adds the tokenizer's end token to those that end an answer, as vLLM does: a model trained further
+ * for chat often names its new end token only in the tokenizer's files. */
 static void add_tokenizer_eos(struct mr_model_source *out)
 {
     uint32_t id = mr_tokenizer_eos_id(out->tokenizer);

@@ -23,7 +23,7 @@ static enum mr_status copy_texts(struct mr_model_source *out, const struct mr_gg
     return status;
 }
 
-/* The values of general.file_type, which llama.cpp numbers. */
+/* Returns the name of the file's general.file_type, in llama.cpp's numbering; NULL when unknown. */
 static const char *file_type_of(const struct mr_gguf *gguf)
 {
     static const char *const names[] = {

@@ -1,5 +1,5 @@
-/* model_source - what the files of a model contain: configuration, tensors, tokenizer, chat
- * template, sampling defaults. Filled by ops/files/model_gguf.c or ops/files/model_folder.c.
+/* model_source - the content of a model's files: configuration, tensors, tokenizer, chat template,
+ * sampling defaults. ops/files/model_gguf.c or ops/files/model_folder.c fills it.
  *
  * Owner:  the model. Memory: the source owns its texts and the tokenizer; the tensors are borrowed
  *         from the mapped files, which _close_weights unmaps after they have been packed.
@@ -20,12 +20,12 @@ struct mr_model_source {
     struct mr_tokenizer *tokenizer;
     /* Owned; empty when the model's files have none. */
     struct mr_text chat_template;
-    struct mr_text tool_template; /* for requests with tools, where the model has one of its own */
+    struct mr_text tool_template; /* for requests with tools; empty: the same template */
     struct mr_special_texts special;
     struct mr_sampling_defaults defaults;
     char name[128];
-    /* What a GGUF file says of its number formats as a whole, such as "Q4_K_M": a static string;
-     * NULL: the file does not say it, or the model is a folder. */
+    /* The mix of number formats that a GGUF file names, such as "Q4_K_M": a static string. NULL:
+     * the file names none, or the model is a folder. */
     const char *file_type;
     bool gguf_names; /* true: tensors have GGUF's names; false: Hugging Face's */
     const struct mr_tensor_table *tensors; /* NULL after mr_model_source_close_weights */
@@ -34,9 +34,9 @@ struct mr_model_source {
     struct mr_quantized_folder *quantized; /* NULL for a GGUF model */
 };
 
-/* Returns the number of files that hold the weights, before mr_model_source_close_weights. */
+/* Returns the number of weight files. Call it before mr_model_source_close_weights. */
 uint32_t mr_model_source_file_count(const struct mr_model_source *source);
-/* Fills stamps [mr_model_source_file_count] with the stamps of those files. */
+/* Fills stamps [mr_model_source_file_count] with the stamps of the weight files. */
 void mr_model_source_stamps(const struct mr_model_source *source, struct mr_file_stamp *stamps);
 /* Unmaps the files of the weights; everything but `tensors` stays valid. */
 void mr_model_source_close_weights(struct mr_model_source *source);

@@ -30,13 +30,6 @@ static struct mr_text text_or(const struct mr_json_value *object, const char *ke
     return text;
 }
 
-static bool is_one_of(struct mr_text text, const char *const *names, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (mr_text_is(text, names[i])) return true;
-    return false;
-}
-
 static bool read_size(const struct mr_json_value *value, uint32_t *out)
 {
     int64_t number;
@@ -64,7 +57,7 @@ static enum mr_status check_format(struct mr_text format, struct mr_error *err)
 {
     static const char *const known[] = {"dense",           "float-quantized", "int-quantized",
                                         "naive-quantized", "pack-quantized",  "mixed-precision"};
-    if (is_one_of(format, known, sizeof(known) / sizeof(known[0]))) return MR_OK;
+    if (mr_stored_name_in(format, known, sizeof(known) / sizeof(known[0]))) return MR_OK;
     return unsupported("the compressed-tensors format", format, err);
 }
 
@@ -87,7 +80,7 @@ static enum mr_status read_compressed(struct mr_quantization *out,
     return status;
 }
 
-/* AWQ and GPTQ: the same number of bits and the same groups in the whole folder. */
+/* AWQ and GPTQ: all weights of the folder have the same number of bits and the same groups. */
 static enum mr_status read_integers(struct mr_quantization *out, const struct mr_json_value *config,
                                     struct mr_error *err)
 {
@@ -96,7 +89,7 @@ static enum mr_status read_integers(struct mr_quantization *out, const struct mr
         awq ? text_or(config, "version", "gemm") : text_or(config, "checkpoint_format", "gptq");
     static const char *const awq_layouts[] = {"gemm", "GEMM"};
     static const char *const gptq_layouts[] = {"gptq", "gptq_v2"};
-    if (!is_one_of(layout, awq ? awq_layouts : gptq_layouts, 2))
+    if (!mr_stored_name_in(layout, awq ? awq_layouts : gptq_layouts, 2))
         return unsupported(awq ? "the AWQ version" : "the GPTQ checkpoint_format", layout, err);
     out->zero_less_one = mr_text_is(layout, "gptq");
     out->bits = 4;
@@ -165,16 +158,18 @@ struct builder {
     const struct mr_quantization *quantization;
     const struct mr_tensor_table *stored;
     bool *used;          /* [stored->count]; true: the tensor is a piece of a weight */
-    struct mr_text stem; /* the name of the weight that is looked at, without its last part */
+    struct mr_text stem; /* the name of the weight being read, without its last part */
     struct mr_error *err;
 };
 
-/* A weight that is being read: its pieces as tensors of the files, and what their shapes say. */
+/* A weight that is being read: its pieces as tensors of the files, and the sizes derived from their
+ * shapes. */
 struct draft {
     struct mr_quantized size; /* without pieces */
     const struct mr_stored_tensor *weight, *scale;
     const struct mr_stored_tensor *zero, *order; /* or NULL */
-    const struct mr_stored_tensor *repeats[2];   /* pieces that say what the others say, or NULL */
+    const struct mr_stored_tensor *repeats[2];   /* pieces that repeat information of the others, or
+                                                  * NULL */
 };
 
 /* Returns the tensor whose name is the stem and `suffix`; NULL when there is none. */
@@ -212,8 +207,8 @@ static uint64_t parts(uint64_t count, uint64_t each)
     return count / each + (count % each != 0);
 }
 
-/* Sets the number and width of the groups of a row. False when no width that the configuration
- * names makes so many groups. */
+/* Sets the number and width of the groups of a row. False when no group width of the configuration
+ * results in `count` groups. */
 static bool set_groups(const struct builder *builder, struct draft *weight, uint64_t count)
 {
     weight->size.group_count = (uint32_t)count;
@@ -284,7 +279,8 @@ static bool check_order(const struct draft *weight)
     return true;
 }
 
-/* True when `order` says what group_width says, so that the row is read faster without it. */
+/* True when `order` lists the groups in the order that group_width implies: without it the row is
+ * read faster. */
 static bool in_order(const struct draft *weight)
 {
     for (uint32_t i = 0; i < weight->size.width; i++) {
@@ -308,8 +304,8 @@ static enum mr_status set_order(const struct builder *builder, struct draft *wei
     return MR_OK;
 }
 
-/* Sets the size of the weight from its piece `weight_shape`, and its bits from how many numbers are
- * in a word. */
+/* Sets the size of the weight from its piece `weight_shape`, and its bits from the number of
+ * columns stored in a word. */
 static bool set_packed_size(struct draft *weight)
 {
     const struct mr_stored_tensor *shape = weight->repeats[0], *packed = weight->weight;
@@ -399,7 +395,7 @@ static enum mr_status read_mxfp4(const struct builder *builder, struct draft *we
 
 struct kind {
     const char *suffix; /* of the name of the piece that holds the numbers */
-    const char *name;   /* what takes its place in the name of the weight */
+    const char *name;   /* replaces the suffix in the name of the weight */
     enum mr_status (*read)(const struct builder *builder, struct draft *weight);
 };
 
@@ -435,8 +431,8 @@ static const struct kind *kind_of(const struct builder *builder,
     return NULL;
 }
 
-/* Checks that the sizes of a weight fit 32 bits, also where 8 numbers are in a word: no dimension
- * is 0 or has 2^28 or more, and fewer than 2^31 rows are in all experts together. */
+/* Checks that the sizes of a weight fit 32 bits, also when 8 numbers share a word: each dimension
+ * is between 1 and 2^28 - 1, and all experts together have fewer than 2^31 rows. */
 static bool has_size(const struct mr_stored_tensor *tensor)
 {
     uint64_t product = 1;

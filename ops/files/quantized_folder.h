@@ -1,15 +1,15 @@
 /* quantized_folder - the weights of a quantized Hugging Face folder: a tensor table in which the
  * pieces of each quantized weight (ops/numbers/quantized.h) are one tensor [out, in] with the name
- * of the weight. Weights that the quantizer left alone (lm_head, norms, modules_to_not_convert)
- * stay as they are. Scales of activations and of the KV cache are left out: both are computed
- * unquantized.
+ * of the weight. Unquantized weights (lm_head, norms, modules_to_not_convert) stay as they are.
+ * Scales of activations and of the KV cache are left out, because both are computed unquantized.
  *
- * "quantization_config" of config.json says which method wrote the folder: fp8, compressed-tensors,
- * awq, gptq or mxfp4. Sizes come from the pieces' shapes, which are checked against each other.
+ * "quantization_config" of config.json names the method that wrote the folder: fp8,
+ * compressed-tensors, awq, gptq or mxfp4. Sizes follow from the shapes of the pieces, which are
+ * checked against each other.
  *
  * Owner:  one thread creates and destroys; immutable in between.
  * Memory: borrows the stored tensors, which must live longer; owns names and descriptions.
- * Errors: MR_BAD_FILE says which method or tensor and why, and what to use instead; MR_NOMEM. */
+ * Errors: MR_BAD_FILE names the method or tensor, the reason and an alternative; MR_NOMEM. */
 #ifndef MR_OPS_FILES_QUANTIZED_FOLDER_H
 #define MR_OPS_FILES_QUANTIZED_FOLDER_H
 
@@ -27,7 +27,7 @@ enum mr_quantization_method {
     MR_QUANTIZATION_MXFP4
 };
 
-/* What config.json says about the quantization; zeroed when it says nothing. */
+/* The quantization that config.json describes; zeroed when it describes none. */
 struct mr_quantization {
     enum mr_quantization_method method;
     uint32_t bits;      /* of AWQ and GPTQ */

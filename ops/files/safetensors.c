@@ -27,7 +27,7 @@ struct mr_safetensors {
     struct mr_tensor_table tensors;
 };
 
-/* Where the bytes of a tensor are: offsets from the start of the data in its file. */
+/* The bytes of a tensor, as offsets from the start of the data in its file. */
 struct extent {
     uint64_t begin, end;
 };

@@ -8,7 +8,7 @@
  *
  * Owner:  one thread opens and closes; immutable in between.
  * Memory: files are mapped and names belong to the parsed headers; both are valid until _close.
- * Errors: MR_BAD_FILE says which file, which tensor and why; MR_NOMEM. */
+ * Errors: MR_BAD_FILE names the file, the tensor and the reason; MR_NOMEM. */
 #ifndef MR_OPS_FILES_SAFETENSORS_H
 #define MR_OPS_FILES_SAFETENSORS_H
 

@@ -5,8 +5,8 @@
 #include <math.h>
 #include <stddef.h>
 
-/* The keys of both kinds of files (NULL: GGUF has none), and the values that are accepted: lowest
- * (itself only when `closed`) to highest. */
+/* The keys of both kinds of files (NULL: GGUF has none), and the range of accepted values.
+ * `closed`: the range includes its lowest value. */
 static const struct field {
     const char *json, *gguf;
     size_t offset;

@@ -1,6 +1,6 @@
-/* sampling_defaults - what a model's files say about how to sample from it: generation_config.json
- * of a Hugging Face folder, the keys general.sampling.* of a GGUF file. A value out of range counts
- * as not given.
+/* sampling_defaults - the sampling settings that a model's files recommend: generation_config.json
+ * of a Hugging Face folder, or the keys general.sampling.* of a GGUF file. A value out of range is
+ * ignored.
  *
  * Threads: pure functions. Memory: none. Errors: none. */
 #ifndef MR_OPS_FILES_SAMPLING_DEFAULTS_H

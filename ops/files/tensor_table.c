@@ -39,6 +39,13 @@ int mr_stored_name_order(struct mr_text a, struct mr_text b)
     return (a.length > b.length) - (a.length < b.length);
 }
 
+bool mr_stored_name_in(struct mr_text name, const char *const *words, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (mr_text_is(name, words[i])) return true;
+    return false;
+}
+
 int mr_stored_name_shown(struct mr_text name)
 {
     return (int)(name.length < 64 ? name.length : 64);

@@ -45,13 +45,13 @@ enum mr_status mr_tensor_table_sort(struct mr_tensor_table *table, struct mr_err
  * sorted. */
 const struct mr_stored_tensor *mr_tensor_table_find(const struct mr_tensor_table *table,
                                                     const char *name);
-/* Sets *numbers to the product of the dimensions, and *bytes to the size in bytes of so many
- * numbers in the file. False when a product overflows, a dimension is 0, or a row is not a whole
- * number of storage blocks. */
+/* Sets *numbers to the product of the dimensions, and *bytes to the size of these numbers in the
+ * file. False when a product overflows, a dimension is 0, or a row is not a whole number of storage
+ * blocks. */
 bool mr_stored_tensor_sizes(const struct mr_stored_tensor *tensor, uint64_t *numbers,
                             uint64_t *bytes);
-/* Returns how many rows a tensor has: the product of its dimensions but the last, which is the
- * width of a row; 1 for a one-dimensional tensor. A tensor of experts [experts, out, in] has
+/* Returns the number of rows of a tensor: the product of its dimensions except the last, which is
+ * the width of a row; 1 for a one-dimensional tensor. A tensor of experts [experts, out, in] has
  * experts * out rows. */
 uint64_t mr_stored_tensor_rows(const struct mr_stored_tensor *tensor);
 /* Converts row `row` of a tensor of at least one dimension to floats: out[width]. */
@@ -61,7 +61,9 @@ void mr_stored_tensor_row(const struct mr_stored_tensor *tensor, uint64_t row, f
 
 /* Compares names byte by byte, for sorting: negative, 0 or positive, as memcmp. */
 int mr_stored_name_order(struct mr_text a, struct mr_text b);
-/* Returns how many bytes of a name to print in an error message: at most 64. */
+/* True when the name equals one of `count` words. */
+bool mr_stored_name_in(struct mr_text name, const char *const *words, size_t count);
+/* Returns the number of bytes of a name to print in an error message, at most 64. */
 int mr_stored_name_shown(struct mr_text name);
 
 #endif

@@ -6,9 +6,9 @@
 
 #include <string.h>
 
-enum mr_status mr_backends_find(const struct mr_backend **out, const char *name,
-                                struct mr_device device, enum mr_number number,
-                                struct mr_error *err)
+enum mr_status mr_device_choice_find_backend(const struct mr_backend **out, const char *name,
+                                             struct mr_device device, enum mr_number number,
+                                             struct mr_error *err)
 {
     const bool on_cpu = device.kind == MR_DEVICE_CPU;
     *out = NULL;
@@ -20,7 +20,7 @@ enum mr_status mr_backends_find(const struct mr_backend **out, const char *name,
     else if (strcmp(name, mr_torch_backend.name) == 0)
         found = &mr_torch_backend;
     if (!found)
-        return mr_fail(err, MR_BAD_CONFIG, "unknown backend \"%.32s\"; valid are auto, cpu, torch",
+        return mr_fail(err, MR_BAD_CONFIG, "unknown backend \"%.32s\"; use auto, cpu or torch",
                        name);
     if (found == &mr_cpu_backend && !on_cpu)
         return mr_fail(err, MR_BAD_CONFIG,
@@ -32,9 +32,9 @@ enum mr_status mr_backends_find(const struct mr_backend **out, const char *name,
     return MR_OK;
 }
 
-enum mr_status mr_backends_open(struct mr_compute **out, const struct mr_compute *compute,
-                                const char *device, const struct mr_cuda_kernels *kernels,
-                                struct mr_error *err)
+enum mr_status mr_device_choice_open(struct mr_compute **out, const struct mr_compute *compute,
+                                     const char *device, const struct mr_cuda_kernels *kernels,
+                                     struct mr_error *err)
 {
     struct mr_device place;
     *out = NULL;
@@ -44,23 +44,23 @@ enum mr_status mr_backends_open(struct mr_compute **out, const struct mr_compute
     return compute->backend->open(out, place, compute->number, err);
 }
 
-enum mr_status mr_backends_probe(const struct mr_compute *compute, const char *device,
-                                 const struct mr_cuda_kernels *kernels, uint64_t *free_bytes,
-                                 struct mr_error *err)
+enum mr_status mr_device_choice_probe(const struct mr_compute *compute, const char *device,
+                                      const struct mr_cuda_kernels *kernels, uint64_t *free_bytes,
+                                      struct mr_error *err)
 {
     struct mr_device place;
     struct mr_compute *opened;
     *free_bytes = 0;
     enum mr_status status = mr_device_parse(device, &place, err);
     if (status != MR_OK || place.kind == MR_DEVICE_CPU) return status;
-    status = mr_backends_open(&opened, compute, device, kernels, err);
+    status = mr_device_choice_open(&opened, compute, device, kernels, err);
     if (status != MR_OK) return status;
     *free_bytes = compute->backend->free_bytes(opened);
     compute->backend->close(opened);
     return MR_OK;
 }
 
-const struct mr_cuda_kernels *mr_backends_cuda_kernels(void)
+const struct mr_cuda_kernels *mr_device_choice_cuda_kernels(void)
 {
 #ifdef MR_CUDA
     return &mr_cuda_kernels;

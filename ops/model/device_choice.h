@@ -1,31 +1,32 @@
-/* backends - which backend computes on a device: the kernels of ops/cpu_kernels/ on the CPU,
- * LibTorch on a GPU and for numbers that those kernels do not have (fp16), unless the user names
- * one.
+/* device_choice - chooses the backend of a device and opens the device. Unless the user names a
+ * backend, the kernels of ops/cpu_kernels/ compute on the CPU, and LibTorch computes on a GPU and
+ * in number formats that those kernels lack (fp16).
  *
- * Threads: pure functions, but for _probe, which a thread calls that computes on no GPU. Errors:
- * MR_BAD_CONFIG names the value. */
+ * Threads: pure functions, except _probe, which opens and closes a GPU and must run on a thread
+ * that does not compute on one. Errors: MR_BAD_CONFIG quotes the value. */
 #ifndef MR_OPS_MODEL_DEVICE_CHOICE_H
 #define MR_OPS_MODEL_DEVICE_CHOICE_H
 
 #include "ops/backend/backend.h"
 
-/* name: "auto" or NULL, "cpu", "torch". number: what the backend must compute in. */
-enum mr_status mr_backends_find(const struct mr_backend **out, const char *name,
-                                struct mr_device device, enum mr_number number,
-                                struct mr_error *err);
+/* name: "auto" or NULL, "cpu", "torch". number: the format that the backend must compute in. */
+enum mr_status mr_device_choice_find_backend(const struct mr_backend **out, const char *name,
+                                             struct mr_device device, enum mr_number number,
+                                             struct mr_error *err);
 
-/* Opens a device. compute: backend and number, not open. kernels: as in struct mr_device. The
- * caller closes *out; NULL on failure. Errors: those of the backend's open. */
-enum mr_status mr_backends_open(struct mr_compute **out, const struct mr_compute *compute,
-                                const char *device, const struct mr_cuda_kernels *kernels,
-                                struct mr_error *err);
-/* Opens a device as _open does and closes it again, unless it is the CPU: is it there, and does it
- * run the kernels? Sets *free_bytes to the memory that is free on it; 0 on the CPU. */
-enum mr_status mr_backends_probe(const struct mr_compute *compute, const char *device,
-                                 const struct mr_cuda_kernels *kernels, uint64_t *free_bytes,
-                                 struct mr_error *err);
+/* Opens a device. compute: the chosen backend and number, not opened. kernels: as in struct
+ * mr_device. The caller closes *out; NULL on failure. Errors: those of the backend's open. */
+enum mr_status mr_device_choice_open(struct mr_compute **out, const struct mr_compute *compute,
+                                     const char *device, const struct mr_cuda_kernels *kernels,
+                                     struct mr_error *err);
+/* Opens a GPU as _open does and closes it again, to learn whether it exists and runs the kernels.
+ * Sets *free_bytes to its free memory. The CPU is not opened, and *free_bytes is 0. */
+enum mr_status mr_device_choice_probe(const struct mr_compute *compute, const char *device,
+                                      const struct mr_cuda_kernels *kernels, uint64_t *free_bytes,
+                                      struct mr_error *err);
 
-/* The CUDA kernels of this build, for the option cuda_kernels of a model; NULL: it has none. */
-const struct mr_cuda_kernels *mr_backends_cuda_kernels(void);
+/* Returns the CUDA kernels of this build, for the option cuda_kernels of a model; NULL: built
+ * without MR_CUDA. */
+const struct mr_cuda_kernels *mr_device_choice_cuda_kernels(void);
 
 #endif

@@ -14,7 +14,7 @@
 #define FINE_MAX    768u
 #define COARSE_STEP 256u
 #define COARSE_MAX  8192u
-#define HISTORY_MAX 4096u /* attention has other kernels for few rows behind a long history */
+#define HISTORY_MAX 4096u /* attention has other kernels for few rows after a long history */
 
 /* ---- graphs ---- */
 
@@ -69,7 +69,8 @@ uint32_t mr_warm_up_sizes(uint32_t rows_max, uint32_t out[MR_WARM_UP_SIZES_MAX])
     return count;
 }
 
-/* Computes and samples `rows` tokens behind as long a history as there may be. */
+/* Computes and samples `rows` tokens after the longest history allowed, at most HISTORY_MAX
+ * tokens. */
 static enum mr_status run(struct mr_step_queue *queue, const struct mr_warm_up_spec *spec,
                           const uint32_t *blocks, const uint32_t *token_ids, uint32_t rows,
                           struct mr_error *err)

@@ -20,7 +20,7 @@ struct mr_model {
     struct mr_compute *compute;
     enum mr_weight_numbers numbers;
     char numerics[64];
-    char device[16]; /* as the user has named it */
+    char device[16]; /* as the user named it */
     struct mr_weights weights;
     struct mr_rope_table ropes[MR_ROPES_MAX];
     struct mr_kv_groups kv;
@@ -41,13 +41,13 @@ enum mr_status mr_model_compute(const struct mr_model_options *options, struct m
     if (options->dtype == MR_DTYPE_F32) number = MR_NUMBER_F32;
     if (options->dtype == MR_DTYPE_F16) number = MR_NUMBER_F16;
     *out = (struct mr_compute){.number = number};
-    status = mr_backends_find(&out->backend, options->backend, device, number, err);
+    status = mr_device_choice_find_backend(&out->backend, options->backend, device, number, err);
     if (status == MR_OK && integers && !out->backend->integer_weights)
         return mr_fail(err, MR_BAD_CONFIG, "the backend %s cannot compute in int8 or int4",
                        out->backend->name);
     if (status == MR_OK && options->kv_int8 && !out->backend->int8_kv)
         return mr_fail(err, MR_BAD_CONFIG,
-                       "kv-dtype int8 is for the backend cpu; the backend %s keeps KV in its own "
+                       "kv-dtype int8 needs the backend cpu; the backend %s keeps KV in its own "
                        "numbers (kv-dtype auto)",
                        out->backend->name);
     return status;
@@ -59,8 +59,8 @@ enum mr_status mr_model_check_options(const struct mr_model_options *options, st
     uint64_t free_bytes;
     enum mr_status status = mr_model_compute(options, &compute, err);
     if (status == MR_OK)
-        status =
-            mr_backends_probe(&compute, options->device, options->cuda_kernels, &free_bytes, err);
+        status = mr_device_choice_probe(&compute, options->device, options->cuda_kernels,
+                                        &free_bytes, err);
     if (status != MR_OK) return status;
     if (options->rows_max == 0 || options->sequences_max == 0)
         return mr_fail(err, MR_BAD_CONFIG, "a step must have room for a row and a sequence");
@@ -85,7 +85,8 @@ static enum mr_status set_up(struct mr_model *model, const struct mr_model_optio
     if (status == MR_OK) status = mr_parallel_set_thread_count(threads, err);
     if (status != MR_OK) return status;
     snprintf(model->device, sizeof(model->device), "%s", options->device);
-    return mr_backends_open(&model->compute, &compute, options->device, options->cuda_kernels, err);
+    return mr_device_choice_open(&model->compute, &compute, options->device, options->cuda_kernels,
+                                 err);
 }
 
 /* Takes over the files that the caller has read, or reads them. */
@@ -106,7 +107,8 @@ static uint64_t stored_bytes(const struct mr_tensor_table *tensors)
     return bytes;
 }
 
-/* Packs the weights, and hashes their bytes on the way unless `digest` is NULL. */
+/* Packs the weights, and hashes the bytes of each tensor before packing it unless `digest` is
+ * NULL. */
 static enum mr_status pack_weights(struct mr_model *model, const struct mr_model_options *options,
                                    struct mr_weights_digest *digest, struct mr_error *err)
 {
@@ -157,8 +159,8 @@ static enum mr_status load_weights(struct mr_model *model, const struct mr_model
     return status;
 }
 
-/* A rope table has a position for each token of the longest sequence: the context of the model, the
- * tokens that fit into the KV pool, or options->context_tokens, whichever is least. */
+/* A rope table has a position for each token of the longest sequence: the least of the model's
+ * context, the tokens that fit into the KV pool, and options->context_tokens. */
 static enum mr_status create_ropes(struct mr_model *model, const struct mr_model_options *options,
                                    struct mr_error *err)
 {
@@ -211,7 +213,7 @@ static void fill_sizes(struct mr_model_info *info, const struct mr_model_config 
     memcpy(info->eos_ids, c->eos_ids, sizeof(info->eos_ids));
 }
 
-/* All rotary embeddings, and for each whether the divisors for long contexts are used. */
+/* Writes all rotary embeddings, and for each whether it uses the divisors for long contexts. */
 static void describe_ropes(struct mr_model *model)
 {
     const struct mr_model_config *c = &model->source.config;
@@ -227,8 +229,8 @@ static void describe_ropes(struct mr_model *model)
     }
 }
 
-/* Fills in the fields of info on which, besides weights and sizes, the bytes of an exported block
- * depend. */
+/* Fills in the fields of info that, besides weights and sizes, decide the bytes of an exported
+ * block. */
 static void fill_kv_identity(struct mr_model *model)
 {
     struct mr_model_info *info = &model->info;

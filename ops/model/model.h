@@ -1,13 +1,14 @@
-/* model - the interface of ops/ to the folders above: open a model folder or GGUF file, run one
- * step of rows through it, sample. Callers do not depend on the device, the dtype of a weight or
- * the layout of a KV block.
+/* model - opens a model folder or GGUF file on a device, computes steps, draws tokens, and copies,
+ * exports and imports KV blocks. The folders above call ops/ through this header; they do not
+ * depend on the device, the dtype of a weight or the layout of a KV block.
  *
  * State:  weights, the KV pool (block_count blocks of MR_BLOCK_TOKENS tokens), rope tables, step
  *         buffers for rows_max rows; all created in _open.
  * Owner:  the engine thread makes all calls, from _open on.
  * Memory: on the CPU a step allocates nothing.
- * Errors: _open MR_BAD_FILE (says which tensor, which shape), MR_BAD_CONFIG, MR_NOMEM;
- *         of a step MR_BACKEND when the device fails; the model cannot be used afterwards. */
+ * Errors: _open MR_BAD_FILE (names the file, and the tensor and its shape), MR_BAD_CONFIG,
+ *         MR_NOMEM; of a step MR_BACKEND when the device fails; the model cannot be used
+ *         afterwards. */
 #ifndef MR_OPS_MODEL_MODEL_H
 #define MR_OPS_MODEL_MODEL_H
 
@@ -28,30 +29,31 @@ struct mr_cuda_kernels; /* ops/cuda/kernel_table.h */
 
 struct mr_model_options {
     const char *path; /* .gguf file, or a folder with config.json and *.safetensors */
-    /* The files at `path`, if they were read before (ops/files/model_files.h): _open takes them
-     * over and zeroes the struct. NULL: _open reads them. */
+    /* The files at `path`, if the caller has read them (ops/files/model_files.h): _open takes
+     * ownership and zeroes the struct. NULL: _open reads them. */
     struct mr_model_source *source;
     const char *device;  /* "cpu", "cuda" or "cuda:N" */
     const char *backend; /* "auto", "cpu" or "torch" (ops/model/device_choice.h); NULL: auto */
-    /* Kernels for the backend torch (mr_backends_cuda_kernels); NULL: LibTorch's operators only. */
+    /* Kernels for the backend torch (mr_device_choice_cuda_kernels); NULL: LibTorch's operators
+     * only. */
     const struct mr_cuda_kernels *cuda_kernels;
     enum mr_dtype dtype;
     uint32_t thread_count; /* of parallel loops; 0: one for each core of the affinity mask */
-    uint64_t
-        kv_bytes; /* size of the KV pool, rounded down to whole blocks (ops/decoder/kv_groups.h) */
-    /* Memory of the process: the pool takes at most half of what the weights leave of it, or on a
-     * GPU what fits there. 0: the pool takes kv_bytes in any case. */
+    uint64_t kv_bytes; /* of the KV pool, rounded down to whole blocks (ops/decoder/kv_groups.h) */
+    /* Memory limit of the process. The pool takes at most half of the memory that remains after the
+     * weights, or on a GPU the memory that remains free there. 0: the pool takes kv_bytes in any
+     * case. */
     uint64_t memory_bytes;
     /* Longest sequence that will be served; 0: as long as the model and the pool allow. Longrope
      * chooses its factors by it (ops/decoder/rope_table.h). */
     uint32_t context_tokens;
     uint32_t rows_max;      /* most tokens in one step */
     uint32_t sequences_max; /* most sequences in one step */
-    /* Weights of so many bytes or more: keep their hash (ops/files/digest_cache.h); 0: never. */
+    /* Keep the hash of weights of this size or larger (ops/files/digest_cache.h); 0: never. */
     uint64_t digest_cache_bytes;
     const char *cache_folder; /* the user's cache folder; NULL: none */
     bool kv_int8;     /* keep K and V in int8 (struct mr_kv_spec): a backend with int8_kv only */
-    bool export_int8; /* export KV blocks as int8; with kv_int8 they are that anyway */
+    bool export_int8; /* export KV blocks as int8; implied by kv_int8 */
     uint32_t graph_rows_max; /* most rows of a decode step that a graph runs; 0: no graphs */
     bool warm_up;            /* run steps of many sizes (ops/model/gpu_start.h): for a GPU */
     /* Called after each loaded tensor, with the bytes loaded so far and in total. May be NULL. */
@@ -63,7 +65,8 @@ struct mr_model_options {
 struct mr_model_info {
     char name[128];        /* general.name of GGUF, else the file or folder name */
     char architecture[32]; /* such as "llama" or "qwen2" */
-    bool text_only;        /* the model's files have other parts too, such as for pictures */
+    bool text_only;        /* the files also have parts that do not read text, such as for
+                            * pictures */
     const char *file_type; /* as in ops/files/model_source.h; may be NULL */
     const char *device, *backend, *dtype;
     uint32_t layer_count, hidden_size, head_count, kv_head_count, head_dim, ffn_size, vocab_size;
@@ -93,7 +96,7 @@ struct mr_model_info {
 /* Sets *out to the backend and number format of the options; opens nothing. MR_BAD_CONFIG. */
 enum mr_status mr_model_compute(const struct mr_model_options *options, struct mr_compute *out,
                                 struct mr_error *err);
-/* Checks of the options what needs no files: device, dtype, sizes. MR_BAD_CONFIG. */
+/* Checks the options that can be checked without files: device, dtype, sizes. MR_BAD_CONFIG. */
 enum mr_status mr_model_check_options(const struct mr_model_options *options, struct mr_error *err);
 /* Checks that the files have the tensors that the model needs, in the right shapes, and no others;
  * reads no weights. MR_BAD_FILE as _open. */
@@ -101,7 +104,7 @@ enum mr_status mr_model_check_files(const struct mr_model_source *source, struct
 enum mr_status mr_model_open(struct mr_model **out, const struct mr_model_options *options,
                              struct mr_error *err);
 void mr_model_close(struct mr_model *model);
-/* The results of these two are borrowed and immutable; any thread may use them. */
+/* The results of _info and _tokenizer are borrowed and immutable; any thread may use them. */
 const struct mr_model_info *mr_model_info(const struct mr_model *model);
 const struct mr_tokenizer *mr_model_tokenizer(const struct mr_model *model);
 
@@ -113,16 +116,17 @@ enum mr_status mr_model_launch(struct mr_model *model, const struct mr_model_ste
                                struct mr_error *err);
 /* Waits until the oldest step in flight has ended. */
 enum mr_status mr_model_collect(struct mr_model *model, struct mr_error *err);
-/* Steps that may be in flight while the host does other work; 0: _launch computes the step. 2: a
- * second step may be launched before the first is collected, with fed_by. */
+/* Number of steps that may be in flight while the host does other work. 0: _launch computes the
+ * step before it returns. 2: a second step, with fed_by, may be launched before the first is
+ * collected. */
 uint32_t mr_model_steps_ahead(const struct mr_model *model);
 /* Copies logit row `row` of the step collected last to host memory: out[vocab_size]. */
 enum mr_status mr_model_logits(struct mr_model *model, uint32_t row, float *out,
                                struct mr_error *err);
-/* What mr_decoder_hidden() (ops/decoder/decoder.h) gives. */
+/* As mr_decoder_hidden (ops/decoder/decoder.h). */
 void mr_model_hidden(const struct mr_model *model, uint32_t index, float *out);
-/* A step without draws, and draws from the last step's logits, both launched and collected. No step
- * may be in flight. */
+/* _forward launches and collects a step without draws; _sample launches and collects draws from the
+ * last step's logits. No step may be in flight. */
 enum mr_status mr_model_forward(struct mr_model *model, const struct mr_batch *batch,
                                 struct mr_error *err);
 enum mr_status mr_model_sample(struct mr_model *model, const struct mr_sample_row *rows,
@@ -136,8 +140,9 @@ void mr_model_kv_copy(struct mr_model *model, struct mr_kv_place from, struct mr
 /* Size in bytes of token_count tokens of an exported block. A full block has layer_count pieces of
  * equal size, one for each layer, sliding-window layers last. */
 size_t mr_model_kv_export_bytes(const struct mr_model *model, uint32_t token_count);
-/* Returns the memory of a full block if the exported form is the same bytes: any thread may read or
- * fill it while no step writes the block. NULL: blocks are converted to int8, or have slots. */
+/* Returns the memory of a full block if the exported form has the same bytes: any thread may read
+ * or fill it while no step writes the block. NULL: exporting converts blocks to int8, or they have
+ * slots. */
 void *mr_model_kv_bytes_of(struct mr_model *model, uint32_t block);
 /* MR_MALFORMED when `size` is not the bytes of token_count exported tokens; _export also when a
  * number cannot be stored in int8 (infinite, NaN, or 2^127 or more). */

@@ -48,8 +48,8 @@ enum mr_status mr_model_plan_make(struct mr_model_plan *out, const struct mr_mod
     enum mr_status status = mr_model_compute(options, &compute, err);
     if (status == MR_OK) status = mr_weights_check(&spec, &size, err);
     if (status == MR_OK)
-        status = mr_backends_probe(&compute, options->device, options->cuda_kernels,
-                                   &plan.device_bytes, err);
+        status = mr_device_choice_probe(&compute, options->device, options->cuda_kernels,
+                                        &plan.device_bytes, err);
     if (status != MR_OK) return status;
     for (uint32_t i = 0; i < source->tensors->count; i++)
         plan.stored_bytes += source->tensors->entries[i].size_bytes;

@@ -1,6 +1,6 @@
-/* model_plan - what a model needs of a machine, computed from the headers of its files: no weight
- * is read and no memory is reserved. Weights of AWQ and GPTQ folders count as computed in their own
- * numbers; those with a scale that is not an fp16 number take more. For `millrace check`.
+/* model_plan - the memory that a model needs, computed from the headers of its files for `millrace
+ * check`: no weight is read and no memory is reserved. Weights of AWQ and GPTQ folders are assumed
+ * to be computed in their own numbers; weights with a scale that is not an fp16 number take more.
  *
  * Threads: pure functions; a GPU is opened and closed again. Memory: none kept. Errors: MR_BAD_FILE
  * and MR_NOMEM as mr_model_check_files; MR_BAD_CONFIG as mr_model_check_options. */
@@ -20,12 +20,13 @@ struct mr_model_plan {
     uint64_t pool_tokens;        /* that the blocks of the pool hold */
     uint64_t device_bytes;       /* free on a GPU before the model is there; 0: on the CPU */
     uint32_t context_asked;      /* --context-tokens; 0: not given */
-    /* longest sequence: the least of the model's context, context_asked and what the pool holds */
+    /* longest sequence: the least of the model's context, context_asked and the tokens that the
+     * pool holds */
     uint32_t context_tokens;
 };
 
-/* source: files that are open, with their tensors; options: as for mr_model_open, without
- * path and source. */
+/* source: open files with their tensors. options: as for mr_model_open; path and source are
+ * ignored. */
 enum mr_status mr_model_plan_make(struct mr_model_plan *out, const struct mr_model_source *source,
                                   const struct mr_model_options *options, struct mr_error *err);
 

@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A step, and what is to be done with its results. */
+/* A step, and where its results go. */
 struct flight {
     bool on_device;             /* the device computes or searches something */
     uint32_t query_count;       /* rows that the device searches */
     struct mr_device_row *rows; /* [samples_max] of the queries */
     struct mr_sample **results; /* [samples_max] where the samples of the queries go */
-    /* [samples_max] by sampling row: its query, or MR_ROW_KNOWN: the host has drawn samples[row] */
+    /* [samples_max] by sampling row: its query; MR_ROW_KNOWN: the host drew samples[row] */
     uint32_t *queries;
     const struct mr_sample *samples; /* the caller's */
     uint32_t sample_count;
@@ -99,8 +99,8 @@ void mr_step_queue_destroy(struct mr_step_queue *queue)
 
 /* ---- the input ---- */
 
-/* Launches the batch of a step. Fed rows get the tokens that the host has drawn in the step before,
- * and those that the device draws from the device. */
+/* Launches the batch of a step. A fed row takes its token from the step before: from the host if
+ * the host drew it, else from the device. */
 static void launch_batch(struct mr_step_queue *queue, const struct mr_model_step *step,
                          const struct flight *before)
 {
@@ -149,13 +149,13 @@ static void add_query(struct mr_step_queue *queue, struct flight *flight,
 {
     struct mr_device_row *out = &flight->rows[flight->query_count];
     struct mr_logit_query query;
-    *out = (struct mr_device_row){.logit_row = row->logit_row, .asks = true};
+    *out = (struct mr_device_row){.logit_row = row->logit_row, .needs_logits = true};
     mr_sampler_describe(queue->sampler, row, &query, &out->draw);
     mr_decoder_query(queue->spec.decoder, &query);
     flight->results[flight->query_count++] = sample;
 }
 
-/* Draws what the host can draw, and lets the device search the other rows. */
+/* Draws the rows whose logits the host has, and enqueues the device's search of the other rows. */
 static void begin_samples(struct mr_step_queue *queue, const struct mr_model_step *step,
                           struct flight *flight)
 {
@@ -200,14 +200,14 @@ enum mr_status mr_step_queue_launch(struct mr_step_queue *queue, const struct mr
 
 /* ---- the results ---- */
 
-/* Gives the rows for which the findings do not suffice their whole logits. */
+/* Fetches the whole logits of the rows whose sample the findings do not decide. */
 static enum mr_status fetch_rows(struct mr_step_queue *queue, struct flight *flight,
                                  struct mr_error *err)
 {
     const struct mr_decoder *decoder = queue->spec.decoder;
     for (uint32_t i = 0; i < flight->query_count; i++) {
         struct mr_device_row *row = &flight->rows[i];
-        if (!row->asks) continue;
+        if (!row->needs_logits) continue;
         row->edited = mr_decoder_edited(decoder, i, err);
         row->model = mr_decoder_logits(decoder, row->logit_row, err);
         if (!row->edited || !row->model) return MR_BACKEND;

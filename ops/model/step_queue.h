@@ -1,12 +1,12 @@
-/* step_queue - the steps of a model in flight: what each draws, and which tokens of one step are
- * the input of the next.
+/* step_queue - the steps of a model in flight, their draws, and the tokens of one step that are the
+ * input of the next.
  *
- * The host draws the rows whose logits it has, at the launch. For every other row the device gets a
- * query (ops/backend/logit_search.h); its sample is made of the findings when the step is
- * collected. A token that feeds the next step is known to the host, which has drawn it, or it is
- * the device's, which then reports the same token in the findings.
+ * At the launch the host draws the rows whose logits are in its memory. For every other row it
+ * enqueues a query (ops/backend/logit_search.h) and makes the sample from the findings when the
+ * step is collected. A token that feeds the next step was drawn by the host, or is in the device's
+ * memory; then the findings, read later, name the same token.
  *
- * State:  samples to be made of mr_decoder_steps_ahead() steps, at least one.
+ * State:  the pending samples of up to mr_decoder_steps_ahead steps, at least one.
  * Owner:  engine thread. Memory: allocated in _create. The decoder is borrowed.
  * Errors: _create MR_NOMEM; the others MR_BACKEND when the device fails. */
 #ifndef MR_OPS_MODEL_STEP_QUEUE_H
@@ -27,11 +27,11 @@ enum mr_status mr_step_queue_create(struct mr_step_queue **out,
                                     const struct mr_step_queue_spec *spec, struct mr_error *err);
 void mr_step_queue_destroy(struct mr_step_queue *queue);
 
-/* Starts a step. Without rows in the batch it only draws: from logits that the host has, or when no
- * step is in flight from those of the last step. Asserts that there is room for a step. */
+/* Starts a step. Without rows in the batch it only draws: from logits in host memory, or, when no
+ * step is in flight, from those of the last step. Asserts that there is room for a step. */
 enum mr_status mr_step_queue_launch(struct mr_step_queue *queue, const struct mr_model_step *step,
                                     struct mr_error *err);
-/* Waits for the oldest step in flight, and completes its samples. MR_OK when there is none. */
+/* Waits for the oldest step in flight and completes its samples. MR_OK when none is in flight. */
 enum mr_status mr_step_queue_collect(struct mr_step_queue *queue, struct mr_error *err);
 
 #endif

@@ -531,7 +531,7 @@ static void convert_baseline(enum mr_storage storage, const unsigned char *bytes
     convert(storage, bytes, count, out);
 }
 
-/* clang compiles the fuzz targets only, for any CPU. */
+/* Builds with clang, used only for the fuzz targets, have the portable copy alone. */
 #if defined(__x86_64__) && !defined(__clang__)
 #define HAS_LEVELS
 __attribute__((target("avx2"))) static void

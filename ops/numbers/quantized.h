@@ -42,7 +42,7 @@ enum mr_quantized_place {
     MR_QUANTIZED_SCALE,
     MR_QUANTIZED_ZERO,   /* optional for SCALED and PACKED */
     MR_QUANTIZED_ORDER,  /* optional: without it groups are neighbouring columns */
-    MR_QUANTIZED_REPEAT, /* optional: pieces that say what the others say */
+    MR_QUANTIZED_REPEAT, /* optional: pieces that repeat information of the others */
     MR_QUANTIZED_REPEAT_TOO,
     MR_QUANTIZED_PIECES
 };
@@ -67,12 +67,12 @@ struct mr_quantized {
 /* Converts row `row` to floats: out[width]. Asserts that the groups of `order` exist. */
 void mr_quantized_row(const struct mr_quantized *quantized, uint64_t row, float *out);
 
-/* Whether the rows can be blocks of Q4_1 (dequant.h): numbers of 4 bits, in groups of neighbouring
- * columns whose width is a multiple of 32. */
+/* Returns whether the rows can be written as blocks of Q4_1 (dequant.h): numbers of 4 bits, in
+ * groups of neighbouring columns whose width is a multiple of 32. */
 bool mr_quantized_fits_q4_1(const struct mr_quantized *quantized);
-/* Writes row `row` of such a weight as blocks of Q4_1, width / 32 * 20 bytes: stored numbers and
- * scales as they are, minus the scale times the zero point as a half. numbers: room for a row.
- * False if a scale is not a half: blocks are undefined then. */
+/* Writes row `row` of such a weight as blocks of Q4_1, width / 32 * 20 bytes. Stored numbers and
+ * scales are unchanged; the minimum is minus the scale times the zero point, as a half. numbers:
+ * scratch for a row. False if a scale is not a half; the blocks are then undefined. */
 bool mr_quantized_row_q4_1(const struct mr_quantized *quantized, uint64_t row, float *numbers,
                            unsigned char *blocks);
 

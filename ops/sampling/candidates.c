@@ -21,8 +21,8 @@ struct mr_candidates {
     uint32_t bin_counts[MR_CPU_BINS];
 };
 
-/* How much a selection keeps: items in order, until their number reaches `count` or their total
- * weight reaches `weight`; the item that reaches it is kept. */
+/* The limit of a selection: it keeps items in order until their number reaches `count` or their
+ * total weight reaches `weight`. The item that reaches the limit is kept. */
 struct quota {
     double count, weight; /* INFINITY: no limit */
 };
@@ -123,8 +123,8 @@ static void keep_until(struct mr_candidates *candidates, float from, const struc
     candidates->count = kept;
 }
 
-/* Keeps the largest logits within the quota. Candidates with a bin position below `from` are kept
- * too, and do not count towards the quota. */
+/* Keeps the largest logits within the quota. Candidates with a bin position below `from` are also
+ * kept, outside the quota. */
 static void cut_by_logit(struct mr_candidates *candidates, float from, struct quota quota)
 {
     uint32_t count = 0;

@@ -20,8 +20,8 @@ void mr_candidates_destroy(struct mr_candidates *candidates);
 struct mr_candidates_cuts {
     uint32_t top_k;                /* 0: no top-k cut */
     float top_p, min_p, typical_p; /* values that cut nothing: 1, 0 and 1, in this order */
-    /* Weight of all logits of the row when the search has only some of them, among which are all
-     * that remain after the first cut; 0: the search has all. */
+    /* Weight of all logits of the row when the search has only some of them. Those include every
+     * logit that remains after the first cut. 0: the search has all. */
     double total;
 };
 

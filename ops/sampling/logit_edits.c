@@ -62,8 +62,8 @@ bool mr_logit_edits_any(const struct mr_sample_row *row)
 
 /* ---- bias and penalties ---- */
 
-/* The change of an id, a new one that changes nothing if it has none; NULL: not in the vocabulary.
- */
+/* Returns the edit of an id, after adding one that changes nothing if it has none; NULL: the id is
+ * not in the vocabulary. */
 static struct mr_logit_edit *edit_of(struct mr_logit_edits *edits, uint32_t id)
 {
     if (id >= edits->vocab_size) return NULL;

@@ -9,7 +9,7 @@
  * occurrence.
  *
  * A masked logit is -infinity. Ids outside the vocabulary are ignored. The changes are collected as
- * a list and a mask, which a device applies (ops/backend/logit_search.h) or _apply does.
+ * a list and a mask, which a device (ops/backend/logit_search.h) or _apply applies.
  * State: scratch for one row. Owner: one thread at a time. Memory: allocated in _create, about 5
  * words for each id of the vocabulary. */
 #ifndef MR_OPS_SAMPLING_LOGIT_EDITS_H
@@ -27,12 +27,12 @@ void mr_logit_edits_destroy(struct mr_logit_edits *edits);
 
 /* Returns whether the request's sampling settings change any logit. */
 bool mr_logit_edits_any(const struct mr_sample_row *row);
-/* Returns the changes of the row but for its masks, at most one for each id of the vocabulary;
- * borrowed until the next call. */
+/* Returns the row's bias and penalties as edits, at most one for each id of the vocabulary;
+ * borrowed until the next call. Masks are separate. */
 const struct mr_logit_edit *mr_logit_edits_list(struct mr_logit_edits *edits,
                                                 const struct mr_sample_row *row, uint32_t *count);
-/* Returns the masks of the row as one, in the form of struct mr_logit_query, borrowed until the
- * next call; NULL: nothing is masked. */
+/* Returns all masks of the row as one bit mask, in the form of struct mr_logit_query, borrowed
+ * until the next call; NULL: nothing is masked. */
 const uint64_t *mr_logit_edits_mask(struct mr_logit_edits *edits, const struct mr_sample_row *row);
 /* logits: [vocab_size], a copy of the model's logits, edited in place. */
 void mr_logit_edits_apply(struct mr_logit_edits *edits, const struct mr_sample_row *row,

@@ -28,8 +28,9 @@ struct mr_sample_row {
     const uint64_t *allowed;
     const uint32_t *const *bad_words; /* token sequences that must not be completed */
     const uint32_t *bad_word_counts;
-    /* Nothing is drawn: the sample is the token given_id with its log-probability and the best
-     * ones, and with probability 0. Only sampling->logprobs has an effect. */
+    /* Nothing is drawn: the sample is the token given_id with its log-probability, the best
+     * log-probabilities, and probability 0. Of the settings only sampling->logprobs has an
+     * effect. */
     bool given;
     uint32_t given_id;
 };

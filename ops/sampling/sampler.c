@@ -154,8 +154,8 @@ static struct mr_cpu_search block_of(const struct mr_cpu_search *search, uint32_
     return block;
 }
 
-/* Draws from the whole vocabulary: finds the block of DRAW_BLOCK ids that the random number falls
- * into by the sums of the blocks, then the id inside this block. */
+/* Draws from the whole vocabulary: finds by the sums of the blocks the block of DRAW_BLOCK ids that
+ * the random number falls into, then the id in this block. */
 static void draw_uncut(const struct mr_sampler *sampler, struct thread_buffers *buffers,
                        const struct mr_cpu_search *search, const struct mr_draw *draw,
                        struct mr_sample *out)
@@ -284,8 +284,8 @@ static int by_id(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Number of entries of a list of which it is certain that no other id precedes them: those above
- * the last logit of the list, or in a list of all finite logits of the row all of these. */
+/* Returns the number of leading entries that no id outside the list can precede: those above the
+ * last logit of the list, or all finite ones if the list has all finite logits of the row. */
 static uint32_t certain_count(const struct mr_logit_list *list, uint32_t vocab_size)
 {
     uint32_t count = list->count;
@@ -304,8 +304,8 @@ static bool is_complete(const struct mr_logit_list *list, uint32_t vocab_size)
            (list->count == vocab_size || list->logits[list->count - 1] == -INFINITY);
 }
 
-/* True when no id outside the first `count` ones of the list can be drawn. A row is left to the
- * whole logits where rounding could decide. */
+/* True when no id outside the first `count` ones of the list can be drawn. False also where
+ * rounding could decide; such a row is drawn from its whole logits. */
 static bool list_decides(const struct mr_device_row *row, uint32_t count, uint32_t vocab_size)
 {
     const double slack = 1.0 + 1e-5;
@@ -326,7 +326,7 @@ static bool list_decides(const struct mr_device_row *row, uint32_t count, uint32
            exp((last - (double)found->largest) * factor) * slack < (double)draw->min_p;
 }
 
-/* Draws from the list of the largest edited logits; false: it does not decide. */
+/* Draws from the list of the largest edited logits; false: the list does not decide the draw. */
 static bool draw_listed(const struct mr_sampler *sampler, struct thread_buffers *buffers,
                         const struct mr_device_row *row, struct mr_sample *out, float *model_logit)
 {
@@ -349,7 +349,7 @@ static bool draw_listed(const struct mr_sampler *sampler, struct thread_buffers 
     return true;
 }
 
-/* Draws from the findings of a row; false: they do not decide. */
+/* Draws from the findings of a row; false: the findings do not decide the draw. */
 static bool choose_found(const struct mr_sampler *sampler, struct thread_buffers *buffers,
                          const struct mr_device_row *row, struct mr_sample *out, float *model_logit)
 {
@@ -471,7 +471,8 @@ void mr_sampler_describe(struct mr_sampler *sampler, const struct mr_sample_row 
     query->allowed = mr_logit_edits_mask(edits, row);
 }
 
-/* Draws the sample of a row from what the row has; false: it needs the whole logits. */
+/* Draws the sample of a row from its findings, or from its whole logits if it has them; false: it
+ * needs the whole logits. */
 static bool draw_row(const struct mr_sampler *sampler, struct thread_buffers *buffers,
                      const struct mr_device_row *row, struct mr_sample *out)
 {
@@ -491,7 +492,8 @@ static void draw_rows(void *context, size_t begin, size_t end)
     struct thread_buffers *buffers = &run->sampler->threads[mr_parallel_thread_index()];
     for (size_t i = begin; i < end; i++) {
         struct mr_device_row *row = &run->device_rows[i];
-        if (row->asks) row->asks = !draw_row(run->sampler, buffers, row, &run->samples[i]);
+        if (row->needs_logits)
+            row->needs_logits = !draw_row(run->sampler, buffers, row, &run->samples[i]);
     }
 }
 
@@ -499,10 +501,10 @@ uint32_t mr_sampler_draw(struct mr_sampler *sampler, struct mr_device_row *rows,
                          struct mr_sample *samples)
 {
     struct sampler_run run = {.sampler = sampler, .device_rows = rows, .samples = samples};
-    uint32_t asking = 0;
+    uint32_t undecided = 0;
     MR_ASSERT(mr_parallel_thread_count() <= sampler->thread_count);
     mr_parallel_for(count, 1, draw_rows, &run);
     for (uint32_t i = 0; i < count; i++)
-        asking += rows[i].asks;
-    return asking;
+        undecided += rows[i].needs_logits;
+    return undecided;
 }

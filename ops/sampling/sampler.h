@@ -16,8 +16,9 @@
 #include "ops/cpu_kernels/kernels.h"
 #include "ops/sampling/sample.h"
 
-/* Temperatures below are greedy. At 1e-5 a logit that is 1e-3 below the largest has a probability
- * below 1e-43, and the inverse of much smaller temperatures is no float. The value is vLLM's. */
+/* Lower temperatures are greedy. At 1e-5 a logit that is 1e-3 below the largest has a probability
+ * below 1e-43, and the inverse of a much lower temperature overflows a float. The value is
+ * vLLM's. */
 #define MR_GREEDY_BELOW 1e-5f
 
 struct mr_sampler;
@@ -40,7 +41,7 @@ void mr_sampler_run(struct mr_sampler *sampler, const struct mr_sample_row *rows
 
 /* ---- rows of a device ---- */
 
-/* What a draw depends on beside the logits; without pointers, so it outlives its row. */
+/* The inputs of a draw other than the logits; without pointers, so it outlives its row. */
 struct mr_draw {
     float temperature, top_p, min_p, typical_p;
     uint32_t top_k;
@@ -57,20 +58,22 @@ struct mr_device_row {
     struct mr_draw draw;
     uint32_t logit_row;
     struct mr_logit_findings found; /* of the row's query */
-    /* [vocab_size] NULL until _draw has asked for them: the logits after the request's edits, and
-     * the model's. */
+    /* [vocab_size] The logits after the request's edits, and the model's; NULL until _draw sets
+     * `needs_logits` and the caller fetches them. */
     const float *edited, *model;
-    bool asks; /* set by _draw: the findings do not decide the sample */
+    bool needs_logits; /* set by _draw: the findings do not decide the sample, fetch the whole
+                          logits */
 };
 
-/* Describes a row: what a device is to find in its logits, and the draw. *query: its pointers are
- * borrowed until the next call. */
+/* Describes a row: sets *query to the search of its logits on a device, and fills in the draw.
+ * *query: its pointers are borrowed until the next call. */
 void mr_sampler_describe(struct mr_sampler *sampler, const struct mr_sample_row *row,
                          struct mr_logit_query *query, struct mr_draw *draw);
 /* Draws samples[i] from rows[i] for each i < count whose sample is not drawn yet: from the
  * findings, with the same result as mr_sampler_run from the whole row, or from `edited` and `model`
- * if they are set. Sets `asks` of the rows for which it needs them, and returns their number; the
- * caller then sets them and calls again. At the first call `asks` of all rows is true. */
+ * if they are set. Sets `needs_logits` of the rows for which it needs the latter, and returns their
+ * number; the caller then fetches them and calls again. The caller sets `needs_logits` of all rows
+ * to true before the first call. */
 uint32_t mr_sampler_draw(struct mr_sampler *sampler, struct mr_device_row *rows, uint32_t count,
                          struct mr_sample *samples);
 

@@ -14,28 +14,31 @@ namespace mr_torch
 
 /* ---- torch_kernels.cpp ---- */
 
-/* linear() with MR_ADD to MR_RESIDUAL: keeps y * scale for the norm that follows, which adds it. y:
+/* linear() with MR_ADD to MR_RESIDUAL: keeps y * scale for the following norm, which adds it. y:
  * numbers. */
 bool kernel_add(struct mr_step *step, const at::Tensor &y, float scale);
-/* Adds what kernel_add has kept. Everything but kernel_norm calls it before it uses MR_RESIDUAL. */
+/* Adds the kept branch of kernel_add to MR_RESIDUAL. Every user of MR_RESIDUAL except kernel_norm
+ * calls it first. */
 void settle_residual(struct mr_step *step);
-/* MR_NORMED = norm(MR_RESIDUAL + what kernel_add has kept). */
+/* MR_NORMED = norm(MR_RESIDUAL + the kept branch of kernel_add). */
 bool kernel_norm(struct mr_step *step, const struct mr_norm *norm, uint32_t rows);
 /* *out = activation(gate) * up; y: [rows, gates and ups], numbers. */
 bool kernel_gated(const struct device *device, const at::Tensor &y, enum mr_epilogue epilogue,
                   at::Tensor *out);
 
-/* Whether the device draws. */
+/* True when the device draws tokens. */
 bool kernel_draws(const struct device *device);
-/* For a device that draws: the tokens of all queries from their edited logits: *tokens (-1: none) and *probabilities,
- * both [queries, 1]. Without `draw` the token is that of the largest logit. */
+/* For a device that draws: the tokens of all queries from their edited logits: *tokens (-1: none)
+ * and *probabilities, both [queries, 1]. Without `draw` the token is that of the largest logit. */
 void kernel_draw(const struct mr_step *step, at::Tensor *tokens, at::Tensor *probabilities);
 
-/* What the search reads of each query, [queries, 1]; undefined where mr_cuda_find takes NULL. */
+/* The inputs of the search for each query, [queries, 1]; undefined where mr_cuda_find takes
+ * NULL. */
 struct find_inputs {
     at::Tensor factors, masked, drawn, probabilities;
 };
-/* The heads of the search's findings, [queries, MR_CUDA_FOUND_WORDS] words, and search.tokens. */
+/* Computes the heads of the search's findings, [queries, MR_CUDA_FOUND_WORDS] words, and
+ * search.tokens. */
 bool kernel_find(struct mr_step *step, const struct find_inputs &inputs, at::Tensor *words);
 
 /* ---- torch_kernel_attention.cpp ---- */
@@ -52,7 +55,7 @@ struct attended {
  * through LibTorch's flash attention. */
 struct attended kernel_attend(struct mr_step *step, const struct mr_attention *attention);
 
-/* ---- what both files use ---- */
+/* ---- shared by both files ---- */
 
 enum mr_cuda_type cuda_type(const struct device *device);
 /* The stream that LibTorch's operators use, a cudaStream_t. */

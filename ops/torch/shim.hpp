@@ -1,5 +1,5 @@
-/* shim - what the files of ops/torch/ share: the objects behind the opaque pointers of
- * ops/backend/step.h, and how exceptions become errors. */
+/* shim - shared by the files of ops/torch/: the definitions of the opaque structs of
+ * ops/backend/step.h, and the conversion of exceptions to errors. */
 #ifndef MR_OPS_TORCH_SHIM_HPP
 #define MR_OPS_TORCH_SHIM_HPP
 
@@ -46,7 +46,7 @@ inline struct device *device_of(struct mr_compute *compute)
     return reinterpret_cast<struct device *>(compute);
 }
 
-/* Sets err to what the exception that is being handled says. */
+/* Sets err to the message of the exception that is being handled. */
 enum mr_status fail_current(struct mr_error *err);
 
 /* Runs body; an exception becomes a status. */
@@ -63,7 +63,7 @@ template <typename F> enum mr_status guarded(struct mr_error *err, const F &body
 /* Puts the operation's name before the text of err. */
 void name_operation(struct mr_error *err, const char *operation);
 
-/* Runs body, unless an operation before failed; keeps its error for `finish`. */
+/* Runs body, unless an earlier operation failed, and keeps its error for `finish`. */
 template <typename F> void queued(struct device *device, const char *operation, const F &body)
 {
     if (device->failed != MR_OK) return;
@@ -81,11 +81,11 @@ inline at::TensorOptions numbers(const struct device *device)
     return at::TensorOptions().dtype(device->type).device(device->where);
 }
 
-/* Remembers all operations enqueued so far as those before *event. Does nothing on the CPU. */
+/* Records *event after all operations enqueued so far. Does nothing on the CPU. */
 void mark(const struct device *device, std::optional<c10::Event> *event);
 
-/* Runs body, which copies from the device, on a stream of its own, and waits for it but for no step
- * in flight. What it reads must be complete, or before *after. */
+/* Runs body, which copies from the device, on a stream of its own, and waits for the copy but not
+ * for steps in flight. The data that body reads must be complete, or enqueued before *after. */
 template <typename F>
 void aside(const struct device *device, const std::optional<c10::Event> &after, const F &body)
 {
@@ -99,7 +99,8 @@ void aside(const struct device *device, const std::optional<c10::Event> &after, 
     c10::impl::VirtualGuardImpl(device->where.type()).synchronizeStream(*device->side);
 }
 
-/* Of the device's own memory; 0 on the CPU and when LibTorch does not say. */
+/* Returns the free bytes of the device's own memory; 0 on the CPU, and when LibTorch cannot query
+ * them. */
 uint64_t free_bytes(const struct mr_compute *compute);
 
 /* Memory of the host that the device copies from without waiting for the host. */
@@ -111,8 +112,8 @@ at::Tensor upload(const struct device *device, const std::vector<int64_t> &value
  * the call. */
 at::Tensor upload_bytes(const struct device *device, const void *bytes, size_t count);
 
-/* Block tables of one group of layers, for attention with or without a window; made when the first
- * layer of a step needs them. */
+/* Block tables of one group of layers, for attention with or without a window. Created when the
+ * first layer of a step needs them. */
 struct decode_plan {
     at::Tensor rows; /* [count] rows of the step, one for each decoding sequence */
     /* [2 * pairs * kv heads] heads of the pool in layer 0: K of all pairs, then V. A pair is a
@@ -131,7 +132,7 @@ struct decode_plans {
     std::vector<struct decode_plan> list;
 };
 
-/* ---- for the kernels of ops/cuda/ (kernels.hpp) ---- */
+/* ---- index arrays for the kernels of ops/cuda/ (kernels.hpp) ---- */
 
 struct array_place {
     int64_t begin, bytes; /* in index_arrays::bytes */
@@ -168,7 +169,7 @@ struct group {
     struct index_arrays arrays[2];
 };
 
-/* Queries of the logits, what the device needs of them, and what it has found. */
+/* The queries of a step, the arrays that the device needs for them, and its findings. */
 struct search_state {
     bool begun; /* the list is complete: the next query begins a new one */
     std::vector<struct mr_logit_query> queries;
@@ -245,7 +246,7 @@ struct mr_step {
     at::Tensor buffers[MR_BUFFER_COUNT]; /* [rows, width], of the last operation that set it */
     std::vector<int64_t> token_ids;      /* [rows] staged */
     at::Tensor tokens;               /* [rows] the same on the device, once `embed` needs them */
-    at::Tensor fed_rows, fed_tokens; /* [fed rows] and what they take; undefined: none */
+    at::Tensor fed_rows, fed_tokens; /* [fed rows] and their tokens; undefined: none */
     std::vector<struct mr_torch::sequence> sequences;
     struct mr_torch::group groups[2];
     const struct mr_rope *gathered; /* whose sines and cosines of the step's positions are below */
@@ -257,7 +258,7 @@ struct mr_step {
     at::Tensor queries; /* [rows, heads * dim] q after kernel_rope_write, or undefined */
     at::Tensor pending; /* kernel_add: to be added to MR_RESIDUAL, or undefined */
     float pending_scale;
-    /* Those with the most rows first, and of equal rows those with the fewest tokens. */
+    /* Ordered by rows, most first, and among equal rows by tokens, fewest first. */
     std::shared_ptr<mr_torch::graph_list> graphs; /* of both twins */
     struct mr_torch::graph *recording;            /* whose operations run now, or NULL */
 };
@@ -265,16 +266,17 @@ struct mr_step {
 namespace mr_torch
 {
 
-/* The result of a layer without activation, in floats; the product in it is rounded to numbers. */
+/* Returns the result of a layer without activation, in floats. The product is rounded to the
+ * device's numbers. */
 at::Tensor linear_floats(const struct mr_linear *linear, const at::Tensor &x);
-/* Adds the same to the floats of `to`. */
+/* Adds the result of linear_floats to the floats of `to`. */
 void linear_add(const struct mr_linear *linear, const at::Tensor &x, const at::Tensor &to);
-/* The same, rounded to numbers, and without the layer's scale. */
+/* Returns the result in the device's numbers, without the layer's scale. */
 at::Tensor linear_numbers(const struct mr_linear *linear, const at::Tensor &x);
-/* The result of a layer with one of the gated epilogues, in numbers. */
+/* Returns the result of a layer with one of the gated epilogues, in numbers. */
 at::Tensor linear_gated(const struct mr_linear *linear, const at::Tensor &x,
                         enum mr_epilogue epilogue);
-/* The KV pool of a layer, [block, kv head, token, dim]: half 0 is K, 1 is V. */
+/* Returns the K (half 0) or V (half 1) of a layer's pool, [block, kv head, token, dim]. */
 inline at::Tensor kv_half(const struct mr_kv *kv, uint32_t layer, int64_t half)
 {
     return kv->pool.select(1, layer).select(1, half);
@@ -286,7 +288,7 @@ inline void feed(const struct mr_step *step, const at::Tensor &token_ids)
     if (step->fed_rows.defined()) token_ids.index_copy_(0, step->fed_rows, step->fed_tokens);
 }
 
-/* Frees what the operations of the step have left, but for logits and normed rows. */
+/* Frees the results of the step's operations, except logits and normed rows. */
 inline void drop_buffers(struct mr_step *step)
 {
     for (int i = 0; i < MR_BUFFER_COUNT; i++)

@@ -8,8 +8,9 @@ namespace mr_torch
 {
 
 /* Limits of the intermediate results of one operation, in numbers: gathered K of decoding
- * sequences, and scores of a tile of rows of a prompt. One sequence, or 32 rows, may have more. On
- * a CPU a tile of 2 MiB stays in its cache: for 512 rows of SmolLM2 twice as fast as one of 16. */
+ * sequences, and scores of a tile of rows of a prompt. One sequence, or 32 rows, may exceed them.
+ * On a CPU a tile of 2 MiB stays in the cache: with 512 rows of SmolLM2 it is twice as fast as a
+ * tile of 16 MiB. */
 constexpr int64_t gathered_max = int64_t{64} << 20;
 constexpr int64_t scores_max_cpu = int64_t{512} << 10, scores_max_cuda = int64_t{128} << 20;
 constexpr int64_t tile_rows_min = 32;
@@ -34,7 +35,8 @@ static at::ScalarType score_type(const struct device *device)
     return device->where.is_cpu() ? at::kFloat : device->type;
 }
 
-/* V, and the weights it is multiplied by. LibTorch has no fast product of fp16 on a CPU. */
+/* Returns the type of V and of the weights that multiply it. LibTorch has no fast product of fp16
+ * on a CPU. */
 static at::ScalarType value_type(const struct device *device)
 {
     const bool half = device->where.is_cpu() && device->type == at::kHalf;
@@ -63,7 +65,7 @@ struct pair_lists {
     int64_t pairs_most, tokens;  /* of one sequence; of one block */
 };
 
-/* The pairs of each sequence, [rows * pairs_most]; a shorter list repeats its last one. */
+/* Returns the pairs of each sequence, [rows * pairs_most]; a shorter list repeats its last pair. */
 static std::vector<int64_t> members_of(const struct pair_lists &lists)
 {
     std::vector<int64_t> members;
@@ -131,7 +133,8 @@ static void add_sequence(struct pair_lists *lists, const struct mr_attention *at
     lists->rows.push_back(sequence.range.row_begin);
 }
 
-/* Divides the decoding sequences so that no division gathers more than gathered_max numbers. */
+/* Divides the decoding sequences into plans, none of which gathers more than gathered_max
+ * numbers. */
 static void make_plans(const struct mr_step *step, const struct mr_attention *attention,
                        struct decode_plans *plans)
 {
@@ -155,7 +158,7 @@ static void cap_scores(const struct mr_attention *attention, at::Tensor *scores)
         scores->div_(attention->softcap).tanh_().mul_(attention->softcap);
 }
 
-/* K, then V of the pairs: [2 * pairs * kv heads, tokens, dim]. */
+/* Returns K, then V of the pairs: [2 * pairs * kv heads, tokens, dim]. */
 static at::Tensor gather_pairs(const struct mr_attention *attention, const struct decode_plan *plan)
 {
     const struct mr_kv_spec *spec = &attention->kv->spec;
@@ -166,7 +169,7 @@ static at::Tensor gather_pairs(const struct mr_attention *attention, const struc
         .index_select(0, plan->heads);
 }
 
-/* [sequences, ...] from [pairs, ...]: the largest of each sequence. */
+/* Reduces [pairs, ...] to [sequences, ...]: the largest of each sequence. */
 static at::Tensor largest_of(const struct decode_plan *plan, const at::Tensor &pairs, int64_t count)
 {
     if (plan->single) return pairs;
@@ -174,7 +177,7 @@ static at::Tensor largest_of(const struct decode_plan *plan, const at::Tensor &p
     return listed.view({count, -1, pairs.size(1), pairs.size(2)}).amax(1);
 }
 
-/* The same: the sums. */
+/* Reduces [pairs, ...] to [sequences, ...]: the sum of each sequence. */
 static at::Tensor sums_of(const struct decode_plan *plan, const at::Tensor &pairs, int64_t count)
 {
     if (plan->single) return pairs;
@@ -235,14 +238,16 @@ static at::Tensor history(const struct mr_attention *attention, int64_t half,
     return gathered.permute({1, 0, 2, 3}).flatten(1, 2).narrow(1, 0, tokens).to(type).contiguous();
 }
 
-/* Sets the scores that a row does not attend to. scores: [heads, group, rows, count], rows from
- * `position` on, tokens from `start` on, the last of which is the last row. */
+/* Overwrites the scores of tokens outside a row's attention with no_score. scores: [heads, group,
+ * rows, count], rows from `position` on, tokens from `start` on, the last of which is the last
+ * row. */
 static void hide(const struct mr_attention *attention, at::Tensor *scores, int64_t start,
                  int64_t position)
 {
     const at::TensorOptions index = at::TensorOptions().dtype(at::kLong).device(scores->device());
     const int64_t rows = scores->size(2);
-    const int64_t first = attention->window > 0 ? start : position; /* earlier ones are visible */
+    const int64_t first = attention->window > 0 ? start : position; /* rows see all earlier
+                                                                     * tokens */
     const at::Tensor tokens = at::arange(first, position + rows, index).unsqueeze(0);
     const at::Tensor own = at::arange(position, position + rows, index).unsqueeze(1);
     at::Tensor hidden = tokens > own;
@@ -309,8 +314,8 @@ static void attend_prompt(struct mr_step *step, const struct mr_attention *atten
 
 /* ---- all rows ---- */
 
-/* q of all rows, [rows, kv heads, group, dim], times the scale of the scores: q has fewer numbers
- * than they. */
+/* Returns q of all rows, [rows, kv heads, group, dim], times the scale of the scores, because q has
+ * fewer numbers than the scores. */
 static at::Tensor scaled_queries(const struct mr_step *step, const struct mr_attention *attention)
 {
     const int64_t heads = attention->head_count, kv_heads = attention->kv_head_count;

@@ -1,27 +1,23 @@
 /* torch_backend - the backend (ops/backend/backend.h) on LibTorch's at:: operators: the same code
  * for the devices cpu and cuda, in fp32, bf16 and fp16. This header is C; the files that implement
- * it are C++ and the only ones that include LibTorch:
- *     ops/torch/torch_device.cpp     opening a device, the table
- *     ops/torch/torch_shim.cpp       errors, and copies of indexes to the device
- *     ops/torch/torch_weights.cpp    vectors, ropes, linear layers
- *     ops/torch/torch_kv.cpp         the KV pool: copies, export, import
- *     ops/torch/torch_step.cpp       the buffers of a step, norms, linear layers
- *     ops/torch/torch_search.cpp     what a draw depends on: edits, masks, the largest logits
- *     ops/torch/torch_experts.cpp    layers with experts
- *     ops/torch/torch_rope.cpp       norms of q and k, rotary embedding, KV writes
- *     ops/torch/torch_attention.cpp  attention
- *     ops/torch/torch_kernels.cpp, ops/torch/torch_kernel_attention.cpp
- *                                    the kernels of ops/cuda/ in their place, on a GPU
- *     ops/torch/torch_graph.cpp, ops/torch/torch_graph_cuda.cpp
- *                                    decode steps as graphs of those kernels
+ * it are C++ and the only ones that include LibTorch: ops/torch/torch_device.cpp opening a device,
+ * the table ops/torch/torch_shim.cpp errors, and copies of indexes to the device
+ * ops/torch/torch_weights.cpp vectors, ropes, linear layers ops/torch/torch_kv.cpp the KV pool:
+ * copies, export, import ops/torch/torch_step.cpp the buffers of a step, norms, linear layers
+ * ops/torch/torch_search.cpp the search of the logits: edits, masks, the largest logits
+ * ops/torch/torch_experts.cpp layers with experts ops/torch/torch_rope.cpp norms of q and k, rotary
+ * embedding, KV writes ops/torch/torch_attention.cpp attention ops/torch/torch_kernels.cpp,
+ * ops/torch/torch_kernel_attention.cpp on a GPU, the kernels of ops/cuda/ instead of these
+ * operators ops/torch/torch_graph.cpp, ops/torch/torch_graph_cuda.cpp decode steps as graphs of
+ * those kernels
  *
  * KV:      one tensor for each group of layers, [block][layer][K, V][kv head][token][dim]; the
  *          stored form of a block is its memory.
- * Attention: rows of decoding sequences together, on their gathered blocks, with a partial softmax
- *          for each block; a chunk of a prompt alone, on its gathered history, in tiles of rows.
+ * Attention: rows of decoding sequences attend together to their gathered blocks, with a partial
+ * softmax for each block; each chunk of a prompt attends to its gathered history, in tiles of rows.
  * Linear:  in bf16 and fp32 on the CPU weights are packed by oneDNN.
- * Streams: on a GPU all operations run on one stream; what the host reads while a step is in flight
- *          is copied on another.
+ * Streams: on a GPU all operations run on one stream; copies that the host reads while a step is in
+ * flight run on a second one.
  * Threads: the thread that opens a device makes all later calls. LibTorch gets as many threads as
  *          the parallel team has (ops/cpu_kernels/parallel.h).
  * Memory:  LibTorch's allocators; a step allocates its intermediate results.

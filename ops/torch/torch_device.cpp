@@ -17,8 +17,8 @@
 namespace mr_torch
 {
 
-/* Checks what a GPU needs, from the driver up, and loads LibTorch's CUDA half. The error names the
- * first part that is missing. */
+/* Checks the parts that a GPU needs, from the driver up, and loads LibTorch's CUDA libraries. The
+ * error names the first missing part. */
 static enum mr_status load_cuda(int32_t index, struct mr_error *err)
 {
     if (!dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL))
@@ -47,8 +47,8 @@ static void begin_thread()
     if (!mode) mode.emplace(true);
 }
 
-/* Makes the card the calling thread's, for kernels that are launched without LibTorch, and gives
- * the thread a stream of its own: the default stream cannot be recorded as a graph. */
+/* Selects the card for the calling thread, for kernels launched without LibTorch, and gives the
+ * thread a stream of its own, because the default stream cannot be recorded as a graph. */
 static void select_card(int32_t index)
 {
     const c10::impl::VirtualGuardImpl guard(at::kCUDA);
@@ -66,7 +66,7 @@ static void name_numerics(struct device *device)
                   device->kernels ? "-kernels" : "");
 }
 
-/* Loads CUDA, makes the card the calling thread's, and checks that our kernels run on it. */
+/* Loads CUDA, selects the card for the calling thread, and checks that our kernels run on it. */
 static enum mr_status open_card(const struct mr_device &place, struct mr_error *err)
 {
     struct mr_error refused = {};

@@ -4,14 +4,14 @@
 namespace mr_torch
 {
 
-/* The experts of each row, [rows, top_k], the largest logit first, the lower id among equals, and
- * their weights. */
+/* Sets *ids to the experts of each row, [rows, top_k], the largest logit first, the lower id among
+ * equals, and *weights to their weights. */
 static void route(const struct mr_expert_layer *layer, const at::Tensor &routing, at::Tensor *ids,
                   at::Tensor *weights)
 {
     const double lowest = -std::numeric_limits<double>::infinity();
     const at::Tensor logits = at::where(at::isnan(routing), lowest, routing);
-    /* A stable sort, because topk leaves the order among equals open. */
+    /* A stable sort, because topk does not define the order among equals. */
     const auto sorted = at::sort(logits, true, 1, true);
     const at::Tensor chosen = std::get<0>(sorted).narrow(1, 0, layer->top_k);
     *ids = std::get<1>(sorted).narrow(1, 0, layer->top_k);

@@ -16,7 +16,7 @@ void refuse_recording(struct mr_step *step, const char *what)
 {
     if (!step->recording) return;
     step->recording->refused = true;
-    TORCH_CHECK(false, "cannot be recorded: the host makes ", what);
+    TORCH_CHECK(false, "cannot be recorded: the host computes ", what);
 }
 
 /* ---- the array of inputs ---- */
@@ -50,7 +50,7 @@ template <typename T> static T *host_array(const at::Tensor &host, const struct 
     return reinterpret_cast<T *>(host.mutable_data_ptr<uint8_t>() + place.begin);
 }
 
-/* Writes what row `row` reads; `sequence` NULL: the row is padding. */
+/* Writes the inputs of row `row`. sequence NULL: the row is padding. */
 static void write_row(const struct graph *graph, const at::Tensor &host, uint32_t row,
                       const struct sequence *sequence, int64_t token_id)
 {
@@ -79,7 +79,8 @@ static at::Tensor token_ids_of(const struct graph *graph)
     return graph->inputs.narrow(0, graph->token_ids.begin, graph->token_ids.bytes).view(at::kLong);
 }
 
-/* Copies what the first `rows` staged sequences need to the device; the other rows are padding. */
+/* Copies the inputs of the first `rows` staged sequences to the device; the other rows are
+ * padding. */
 static void fill(const struct graph *graph, const struct mr_step *step, uint32_t rows)
 {
     const at::Tensor host = staging(graph->device, graph->inputs.size(0), at::kByte);
@@ -130,8 +131,8 @@ static void walk(struct mr_step *step, struct graph *graph)
 
 /* ---- recording ---- */
 
-/* The memory that the recorded operations write the logits to. It stays in the pool of the graphs
- * as that of all their results does, and graphs recorded later may use it too. */
+/* Keeps the place to which the recorded operations write the logits. Like all their results it lies
+ * in the memory pool of the graphs, which graphs recorded later share. */
 static void keep_place_of_logits(struct mr_step *step, struct graph *graph)
 {
     const at::Tensor logits = step->buffers[MR_LOGITS];
@@ -180,7 +181,7 @@ enum mr_status graph_create(struct mr_step *step, const struct mr_graph_spec *sp
         fill(graph, step, 0);
     });
     if (status != MR_OK) return status;
-    walk(step, graph); /* LibTorch makes what an operation needs once, such as workspaces */
+    walk(step, graph); /* LibTorch allocates what operations need once, such as workspaces */
     if (graph->refused) return take_error(device, err);
     status = finish(step, err);
     if (status == MR_OK && !device->where.is_cpu()) status = record(step, graph, err);
@@ -190,7 +191,7 @@ enum mr_status graph_create(struct mr_step *step, const struct mr_graph_spec *sp
 
 /* ---- replaying ---- */
 
-/* The smallest graph with room for `rows` rows of at most `tokens` tokens, or NULL. */
+/* Returns the smallest graph with room for `rows` rows of at most `tokens` tokens, or NULL. */
 static struct graph *find(const struct mr_step *step, uint32_t rows, uint32_t tokens)
 {
     struct graph *found = nullptr;
@@ -203,8 +204,8 @@ static struct graph *find(const struct mr_step *step, uint32_t rows, uint32_t to
     return found;
 }
 
-/* What kernel_rope_write does before it writes the first token of a block, in all layers at once.
- */
+/* Zeroes the V of blocks whose first token the step writes, in all layers at once, as
+ * kernel_rope_write does for one layer. */
 static void clear_fresh_blocks(const struct graph *graph, const struct mr_step *step)
 {
     for (uint32_t group = 0; group < 2; group++) {

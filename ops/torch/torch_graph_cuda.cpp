@@ -1,7 +1,7 @@
-/* CUDA graphs through the CUDA runtime. LibTorch's memory for intermediate results comes from a
- * private pool of its caching allocator meanwhile, so that nothing else uses what a graph writes
- * to. The allocator is called through its virtual functions only: programs do not link with
- * libtorch_cuda. */
+/* CUDA graphs through the CUDA runtime. While a graph is recorded, LibTorch allocates intermediate
+ * results in a private pool of its caching allocator, so that no other code uses the memory that a
+ * graph writes. The allocator is called only through its virtual functions, because programs do not
+ * link with libtorch_cuda. */
 #include "ops/torch/graph.hpp"
 #include "ops/torch/kernels.hpp"
 
@@ -15,7 +15,7 @@ namespace mr_torch
 
 #ifdef MR_CUDA
 
-/* Of all graphs; LibTorch numbers its own pools from 1. */
+/* The pool of all graphs; LibTorch numbers its own pools from 1. */
 static const c10::MempoolId_t graph_pool = {UINT64_MAX, 0};
 
 static c10::cuda::CUDACachingAllocator::CUDAAllocator *allocator()

@@ -10,7 +10,7 @@ namespace mr_torch
 
 /* ---- index arrays ---- */
 
-/* Puts arrays one after the other, so that one copy takes all of them to the device. */
+/* Collects arrays one after the other, so that one copy brings all of them to the device. */
 class packer
 {
   public:
@@ -107,9 +107,9 @@ static struct index_run prompt_run(packer *packer, const struct mr_step *step,
     return run;
 }
 
-/* A chunk of a prompt with so much before it is a run of its own: LibTorch's flash attention
- * divides the keys among the multiprocessors for one sequence only. With 64 rows behind 4,096
- * tokens that took a third of the time on an H200. */
+/* A chunk of a prompt with a history of this length or longer is a run of its own: LibTorch's flash
+ * attention divides the keys among the multiprocessors only when it gets a single sequence. With 64
+ * rows after 4,096 tokens this took a third of the time on an H200. */
 #define LONG_CONTEXT 1024u
 
 static bool is_alone(const struct sequence &sequence)
@@ -117,7 +117,7 @@ static bool is_alone(const struct sequence &sequence)
     return sequence.range.row_count > 1 && sequence.range.context_tokens >= LONG_CONTEXT;
 }
 
-/* Whether `next`, whose rows follow those of `last`, belongs to the same run. */
+/* Returns whether `next` belongs to the same run as the sequence `last` before it. */
 static bool continues(const struct sequence &last, const struct sequence &next)
 {
     const bool same_kind = (last.range.row_count == 1) == (next.range.row_count == 1);
@@ -140,8 +140,8 @@ static void add_runs(struct index_arrays *arrays, packer *packer, const struct m
     }
 }
 
-/* Adds the position of every row, the slot that its K and V go to, and the blocks whose first token
- * is written. */
+/* Adds the position of every row, the slot of its K and V, and the blocks whose first token is
+ * written. */
 static void add_slots(struct index_arrays *arrays, packer *packer, const struct mr_step *step,
                       uint32_t group)
 {
@@ -229,7 +229,7 @@ bool kernel_rope_write(struct mr_step *step, const struct mr_attention *attentio
     call.slots = array_at<int64_t>(arrays, arrays->slots);
     call.q = q.mutable_data_ptr();
     /* Where operators attend to a prompt, they multiply the V of tokens after the sequence's last
-     * one by zero. What a former owner of the block left there could be infinite. */
+     * one by zero, and a V left over from another sequence could be infinite. */
     if (arrays->fresh_blocks.bytes > 0)
         kv_half(attention->kv, attention->layer, 1)
             .index_fill_(0, tensor_at(arrays, arrays->fresh_blocks, at::kLong), 0);
@@ -269,14 +269,16 @@ static bool attend_decodes(struct mr_step *step, const struct mr_attention *atte
     return enqueued(device->kernels->decode_attention(&call, stream_of(device), &error), error);
 }
 
-/* What LibTorch's flash attention computes: no soft cap, no sinks, numbers of 16 bits. */
+/* Returns whether LibTorch's flash attention can compute the layer: no soft cap, no sinks, numbers
+ * of 16 bits. */
 static bool flash_fits(const struct mr_step *step, const struct mr_attention *attention)
 {
     return step->device->type != at::kFloat && attention->softcap == 0.0f && !attention->sinks &&
            attention->kv->spec.head_dim <= 256 && attention->kv->spec.head_dim % 8 == 0;
 }
 
-/* K or V of the run's sequences, each from the start of a block: [tokens, kv heads, dim]. */
+/* Returns K or V of the run's sequences, each from the start of a block: [tokens, kv heads,
+ * dim]. */
 static at::Tensor gather(const struct mr_attention *attention, int64_t half,
                          const at::Tensor &blocks)
 {
@@ -286,7 +288,7 @@ static at::Tensor gather(const struct mr_attention *attention, int64_t half,
     return gathered.reshape({-1, gathered.size(2), gathered.size(3)});
 }
 
-/* Returns what the rows of the run get: [rows, heads * dim]. */
+/* Returns the attention of the rows of the run: [rows, heads * dim]. */
 static at::Tensor flash(struct mr_step *step, const struct mr_attention *attention,
                         const struct index_arrays *arrays, const struct index_run &run)
 {

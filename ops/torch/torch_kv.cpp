@@ -37,7 +37,7 @@ void kv_destroy(struct mr_kv *kv)
     delete kv;
 }
 
-/* The pool is filled with zeros, and so resident, when it is created. */
+/* Nothing to do: creating the pool fills it with zeros, which makes it resident. */
 bool kv_populate(struct mr_kv *kv)
 {
     (void)kv;
@@ -58,8 +58,8 @@ static at::Tensor span_of(const struct mr_kv *kv, const struct mr_kv_span *span)
     return block_of(kv, span->block).narrow(3, span->first, span->token_count);
 }
 
-/* Attention multiplies the V of all tokens of a block, those after the sequence's last one by zero.
- * They must be finite, and are zero. */
+/* Attention multiplies the V of tokens after the sequence's last one by zero. They must be finite,
+ * so they are set to zero. */
 static void clear_after(const struct mr_kv *kv, uint32_t block, uint32_t tokens)
 {
     if (tokens < MR_BLOCK_TOKENS)
@@ -78,7 +78,8 @@ void kv_copy(struct mr_kv *kv, uint32_t from, uint32_t to, uint32_t token_count)
     });
 }
 
-/* Numbers of K and V of one token in all layers and heads; heads and halves, each with a scale. */
+/* Returns the numbers of K and V of one token in all layers and heads. In int8 every head_dim of
+ * them share a bf16 scale. */
 static size_t token_numbers(const struct mr_kv *kv)
 {
     return static_cast<size_t>(kv->spec.layer_count) * 2 * kv->spec.kv_head_count *
@@ -104,8 +105,9 @@ static void to_bytes(const at::Tensor &tensor, void *bytes)
     std::memcpy(bytes, host.const_data_ptr(), host.nbytes());
 }
 
-/* int8: first a bf16 scale for each token, head and K or V, then the numbers divided by it. A scale
- * is rounded up a little, so that bf16 never makes it too small for the largest number. */
+/* int8: first a bf16 scale for each token, head and K or V, then the numbers divided by their
+ * scale. Scales are rounded up slightly, so that rounding to bf16 never makes one too small for its
+ * largest number. */
 static bool export_int8(const at::Tensor &span, unsigned char *bytes)
 {
     const at::Tensor x = span.to(at::kFloat);
@@ -134,7 +136,7 @@ static void import_int8(const at::Tensor &span, const at::Tensor &stored)
     span.copy_(q.to(at::kFloat) * scale.to(at::kFloat));
 }
 
-/* Bytes of the host on the device. A GPU copies them from memory that it can reach, so that the
+/* Copies bytes of the host to the device. For a GPU the bytes go through pinned memory, so that the
  * host does not wait for the steps in flight. */
 static at::Tensor stored_on_device(const struct device *device, const void *bytes, size_t count)
 {

@@ -4,8 +4,8 @@
 namespace mr_torch
 {
 
-/* Rows of the pool that the staged rows are written to, for layer 0, K and V and each kv head; and
- * the blocks whose first token is among them. */
+/* Lists the rows of the pool for K and V of the staged rows, for layer 0 and each kv head, and the
+ * blocks whose first token is among them. */
 static void stage_group(struct mr_step *step, const struct mr_attention *attention)
 {
     struct group *group = &step->groups[attention->group];
@@ -92,8 +92,8 @@ void rope_write(struct mr_step *step, const struct mr_attention *attention)
         if (attention->q_norm) norm_heads(attention, attention->q_norm, x.narrow(1, 0, q));
         if (attention->k_norm) norm_heads(attention, attention->k_norm, x.narrow(1, q, k));
         if (attention->rope) rotate(step, attention->rope, x.narrow(1, 0, q + k));
-        /* Attention multiplies the V of tokens after the sequence's last one by zero. What a former
-         * owner of the block left there could be infinite. */
+        /* Attention multiplies the V of tokens after the sequence's last one by zero, and a V left
+         * over from another sequence could be infinite. */
         if (group->fresh_blocks.numel() > 0)
             kv_half(kv, attention->layer, 1).index_fill_(0, group->fresh_blocks, 0);
         write_kv(attention, group, x.narrow(1, q, 2 * k));

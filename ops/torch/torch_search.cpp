@@ -71,8 +71,8 @@ static void apply_masks(const struct device *device, const struct search_state &
     rows.index_copy_(0, masked, rows.index_select(0, masked).masked_fill_(hidden, -INFINITY));
 }
 
-/* Makes the rows of the queries: the model's, and the edited ones, which are the same where nothing
- * is edited. */
+/* Gathers the rows of the queries: the model's, and the edited ones, which are the same tensor if
+ * no query edits its row. */
 static void make_rows(struct mr_step *step)
 {
     struct search_state &search = step->search;
@@ -93,7 +93,7 @@ static void make_rows(struct mr_step *step)
 
 /* ---- searching ---- */
 
-/* The rows of x that `wanted` is true for, in order. */
+/* Returns the rows of x for which `wanted` is true, in order. */
 template <typename F>
 static at::Tensor rows_where(const struct mr_step *step, const at::Tensor &x, const F &wanted)
 {
@@ -118,8 +118,8 @@ static at::Tensor totals(const at::Tensor &x, const at::Tensor &top, const at::T
     return weights.exp_().sum(at::IntArrayRef{1}, true, at::kDouble);
 }
 
-/* Uploads what the rows' search needs of the host, and draws for the queries that ask for it, on a
- * device that draws. */
+/* Uploads the host's inputs of the search. On a device that draws, draws the tokens of the
+ * queries. */
 static struct find_inputs inputs_of(struct mr_step *step)
 {
     struct search_state &search = step->search;
@@ -140,7 +140,7 @@ static struct find_inputs inputs_of(struct mr_step *step)
     return inputs;
 }
 
-/* What every query gets, by operators: [queries, MR_CUDA_FOUND_WORDS] words. */
+/* Computes the findings of every query with operators: [queries, MR_CUDA_FOUND_WORDS] words. */
 static at::Tensor find_heads(struct mr_step *step, const struct find_inputs &inputs)
 {
     struct search_state &search = step->search;
@@ -155,14 +155,16 @@ static at::Tensor find_heads(struct mr_step *step, const struct find_inputs &inp
     if (inputs.masked.defined()) tokens = at::where(largest == -INFINITY, inputs.masked, tokens);
     search.tokens = tokens.squeeze(1);
     const at::Tensor &probabilities =
-        inputs.probabilities.defined() ? inputs.probabilities : largest; /* else not read */
+        inputs.probabilities.defined() ? inputs.probabilities : largest; /* a filler: without draws
+                                                                          * no caller reads it */
     return at::cat({words(tokens), words(largest), words(model_largest),
                     words(search.model.gather(1, tokens)), words(total), words(model_total),
                     words(probabilities)},
                    1);
 }
 
-/* The same, by our kernel where there is one; in the order in which findings() reads it. */
+/* Computes the findings with our kernel if the device has kernels, else with operators, in the
+ * order in which findings() reads them. */
 static at::Tensor heads(struct mr_step *step)
 {
     at::Tensor found;
@@ -178,7 +180,7 @@ static at::Tensor list(const at::Tensor &rows, int64_t most, const at::Tensor &b
     return at::cat({words(ids), words(logits), words(beside.gather(1, ids))}, 1).view(-1);
 }
 
-/* Places of the parts of a list in the result, for the queries that want it. */
+/* Assigns the parts of a list their places in the result, for the queries that want the list. */
 static int64_t place_lists(struct search_state *search, int64_t at, bool mr_logit_query::*wanted,
                            std::vector<int64_t> *places, int64_t words_each)
 {
@@ -191,7 +193,7 @@ static int64_t place_lists(struct search_state *search, int64_t at, bool mr_logi
 
 constexpr int64_t head_words = MR_CUDA_FOUND_WORDS;
 
-/* What the host reads of the queries, as one array of words on the device. */
+/* Returns the findings of all queries as one array of words on the device. */
 static at::Tensor find(struct mr_step *step)
 {
     struct search_state &search = step->search;
@@ -279,7 +281,7 @@ struct mr_logit_findings findings(struct mr_step *step, uint32_t index)
     return out;
 }
 
-/* Row `row` of a matrix of floats in memory of the host, which `kept` then keeps. */
+/* Returns row `row` of a matrix of floats, copied to host memory that `kept` owns. */
 static const float *row_on_host(struct mr_step *step, const at::Tensor &rows, uint32_t row,
                                 struct mr_error *err)
 {

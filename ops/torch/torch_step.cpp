@@ -26,8 +26,8 @@ void step_destroy(struct mr_step *step)
     delete step;
 }
 
-/* What the largest step keeps; the intermediate results of one operation come on top. Of twins only
- * one is computed at a time; the other has its results. */
+/* Returns the bytes that the largest step keeps, without the intermediate results of a single
+ * operation. Only one of two twins is computed at a time; the other keeps only its results. */
 uint64_t step_bytes(const struct mr_step *step)
 {
     uint64_t bytes = 0;
@@ -69,7 +69,7 @@ static void stage_sequences(struct mr_step *step, const struct mr_step_sequence 
         group = {};
 }
 
-/* Takes the tokens of another step's search, which may still run. */
+/* Stages fed rows: takes the tokens of another step's search, which may still run. */
 static void stage_fed(struct mr_step *step, const struct mr_fed_rows *fed)
 {
     step->fed_rows = step->fed_tokens = at::Tensor();

@@ -53,7 +53,8 @@ void rope_destroy(struct mr_rope *rope)
 
 /* ---- loading a linear layer ---- */
 
-/* An event after all that the device has been given so far; none on the CPU, which has done it. */
+/* Returns an event after all operations enqueued so far; none on the CPU, where they are
+ * complete. */
 static std::optional<c10::Event> record(const struct device *device)
 {
     if (device->where.is_cpu()) return std::nullopt;
@@ -71,7 +72,8 @@ struct rows_work {
     std::vector<std::vector<float>> floats; /* a row for each thread */
 };
 
-/* Row `row` of the weight as the layer keeps it: of a gated layer first all gates, then all ups. */
+/* Returns the row of the specification that is row `row` of the layer, which in a gated layer has
+ * first all gates, then all ups. */
 static uint32_t source_row(const struct mr_linear_spec *spec, uint32_t row)
 {
     const uint32_t half = spec->out_size / 2;

@@ -1,6 +1,6 @@
 /* expert_weights - loads the feed-forward network of a layer with experts: the router, the experts
- * and the shared expert. The experts of a file are one tensor for each, or one tensor for all of
- * them (gate and up apart, or in one).
+ * and the shared expert. A file stores the experts in a tensor each, or in one tensor for all of
+ * them (gate and up separate, or in one).
  *
  * Threads, memory, errors: as ops/weights/weight_loader.h. */
 #ifndef MR_OPS_WEIGHTS_EXPERT_WEIGHTS_H
@@ -16,7 +16,7 @@ struct mr_expert_weights {
     struct mr_linear *shared_gate_up, *shared_down, *shared_switch;
 };
 
-/* What was loaded before an error is destroyed by the caller too. */
+/* After an error the caller destroys the part that was loaded. */
 enum mr_status mr_expert_weights_load(struct mr_weight_loader *loader, uint32_t layer,
                                       struct mr_expert_weights *to);
 /* count: experts. backend: of the device that has the weights; NULL if they were only checked.

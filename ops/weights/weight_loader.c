@@ -10,7 +10,7 @@
 
 /* ---- lookup ---- */
 
-/* Where Hugging Face puts the text part of models with other parts. */
+/* The names that Hugging Face gives the text part of models with other parts. */
 static const struct mr_tensor_naming wrapped[] = {
     {.outer = "language_model."},
     {.inner = "model.language_model."},
@@ -157,8 +157,8 @@ static enum mr_status wrong_shape(struct mr_weight_loader *loader,
                    mr_storage_name(tensor->storage), tensor->dim_count, stored, needed);
 }
 
-/* Checks a tensor that will be read next: its bytes are hashed first, while the file is read from
- * disk. */
+/* Checks a tensor that will be read next, and hashes its bytes, so that both uses read the file
+ * from disk once. */
 static enum mr_status accept(struct mr_weight_loader *loader, const struct mr_stored_tensor *tensor,
                              const struct shape *shape)
 {
@@ -220,7 +220,7 @@ enum mr_status mr_weight_loader_read(struct mr_weight_loader *loader, struct mr_
 {
     const struct mr_stored_tensor *tensor = find_weight(loader, place);
     struct shape shape = {{count}, 1};
-    /* The norms of all heads may be one matrix. */
+    /* The norms of all heads may be stored as one matrix. */
     bool heads = place.part == MR_WEIGHT_Q_NORM || place.part == MR_WEIGHT_K_NORM;
     if (heads && tensor && tensor->dim_count == 2 && tensor->dims[1] > 0 &&
         count % tensor->dims[1] == 0)
@@ -356,8 +356,8 @@ enum mr_weight_numbers mr_weight_numbers_of(enum mr_dtype dtype)
                                     : MR_WEIGHTS_FLOAT;
 }
 
-/* What the weights of a layer become. Experts in tensors of their own, which may be of several
- * storages, are not computed as stored. */
+/* Returns the number format of a layer. Experts in a tensor each may have several storages, so they
+ * are not computed as stored. */
 static enum mr_weight_numbers numbers_of(const struct mr_weight_loader *loader,
                                          const struct mr_linear_plan *plan)
 {

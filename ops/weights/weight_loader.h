@@ -1,10 +1,10 @@
 /* weight_loader - looks up the tensors of a model by part (ops/families/tensor_names.h), checks
- * their shapes and types, and reads them into vectors and packed linear layers. It records which
- * tensors were used: one that the model does not use is an error, because an ignored bias or norm
- * would silently give wrong answers.
+ * their shapes and types, and reads them into vectors and packed linear layers. It records the
+ * tensors that were used. A tensor that the model does not use is an error, because an ignored bias
+ * or norm would silently give wrong answers.
  *
  * Used by ops/weights/weights.c and ops/weights/expert_weights.c while a model is loaded.
- * Owner:  one thread. Memory: what is loaded is copied; the loader borrows the table.
+ * Owner:  one thread. Memory: vectors and layers are copies; the loader borrows the table.
  * Errors: MR_BAD_FILE names the tensor and both shapes; MR_NOMEM; those of the backend. */
 #ifndef MR_OPS_WEIGHTS_WEIGHT_LOADER_H
 #define MR_OPS_WEIGHTS_WEIGHT_LOADER_H
@@ -14,8 +14,8 @@
 #include "ops/weights/weight_rows.h"
 #include "ops/weights/weights_digest.h"
 
-/* What the weights of linear layers become, if the backend has integer weights. The router of
- * experts stays in floats. */
+/* The number format of linear layers, if the backend has integer weights. The router of experts
+ * stays in floats. */
 enum mr_weight_numbers {
     MR_WEIGHTS_FLOAT,  /* bf16 or f32 */
     MR_WEIGHTS_STORED, /* the integers of the files where they have a format of
@@ -30,9 +30,9 @@ struct mr_weights_spec {
     const struct mr_model_config *config;
     const struct mr_tensor_table *tensors;
     bool gguf_names;            /* true: tensors have GGUF's names; false: Hugging Face's */
-    struct mr_compute *compute; /* gets the weights; when only checking, not open, or NULL */
+    struct mr_compute *compute; /* the device of the weights; only checking: not open, or NULL */
     enum mr_weight_numbers numbers;
-    struct mr_weights_digest *digest; /* gets each tensor that is read; NULL: none */
+    struct mr_weights_digest *digest; /* hashes each tensor that is read; NULL: none */
     /* Called after each loaded tensor; may be NULL. */
     void (*progress)(void *context, uint64_t done_bytes, uint64_t total_bytes);
     void *progress_context;
@@ -59,7 +59,7 @@ struct mr_weight_place {
 struct mr_share_plan {
     enum mr_weight_part part;
     uint32_t rows;       /* in the file: without padding */
-    uint32_t first, all; /* first of the tensor's rows, of so many; all 0: they are all its rows */
+    uint32_t first, all; /* first of the tensor's `all` rows; all 0: the share has all rows */
     bool rotary_pairs, heads;
 };
 
@@ -73,28 +73,28 @@ struct mr_linear_plan {
     bool head_columns; /* columns are heads, which are padded */
     bool transposed;   /* the tensor is [in, out] */
     bool gated, table; /* as in struct mr_linear_spec (ops/backend/step.h) */
-    float scale;       /* of the layer's results; 0 counts as 1 */
+    float scale;       /* of the layer's results; 0 means 1 */
 };
 
-/* Starts: chooses the naming of the files. loader->spec and err are set before. Errors:
- * MR_NOMEM. _end frees what the loader holds; after a failed _begin too. */
+/* Chooses the naming of the files. The caller sets loader->spec and err before. Errors: MR_NOMEM.
+ * _end frees the loader's memory, also after a failed _begin. */
 enum mr_status mr_weight_loader_begin(struct mr_weight_loader *loader);
 void mr_weight_loader_end(struct mr_weight_loader *loader);
-/* MR_BAD_FILE when the table has a tensor that was not used and that matters. */
+/* MR_BAD_FILE when the table has an unused tensor that would change the computation. */
 enum mr_status mr_weight_loader_reject_unused(const struct mr_weight_loader *loader);
 
-/* True when the files have such a weight. Marks nothing as used. */
+/* True when the files have the weight. Marks nothing as used. */
 bool mr_weight_loader_has(const struct mr_weight_loader *loader, struct mr_weight_place place);
-/* True when the stacked tensor of a plan's first share is [in, out]: it is, but for block formats,
- * whose blocks lie along the input. When both sizes are equal, only the format tells. */
+/* True when the stacked tensor of a plan's first share is [in, out]. Block formats are [out, in],
+ * because their blocks lie along the input; when both sizes are equal, only the format decides. */
 bool mr_weight_loader_transposed(const struct mr_weight_loader *loader,
                                  const struct mr_linear_plan *plan);
 /* Marks tensors as used without reading them: a weight by its place, any tensor by its name. */
 void mr_weight_loader_ignore(struct mr_weight_loader *loader, struct mr_weight_place place);
 void mr_weight_loader_ignore_name(struct mr_weight_loader *loader, const char *name);
 
-/* Reads `count` numbers, adding `offset` to each, into a new array that the caller frees; *out is
- * left alone when only checking. The numbers may be several rows of the tensor. */
+/* Reads `count` numbers, adding `offset` to each, into a new array that the caller frees; only
+ * checking leaves *out unchanged. The numbers may be several rows of the tensor. */
 enum mr_status mr_weight_loader_read(struct mr_weight_loader *loader, struct mr_weight_place place,
                                      uint32_t count, float offset, float **out);
 /* The same as a vector of the device. */
@@ -104,8 +104,8 @@ enum mr_status mr_weight_loader_vector(struct mr_weight_loader *loader,
 /* The bias at a place: as _vector. */
 enum mr_status mr_weight_loader_bias(struct mr_weight_loader *loader, struct mr_weight_place place,
                                      uint32_t count, struct mr_vector **out);
-/* Makes a vector of the device from an array, which is freed; nothing of NULL. Returns `status`, if
- * that is an error. */
+/* Creates a vector of the device from an array and frees the array; does nothing if the array is
+ * NULL. Returns `status` if that is an error. */
 enum mr_status mr_weight_loader_upload(struct mr_weight_loader *loader, enum mr_status status,
                                        float *numbers, uint32_t count, struct mr_vector **out);
 enum mr_status mr_weight_loader_linear(struct mr_weight_loader *loader,

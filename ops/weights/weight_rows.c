@@ -14,7 +14,7 @@ struct place {
     uint64_t row;
 };
 
-/* Returns which of its share's rows a row is, or PADDING. */
+/* Returns the index of a row in the tensor of its share, or PADDING. */
 static uint64_t stored_row(const struct mr_weight_share *share, uint32_t row)
 {
     uint32_t size = share->rows.size;

@@ -1,6 +1,6 @@
-/* weight_rows - the rows of a linear layer, read from the tensors of a file. A share is the rows
- * that one tensor contributes. Shares follow each other (q, k, v) or alternate row by row (gate,
- * up).
+/* weight_rows - the rows of a linear layer, read from the tensors of a file. A share is the set of
+ * rows that one tensor contributes. Shares follow each other (q, k, v) or alternate row by row
+ * (gate, up).
  *
  * Order:   GGUF stores the rows of q and k of some families in pair order: in a head of d rows, row
  *          2i is Hugging Face's row i, and row 2i + 1 is Hugging Face's row i + d/2. This module
@@ -18,7 +18,7 @@
 
 #define MR_WEIGHT_SHARES_MAX 3u
 
-/* A head of `size` numbers is stored, one of `padded` numbers is packed; 0, 0: no heads. */
+/* The file stores heads of `size` numbers, which are packed as `padded` numbers; 0, 0: no heads. */
 struct mr_head_padding {
     uint32_t size, padded;
 };
@@ -26,7 +26,7 @@ struct mr_head_padding {
 struct mr_weight_share {
     const struct mr_stored_tensor *weight; /* rows of the layer's width, without padded columns */
     const struct mr_stored_tensor *bias;   /* one number for each row of weight, or NULL for none */
-    uint32_t row_count;                    /* rows in the layer, with those of padding */
+    uint32_t row_count;                    /* rows in the layer, padding included */
     uint32_t pair_dim;  /* head size if the tensor's rows are in pair order, as above; else 0 */
     uint64_t first_row; /* row 0 of the share is this row of weight, and this number of bias */
     struct mr_head_padding rows;
@@ -41,7 +41,7 @@ struct mr_weight_rows {
     /* true: rows are taken from the shares in turn, all of the same row_count; false: share after
      * share. */
     bool alternate;
-    uint32_t width; /* numbers of a row, with those of padding */
+    uint32_t width; /* numbers of a row, padding included */
     struct mr_head_padding columns;
 };
 
@@ -50,13 +50,13 @@ uint32_t mr_weight_rows_count(const struct mr_weight_rows *rows);
  * (ops/backend/step.h); context: the struct mr_weight_rows. */
 void mr_weight_rows_read(void *context, uint32_t row, float *out);
 /* Fills in the bands of a layer that computes with the integers of the files, and returns their
- * count: neighbouring rows of one storage each. Returns 0 when that is not possible: a storage has
- * no such format, columns are padded or transposed, or rows of two storages alternate. */
+ * number. A band is a run of neighbouring rows of one storage. Returns 0 when the layer cannot
+ * compute so: a storage has no integer format, columns are padded or transposed, or rows of two
+ * storages alternate. */
 uint32_t mr_weight_rows_bands(const struct mr_weight_rows *rows,
                               struct mr_quant_band bands[MR_QUANT_BANDS_MAX]);
-/* Returns the bytes of row `row` in the files, NULL for a row of padding. Usable as an
- * mr_row_bytes (ops/backend/step.h) for rows that have bands; context: the struct mr_weight_rows.
- */
+/* Returns the bytes of row `row` in the files; NULL for a row of padding. Usable as an mr_row_bytes
+ * (ops/backend/step.h) for rows with bands; context: the struct mr_weight_rows. */
 const unsigned char *mr_weight_rows_bytes(void *context, uint32_t row);
 /* Sets *out to a new array of the biases, in the order of the layer's rows, which the caller frees:
  * zeros for a tensor without bias, NULL when no tensor has a bias. Errors: MR_NOMEM. */

@@ -21,8 +21,9 @@ static enum mr_status load_norm(struct mr_weight_loader *loader, enum mr_weight_
     return status;
 }
 
-/* Reads the weights of the norm of q or k: one head for all, all heads, or a tensor for each head.
- * Sets *stored to the weights of as many heads as the files have, and *heads to their number. */
+/* Reads the weights of the norm of q or k, which the files store once for all heads, for all heads
+ * in one tensor, or in a tensor for each head. Sets *stored to the stored weights, and *heads to
+ * the number of heads in them. */
 static enum mr_status read_head_norm(struct mr_weight_loader *loader, struct mr_weight_place place,
                                      uint32_t head_count, float **stored, uint32_t *heads)
 {

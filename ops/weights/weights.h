@@ -1,13 +1,13 @@
 /* weights - packs the tensors of a model file into the linear layers and vectors of the decoder.
  *
- * Each tensor is looked up by name and its shape and type are checked against the configuration. It
- * is read once, row by row, into packed form: q, k and v become one linear layer; gate and up
- * become one whose rows alternate. A tensor of the file that the model does not use is an error,
- * because an ignored bias or norm would silently give wrong answers.
+ * Each tensor is looked up by name, its shape and type are checked against the configuration, and
+ * it is read once, row by row, into packed form. q, k and v become one linear layer; gate and up
+ * become one layer whose rows alternate. A tensor of the file that the model does not use is an
+ * error, because an ignored bias or norm would silently give wrong answers.
  *
- * Owner:  the model; engine thread. Packing runs on the parallel team.
- * Memory: everything is copied; the file may be closed afterwards.
- * Errors: MR_BAD_FILE names the tensor and both shapes; MR_NOMEM; those of the backend. */
+ * Owner:  the model; engine thread. Packing runs on the parallel team. Memory: all numbers are
+ * copied; the file may be closed afterwards. Errors: MR_BAD_FILE names the tensor and both shapes;
+ * MR_NOMEM; those of the backend. */
 #ifndef MR_OPS_WEIGHTS_WEIGHTS_H
 #define MR_OPS_WEIGHTS_WEIGHTS_H
 
@@ -28,7 +28,7 @@ struct mr_layer_weights {
     struct mr_linear *attention_out;
     /* Of a layer without experts; rows of gate_up: gate 0, up 0, gate 1, up 1 ... */
     struct mr_linear *gate_up, *down;
-    struct mr_expert_weights experts; /* zero in a layer without */
+    struct mr_expert_weights experts; /* zero in a layer without experts */
 };
 
 struct mr_weights {
@@ -44,7 +44,7 @@ struct mr_weights {
 
 enum mr_status mr_weights_load(struct mr_weights *out, const struct mr_weights_spec *spec,
                                struct mr_error *err);
-/* What the weights of a model will need. */
+/* The memory that the weights of a model will need. */
 struct mr_weights_size {
     uint64_t parameter_count;
     uint64_t bytes; /* without biases, and without the padding of layers in floats */

@@ -18,7 +18,7 @@ struct mr_weights_digest {
     XXH128_canonical_t *part_hashes;   /* of one tensor at a time: [parts of the largest tensor] */
 };
 
-/* The bytes of a piece of a quantized weight, or of a tensor of one piece. */
+/* The bytes of a piece of a quantized weight, or of a whole tensor. */
 struct extent {
     const unsigned char *bytes;
     uint64_t size;

@@ -59,7 +59,8 @@ static enum mr_status open_model(struct bench *bench, struct side *side, const c
                                        .device = on_card ? "cuda" : "cpu",
                                        .backend = strchr(type, '@') ? "torch" : "cpu",
                                        .dtype = dtype_of(type),
-                                       .cuda_kernels = on_card ? mr_backends_cuda_kernels() : NULL,
+                                       .cuda_kernels =
+                                           on_card ? mr_device_choice_cuda_kernels() : NULL,
                                        .graph_rows_max = on_card ? WINDOWS : 0,
                                        .kv_bytes = 1,
                                        .rows_max = WINDOWS,

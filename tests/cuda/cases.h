@@ -33,7 +33,8 @@ enum mr_cuda_type cases_type(struct cases *cases);
 /* ---- arrays of a storage type, each allocated alone so that AddressSanitizer sees its end ---- */
 
 size_t numbers_bytes(enum mr_cuda_type type);
-/* `count` random numbers in [-size, size); free() frees them. The next function: all NaN. */
+/* Returns `count` random numbers in [-size, size); the next function returns NaN. The caller frees
+ * them with free(). */
 void *numbers_random(struct cases *cases, enum mr_cuda_type type, size_t count, double size);
 void *numbers_nan(enum mr_cuda_type type, size_t count);
 float *floats_random(struct cases *cases, size_t count, double size);
@@ -47,8 +48,8 @@ struct numbers {
     enum mr_cuda_type type;
     const void *at;
 };
-/* Fails the case unless number `index` is a value within `error` of `expected`, rounded to the
- * type. */
+/* Fails the case unless number `index` is `expected` rounded to the type. `error`: allowed error
+ * before the rounding. */
 void numbers_compare(struct cases *cases, struct numbers numbers, size_t index, double expected,
                      double error);
 

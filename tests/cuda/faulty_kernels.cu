@@ -1,4 +1,4 @@
-/* Kernels with faults that host/grid.h must detect, and one without faults, for test_grid.c. */
+/* Kernels with faults that host/grid.h must detect, and correct ones, for test_grid.c. */
 #include <cuda_runtime.h>
 
 extern __shared__ __align__(16) unsigned char mr_cuda_shared[];
@@ -78,7 +78,7 @@ static __global__ void copies_read_early(unsigned *out)
     grid_copy_batches(0);
 }
 
-/* Runs the kernel with this number. Returns NULL or the error of the launch. */
+/* Runs the kernel of this number. Returns NULL or the error of the launch. */
 extern "C" const char *faulty_run(unsigned number, unsigned *out)
 {
     static void (*const kernels[])(unsigned *) = {

@@ -71,7 +71,7 @@ static void pick_shape(struct cases *cases, struct mr_cuda_decode *decode)
         decode->softcap = (float)(1.0 + 30.0 * fabs(cases_uniform(cases)));
 }
 
-/* Long sequences with many heads take too long. */
+/* Limits the total work: long sequences with many heads take long. */
 static void pick_lengths(struct cases *cases, struct decode_case *at)
 {
     struct mr_cuda_decode *decode = &at->decode;
@@ -93,7 +93,7 @@ static uint32_t oldest_of(const struct mr_cuda_decode *decode, uint32_t length)
     return decode->window > 0 && length > decode->window ? length - decode->window : 0;
 }
 
-/* The place in the pool of number i of K of a token of the sequence. */
+/* Returns the index in the pool of the K of a token of the sequence. */
 static size_t pool_index(const struct mr_cuda_decode *decode, uint32_t row, uint32_t kv_head,
                          uint32_t token)
 {
@@ -104,7 +104,7 @@ static size_t pool_index(const struct mr_cuda_decode *decode, uint32_t row, uint
                     token % kv->block_tokens * kv->token_stride);
 }
 
-/* Assigns every row that reads blocks its own blocks, in random order. */
+/* Assigns every row the blocks that it reads, none shared, in random order. */
 static void make_tables(struct cases *cases, struct decode_case *at)
 {
     struct mr_cuda_decode *decode = &at->decode;
@@ -115,7 +115,7 @@ static void make_tables(struct cases *cases, struct decode_case *at)
     if (!blocks) abort();
     for (size_t i = 0; i < entries; i++)
         blocks[i] = INT32_MAX;
-    at->block_count = 1; /* no row owns block 0 */
+    at->block_count = 1; /* no row uses block 0 */
     for (uint32_t row = 0; row < decode->row_count; row++) {
         const uint32_t length = (uint32_t)at->lengths[row];
         for (uint32_t block = oldest_of(decode, length) / tokens; block * tokens < length; block++)

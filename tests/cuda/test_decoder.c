@@ -1,7 +1,7 @@
 /* Tiny models of every kind of attention, norm and activation, on the backend torch with the
- * kernels of ops/cuda: logits against the reference implementation, in fp32. In addition to the
- * kernels this tests how ops/torch calls them, and the graphs of decode steps. Here a graph repeats
- * the operations with the host's values of the recording (ops/torch/graph.hpp). */
+ * kernels of ops/cuda: logits against the reference implementation, in fp32. Besides the kernels
+ * this tests their calls in ops/torch, and the graphs of decode steps: here a graph runs the
+ * operations again, with the host's values of the recording (ops/torch/graph.hpp). */
 #include "ops/cuda/kernel_table.h"
 #include "tests/golden/logits_fixture.h"
 
@@ -17,10 +17,9 @@
 #include <cmocka.h>
 
 static size_t calls[6]; /* of the counting kernels below */
-static size_t
-    fail_at; /* the first call of attention that fails, and all later calls fail too; 0: none */
-static size_t replays; /* calls of attention whose longest length is that of a graph */
-/* Rows of the step. A graph's other rows must have no tokens. 0: unknown. */
+static size_t fail_at;  /* this call of attention and all later ones fail; 0: none */
+static size_t replays;  /* calls of attention whose longest length is that of a graph */
+/* Rows that the step has; a graph's other rows must have no tokens. 0: not known. */
 static uint32_t live_rows;
 
 static enum mr_status decode_attention(const struct mr_cuda_decode *decode, void *stream,
@@ -136,7 +135,7 @@ static void the_model_equals_the_reference(void **state)
                   golden->name, fixture.positions, (double)fixture.worst, calls[0], calls[1],
                   calls[2], calls[3]);
     close_fixture(&fixture);
-    /* layer norm has no kernel, so the operations after it have none either */
+    /* no kernel norms q and k with a layer norm, and our attention needs the q of that kernel */
     const bool centered = strcmp(golden->name, "stablelm_parallel") == 0;
     assert_true(calls[3] > 0 && calls[4] == fixture.prompt_count);
     assert_int_equal(calls[0] > 0, !centered);
@@ -265,9 +264,9 @@ static void padding_changes_neither_logits_nor_kv(void **state)
 
 enum { AHEAD_TOKENS = 6 };
 
-/* The samples of sequences that draw with cuts, from all tokens, and greedily, from position 3 on.
- * The device feeds each token to the next step. known: the tokens of the same run, some of which
- * are given instead of fed. NULL: one step at a time, without feeding. */
+/* Generates with sequences that draw with cuts, from all tokens, and greedily, from position 3 on;
+ * the device feeds each token to the next step. known: the tokens of the same run; some rows take
+ * their input from there instead. NULL: one step at a time, without feeding. */
 static void generate(struct fixture *fixture, struct mr_sample samples[AHEAD_TOKENS][FIRST_ROWS],
                      struct mr_sample (*known)[FIRST_ROWS])
 {
@@ -334,7 +333,7 @@ static void fed_tokens_are_those_that_are_reported(void **state)
     fixture_graph_rows = 0;
 }
 
-/* The host selects the experts, and creates the index arrays for operations without a kernel. */
+/* The host chooses experts, and computes the index arrays of operators that have no kernel. */
 static void models_that_need_the_host_have_no_graphs(void **state)
 {
     static const char *const names[] = {"gpt_oss", "stablelm_parallel"};

@@ -1,5 +1,5 @@
-/* The values that the host reads from rows of logits, compared with double, and the token for the
- * next step. */
+/* Compares the numbers that the host reads of rows of logits with double; and checks the token for
+ * the next step. */
 #include "cases.h"
 
 #include "ops/cuda/sampling_kernels.h"

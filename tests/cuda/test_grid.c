@@ -1,4 +1,4 @@
-/* Tests the harness: host/grid.h detects the faults that its page lists. */
+/* Tests the harness itself: host/grid.h detects each fault that it lists. */
 #include "host/grid.h"
 
 #include <stdio.h>

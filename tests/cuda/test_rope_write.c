@@ -1,5 +1,5 @@
-/* Compares norm of q and k, rotary embedding and KV write with double. Nothing else in the pool may
- * change. */
+/* Compares norm of q and k, rotary embedding and KV write with double, and checks that no other
+ * number of the pool changes. */
 #include "cases.h"
 
 #include <math.h>
@@ -36,7 +36,7 @@ static void pick_shape(struct cases *cases, struct mr_cuda_rope_write *write)
         (int64_t)dim * (write->head_count + 2 * write->kv.kv_head_count) + 8 * cases_pick(cases, 2);
 }
 
-/* Every row gets a token of its own block, so that no two rows share a slot. */
+/* Every row writes to a block of its own, so that no two rows share a slot. */
 static void make_pool(struct cases *cases, struct rope_case *at)
 {
     struct mr_cuda_kv *kv = &at->write.kv;
@@ -96,7 +96,7 @@ static void expect_head(const struct mr_cuda_rope_write *write, uint32_t row, ui
     }
 }
 
-/* Compares the pool's K or V with its old values, or with the written rows. */
+/* Compares the pool's K or V with the expected rows, and elsewhere with its former content. */
 static void compare_pool(struct cases *cases, const struct rope_case *at, uint32_t kind)
 {
     const struct mr_cuda_kv *kv = &at->write.kv;

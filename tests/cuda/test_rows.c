@@ -22,8 +22,8 @@ static void compare_norm(struct cases *cases, const struct mr_cuda_add_norm *nor
                 sum += x;
                 numbers_compare(cases, (struct numbers){"residual", MR_CUDA_F32, norm->residual},
                                 begin + i, sum, error);
-                /* The kernel rounds the sum. Its rounding is checked above, so its value is used
-                 * here. */
+                /* The kernel rounds the sum. The check above compares the rounding; here its result
+                 * is the input. */
                 sum = (double)norm->residual[begin + i];
             }
             squares += sum * sum;

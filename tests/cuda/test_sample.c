@@ -40,7 +40,7 @@ static void *make_logits(struct cases *cases, struct mr_cuda_sampling *sampling)
     return logits;
 }
 
-/* The token that the CPU sampler draws from the row. */
+/* Returns the draw of the CPU sampler from the row. */
 static struct mr_sample draw_on_cpu(const float *logits, uint32_t vocab_size,
                                     const struct mr_cuda_draw *draw)
 {
@@ -90,7 +90,7 @@ static double total_of(const struct item *items, uint32_t count)
     return total;
 }
 
-/* Returns how many of the sorted items remain until their weight reaches `part` of the total. */
+/* Returns the number of leading sorted items whose weight reaches `part` of the total. */
 static uint32_t cut_by_weight(const struct item *items, uint32_t count, double part)
 {
     const double quota = part * total_of(items, count);
@@ -135,7 +135,7 @@ static uint32_t remaining(const float *logits, uint32_t vocab_size, const struct
     return count;
 }
 
-/* Whether the token and its probability are right, within rounding of the borders. */
+/* Returns whether the token and its probability are right, within rounding of the borders. */
 static bool is_right(const float *logits, uint32_t vocab_size, const struct mr_cuda_draw *draw,
                      double slack, uint32_t token, double probability)
 {
@@ -248,5 +248,6 @@ static void run_case(struct cases *cases)
 
 int main(int argc, char **argv)
 {
-    return cases_run(argc, argv, 30, run_case); /* a case takes as long as four of other kernels */
+    return cases_run(argc, argv, 30,
+                     run_case); /* a case takes as long as four cases of other kernels */
 }

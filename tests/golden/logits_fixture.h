@@ -1,4 +1,4 @@
-/* logits_fixture - the tiny models, and the results of the reference implementation for them.
+/* logits_fixture - the tiny models, and the results of the reference implementation with them.
  * Models are in tests/golden/models; make_logits.py writes them and describes expected.bin.
  * make_gguf.py converts some of them to the files in tests/golden/gguf. */
 #ifndef MR_TESTS_LOGITS_FIXTURE_H
@@ -44,7 +44,7 @@ struct prompt {
     const float *logits; /* of positions first .. token_count - 1 */
 };
 
-/* The numbers of the KV pool and of its exported blocks. */
+/* The formats of the KV pool and of its exported blocks. */
 enum kv_form {
     KV_NUMBERS,       /* numbers of the dtype */
     KV_EXPORTED_INT8, /* numbers of the dtype; exported as int8 */
@@ -85,7 +85,8 @@ void run_prompt(struct fixture *fixture, const struct prompt *prompt, uint32_t s
 /* Computes one token at `position`; its logits are then logit row 0. */
 void decode(struct fixture *fixture, uint32_t token, uint32_t position);
 
-/* Index of the largest of `count` logits. margin: its distance to the second largest. */
+/* Returns the index of the largest of `count` logits; *margin: its distance from the second
+ * largest. */
 uint32_t best(const float *logits, uint32_t count, float *margin);
 
 #endif

@@ -8,7 +8,7 @@
 
 /* Sets hex to the SHA-256 of all rows as little-endian floats, in hexadecimal digits. */
 void row_hash(const struct mr_stored_tensor *tensor, char hex[ROW_HASH_CHARS]);
-/* Cuts the line at its next space or end of line, which it must have; returns what follows. */
+/* Cuts the line at its next space or end of line, which must exist; returns the rest. */
 char *row_line_cut(char *line);
 
 #endif

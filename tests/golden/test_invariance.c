@@ -65,7 +65,7 @@ static const struct variant variants[] = {
      .speculates = true},
 };
 
-/* The logits from which a history was sampled when it first occurred. */
+/* The logits from which a history was first sampled. */
 struct seen {
     uint64_t history, logits; /* hashes; history 0: empty */
     float *row;               /* the logits themselves, if a tolerance is given */
@@ -73,7 +73,7 @@ struct seen {
 
 static const char *given_backend; /* NULL: the CPU kernels, on which a worker may speculate */
 
-/* The histories that the rows of a step in flight sample from. */
+/* The logits from which the rows of a step in flight sample. */
 struct sampled {
     const uint32_t *history; /* names the sequence: its memory may be freed */
     uint64_t known;          /* hash of the history without its last token */
@@ -122,8 +122,8 @@ static struct seen *seen_of(struct fixture *fixture, uint64_t history)
     return &fixture->seen[slot];
 }
 
-/* Whether two rows of logits agree within the tolerance. Then they have the same best token, unless
- * the second best is closer than twice the tolerance. */
+/* Returns whether two rows of logits agree within the tolerance. If they do, they have the same
+ * best token, unless the second best is nearer than twice the tolerance. */
 static bool agree(struct fixture *fixture, const float *a, const float *b)
 {
     float worst = 0;
@@ -158,8 +158,8 @@ static struct flight *flight_of(struct fixture *fixture, uint32_t step)
     return &fixture->flights[step % (MR_STEPS_AHEAD_MAX + 1)];
 }
 
-/* Remembers what the row of a launched step samples from; of cached logits the logits themselves.
- */
+/* Records the sequence that a row of a launched step samples from, or the logits themselves if they
+ * are cached. */
 static struct sampled sampled_of(struct fixture *fixture, const struct mr_sample_row *row)
 {
     const uint32_t before = row->history_count - 1;
@@ -186,7 +186,7 @@ static enum mr_status launch(void *context, const struct mr_model_step *step, st
     return fixture->port.launch(fixture->port.context, step, err);
 }
 
-/* A token that was unknown at the launch is the one that the step before has sampled. */
+/* A token that was not known at the launch is the sample of the step before. */
 static uint32_t last_token(struct fixture *fixture, const struct sampled *row)
 {
     const struct flight *before = flight_of(fixture, fixture->collected - 1);
@@ -396,8 +396,7 @@ static void destroy_fixture(struct fixture *fixture)
     free(fixture);
 }
 
-/* How a subject is run: compares logits bit by bit, within a tolerance, or not at all; and tokens.
- */
+/* The checks of a subject: logits bit by bit, within a tolerance, or not at all; and tokens. */
 struct demand {
     const char *dtype;
     enum mr_kv_dtype kv_dtype;
@@ -441,7 +440,8 @@ static void run_variants(const struct subject *subject, const struct demand *dem
     destroy_fixture(fixture);
 }
 
-/* One row at a time would take 20 s. bf16 and the tiny models test that case. */
+/* Chunks of one token would take a third of a minute; they are tested in bf16 and on the tiny
+ * models. */
 static void fp32_gives_the_same_tokens(void **state)
 {
     (void)state;
@@ -467,7 +467,7 @@ static void kv_in_int8_gives_the_same_bits(void **state)
                                                        .tokens = true});
 }
 
-/* Q4_1, as the file has it. */
+/* Q4_1, the format of the file. */
 static void stored_integers_give_the_same_bits(void **state)
 {
     (void)state;

@@ -1,15 +1,15 @@
 /* Compares logits and greedy continuations to the reference implementation, in fp32: every
  * position, in steps of many shapes. Without arguments it tests the committed tiny models; with
- *     golden_test_logits MODEL EXPECTED.bin it tests a model against the file that make_logits.py
- *     has written for it, in fp32 or, with "stored" after it, computed in the small integers of its
- *     files, within BF16_TOLERANCE; with
- *     golden_test_logits torch [DEVICE [DTYPE [KERNELS [MODEL EXPECTED]]]] it tests the committed
- *     models on LibTorch's operators (ops/torch/torch_backend.h): on the CPU, or on DEVICE in fp32
- *     or bf16; KERNELS auto: with the CUDA kernels of this build, off: without, graphs: with them,
- *     and decode steps as graphs; ahead: on the CPU with draws as on a GPU, so that continuations
- *     run two steps ahead, as they always do on a GPU. In bf16 logits are compared within
- *     BF16_TOLERANCE, without models in which rounding changes the selected experts. Continuations
- *     are not compared in bf16. */
+ *     golden_test_logits MODEL EXPECTED.bin
+ * it tests a model against the file that make_logits.py has written for it, in fp32 or, with a
+ *     further argument "stored", computed in the small integers of its files, within
+ *     BF16_TOLERANCE; with golden_test_logits torch [DEVICE [DTYPE [KERNELS [MODEL EXPECTED]]]]
+ * it tests the committed models on LibTorch's operators (ops/torch/torch_backend.h): on the CPU, or
+ * on DEVICE in fp32 or bf16; KERNELS auto: with the CUDA kernels of this build, off: without,
+ * graphs: with them, and decode steps as graphs; ahead: on the CPU, with draws as on a GPU, so that
+ * continuations run two steps ahead, which they do on a GPU anyway. In bf16 logits are compared
+ * within BF16_TOLERANCE, without models that rounding sends to other experts, and continuations are
+ * not compared. */
 #include "ops/model/device_choice.h"
 #include "tests/fakes/draw_kernels.h"
 #include "tests/golden/logits_fixture.h"
@@ -139,7 +139,7 @@ static void select_backend(int argument_count, char **arguments)
         fixture_tolerance = BF16_TOLERANCE;
     }
     if (argument_count > 3 && strcmp(arguments[3], "off") != 0)
-        fixture_kernels = mr_backends_cuda_kernels();
+        fixture_kernels = mr_device_choice_cuda_kernels();
     if (argument_count > 3 && strcmp(arguments[3], "ahead") == 0) fixture_kernels = &draw_kernels;
     if (argument_count > 3 && strcmp(arguments[3], "graphs") == 0)
         fixture_graph_rows = STEP_SEQUENCES;

@@ -40,9 +40,9 @@ static void read_quantization(const char *folder, struct mr_quantization *out)
     mr_mapped_file_close(&file);
 }
 
-/* Compares the rows as blocks of Q4_1 with the rows as floats. They differ by 2^-11 of minus the
- * scale times the zero point, where this product is not a half-precision number. Returns 1; 0 for a
- * tensor that fits no blocks. */
+/* Compares the rows as blocks of Q4_1 with the rows as floats: they differ by 2^-11 of minus the
+ * scale times the zero point where that product is not a half. Returns 1; 0 for a tensor that fits
+ * no blocks. */
 static uint32_t compare_blocks(const struct mr_stored_tensor *tensor)
 {
     enum { WIDTH_MAX = 256 };
@@ -83,7 +83,7 @@ static uint32_t compare_weight(char *line, const struct mr_tensor_table *tensors
     return compare_blocks(tensor);
 }
 
-/* Returns the number of tensors. *in_blocks: the number of tensors that can be blocks of Q4_1. */
+/* Returns the number of tensors; *in_blocks: the number that can be blocks of Q4_1. */
 static uint32_t compare_rows(const char *folder, const struct mr_tensor_table *tensors,
                              uint32_t *in_blocks)
 {

@@ -1,6 +1,6 @@
 /* Compares log-probabilities of a prompt's tokens, those of continuations, and vectors, which the
  * engine computes with a committed tiny model in fp32, to those of the reference implementation's
- * logits (make_logits.py). golden_test_scores torch does the same on LibTorch's operators. */
+ * logits (make_logits.py). golden_test_scores torch compares them on LibTorch's operators. */
 #include "batching/engine/engine.h"
 #include "tests/golden/logits_fixture.h"
 #include "worker/bench/bench_workload.h"
@@ -51,8 +51,8 @@ static void compare(struct scene *scene, uint32_t position, const struct mr_toke
         fail_msg("token %u has %g, off by %g", position + 1, (double)found->logprob, difference);
 }
 
-/* The continuations are all tokens after the first `cut` tokens of the reference's prompt, and only
- * the first of them. */
+/* The continuations are the tokens after the first `cut` tokens of the reference's prompt: all of
+ * them, and only the first. */
 static void compare_continuations(struct scene *scene, const struct mr_result *result, uint32_t cut)
 {
     const struct prompt *prompt = &scene->prompt;

@@ -77,7 +77,7 @@ static bool is_gpu(const struct mr_config *config)
 static const struct mr_cuda_kernels *kernels_of(const struct mr_config *config)
 {
     if (!is_gpu(config)) return NULL;
-    return strcmp(config->cuda_kernels, "off") != 0 ? mr_backends_cuda_kernels() : NULL;
+    return strcmp(config->cuda_kernels, "off") != 0 ? mr_device_choice_cuda_kernels() : NULL;
 }
 
 /* Most rows of a decode step that a CUDA graph runs. */

@@ -1,5 +1,5 @@
-/* band - the number formats of weights that are computed as small integers, and which rows of a
- * weight matrix have which. */
+/* band - the number formats of weights that are computed as small integers, and the bands of a
+ * weight matrix: runs of rows in one format. */
 #ifndef MR_OPS_CPU_KERNELS_QUANT_BAND_H
 #define MR_OPS_CPU_KERNELS_QUANT_BAND_H
 
@@ -25,7 +25,7 @@ enum mr_quant_format {
 #define MR_QUANT_BANDS_MAX 3u
 /* Neighbouring rows of a weight matrix in one format. */
 struct mr_quant_band {
-    uint32_t rows; /* a multiple of 16 in all bands but the last */
+    uint32_t rows; /* a multiple of 16 in every band except the last */
     enum mr_quant_format format;
 };
 

@@ -1,5 +1,5 @@
-/* format - how the codes and scales of a format lie in a panel (quant.h). A table of
- * constants, which the product's loops are specialized by. */
+/* format - the layout of the codes and scales of each format in a panel (quant.h), as a table of
+ * constants. The loops of the product are compiled once for each row of the table. */
 #ifndef MR_OPS_CPU_KERNELS_QUANT_FORMAT_H
 #define MR_OPS_CPU_KERNELS_QUANT_FORMAT_H
 
@@ -58,7 +58,7 @@ static inline uint32_t mr_quant_group_lines(const struct mr_quant_shape *shape)
     return shape->bits * (MR_QUANT_GROUP * MR_QUANT_COLUMNS / 8u);
 }
 
-/* Where the parts of a panel with group_count groups begin. */
+/* Offsets of the parts of a panel with group_count groups. */
 struct mr_quant_parts {
     size_t scales, blocks, end;
 };

@@ -1,10 +1,11 @@
 /* lanes_avx2 - the vectors of quant_body.h in pairs of AVX2 registers.
  *
  * The instruction that multiplies unsigned with signed bytes adds two products in int16 and
- * saturates. With codes of at most 31 not even the sum of four such numbers overflows, so they are
- * widened to int32 at the end of half a group; with codes of at most 127 a single one does not.
- * Larger codes are made signed, and their sign is moved to the other factor: their sums need no
- * correction for the offset. With LANES_VNNI one instruction adds four products to an int32. */
+ * saturates. With codes of at most 31 the sum of four such numbers does not overflow, so they are
+ * widened to int32 only at the end of half a group. With codes of at most 127 a single such number
+ * does not overflow. Larger codes are made signed, and their sign is moved to the other factor, so
+ * that their sums need no correction for the offset. With LANES_VNNI one instruction adds four
+ * products to an int32. */
 #ifndef MR_OPS_CPU_KERNELS_QUANT_LANES_AVX2_H
 #define MR_OPS_CPU_KERNELS_QUANT_LANES_AVX2_H
 
@@ -200,7 +201,7 @@ static inline floats floats_signed(const void *p)
     const __m128i x = load_half(p);
     return floats_from((ints){_mm256_cvtepi8_epi32(x), _mm256_cvtepi8_epi32(_mm_srli_si128(x, 8))});
 }
-/* Numbers [at, at + count) of a row, at most 16; zeros after them. */
+/* Returns numbers [at, at + count) of a row, at most 16, followed by zeros. */
 static inline floats floats_of(const void *x, size_t at, uint32_t count, bool bf16)
 {
     unsigned char part[64] = {0};
@@ -212,7 +213,7 @@ static inline floats floats_of(const void *x, size_t at, uint32_t count, bool bf
     }
     return bf16 ? floats_bf16(from) : floats_load(from);
 }
-/* The largest magnitude; NaN counts as larger than infinity. */
+/* Returns the largest magnitude; NaN is larger than infinity. */
 static inline float floats_magnitude(floats x)
 {
     const __m256i mask = _mm256_set1_epi32(0x7fffffff);

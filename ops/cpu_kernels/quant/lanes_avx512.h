@@ -1,6 +1,6 @@
 /* lanes_avx512 - the vectors of quant_body.h in AVX-512 registers. With LANES_VNNI one instruction
  * multiplies four unsigned bytes with four signed ones and adds the products to an int32, exactly.
- * Without it, see lanes_avx2.h. */
+ * Without LANES_VNNI the sums are as in lanes_avx2.h. */
 #ifndef MR_OPS_CPU_KERNELS_QUANT_LANES_AVX512_H
 #define MR_OPS_CPU_KERNELS_QUANT_LANES_AVX512_H
 
@@ -165,7 +165,7 @@ static inline floats floats_signed(const void *p)
 {
     return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(p)));
 }
-/* Numbers [at, at + count) of a row, at most 16; zeros after them. */
+/* Returns numbers [at, at + count) of a row, at most 16, followed by zeros. */
 static inline floats floats_of(const void *x, size_t at, uint32_t count, bool bf16)
 {
     const __mmask16 mask = (__mmask16)((1u << count) - 1u);
@@ -173,7 +173,7 @@ static inline floats floats_of(const void *x, size_t at, uint32_t count, bool bf
     const __m256i halves = _mm256_maskz_loadu_epi16(mask, (const uint16_t *)x + at);
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(halves), 16));
 }
-/* The largest magnitude; NaN counts as larger than infinity. */
+/* Returns the largest magnitude; NaN is larger than infinity. */
 static inline float floats_magnitude(floats a)
 {
     const __m512i mask = _mm512_set1_epi32(0x7fffffff);

@@ -1,5 +1,5 @@
-/* lanes_neon - the vectors of quant_body.h in four NEON registers each. A file that is compiled for
- * I8MM multiplies unsigned codes as they are. */
+/* lanes_neon - the vectors of quant_body.h in four NEON registers each. Files compiled for I8MM
+ * multiply unsigned codes directly. */
 #ifndef MR_OPS_CPU_KERNELS_QUANT_LANES_NEON_H
 #define MR_OPS_CPU_KERNELS_QUANT_LANES_NEON_H
 
@@ -160,7 +160,7 @@ static inline floats floats_signed(const void *p)
     EACH(floats, vcvtq_f32_s32(i % 2 ? vmovl_high_s16(halves[i / 2])
                                      : vmovl_s16(vget_low_s16(halves[i / 2]))));
 }
-/* Numbers [at, at + count) of a row, at most 16; zeros after them. */
+/* Returns numbers [at, at + count) of a row, at most 16, followed by zeros. */
 static inline floats floats_of(const void *x, size_t at, uint32_t count, bool bf16)
 {
     unsigned char part[64] = {0};
@@ -172,8 +172,8 @@ static inline floats floats_of(const void *x, size_t at, uint32_t count, bool bf
     }
     return bf16 ? floats_bf16(from) : floats_load(from);
 }
-/* The largest magnitude; NaN counts as larger than infinity: the bits of magnitudes are ordered
- * so. */
+/* Returns the largest magnitude. NaN is larger than infinity, because magnitudes are compared by
+ * their bits. */
 static inline float floats_magnitude(floats a)
 {
     uint32x4_t top = vdupq_n_u32(0);

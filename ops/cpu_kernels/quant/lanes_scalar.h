@@ -58,8 +58,8 @@ static inline bytes bytes_look_up(bytes codes, const void *values)
 {
     EACH(bytes, 64, ((const unsigned char *)values)[codes.at[i]]);
 }
-/* The sum of products of codes, less their offset, and bytes of a row, over some words: start, dot
- * for each word, end. minus: minus the sum of the row's bytes. */
+/* The next functions sum the products of codes, less their offset, and bytes of a row over some
+ * words: start, dot for each word, end. minus: the negated sum of the row's bytes. */
 static inline ints ints_start(int32_t minus, struct mr_quant_shape shape)
 {
     EACH(ints, 16, minus * (1 << shape.shift));
@@ -148,7 +148,7 @@ static inline floats floats_signed(const void *p)
 {
     EACH(floats, 16, (float)((const signed char *)p)[i]);
 }
-/* Numbers [at, at + count) of a row, at most 16; zeros after them. */
+/* Returns numbers [at, at + count) of a row, at most 16, followed by zeros. */
 static inline floats floats_of(const void *x, size_t at, uint32_t count, bool bf16)
 {
     floats out = {{0}};
@@ -156,7 +156,7 @@ static inline floats floats_of(const void *x, size_t at, uint32_t count, bool bf
                (const unsigned char *)x + at * (bf16 ? 2u : 4u), count, out.at);
     return out;
 }
-/* The largest magnitude; NaN counts as larger than infinity. */
+/* Returns the largest magnitude; NaN is larger than infinity. */
 static inline float floats_magnitude(floats a)
 {
     float top = 0.0f;

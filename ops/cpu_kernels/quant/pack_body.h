@@ -1,8 +1,9 @@
 /* pack_body - packs stored blocks of 16 rows into a panel (quant.h): the same words of several rows
  * are moved side by side into a vector, and then all rows are rearranged with the same operations.
  *
- * Included by pack.c and by pack_avx512f.c with VECTOR_BYTES, of which each word belongs to one
- * row: 16 (4 rows) or 64 (all 16 rows), and with PACK, the name of the function that is defined. */
+ * Needs, defined before it is included: VECTOR_BYTES, the size of a vector, in which each word
+ * belongs to one row: 16 (4 rows) or 64 (all 16 rows); and PACK, the name of the function to
+ * define. */
 #include "codec/check.h"
 #include "ops/cpu_kernels/quant/quant.h"
 
@@ -72,7 +73,7 @@ static inline void put_word(words value, unsigned char *line)
 
 /* ---- codes ---- */
 
-/* What is packed: a block of PART rows, and where it goes in the panel. */
+/* A block of PART rows to pack, and its place in the panel. */
 struct block {
     const unsigned char *const *rows; /* their stored blocks */
     unsigned char *lines, *scales, *of_block;
@@ -138,7 +139,8 @@ static inline void pack_5_bits(const struct block *block, size_t at)
 
 /* ---- scales ---- */
 
-/* Writes the lowest byte, or the lower half, of each word: `all` has one for each of 16 rows. */
+/* Writes the lowest byte of each word; put_halves writes the lower half. `all` has room for 16
+ * rows. */
 static inline void put_bytes(const struct block *block, words value, unsigned char *all)
 {
     const row_bytes bytes = __builtin_convertvector(value, row_bytes);
@@ -167,7 +169,7 @@ static inline void pack_six_bits(const struct block *block)
     }
 }
 
-/* The halves that a block begins with: a scale, and perhaps a number that is added. */
+/* Packs the halves at the start of a block: a scale, and in some formats a number that is added. */
 static inline void pack_scale(const struct block *block)
 {
     words w[4];

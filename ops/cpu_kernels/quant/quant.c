@@ -52,8 +52,8 @@ static float largest(const float *x, uint32_t count)
     return top;
 }
 
-/* The nearest integer, half to even, within the bounds, which are small; of NaN the least. rintf,
- * fminf and fmaxf would be calls of the C library on baseline x86-64. */
+/* Returns the nearest integer, half to even, limited to the bounds, which are small; for NaN the
+ * lower bound. rintf, fminf and fmaxf would be calls of the C library on baseline x86-64. */
 static float rounded(float x, float least, float most)
 {
     const float whole = x + 0x1.8p23f - 0x1.8p23f; /* exact for magnitudes below 2^22 */
@@ -116,8 +116,8 @@ static float try_scale(const float *x, uint32_t count, float d, unsigned char co
     return error;
 }
 
-/* The code of the number of largest magnitude is -8, or less steep: the scales tried are this
- * number divided by -6.5 to -9. */
+/* Tries scales of the number of largest magnitude divided by -6.5 to -9, so that its code is about
+ * -8. */
 static void quantize_block(const float *x, uint32_t count, unsigned char *block)
 {
     unsigned char codes[GROUP], best[GROUP];
@@ -168,7 +168,7 @@ static uint32_t code_at(const struct mr_quant_shape *shape, const unsigned char 
     return code;
 }
 
-/* Sets the scales of the two halves of a group, and what is added to its numbers. */
+/* Sets the scales of the two halves of a group, and the number that is added to its weights. */
 static void scales_at(const struct mr_quant_shape *shape, const unsigned char *scales,
                       const unsigned char *blocks, uint32_t column, float scale[2], float *low)
 {

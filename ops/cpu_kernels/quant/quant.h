@@ -1,23 +1,23 @@
 /* quant - the product of rows with weights that are small integers: the block formats of GGUF files
- * in their own numbers, and int8 made of floats.
+ * in their own numbers, and int8 quantized from floats.
  *
- * Numbers: a weight is scale * (code - offset), or scale * code - minimum; of int8 scale * (code
- *          - 128) + middle. Codes are unsigned and have 4, 5, 6 or 8 bits; those of IQ4 and MXFP4
- *          choose one of 16 values. A scale belongs to a group of 32 neighbouring inputs of one
- *          output (Q6_K: 16).
+ * Numbers: a weight is scale * (code - offset), or scale * code - minimum; in int8 it is scale *
+ *          (code - 128) + middle. Codes are unsigned and have 4, 5, 6 or 8 bits; those of IQ4 and
+ *          MXFP4 choose one of 16 values. A scale belongs to a group of 32 neighbouring inputs of
+ *          one output (Q6_K: 16).
  * Rows:    the left matrix is quantized too: 16 neighbouring numbers of a row become 16 signed
  *          bytes and a float scale. So 16 products are added as integers, exactly, and then
- *          multiplied by two scales. llama.cpp does so with groups of 32, whose rounding costs
- *          twice as much perplexity (tests/bench/README.md).
+ *          multiplied by two scales. llama.cpp does the same with groups of 32, whose rounding
+ *          costs twice as much perplexity (tests/bench/README.md).
  * Panels:  16 outputs, as in ops/cpu_kernels/level.h: a line of 64 bytes has 4 neighbouring inputs
  * of each output. 4-bit codes share lines: line i of a group has inputs 4i..4i+3 in the low halves
  *          of its bytes and inputs 16+4i..16+4i+3 in the high halves. The fifth bit, or the fifth
  *          and sixth, of all codes of a group follow in one or two more lines. A panel has the
  *          lines of all groups, then the scales of all groups, then those of blocks of 256.
  * Order:   the groups of an output are added from first to last in one float. A group's integers
- *          are multiplied by the row's scale, then by the weights'; a product that is added to
- *          something is rounded once, with the sum (fused). So all instruction sets give the same
- *          bits, and a row's outputs do not depend on the other rows.
+ *          are multiplied by the row's scale, then by the weights'; a product and the addition of
+ *          its result are rounded once (fused). So all instruction sets give the same bits, and a
+ *          row's outputs do not depend on the other rows.
  * Threads: any; all functions are pure. Memory: none allocated. Errors: none. */
 #ifndef MR_OPS_CPU_KERNELS_QUANT_QUANT_H
 #define MR_OPS_CPU_KERNELS_QUANT_QUANT_H
@@ -31,7 +31,7 @@
 
 /* Returns the format that keeps the numbers of a storage; MR_QUANT_NONE when there is none. */
 enum mr_quant_format mr_quant_format_of(enum mr_storage storage);
-/* The storage whose numbers a format keeps; not for MR_QUANT_INT8. */
+/* Returns the storage whose numbers a format keeps. Not for MR_QUANT_INT8. */
 enum mr_storage mr_quant_storage_of(enum mr_quant_format format);
 
 /* ---- weights ---- */
@@ -39,11 +39,11 @@ enum mr_storage mr_quant_storage_of(enum mr_quant_format format);
 /* Bytes of a panel of weights [16, in_size]: a multiple of 64. */
 size_t mr_quant_panel_bytes(enum mr_quant_format format, uint32_t in_size);
 /* Packs 16 rows of floats [16, in_size] as MR_QUANT_INT8: the 256 codes of a group divide the range
- * from its smallest to its largest number evenly. A group becomes NaN when a number of it is not
- * finite, and not finite beyond 65,504. */
+ * from its smallest to its largest number evenly. A group with a number that is not finite becomes
+ * NaN; one with numbers beyond 65,504 becomes infinite or NaN. */
 void mr_quant_pack_int8(uint32_t in_size, const float *rows, unsigned char *panel);
-/* Quantizes a row of floats to blocks of Q4_0: in_size / 32, rounded up, of 18 bytes. The scale of
- * a block is the one of a few that leaves the least squared error. */
+/* Quantizes a row of floats to blocks of Q4_0: in_size / 32, rounded up, of 18 bytes. Several
+ * scales are tried for a block, and the one with the least squared error is kept. */
 void mr_quant_to_q4_0(uint32_t in_size, const float *row, unsigned char *blocks);
 /* Writes the weights of one output of a panel to out[in_size], bit-equal to mr_dequant. */
 void mr_quant_unpack(enum mr_quant_format format, uint32_t in_size, const unsigned char *panel,
@@ -53,7 +53,7 @@ void mr_quant_unpack(enum mr_quant_format format, uint32_t in_size, const unsign
 
 /* A group of 32 numbers of a quantized row, whose bytes are stored apart from it. */
 struct mr_quant_group {
-    /* Of the first and the last 16 numbers: a number is scale * byte; NaN when one of the 16 is not
+    /* Of the first and the last 16 numbers: a number is scale * byte. NaN when one of the 16 is not
      * finite. */
     float scale[2];
     float scaled_sum; /* of the numbers of both halves, as quantized */
@@ -85,13 +85,13 @@ struct mr_quant_tile {
 
 /* The functions of one instruction set. */
 struct mr_quant_ops {
-    /* Quantizes a row of bf16 or float; out is aligned to 16 bytes. What is below 2^-100 counts as
-     * zero. */
+    /* Quantizes a row of bf16 or float; out is aligned to 16 bytes. Sixteen numbers whose
+     * magnitudes are all below 2^-100 become zeros. */
     void (*row)(const void *x, uint32_t in_size, bool bf16, unsigned char *out);
     void (*tile)(const struct mr_quant_tile *tile);
-    /* Packs 16 rows of a storage with this format into a panel, the same on all sets. rows[i]: the
-     * stored blocks of row i, or NULL for a row of zeros. in_size is a multiple of the storage's
-     * block. panel: aligned to 64 bytes. */
+    /* Packs 16 rows of a storage with this format into a panel; the bytes are the same on all
+     * instruction sets. rows[i]: the stored blocks of row i, or NULL for a row of zeros. in_size is
+     * a multiple of the storage's block. panel: aligned to 64 bytes. */
     void (*pack)(enum mr_quant_format format, uint32_t in_size,
                  const unsigned char *const rows[MR_QUANT_COLUMNS], unsigned char *panel);
 };

@@ -1,5 +1,5 @@
-/* quant_amx - the products of quant.h for AMX: in tile registers for many rows, as those of AVX-512
- * with VNNI for few. */
+/* quant_amx - the products of quant.h for AMX: in tile registers for many rows; few rows use the
+ * products of AVX-512 with VNNI. */
 #define LANES_VNNI
 #include "ops/cpu_kernels/quant/lanes_avx512.h"
 

@@ -1,14 +1,16 @@
-/* quant_body - the functions of struct mr_quant_ops, in the vectors that the including file
- * defines: bytes  64 unsigned bytes, a line of a panel       ints  16 int32       floats  16 floats
- * and TILE_ROWS, TILE_ROWS_2, TILE_ROWS_4: the most rows of a tile of one, two and four panels;
- * TILES_UNPACKED: so many tiles, or more, have panels of 5 or 6 bits unpacked for them, and four
- * times as many those of 4 bits (Zen 4, 128 rows: 1.05 times as fast; 16 rows: 0.9).
+/* quant_body - the functions of struct mr_quant_ops for one instruction set.
+ *
+ * Needs, defined before it is included: the vector types `bytes` (64 unsigned bytes, a line of a
+ * panel), `ints` (16 int32) and `floats` (16 floats) with their functions; TILE_ROWS, TILE_ROWS_2
+ * and TILE_ROWS_4, the most rows of a tile of one, two and four panels; TILES_UNPACKED. With
+ * TILES_UNPACKED tiles or more, panels of 5 or 6 bits are unpacked for them, and with four times as
+ * many those of 4 bits (Zen 4, 128 rows: 1.05 times as fast; 16 rows: 0.9).
  *
  * A tile keeps its outputs in registers while it goes through the groups. In a group the sums of
- * integers start at minus the offset times the sum of the row's bytes, so that codes need not be
- * made signed. */
-#ifndef MR_OPS_CPU_QUANT_BODY_H
-#define MR_OPS_CPU_QUANT_BODY_H
+ * integers start at minus the offset times the sum of the row's bytes, so that codes can stay
+ * unsigned. */
+#ifndef MR_OPS_CPU_KERNELS_QUANT_QUANT_BODY_H
+#define MR_OPS_CPU_KERNELS_QUANT_QUANT_BODY_H
 
 #include "ops/cpu_kernels/quant/read_body.h"
 
@@ -18,7 +20,7 @@
 INLINE int32_t quant_half(floats x, float *scale, unsigned char *out)
 {
     const float top = floats_magnitude(x);
-    if (!(top >= 0x1p-100f && top <= 0x1.fffffep127f)) { /* as good as zero, or not finite */
+    if (!(top >= 0x1p-100f && top <= 0x1.fffffep127f)) { /* negligible, or not finite */
         memset(out, 0, 16);
         *scale = top < 0x1p-100f ? 0.0f : __builtin_nanf("");
         return 0;
@@ -101,7 +103,7 @@ INLINE void quant_scale(const struct quant_size size, const quant_outputs scaled
             sum[r][p] = floats_fma(scaled[r][p], scale[p], sum[r][p]);
 }
 
-/* Adds what is added to the weights of a group, times the sum of the row's numbers. */
+/* Adds the constant part of the weights of a group, times the sum of the row's numbers. */
 INLINE void quant_lower(const struct quant_place *at, const struct quant_size size,
                         const floats low[4], quant_outputs sum)
 {
@@ -207,8 +209,9 @@ struct quant_cut {
 
 /* Each tile prefetches its share of the next panels, scales included. One or two tiles read panels
  * at the speed of memory and prefetch into L2: one row of the 1.1 B shapes in Q4_K takes 3.0 ms on
- * one core of a Zen 4, and took 4.7 when a tile prefetched its own panels into L1, 4 KB ahead. More
- * tiles prefetch into L1: from L2, four tiles of int8 take 1.15 times as long. */
+ * one core of a Zen 4, and took 4.7 ms when a tile prefetched its own panels into L1, 4 KB ahead.
+ * More tiles prefetch into L1, because four tiles of int8 that read from L2 take 1.15 times as
+ * long. */
 INLINE void quant_direct(const struct mr_quant_tile *tile, const struct mr_quant_shape shape,
                          const struct quant_cut cut, uint32_t panel, const uint32_t width)
 {

@@ -1,5 +1,5 @@
 /* quant_neon - the products of quant.h for NEON with dot products of signed bytes, which add four
- * products to an int32, exactly. Codes of at most 6 bits are signed bytes already; codes of 8 bits
+ * products to an int32, exactly. Codes of at most 6 bits are valid signed bytes; codes of 8 bits
  * are made signed. */
 #include "ops/cpu_kernels/quant/lanes_neon.h"
 

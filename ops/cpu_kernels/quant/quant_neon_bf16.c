@@ -1,5 +1,5 @@
 /* quant_neon_bf16 - the products of quant.h for the level above NEON, whose CPUs also multiply
- * unsigned with signed bytes (I8MM): codes of 8 bits stay as they are. */
+ * unsigned with signed bytes (I8MM), so codes of 8 bits stay unsigned. */
 #include "ops/cpu_kernels/quant/lanes_neon.h"
 
 #define TILE_ROWS      4

@@ -5,15 +5,16 @@
 
 #include "ops/cpu_kernels/quant/quant.h"
 
-/* Instrumented, the copies for each size of tile would take GCC minutes. */
+/* With AddressSanitizer, inlining a copy for each size of tile would take GCC minutes. */
 #ifdef __SANITIZE_ADDRESS__
 #define INLINE static inline
 #else
 #define INLINE static inline __attribute__((always_inline))
 #endif
 
-/* Into the L1 cache, and into L2: there more lines can be under way at once. __builtin_prefetch,
- * not _mm_prefetch: tests/tidy/prefetch.sh. */
+/* Prefetches into the L1 cache. bytes_prefetch_far prefetches into L2, where more lines can be in
+ * flight at once. Both use __builtin_prefetch instead of _mm_prefetch: see
+ * tests/tidy/prefetch.sh. */
 INLINE void bytes_prefetch(const void *p)
 {
     __builtin_prefetch(p);
@@ -39,7 +40,7 @@ INLINE bytes quant_codes(const struct mr_quant_shape shape, const unsigned char 
     return codes;
 }
 
-/* The scales of a group of a panel, and what is added or subtracted. */
+/* The scales of a group of a panel, and the number that is added or subtracted. */
 struct quant_factors {
     floats scale, other; /* other: second scale of Q6_K, or the minimum */
 };
@@ -86,7 +87,8 @@ struct quant_place {
     size_t panel_bytes;
     const float *factors; /* instead, with unpacked panels: [panel][READY_GROUPS][2][16] */
     float *c;
-    const unsigned char *ahead; /* what is prefetched, and how much of it in a group */
+    const unsigned char *ahead; /* the next address to prefetch, and the bytes to prefetch in each
+                                 * group */
     size_t ahead_step;
     bool ahead_far;      /* into L2 only */
     uint32_t first, end; /* groups to multiply; c has the sums of those before `first` */
@@ -125,7 +127,7 @@ INLINE struct quant_factors quant_factors_at(const struct mr_quant_shape shape,
     return (struct quant_factors){floats_load(from), floats_load(from + MR_QUANT_COLUMNS)};
 }
 
-/* Moves a tile behind its group g. */
+/* Moves a tile from group g to the next one. */
 INLINE void quant_next(const struct mr_quant_shape shape, struct quant_place *at, uint32_t g)
 {
     at->x += MR_QUANT_GROUP;
@@ -159,7 +161,7 @@ INLINE struct quant_place quant_start(const struct mr_quant_tile *tile,
                                 .end = tile->group_count};
 }
 
-/* The same at the groups [first, end). first: a multiple of READY_GROUPS. */
+/* The place of a tile at the groups [first, end). first: a multiple of READY_GROUPS. */
 INLINE struct quant_place quant_start_at(const struct mr_quant_tile *tile,
                                          const struct mr_quant_shape shape, uint32_t panel,
                                          uint32_t first, uint32_t end)

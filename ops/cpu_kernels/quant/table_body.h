@@ -1,6 +1,7 @@
-/* table_body - defines TABLE, the functions of one instruction set (struct mr_quant_ops): QUANT_ALL
- * is compiled once for each format. With QUANT_ROWS, fewer rows are multiplied by QUANT_FEWER. With
- * QUANT_PACK, this function packs weights. */
+/* table_body - defines TABLE, the functions of one instruction set (struct mr_quant_ops). Needs
+ * QUANT_ALL, the product, which is compiled once for each format. Optional: QUANT_ROWS, with
+ * QUANT_FEWER as the product of fewer rows than that; QUANT_PACK, the function that packs
+ * weights. */
 #ifndef QUANT_PACK
 #define QUANT_PACK mr_quant_pack
 #endif

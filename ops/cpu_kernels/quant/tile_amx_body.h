@@ -3,11 +3,11 @@
  *
  * An instruction multiplies a tile of signed bytes, up to 16 rows of x, with one of unsigned bytes,
  * codes of 16 columns, and adds the products to int32. A scale of x belongs to 16 inputs, so a
- * product is 16 inputs deep: the four lines of half a group, as they are unpacked, are one tile,
- * and the integers of both halves of a group are stored to memory, where the vector unit scales
- * them in the order of quant.h. The tile unit meanwhile multiplies the next group: a group of 16
- * rows takes it 32 cycles, the vector unit about 40. AVX-512 VNNI takes 104 for the same; below
- * AMX_ROWS_LEAST rows it is not slower. These figures are counted, not measured. */
+ * product is 16 inputs deep: the four unpacked lines of half a group are one tile, and the integers
+ * of both halves of a group are stored to memory, where the vector unit scales them in the order of
+ * quant.h. The tile unit meanwhile multiplies the next group: a group of 16 rows takes it 32
+ * cycles, the vector unit about 40. AVX-512 VNNI takes 104 for the same; below AMX_ROWS_LEAST rows
+ * it is not slower. These figures are counted, not measured. */
 #ifndef MR_OPS_CPU_KERNELS_QUANT_TILE_AMX_BODY_H
 #define MR_OPS_CPU_KERNELS_QUANT_TILE_AMX_BODY_H
 
@@ -103,8 +103,8 @@ INLINE void amx_prefetch(const struct mr_quant_tile *tile, const struct mr_quant
             bytes_prefetch(from->lines + p * tile->panel_bytes + part + i);
 }
 
-/* Two panels, or one, are unpacked a few groups at a time and multiplied with all rows, cut into
- * tiles of nearly equal height. */
+/* Unpacks one or two panels a few groups at a time and multiplies them with all rows, which are cut
+ * into tiles of nearly equal height. */
 INLINE void amx_panels(const struct mr_quant_tile *tile, const struct mr_quant_shape shape,
                        uint32_t panel, const uint32_t panels)
 {

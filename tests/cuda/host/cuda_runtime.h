@@ -1,6 +1,6 @@
 /* cuda_runtime - the parts of CUDA C++ and of the CUDA runtime that the kernels of ops/cuda use,
- * for the host compiler. A launch runs its grid at once (grid.h). Device memory is memory of the
- * host. The names are CUDA's. */
+ * for the host compiler. A launch runs its grid before it returns (grid.h). Device memory is host
+ * memory. The names are CUDA's. */
 #ifndef MR_TESTS_CUDA_RUNTIME_H
 #define MR_TESTS_CUDA_RUNTIME_H
 
@@ -145,7 +145,7 @@ inline const char *cudaGetErrorString(cudaError_t)
     return grid_last_error();
 }
 
-/* The kernels are always available. */
+/* The kernels always exist. */
 struct cudaFuncAttributes {
 };
 template <typename... P> cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *, void (*)(P...))

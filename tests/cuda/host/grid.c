@@ -32,7 +32,7 @@ struct thread {
     unsigned copy_count, batch; /* batch: that of the next copy */
 };
 
-/* The running launch. There is one harness, like one device. */
+/* The running launch. There is one harness, as there is one device. */
 static struct {
     struct thread threads[GRID_THREADS_MAX];
     unsigned thread_count;
@@ -262,7 +262,7 @@ static bool release_block(void)
     return true;
 }
 
-/* Runs each runnable thread of the warp once. Returns whether there was one. */
+/* Runs each of the warp's threads that can run, once. Returns whether any could. */
 static bool run_warp(unsigned begin)
 {
     const unsigned left = grid.thread_count - begin;
@@ -338,7 +338,7 @@ const char *grid_run(const struct grid_launch *launch)
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (grid.stacks == MAP_FAILED) abort();
     }
-    if (grid.failure) /* the threads of a failed launch never left their stacks */
+    if (grid.failure) /* the threads of the failed launch never left their stacks */
         __asan_unpoison_memory_region(grid.stacks, GRID_THREADS_MAX * STACK_BYTES);
     grid.failure = NULL;
     grid.launch = launch;

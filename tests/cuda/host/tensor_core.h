@@ -3,8 +3,8 @@
 #ifndef MR_TESTS_CUDA_TENSOR_CORE_H
 #define MR_TESTS_CUDA_TENSOR_CORE_H
 
-/* The copy takes effect when the thread waits for it, so a kernel that reads too early reads the
- * old values. */
+/* The copy runs when the thread waits for it, so that a kernel that reads too early reads the old
+ * content. */
 inline void copy_later(void *to, const void *from, unsigned bytes)
 {
     grid_copy_later(to, from, bytes, 16);

@@ -23,7 +23,7 @@ struct shape {
     enum mr_cpu_level level;
 };
 
-/* From a sink that hardly counts to one that takes nearly all weight. */
+/* From a sink with a negligible weight to one with nearly all weight. */
 static const float sinks[9] = {-4.0f, 0.5f, 3.0f, 30.0f, 1.0f, -100.0f, 2.0f, 0.0f, 5.0f};
 
 /* One sequence with its own pool. It uses layer 1 of 2, and its blocks are not in order. */
@@ -56,8 +56,8 @@ static struct mr_cpu_kv *pool_create(const struct shape *shape, uint32_t block_c
     return kv;
 }
 
-/* Replaces all numbers by some that int8 stores exactly: integers up to 127, of which each head has
- * one, times a power of two that differs between tokens. */
+/* Replaces all numbers by numbers that int8 stores exactly: integers up to 127, with one 127 in
+ * each head, times a power of two that differs between tokens. */
 static void make_exact_in_int8(struct fixture *fixture)
 {
     for (uint32_t i = 0; i < fixture->tokens * fixture->width; i++) {
@@ -344,7 +344,7 @@ static void a_row_has_the_same_bits_in_every_batch(void **state)
     check_batch(&shape);
 }
 
-/* The pool is filled with NaN, as if another request had left them. */
+/* The pool is filled with NaN, as leftovers of another request could be. */
 static void values_left_by_another_request_are_never_read(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* Compares the choice of experts and their sum to a computation in double, at every level, and
- * checks that the bits of a row depend on nothing but the row. */
+ * checks that the bits of a row depend only on the row. */
 #include "ops/cpu_kernels/kernels.h"
 #include "ops/cpu_kernels/parallel.h"
 #include "tests/unit/ops/levels.h"
@@ -24,7 +24,7 @@ static void the_largest_logits_are_chosen_in_order(void **state)
     static uint32_t experts[ROWS * TOP];
     uint64_t seed = 11;
     for (int i = 0; i < ROWS * COUNT; i++)
-        logits[i] = roundf(number_next(&seed) * 40.0f) / 8.0f; /* with equal ones */
+        logits[i] = roundf(number_next(&seed) * 40.0f) / 8.0f; /* some are equal */
     for (int normalize = 0; normalize < 2; normalize++) {
         const struct mr_cpu_routing routing = {COUNT, TOP, normalize != 0};
         mr_cpu_route(&routing, logits, ROWS, experts, weights);
@@ -322,7 +322,7 @@ static void a_row_has_the_same_bits_in_every_batch(void **state)
     assert_int_equal(mr_parallel_set_thread_count(1, &err), MR_OK);
 }
 
-/* Expert 2 would be noticed: nobody chooses it, and it does not exist. */
+/* No row chooses expert 2, whose pointers are NULL: reading it would crash. */
 static void experts_that_no_row_chose_are_not_read(void **state)
 {
     (void)state;
@@ -340,7 +340,7 @@ static void experts_that_no_row_chose_are_not_read(void **state)
     fixture.gate_up[2] = fixture.down[2] = NULL;
     check_rows(&fixture);
     float none[1] = {1.0f};
-    fixture_run(&fixture, 0, 0, none); /* no rows: nothing happens */
+    fixture_run(&fixture, 0, 0, none); /* without rows it does nothing */
     assert_true(none[0] == 1.0f);
     fixture_destroy(&fixture);
 }
@@ -353,7 +353,7 @@ static void misuse_is_caught(void **state)
     struct mr_cpu_expert_buffers buffers = make_buffers(&shape, 4);
     float out[4 * 32] = {0};
     const struct mr_cpu_expert_layer whole = fixture.layer;
-    /* The activation of a zeroed layer is no gated one. */
+    /* The activation of a zeroed layer is not a gated one. */
     expect_assert_failure(mr_cpu_experts_run(&whole, &buffers, fixture.x, fixture.logits, 4, out));
     fixture.layer.activation = MR_CPU_SILU_MUL;
     expect_assert_failure(

@@ -33,8 +33,7 @@ static void a_lower_level_can_be_requested(void **state)
 #endif
 }
 
-/* Its row functions are those of AVX-512 where the best level is AMX, and those of AVX2 where a
- * level is AVX-VNNI: the tables of these have the same. */
+/* AMX has the row functions of AVX-512, and AVX-VNNI those of AVX2. */
 static void row_functions_are_those_of_the_level(void **state)
 {
     (void)state;
@@ -51,8 +50,7 @@ static void row_functions_are_those_of_the_level(void **state)
 }
 
 #ifdef __x86_64__
-/* A machine that lacks the instructions for bytes or bf16 has the other functions of its vectors.
- */
+/* Levels with the same vectors share all functions except the products of integer weights. */
 static void tables_of_the_same_vectors_differ_in_integer_products_only(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Compares every level to a product in double, and checks that the bits of a row depend on nothing
- * but the row. */
+/* Compares every level to a product in double, and checks that the bits of a row depend only on the
+ * row. */
 #include "ops/cpu_kernels/kernels.h"
 #include "ops/cpu_kernels/parallel.h"
 #include "tests/unit/ops/levels.h"
@@ -169,7 +169,8 @@ static void every_level_matches_the_exact_product(void **state)
         check_level(level);
 }
 
-/* A layer that passes two numbers on: the gate and an up of 1 give the activation itself. */
+/* A layer whose outputs are its two inputs: with an up of 1, the result is the activation of the
+ * gate. */
 static struct mr_cpu_linear *identity(enum mr_cpu_level level)
 {
     struct weights weights = {2, (const float[]){1, 0, 0, 1}};

@@ -19,8 +19,7 @@
 
 static _Alignas(64) unsigned char scratch[MR_CPU_LINEAR_SCRATCH_BYTES];
 
-/* Rows in several storages: the row of a band is random bytes, its numbers what mr_dequant gives.
- */
+/* Rows in several storages: random bytes, and the numbers to which mr_dequant converts them. */
 struct weights {
     uint32_t out_size, in_size;
     float *numbers; /* [out_size][in_size] */
@@ -133,7 +132,7 @@ static void bands_keep_the_stored_numbers(void **state)
     weights_drop(&w);
 }
 
-/* The product differs from the exact one by the rounding of x only: by half a step of 1/127 of the
+/* The product differs from the exact one only by the rounding of x: half a step of 1/127 of the
  * largest of 16 numbers, many times with both signs. */
 static void a_product_is_near_the_exact_one(void **state)
 {
@@ -162,7 +161,7 @@ static void a_product_is_near_the_exact_one(void **state)
     weights_drop(&w);
 }
 
-/* Every level, batch and thread count gives the bits of one row on the scalar level. */
+/* Every level, batch and thread count produces the bits of one row on the scalar level. */
 static void all_levels_and_batches_give_the_same_bits(void **state)
 {
     (void)state;
@@ -237,7 +236,7 @@ static void epilogues_follow_the_product(void **state)
 #define HIDDEN  64u
 #define FFN     96u
 
-/* Experts with integer weights give the bits of their layers, run for each row alone. */
+/* Experts with integer weights produce the bits of their layers, run for each row alone. */
 static void experts_give_the_bits_of_their_layers(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Compares every level to the definition in double, and checks that the bits of a row depend on
- * nothing but the row. */
+/* Compares every level to the definition in double, and checks that the bits of a row depend only
+ * on the row. */
 #include "ops/cpu_kernels/kernels.h"
 #include "ops/cpu_kernels/parallel.h"
 #include "tests/unit/ops/levels.h"

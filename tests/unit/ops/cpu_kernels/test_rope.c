@@ -34,7 +34,7 @@ static struct tables *tables_make(uint32_t rotary_dim)
     return tables;
 }
 
-/* A case: how q and k are normed and rotated, and the real size of a head, whose other numbers are
+/* A case: the norm and rotation of q and k, and the real size of a head, whose other numbers are
  * zero. */
 struct shape {
     uint32_t head_size, rotary_dim;
@@ -88,7 +88,7 @@ static void check_int8_token(const struct mr_cpu_kv *kv, uint32_t block, uint32_
     unsigned char *keys = mr_cpu_kv_keys(kv, block, 1, head);
     unsigned char *values = mr_cpu_kv_values(kv, block, 1, head);
     double key_top = 0, value_top = 0;
-    for (uint32_t d = 0; d < DIM; d++) { /* with fmax GCC 12 for arm64 crashes */
+    for (uint32_t d = 0; d < DIM; d++) { /* not fmax, with which GCC 12 for arm64 crashes */
         key_top = fabs(key[d]) > key_top ? fabs(key[d]) : key_top;
         const double of_value = fabs((double)value[d]);
         value_top = of_value > value_top ? of_value : value_top;

@@ -93,7 +93,7 @@ static void rope_scaling_is_read_under_either_key(void **state)
     assert_true(c.ropes[0].theta == 7.0 && c.ropes[0].factor == 2.0);
 }
 
-/* As many as the attention kernel takes: ops/cpu_kernels/attention.c. */
+/* The limit of the attention kernel: ops/cpu_kernels/attention.c. */
 static void sixty_four_heads_may_share_one(void **state)
 {
     (void)state;

@@ -28,7 +28,7 @@ static void each_family_is_found_by_its_names(void **state)
     assert_true(count >= 18);
 }
 
-/* What the decoder and the readers assume of every row. */
+/* The assumptions of the decoder and the readers about every row. */
 static void rows_are_consistent(void **state)
 {
     (void)state;

@@ -132,7 +132,7 @@ static void a_damaged_file_is_as_good_as_none(void **state)
         unsigned char found[MR_SHA256_BYTES];
         line[i] ^= 1;
         scratch_write(&scratch, ".millrace-digest", line, length);
-        /* A changed digit of the hash itself cannot be seen; every other byte can. */
+        /* A changed digit of the hash itself cannot be detected; a change of any other byte can. */
         bool digit = i + 1 + 2 * MR_SHA256_BYTES >= length && i + 1 < length;
         if (!digit) assert_false(mr_digest_cache_find(&cache, found));
         line[i] ^= 1;

@@ -33,8 +33,8 @@ static void ends_of_a_turn_and_of_a_document_are_found(void **state)
     check(gemma, 2, NULL, 0);
 }
 
-/* The names of files and repositories of code models, as in llama.cpp; other tokens of theirs,
- * which stand before text, end no answer. */
+/* Code models write the names of files and repositories with end tokens of llama.cpp's list. Their
+ * other tokens, which stand before text, do not end an answer. */
 static void what_follows_a_filled_in_middle_is_found_last(void **state)
 {
     (void)state;

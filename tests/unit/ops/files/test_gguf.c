@@ -10,7 +10,7 @@
 
 #include "tests/unit/ops/scratch.h"
 
-/* ---- a valid file, of which a test changes one part ---- */
+/* ---- a valid file, in which each test changes one part ---- */
 
 struct tensor {
     const char *name;

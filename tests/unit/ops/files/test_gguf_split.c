@@ -19,8 +19,8 @@ static void put_number(struct bytes *to, const char *key, uint32_t value)
     put_u32(to, value);
 }
 
-/* Writes a part with one tensor of two floats, `value` and value + 1; count 0: a file that is
- * whole, without the keys of a split. */
+/* Writes a part with one tensor of two floats, `value` and value + 1. count 0: a model in one file,
+ * without the keys of a split. */
 static const char *write_part(const char *name, uint32_t number, uint32_t count, const char *tensor,
                               float value)
 {

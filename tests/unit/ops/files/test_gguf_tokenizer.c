@@ -111,7 +111,7 @@ static void lists_of_the_wrong_type_or_length_are_rejected(void **state)
 #define END  "<|im_end|>"
 #define NAME "[tool]"
 
-/* A tokenizer of "a", END and NAME; the last is user defined. kind: of END, as GGUF numbers them.
+/* A tokenizer of "a", END and NAME, which is user defined. kind: GGUF's number for the kind of END.
  */
 static struct mr_tokenizer *tokenizer_with(uint32_t kind)
 {
@@ -154,7 +154,7 @@ static struct mr_tokenizer *tokenizer_with(uint32_t kind)
     return tokenizer;
 }
 
-/* Returns how many ids the text has, with all of it barred to control tokens or nothing. */
+/* Returns the number of ids of the text. barred: the text may not contain control tokens. */
 static size_t count_ids(const struct mr_tokenizer *tokenizer, const char *text, bool barred)
 {
     const struct mr_text_range all = {0, strlen(text)};
@@ -170,7 +170,7 @@ static size_t count_ids(const struct mr_tokenizer *tokenizer, const char *text, 
     return list.count;
 }
 
-/* Whether the file has it as a word, as a control token, or as user defined. */
+/* The file lists the end token as a word, as a control token, or as user defined. */
 static void an_end_token_is_a_control_token_whatever_the_file_says(void **state)
 {
     (void)state;

@@ -246,7 +246,7 @@ static void other_files_take_the_place_of_tokenizer_json(void **state)
     tiny_folder_open(&scratch, "grouped_tied");
     tiny_folder_remove(&scratch, "tokenizer.json");
     tiny_folder_remove(&scratch, "tokenizer_config.json");
-    /* of a folder with both, tekken.json counts */
+    /* a folder with both uses tekken.json */
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         copy_file(&scratch, cases[i].from, cases[i].name);
         struct mr_model_source source = read_folder(&scratch);

@@ -17,7 +17,8 @@ static void found(const char *name, struct mr_device device, enum mr_number numb
 {
     const struct mr_backend *backend;
     struct mr_error err = {0};
-    if (mr_backends_find(&backend, name, device, number, &err) != MR_OK) fail_msg("%s", err.detail);
+    if (mr_device_choice_find_backend(&backend, name, device, number, &err) != MR_OK)
+        fail_msg("%s", err.detail);
     assert_string_equal(backend->name, wanted);
 }
 
@@ -26,7 +27,8 @@ static void refused(const char *name, struct mr_device device, enum mr_number nu
 {
     const struct mr_backend *backend;
     struct mr_error err = {0};
-    assert_int_equal(mr_backends_find(&backend, name, device, number, &err), MR_BAD_CONFIG);
+    assert_int_equal(mr_device_choice_find_backend(&backend, name, device, number, &err),
+                     MR_BAD_CONFIG);
     assert_null(backend);
     if (!strstr(err.detail, because)) fail_msg("\"%s\" without \"%s\"", err.detail, because);
 }
@@ -94,20 +96,22 @@ static void a_probe_opens_the_device_as_a_model_does(void **state)
     struct mr_compute *opened = NULL;
     struct mr_error err = {0};
     uint64_t bytes = 1;
-    assert_int_equal(mr_backends_probe(&compute, "cuda:1", &kernels, &bytes, &err), MR_BAD_CONFIG);
+    assert_int_equal(mr_device_choice_probe(&compute, "cuda:1", &kernels, &bytes, &err),
+                     MR_BAD_CONFIG);
     assert_non_null(strstr(err.detail, "not compiled for this card"));
     assert_int_equal(bytes, 0);
-    assert_int_equal(mr_backends_open(&opened, &compute, "cuda:1", &kernels, &err), MR_BAD_CONFIG);
+    assert_int_equal(mr_device_choice_open(&opened, &compute, "cuda:1", &kernels, &err),
+                     MR_BAD_CONFIG);
     assert_null(opened);
-    assert_int_equal(mr_backends_probe(&compute, "cuda:1", NULL, &bytes, &err), MR_OK);
+    assert_int_equal(mr_device_choice_probe(&compute, "cuda:1", NULL, &bytes, &err), MR_OK);
     assert_int_equal(bytes, 99);
     assert_int_equal(open_count, 0);
-    assert_int_equal(mr_backends_open(&opened, &compute, "cuda:1", NULL, &err), MR_OK);
+    assert_int_equal(mr_device_choice_open(&opened, &compute, "cuda:1", NULL, &err), MR_OK);
     assert_ptr_equal(opened, &card);
     assert_int_equal(open_count, 1);
-    assert_int_equal(mr_backends_probe(&compute, "cpu", &kernels, &bytes, &err), MR_OK);
+    assert_int_equal(mr_device_choice_probe(&compute, "cpu", &kernels, &bytes, &err), MR_OK);
     assert_int_equal(bytes, 0);
-    assert_int_equal(mr_backends_open(&opened, &compute, "gpu", NULL, &err), MR_BAD_CONFIG);
+    assert_int_equal(mr_device_choice_open(&opened, &compute, "gpu", NULL, &err), MR_BAD_CONFIG);
 }
 
 int main(void)

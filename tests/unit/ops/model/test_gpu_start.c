@@ -11,7 +11,7 @@
 
 /* ---- graphs ---- */
 
-/* Whether a listed graph has room for a step. */
+/* Returns whether a listed graph has room for a step. */
 static bool has_room(const struct mr_decode_graph *graphs, uint32_t count, uint32_t rows,
                      uint32_t tokens)
 {

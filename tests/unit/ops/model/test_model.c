@@ -99,8 +99,8 @@ static void bf16_starts_like_the_reference(void **state)
     mr_model_close(model);
 }
 
-/* The Q4_1 file is computed in its own numbers, which take its own size; int8 and int4 take that of
- * their numbers. All begin with the tokens of the reference. */
+/* The Q4_1 file is computed in its own numbers and takes their size; int8 and int4 take the size of
+ * theirs. All begin with the tokens of the reference. */
 static void integer_weights_start_like_the_reference(void **state)
 {
     (void)state;
@@ -209,8 +209,8 @@ static void kv_moves_between_blocks_and_bytes(void **state)
     mr_model_close(model);
 }
 
-/* 16 bytes and a scale for the K or V of a token, of which bf16 takes 32 bytes; a block moves as
- * the bytes of the pool, and its name differs from that of every other kind of block. */
+/* The K or V of a token takes 16 bytes and a scale, where bf16 takes 32 bytes. An exported block is
+ * the bytes of the pool, and its kv_dtype differs from that of every other kind of block. */
 static void kv_in_int8_takes_half_the_pool(void **state)
 {
     (void)state;
@@ -319,7 +319,7 @@ static void the_digest_depends_on_the_weights_and_not_on_the_dtype(void **state)
     mr_model_close(other);
 }
 
-/* The pool takes half of what the weights leave of the memory, but not more than kv_bytes. */
+/* The pool takes half of the memory that remains after the weights, but at most kv_bytes. */
 static void the_kv_pool_fits_into_the_memory(void **state)
 {
     (void)state;

@@ -11,8 +11,8 @@
 
 #define MEBIBYTE ((uint64_t)1 << 20)
 
-/* A plan says what a model has once it is open: dense, with a sliding group, with fused tensors,
- * with heads that are padded. */
+/* The plan of a model equals the open model: dense, with a sliding group, with fused tensors, with
+ * padded heads. */
 static void a_plan_is_what_the_open_model_has(void **state)
 {
     (void)state;
@@ -60,7 +60,7 @@ static void the_longest_sequence_is_what_the_pool_holds(void **state)
     options.kv_bytes = 64 * MEBIBYTE;
     assert_int_equal(mr_model_plan_make(&plan, &source, &options, NULL), MR_OK);
     assert_int_equal(plan.context_tokens, source.config.context_tokens);
-    /* Half of what the weights leave of the memory. */
+    /* Half of the memory that remains after the weights. */
     options.memory_bytes = plan.weight_bytes + 2 * MEBIBYTE;
     assert_int_equal(mr_model_plan_make(&plan, &source, &options, NULL), MR_OK);
     assert_true(plan.kv_pool_bytes <= MEBIBYTE && plan.kv_pool_bytes > 0);

@@ -1,5 +1,6 @@
 /* Steps in flight, on a model whose device draws (tests/fakes/draw_kernels.h): a token that feeds
- * the next step is the one that the host reports, and results last while the next step runs. */
+ * the next step is the token that the host reports, and results stay valid while the next step
+ * runs. */
 #include "ops/model/step_queue.h"
 
 #include "ops/model/model.h"
@@ -42,7 +43,7 @@ static struct mr_model *open_model(const struct mr_cuda_kernels *kernels)
 static const uint32_t listed[] = {5, 9, 40, 41, 99};
 static const struct mr_logit_bias biases[] = {{17, 3.0f}, {200, -9.0f}};
 
-/* Greedy; all tokens; each cut, also flat ones, which keep nearly all tokens; edits. */
+/* Greedy; without cuts; each cut, also with values that keep nearly all tokens; edits. */
 static const struct mr_sampling samplings[ROWS] = {
     {.top_p = 1, .typical_p = 1, .repetition_penalty = 1, .logprobs = 2},
     {.temperature = 1, .top_p = 1, .typical_p = 1, .repetition_penalty = 1, .logprobs = 0},
@@ -112,7 +113,7 @@ static void generate(struct mr_model *model, struct mr_sample samples[TOKENS][RO
     }
 }
 
-/* Two steps ahead. Some rows are fed, others are known to have drawn what the first run drew. */
+/* Two steps ahead. Some rows are fed; the inputs of the others are the samples of the first run. */
 static void generate_ahead(struct mr_model *model, struct mr_sample known[TOKENS][ROWS],
                            struct mr_sample samples[TOKENS][ROWS])
 {
@@ -180,7 +181,7 @@ static void launch_one(struct mr_model *model, uint32_t token, uint32_t position
     assert_int_equal(mr_model_launch(model, &step, NULL), MR_OK);
 }
 
-/* As the first token after a prompt whose logits the prompt cache has. */
+/* The case of the first token after a prompt whose logits are in the prompt cache. */
 static void a_token_that_the_host_draws_feeds_the_next_step(void **state)
 {
     float logits[VOCAB] = {[77] = 5.0f}, known[VOCAB], fed[VOCAB];
@@ -239,7 +240,8 @@ static void a_row_behind_one_that_the_host_draws_feeds_the_next_step(void **stat
     mr_model_close(model);
 }
 
-/* What is read late of a step: logits, hidden states, and the whole rows that scores need. */
+/* The results of a step that are read late: logits, hidden states, and the whole rows that scores
+ * need. */
 struct late {
     float logits[VOCAB], hidden[HIDDEN_MAX];
     struct mr_sample sample;

@@ -12,7 +12,7 @@
 
 #include <math.h>
 
-/* The numbers that the reference reader of GGUF gives for a block with d = 0.5 (and m = -1.25)
+/* The numbers that the reference reader of GGUF computes for a block with d = 0.5 (and m = -1.25)
  * whose remaining byte i is (37 i + 11) mod 256. */
 static const struct {
     enum mr_storage storage;
@@ -62,7 +62,8 @@ static void blocks_are_converted_as_by_the_reference(void **state)
 }
 
 /* Printed by tests/golden/make_dequant.py: the offsets of a block's half-precision scales (-1:
- * none), and the SHA-256 of the floats that the reference reader makes of REFERENCE_BLOCKS blocks.
+ * none), and the SHA-256 of the floats to which the reference reader converts REFERENCE_BLOCKS
+ * blocks.
  */
 #define REFERENCE_BLOCKS 64u
 static const struct {

@@ -1,5 +1,6 @@
 /* Every sampling field at its extremes, alone and with the others, over logits of every kind: each
- * row gives a token that the request allows, or says that the model's logits are no numbers. */
+ * sample is a token that the request allows, or is marked as failed because the model's logits are
+ * not numbers. */
 #include "ops/cpu_kernels/parallel.h"
 #include "ops/sampling/sampler.h"
 #include "tests/unit/ops/levels.h"
@@ -37,7 +38,7 @@ enum kind {
     TINY_SPREAD,
     SOME_MASKED,
     ONE_LEFT,
-    SOUND_KINDS, /* the kinds below are no numbers */
+    SOUND_KINDS, /* the kinds below are not numbers */
     ALL_MASKED = SOUND_KINDS,
     ONE_NAN,
     LAST_NAN,
@@ -166,8 +167,8 @@ static bool is_among(const uint32_t *ids, size_t count, uint32_t id)
     return false;
 }
 
-/* True when the request and the model permit the token. A bad word that ends with the token makes
- * no difference here: only words of one token are looked at. */
+/* True when the request and the model permit the token. Of the bad words only those of one token
+ * are checked. */
 static bool is_permitted(const struct mr_sample_row *row, uint32_t id)
 {
     const struct mr_sampling *sampling = row->sampling;

@@ -176,7 +176,7 @@ static void a_block_goes_out_and_in(void **state)
     b->close(compute);
 }
 
-/* After a partial copy the values of the later tokens are zero, whatever was there before. */
+/* After a partial copy the values of the later tokens are zero, even if they were not before. */
 static void values_after_a_copy_are_zero(void **state)
 {
     (void)state;
@@ -246,7 +246,7 @@ static void a_missing_gpu_is_one_line(void **state)
     struct mr_compute *compute;
     struct mr_error err = {0};
     const struct mr_device ninth = {.kind = MR_DEVICE_CUDA,
-                                    .index = 9}; /* no machine has so many */
+                                    .index = 9}; /* no machine has ten GPUs */
     assert_int_equal(mr_torch_backend.open(&compute, ninth, MR_NUMBER_BF16, &err), MR_BAD_CONFIG);
     assert_null(compute);
     assert_non_null(strstr(err.detail, "--device cuda"));

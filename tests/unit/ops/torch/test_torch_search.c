@@ -1,4 +1,4 @@
-/* Draws from what the device finds in its logits must be those from the whole rows. */
+/* Draws from the findings of the device must equal draws from the whole rows. */
 #include "ops/cpu_kernels/parallel.h"
 #include "ops/sampling/sampler.h"
 #include "ops/torch/torch_backend.h"
@@ -52,7 +52,7 @@ static uint32_t below(struct rig *rig, uint32_t end)
     return result < end ? result : end - 1;
 }
 
-/* Flat rows, rows with a few likely tokens, and of both some with many equal logits. */
+/* Flat rows and rows with a few likely tokens; some of each have many equal logits. */
 static void fill_columns(struct rig *rig)
 {
     for (uint32_t row = 0; row < ROWS; row++)
@@ -115,7 +115,7 @@ static void close_rig(struct rig *rig)
 
 /* ---- random requests ---- */
 
-struct wish { /* a row and what it points to */
+struct wish { /* a row and the arrays that it points to */
     struct mr_sample_row row;
     struct mr_sampling sampling;
     struct mr_logit_bias bias[BIASES];
@@ -210,14 +210,15 @@ static void agree(const struct mr_sample *a, const struct mr_sample *b)
     }
 }
 
-/* Draws through the device; returns how many rows asked for whole logits. */
+/* Draws through the device; returns the number of rows that needed whole logits. */
 static uint32_t draw(struct rig *rig, const struct wish *wishes, uint32_t count,
                      struct mr_sample *samples)
 {
     struct mr_device_row rows[ROWS];
     for (uint32_t i = 0; i < count; i++) {
         struct mr_logit_query query;
-        rows[i] = (struct mr_device_row){.logit_row = wishes[i].row.logit_row, .asks = true};
+        rows[i] =
+            (struct mr_device_row){.logit_row = wishes[i].row.logit_row, .needs_logits = true};
         mr_sampler_describe(rig->sampler, &wishes[i].row, &query, &rows[i].draw);
         backend->query(rig->step, &query);
     }
@@ -227,7 +228,7 @@ static uint32_t draw(struct rig *rig, const struct wish *wishes, uint32_t count,
         rows[i].found = backend->findings(rig->step, i);
     const uint32_t asking = mr_sampler_draw(rig->sampler, rows, count, samples);
     for (uint32_t i = 0; i < count; i++) {
-        if (!rows[i].asks) continue;
+        if (!rows[i].needs_logits) continue;
         rows[i].edited = backend->edited(rig->step, i, NULL);
         rows[i].model = backend->logits(rig->step, rows[i].logit_row, NULL);
     }
@@ -276,7 +277,7 @@ static void draws_equal_those_from_whole_rows(void **state)
     compare_draws(NULL, 2);
 }
 
-/* The host asks for the whole row of a given token, for equal logits at the end of the list of the
+/* The host needs the whole row of a given token, for equal logits at the end of the list of the
  * largest, and when all tokens are masked. */
 static void draws_of_the_device_equal_those_from_whole_rows(void **state)
 {
@@ -284,7 +285,7 @@ static void draws_of_the_device_equal_those_from_whole_rows(void **state)
     compare_draws(&draw_kernels, 4);
 }
 
-/* The cuts that requests usually have stay within the list, but for flat logits. */
+/* The usual cuts of requests stay within the list, except with flat logits. */
 static void usual_cuts_need_no_whole_row(void **state)
 {
     (void)state;

@@ -89,7 +89,7 @@ static void a_missing_expert_is_named(void **state)
     tiny_close(&tiny);
 }
 
-/* Makes a tensor one of Q4_0, as far as its description goes. */
+/* Changes the description of a tensor to Q4_0. */
 static void store_as_q4_0(struct tiny *tiny, const char *name)
 {
     for (uint32_t i = 0; i < tiny->tensors.count; i++)

@@ -70,7 +70,7 @@ static void every_difference_changes_the_digest(void **state)
     tiny.tensors.count++;
 }
 
-/* Every byte counts: of the ends of the parts that are hashed apart, and in between. */
+/* Changes bytes at the ends of the parts that are hashed separately, and between them. */
 static void every_byte_of_a_large_tensor_changes_the_digest(void **state)
 {
     (void)state;
@@ -103,7 +103,7 @@ static void every_byte_of_a_large_tensor_changes_the_digest(void **state)
     free(large);
 }
 
-/* Fewer or more threads, and tensors added early, in another order and twice. */
+/* Tries different numbers of threads, and tensors added early, in another order and twice. */
 static void the_digest_does_not_depend_on_how_it_was_computed(void **state)
 {
     (void)state;
@@ -133,7 +133,7 @@ static void the_digest_does_not_depend_on_how_it_was_computed(void **state)
     free(large);
 }
 
-/* What the workers of other versions and machines compute. */
+/* Workers of other versions and machines compute the same value. */
 static void the_content_of_a_known_text_is_known(void **state)
 {
     (void)state;

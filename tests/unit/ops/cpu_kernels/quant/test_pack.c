@@ -3,8 +3,8 @@
 #include "tests/unit/ops/cpu_kernels/quant/weights.h"
 #include "tests/unit/ops/levels.h"
 
-/* weights_make compares what mr_quant_pack makes with the stored numbers. A missing row is zeros.
- */
+/* weights_make compares the result of mr_quant_pack with the stored numbers. A missing row becomes
+ * zeros. */
 static void every_level_packs_the_same_panels(void **state)
 {
     (void)state;

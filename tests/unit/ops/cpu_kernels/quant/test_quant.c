@@ -105,7 +105,7 @@ static void a_row_keeps_its_numbers_within_half_a_step(void **state)
     free(row);
 }
 
-/* A number that is not finite makes the group NaN on every level, so that the outputs are NaN. */
+/* A number that is not finite makes its group NaN on every level, and so the outputs. */
 static void what_is_not_finite_stays_so(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
-/* Checks the products for AVX-VNNI and AMX with integers, which this program has compiled with
- * instructions in plain C (tests/unit/ops/cpu_kernels/quant/emulated), bit for bit against the
- * scalar ones. They need a machine with AVX2, and with AVX-512 VNNI, for their other instructions.
- */
+/* Compares the integer products for AVX-VNNI and AMX with the scalar ones, bit for bit. This
+ * program compiles them with these instructions in plain C
+ * (tests/unit/ops/cpu_kernels/quant/emulated). For their other instructions the machine needs AVX2
+ * (AVX-VNNI) or AVX-512 VNNI (AMX). */
 #include "ops/cpu_kernels/kernels.h"
 #include "tests/unit/ops/cpu_kernels/quant/weights.h"
 
@@ -108,8 +108,8 @@ static void amx_gives_the_bits_of_scalar(void **state)
     assert_true(tile_dots > 0);
 }
 
-/* An emulator that lost products would make the comparison above worthless only if the scalar code
- * lost the same ones; this checks one of each kind by hand. */
+/* The comparison above would miss an error that emulator and scalar code share; this test checks
+ * one product of each kind by hand. */
 static void the_emulated_instructions_multiply(void **state)
 {
     (void)state;

@@ -21,7 +21,7 @@
 #define ROWS_MAX 64u /* enough for panels of 4 bits to be unpacked */
 #define ROWS_FEW 18u /* more than a tile of AMX has */
 
-/* The storages that have a format. INT8 stands for itself: MR_STORAGE_F32. */
+/* The storages that have a format. MR_STORAGE_F32 stands for INT8. */
 static const enum mr_storage storages[] = {
     MR_STORAGE_F32,  MR_STORAGE_Q8_0,   MR_STORAGE_Q4_0,   MR_STORAGE_Q4_1,
     MR_STORAGE_Q5_0, MR_STORAGE_Q5_1,   MR_STORAGE_Q4_K,   MR_STORAGE_Q5_K,
@@ -35,7 +35,7 @@ struct weights {
     size_t panel_bytes;
     unsigned char *stored; /* [COLUMNS] rows of blocks, or of floats for INT8 */
     unsigned char *panels;
-    float *numbers; /* [COLUMNS][in_size] what mr_dequant gives, or mr_quant_unpack for INT8 */
+    float *numbers; /* [COLUMNS][in_size] from mr_dequant, or for INT8 from mr_quant_unpack */
 };
 
 static inline uint32_t random_bits(uint64_t *seed)
@@ -119,7 +119,7 @@ static inline void weights_drop(struct weights *w)
     free(w->numbers);
 }
 
-/* Quantizes rows of random numbers, of which each has another magnitude. */
+/* Quantizes rows of random numbers of different magnitudes. */
 static inline unsigned char *rows_make(const struct mr_quant_ops *ops, uint32_t in_size, bool bf16)
 {
     uint64_t seed = 5;

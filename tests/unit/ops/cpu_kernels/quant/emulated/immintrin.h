@@ -1,9 +1,8 @@
-/* immintrin - in the place of the compiler's header: the same, but the instructions of AVX-VNNI and
- * of AMX with integers, which most machines lack, are computed in plain C, as the "Intel 64 and
- * IA-32 Architectures Software Developer's Manual", volume 2, defines them. The files of
- * ops/cpu_kernels that use them are compiled with this header for test_quant_emulated. An
- * instruction that the processor would refuse (a tile that is not configured, or of another shape)
- * ends the program. */
+/* immintrin - replaces the compiler's header for test_quant_emulated. The instructions of AVX-VNNI
+ * and the integer ones of AMX, which most machines lack, are computed in plain C, as the "Intel 64
+ * and IA-32 Architectures Software Developer's Manual", volume 2, defines them; all others are the
+ * compiler's. An instruction that the processor would refuse (a tile that is not configured, or of
+ * another shape) ends the program. */
 #ifndef MR_TESTS_EMULATED_IMMINTRIN_H
 #define MR_TESTS_EMULATED_IMMINTRIN_H
 
