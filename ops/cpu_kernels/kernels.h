@@ -2,8 +2,8 @@
  * ops/cpu_kernels/kv_kernels.h has the KV pool, the rotary embedding and attention. Each exists at
  * several levels (instruction sets); an object has one level.
  *
- * Types:   bf16 is uint16_t (the upper half of an IEEE single). The residual stream is float; the
- *          inputs of linear layers and the KV pool are bf16 (dtype bf16) or float (dtype f32).
+ * Types:   bf16 is uint16_t (the upper half of an IEEE single). The residual stream is float;
+ *          inputs of linear layers and the KV pool are bf16 or float (dtype).
  * Order:   every output element is summed in one fixed order, independent of the number of rows,
  *          the index of a row, the chunks of a prompt and the threads. --deterministic relies on
  *          this. Results of two levels may differ in the last bits.
@@ -49,9 +49,8 @@ struct mr_cpu_linear_spec {
     mr_cpu_row_source source;
     void *source_context;
     /* With bands the weights are integers, and each step quantizes x
-     * (ops/cpu_kernels/quant/quant.h). MR_QUANT_INT8 is quantized from the floats of `source`; the
-     * other formats are packed from the bytes of `stored`. With Q4_0 `stored` may be NULL: the
-     * weights are then quantized from floats too. */
+     * (ops/cpu_kernels/quant/quant.h). MR_QUANT_INT8, and Q4_0 without `stored`, are quantized from
+     * floats; the others are packed from the bytes of `stored`. */
     struct mr_quant_band bands[MR_QUANT_BANDS_MAX];
     uint32_t band_count;
     mr_cpu_row_bytes stored; /* its context: source_context */
@@ -87,10 +86,8 @@ void mr_cpu_linear_run(const struct mr_cpu_linear *linear, const void *x, uint32
 void mr_cpu_linear_add(const struct mr_cpu_linear *linear, const void *x, uint32_t rows,
                        const float *factors, float *out, void *scratch);
 
-/* Writes row `row` of the packed weights, unscaled, to out. The lookup of a token embedding uses
- * it. */
+/* Writes row `row` of the packed weights, unscaled, to out: a token's embedding. */
 void mr_cpu_linear_row(const struct mr_cpu_linear *linear, uint32_t row, float *out);
-
 /* ---- rows ---- */
 /* Every function of this part spreads the rows over the parallel team. */
 struct mr_cpu_norm {
@@ -98,8 +95,8 @@ struct mr_cpu_norm {
     const float *bias;   /* [width], or NULL for none; only with `centered` */
     float epsilon;
     uint32_t width;
-    /* Number of padding elements of a row. They are zero, may stand anywhere in the row, and are
-     * excluded from the mean. Only without `centered`. */
+    /* Padding elements of a row: zeros at any place, excluded from the mean. Only without
+     * `centered`. */
     uint32_t padding;
     bool centered; /* true: layer norm, which subtracts the mean first; false: RMS norm */
     bool bf16;     /* true: out is bf16; false: float */
@@ -129,8 +126,8 @@ void mr_cpu_route(const struct mr_cpu_routing *routing, const float *logits, uin
                   uint32_t *experts, float *weights);
 
 struct mr_cpu_expert_layer {
-    /* [expert_count] each: hidden to 2 * ffn, and ffn to hidden. All have the same shapes and
-     * dtype; either all or none have integer weights. */
+    /* [expert_count] hidden to 2 * ffn, and ffn to hidden; of one shape and dtype, with integer
+     * weights in all or none. */
     struct mr_cpu_linear *const *gate_up, *const *down;
     struct mr_cpu_routing routing;
     enum mr_cpu_epilogue activation; /* of gate_up: one of the gated ones */

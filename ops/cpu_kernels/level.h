@@ -139,8 +139,7 @@ struct mr_cpu_ops {
 /* Returns the table of functions of the level mr_cpu_level(wanted). */
 const struct mr_cpu_ops *mr_cpu_ops_get(enum mr_cpu_level wanted);
 /* Returns a table whose functions are those of mr_cpu_ops_get, except tile_bf16, attend and quant.
- * It is cheap enough for a step, because it never queries the processor for AMX or AVX-VNNI: the
- * other functions of those two levels are the ones of AVX-512 and AVX2. */
+ * Cheap enough for a step: it never queries the processor for AMX or AVX-VNNI. */
 const struct mr_cpu_ops *mr_cpu_row_ops_get(enum mr_cpu_level wanted);
 
 /* A program has the scalar level and the levels of the architecture that it is built for. */

@@ -1,6 +1,6 @@
 /* model - opens a model folder or GGUF file on a device, computes steps, draws tokens, and copies,
- * exports and imports KV blocks. The folders above call ops/ through this header; they do not
- * depend on the device, the dtype of a weight or the layout of a KV block.
+ * exports and imports KV blocks. Its callers do not depend on the device, the dtype of a weight or
+ * the layout of a KV block.
  *
  * State:  weights, the KV pool (block_count blocks of MR_BLOCK_TOKENS tokens), rope tables, step
  *         buffers for rows_max rows; all created in _open.
@@ -29,20 +29,17 @@ struct mr_cuda_kernels; /* ops/cuda/kernel_table.h */
 
 struct mr_model_options {
     const char *path; /* .gguf file, or a folder with config.json and *.safetensors */
-    /* The files at `path`, if the caller has read them (ops/files/model_files.h): _open takes
-     * ownership and zeroes the struct. NULL: _open reads them. */
+    /* The files at `path`: _open takes ownership and zeroes the struct. NULL: _open reads them. */
     struct mr_model_source *source;
     const char *device;  /* "cpu", "cuda" or "cuda:N" */
     const char *backend; /* "auto", "cpu" or "torch" (ops/model/device_choice.h); NULL: auto */
-    /* Kernels for the backend torch (mr_device_choice_cuda_kernels); NULL: LibTorch's operators
-     * only. */
+    /* For the backend torch (mr_device_choice_cuda_kernels); NULL: LibTorch's operators only. */
     const struct mr_cuda_kernels *cuda_kernels;
     enum mr_dtype dtype;
     uint32_t thread_count; /* of parallel loops; 0: one for each core of the affinity mask */
     uint64_t kv_bytes; /* of the KV pool, rounded down to whole blocks (ops/decoder/kv_groups.h) */
-    /* Memory limit of the process. The pool takes at most half of the memory that remains after the
-     * weights, or on a GPU the memory that remains free there. 0: the pool takes kv_bytes in any
-     * case. */
+    /* Memory limit of the process: the pool takes at most half of the rest after the weights, or
+     * the rest of a GPU's own memory. 0: the pool takes kv_bytes in any case. */
     uint64_t memory_bytes;
     /* Longest sequence that will be served; 0: as long as the model and the pool allow. Longrope
      * chooses its factors by it (ops/decoder/rope_table.h). */
@@ -107,7 +104,6 @@ void mr_model_close(struct mr_model *model);
 /* The results of _info and _tokenizer are borrowed and immutable; any thread may use them. */
 const struct mr_model_info *mr_model_info(const struct mr_model *model);
 const struct mr_tokenizer *mr_model_tokenizer(const struct mr_model *model);
-
 /* Starts a step: computes all rows of the batch, writes their KV, and draws samples[i] from rows[i]
  * for each i < sample_count <= sequences_max * MR_CHOICES_MAX. Logit row i is the i-th of the
  * wanted rows (logit_rows of each sequence) in the order of the batch. Without rows in the batch it
@@ -116,17 +112,16 @@ enum mr_status mr_model_launch(struct mr_model *model, const struct mr_model_ste
                                struct mr_error *err);
 /* Waits until the oldest step in flight has ended. */
 enum mr_status mr_model_collect(struct mr_model *model, struct mr_error *err);
-/* Number of steps that may be in flight while the host does other work. 0: _launch computes the
- * step before it returns. 2: a second step, with fed_by, may be launched before the first is
- * collected. */
+/* Steps that may be in flight. 0: _launch computes the step before it returns. 2: a second step,
+ * with fed_by, may be launched before the first is collected. */
 uint32_t mr_model_steps_ahead(const struct mr_model *model);
 /* Copies logit row `row` of the step collected last to host memory: out[vocab_size]. */
 enum mr_status mr_model_logits(struct mr_model *model, uint32_t row, float *out,
                                struct mr_error *err);
 /* As mr_decoder_hidden (ops/decoder/decoder.h). */
 void mr_model_hidden(const struct mr_model *model, uint32_t index, float *out);
-/* _forward launches and collects a step without draws; _sample launches and collects draws from the
- * last step's logits. No step may be in flight. */
+/* _forward: a step without draws. _sample: draws from the last step's logits. Both launch and
+ * collect; no step may be in flight. */
 enum mr_status mr_model_forward(struct mr_model *model, const struct mr_batch *batch,
                                 struct mr_error *err);
 enum mr_status mr_model_sample(struct mr_model *model, const struct mr_sample_row *rows,
@@ -134,15 +129,14 @@ enum mr_status mr_model_sample(struct mr_model *model, const struct mr_sample_ro
 /* ---- KV blocks ---- */
 /* Makes the next 2 MiB of the KV pool resident in memory; false when all of it is. */
 bool mr_model_kv_populate(struct mr_model *model);
-/* Copies the KV of the first token_count tokens of a block; ignores from.first and to.first. */
+/* Copies the first token_count tokens of a block; ignores from.first and to.first. */
 void mr_model_kv_copy(struct mr_model *model, struct mr_kv_place from, struct mr_kv_place to,
                       uint32_t token_count);
 /* Size in bytes of token_count tokens of an exported block. A full block has layer_count pieces of
  * equal size, one for each layer, sliding-window layers last. */
 size_t mr_model_kv_export_bytes(const struct mr_model *model, uint32_t token_count);
-/* Returns the memory of a full block if the exported form has the same bytes: any thread may read
- * or fill it while no step writes the block. NULL: exporting converts blocks to int8, or they have
- * slots. */
+/* Returns the memory of a full block if it is the exported form: any thread may read or fill it
+ * while no step writes the block. NULL: exporting converts to int8, or blocks have slots. */
 void *mr_model_kv_bytes_of(struct mr_model *model, uint32_t block);
 /* MR_MALFORMED when `size` is not the bytes of token_count exported tokens; _export also when a
  * number cannot be stored in int8 (infinite, NaN, or 2^127 or more). */
