@@ -174,15 +174,17 @@ static const struct mr_model_family families[] = {
 
 /* ---- families that are refused by name ---- */
 
-#define LATENT    "multi-head latent attention is not supported"
-#define STATE     "state-space (recurrent) layers are not supported"
-#define ENCODER   "encoders and encoder-decoder models are not supported"
-#define PICTURES  "its text layers attend to pictures, which are not supported"
-#define ALIBI_MLP "its feed-forward network without a gate is not supported"
-#define TEMPERED  "its attention temperature is not supported"
+#define LATENT                                                                                     \
+    "multi-head latent attention is not supported; its distillations on Llama and Qwen are"
+#define STATE   "state-space (recurrent) layers are not supported; Qwen 3 and Granite 3 are"
+#define ENCODER "encoders and encoder-decoder models are not supported; decoders such as Qwen 3 are"
+#define PICTURES                                                                                   \
+    "its text layers attend to pictures, which are not supported; Gemma 3 (its text part) is"
+#define ALIBI_MLP "its feed-forward network without a gate is not supported; Llama 3 and Phi 3 are"
+#define TEMPERED  "its attention temperature is not supported; Mistral Small 3 is"
 
 static const struct {
-    const char *name, *reason;
+    const char *name, *reason; /* reason: with the nearest family that is supported */
 } refused[] = {
     {"deepseek2", LATENT},
     {"deepseek_v2", LATENT},
@@ -230,14 +232,18 @@ static const struct {
     {"qwen2_5_vl", PICTURES},
     {"qwen3_vl", PICTURES},
     {"qwen3vl", PICTURES},
-    {"clip", "it encodes pictures and has no text layers"},
-    {"siglip_vision_model", "it encodes pictures and has no text layers"},
-    {"llama4", "its chunked attention and temperature tuning are not supported"},
-    {"llama4_text", "its chunked attention and temperature tuning are not supported"},
-    {"gemma3n", "its per-layer embeddings are not supported"},
-    {"gemma3n_text", "its per-layer embeddings are not supported"},
-    {"gemma4", "its per-layer embeddings and shared key/value layers are not supported"},
-    {"gemma4_text", "its per-layer embeddings and shared key/value layers are not supported"},
+    {"clip",
+     "it encodes pictures and has no text layers; use the language model of its repository"},
+    {"siglip_vision_model",
+     "it encodes pictures and has no text layers; use the language model of its repository"},
+    {"llama4", "its chunked attention and temperature tuning are not supported; Llama 3 is"},
+    {"llama4_text", "its chunked attention and temperature tuning are not supported; Llama 3 is"},
+    {"gemma3n", "its per-layer embeddings are not supported; Gemma 3 is"},
+    {"gemma3n_text", "its per-layer embeddings are not supported; Gemma 3 is"},
+    {"gemma4",
+     "its per-layer embeddings and shared key/value layers are not supported; Gemma 3 is"},
+    {"gemma4_text",
+     "its per-layer embeddings and shared key/value layers are not supported; Gemma 3 is"},
     {"ministral3", TEMPERED},
     {"gpt2", ALIBI_MLP},
     {"gpt_neox", ALIBI_MLP},
@@ -249,11 +255,14 @@ static const struct {
     {"mpt", ALIBI_MLP},
     {"bloom", ALIBI_MLP},
     {"nemotron", ALIBI_MLP},
-    {"phimoe", "its sparse-mixer routing is not supported"},
-    {"cohere", "its layer norm without bias and parallel residual are not supported"},
-    {"cohere2", "its layer norm without bias and parallel residual are not supported"},
-    {"command-r", "its layer norm without bias and parallel residual are not supported"},
-    {"glm4_moe", "its routing with a correction bias is not supported"},
+    {"phimoe", "its sparse-mixer routing is not supported; Phi 3 is"},
+    {"cohere",
+     "its layer norm without bias and parallel residual are not supported; Mistral Small is"},
+    {"cohere2",
+     "its layer norm without bias and parallel residual are not supported; Mistral Small is"},
+    {"command-r",
+     "its layer norm without bias and parallel residual are not supported; Mistral Small is"},
+    {"glm4_moe", "its routing with a correction bias is not supported; Qwen 3 MoE is"},
 };
 
 /* ---- lookup ---- */

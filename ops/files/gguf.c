@@ -303,7 +303,7 @@ enum mr_status mr_gguf_open(struct mr_gguf **out, const char *path, struct mr_er
     if (status == MR_OK) status = parse(gguf, err);
     if (status != MR_OK) {
         mr_gguf_close(gguf);
-        return status;
+        return mr_mapped_file_blame(path, status, err);
     }
     *out = gguf;
     return MR_OK;

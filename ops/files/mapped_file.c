@@ -8,6 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#define SHOWN_BYTES 60u /* of a path that is put before a sentence */
+
 static int64_t nanoseconds(struct timespec time)
 {
     return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
@@ -61,6 +63,15 @@ enum mr_status mr_mapped_file_open(struct mr_mapped_file *out, const char *path,
             path);
     }
     return status;
+}
+
+enum mr_status mr_mapped_file_blame(const char *path, enum mr_status status, struct mr_error *err)
+{
+    const size_t length = strlen(path);
+    const char *end = length > SHOWN_BYTES ? path + length - SHOWN_BYTES : path;
+    if (!err || strstr(err->detail, end)) return status;
+    const struct mr_error cause = *err;
+    return mr_fail(err, status, "%s%s: %s", end > path ? "..." : "", end, cause.detail);
 }
 
 void mr_mapped_file_close(struct mr_mapped_file *file)

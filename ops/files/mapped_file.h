@@ -32,6 +32,8 @@ struct mr_mapped_file {
 
 enum mr_status mr_mapped_file_open(struct mr_mapped_file *out, const char *path,
                                    struct mr_error *err);
+/* Puts the path before the sentence of err, unless the sentence names it; returns status. */
+enum mr_status mr_mapped_file_blame(const char *path, enum mr_status status, struct mr_error *err);
 /* Closing a closed (zeroed) file does nothing. */
 void mr_mapped_file_close(struct mr_mapped_file *file);
 /* Returns the bytes of the file as a text, borrowed until _close. */

@@ -1,5 +1,5 @@
-/* model_files - reads the files of a model, a GGUF file or a Hugging Face folder, and checks that
- * the tokenizer fits the model.
+/* model_files - reads the files of a model, a GGUF file, a folder with one GGUF file, or a Hugging
+ * Face folder, and checks that the tokenizer fits the model.
  *
  * Owner, memory: as in ops/files/model_source.h.
  * Errors: MR_BAD_FILE says which file and why; MR_NOMEM. */

@@ -15,6 +15,13 @@ enum mr_status mr_model_source_copy_text(struct mr_text *out, struct mr_text tex
     return MR_OK;
 }
 
+enum mr_status mr_model_source_set_path(struct mr_model_source *source, const char *path,
+                                        struct mr_error *err)
+{
+    source->path = strdup(path);
+    return source->path ? MR_OK : mr_fail(err, MR_NOMEM, "no memory for a path");
+}
+
 void mr_model_source_set_name(struct mr_model_source *source, struct mr_text name)
 {
     size_t length = name.length < sizeof(source->name) ? name.length : sizeof(source->name) - 1;
@@ -67,6 +74,8 @@ enum mr_status mr_model_source_replace_text(struct mr_text *text, struct mr_text
 void mr_model_source_close(struct mr_model_source *source)
 {
     mr_model_source_close_weights(source);
+    free(source->path);
+    source->path = NULL;
     mr_tokenizer_destroy(source->tokenizer);
     source->tokenizer = NULL;
     drop_text(&source->chat_template);

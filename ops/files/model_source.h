@@ -24,6 +24,7 @@ struct mr_model_source {
     struct mr_special_texts special;
     struct mr_sampling_defaults defaults;
     char name[128];
+    char *path; /* of the file or folder, owned; NULL in a source that was not read from one */
     /* The mix of number formats that a GGUF file names, such as "Q4_K_M": a static string. NULL:
      * the file names none, or the model is a folder. */
     const char *file_type;
@@ -51,6 +52,9 @@ enum mr_status mr_model_source_copy_text(struct mr_text *out, struct mr_text tex
 /* Replaces a text of a source by a copy of `with`; on an error the text stays. */
 enum mr_status mr_model_source_replace_text(struct mr_text *text, struct mr_text with,
                                             struct mr_error *err);
+/* Sets the path of the model, for errors. Errors: MR_NOMEM. */
+enum mr_status mr_model_source_set_path(struct mr_model_source *source, const char *path,
+                                        struct mr_error *err);
 /* Sets the name of the model; names longer than 127 bytes are cut. */
 void mr_model_source_set_name(struct mr_model_source *source, struct mr_text name);
 

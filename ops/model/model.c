@@ -67,11 +67,19 @@ enum mr_status mr_model_check_options(const struct mr_model_options *options, st
     return MR_OK;
 }
 
+/* Names the model's file in an error of its tensors. */
+static enum mr_status blame(const struct mr_model_source *source, enum mr_status status,
+                            struct mr_error *err)
+{
+    return source->path ? mr_mapped_file_blame(source->path, status, err) : status;
+}
+
 enum mr_status mr_model_check_files(const struct mr_model_source *source, struct mr_error *err)
 {
     struct mr_weights_spec spec = {
         .config = &source->config, .tensors = source->tensors, .gguf_names = source->gguf_names};
-    return mr_weights_check(&spec, NULL, err);
+    enum mr_status status = mr_weights_check(&spec, NULL, err);
+    return status == MR_BAD_FILE ? blame(source, status, err) : status;
 }
 
 static enum mr_status set_up(struct mr_model *model, const struct mr_model_options *options,
@@ -152,6 +160,7 @@ static enum mr_status load_weights(struct mr_model *model, const struct mr_model
                                   : pack_and_hash(model, options, content, err);
     if (status == MR_OK && caches && !found) (void)mr_digest_cache_keep(&cache, content);
     free(stamps);
+    if (status == MR_BAD_FILE) status = blame(&model->source, status, err);
     if (status != MR_OK) return status;
     status = mr_weights_digest_of(&model->source.config, tensors, content,
                                   model->info.weights_digest, err);

@@ -4,7 +4,9 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -42,9 +44,102 @@ static void a_path_without_a_model_is_rejected(void **state)
     assert_non_null(strstr(err.detail, "no such model"));
     assert_int_equal(mr_model_files_read(&source, "CMakeLists.txt", &err), MR_BAD_FILE);
     assert_non_null(strstr(err.detail, "GGUF"));
+    assert_non_null(strstr(err.detail, "CMakeLists.txt: "));
     assert_int_equal(mr_model_files_read(&source, "tests", &err), MR_BAD_FILE);
-    assert_non_null(strstr(err.detail, "config.json"));
+    assert_non_null(strstr(err.detail, "tests: the folder has neither config.json nor a .gguf"));
     assert_null(source.tokenizer);
+}
+
+/* Reads a path that is not a model; the error has all of these texts. */
+static void rejected(const char *path, const char *first, const char *second)
+{
+    struct mr_model_source source;
+    struct mr_error err = {0};
+    assert_int_equal(mr_model_files_read(&source, path, &err), MR_BAD_FILE);
+    if (!strstr(err.detail, path) || !strstr(err.detail, first) || !strstr(err.detail, second))
+        fail_msg("\"%s\" without \"%s\", \"%s\" or \"%s\"", err.detail, path, first, second);
+    mr_model_source_close(&source);
+}
+
+static void a_hub_name_needs_a_local_path(void **state)
+{
+    (void)state;
+    rejected("organization/Some-Model-8B", "a local path is needed", "Hub names");
+    struct mr_model_source source;
+    struct mr_error err = {0};
+    static const char *const others[] = {"./organization/model", "/organization/model",
+                                         "organization/model.gguf", "models/of/ours", "model"};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        assert_int_equal(mr_model_files_read(&source, others[i], &err), MR_BAD_FILE);
+        assert_null(strstr(err.detail, "Hub"));
+        assert_non_null(strstr(err.detail, others[i]));
+    }
+}
+
+static void link_model(const struct scratch *scratch, const char *name)
+{
+    char link[192];
+    snprintf(link, sizeof link, "%s/%s", scratch->folder, name);
+    char *model = realpath(real_model_path(), NULL);
+    assert_non_null(model);
+    assert_int_equal(symlink(model, link), 0);
+    free(model);
+}
+
+static void a_folder_with_one_gguf_file_is_that_model(void **state)
+{
+    (void)state;
+    struct scratch scratch;
+    struct mr_model_source source;
+    struct mr_error err = {0};
+    scratch_open(&scratch);
+    link_model(&scratch, "model.Q4_1.gguf");
+    scratch_write(&scratch, "mmproj-model.gguf", "a projector", 11);
+    scratch_write(&scratch, "part-00002-of-00002.gguf", "a later part", 12);
+    scratch_write(&scratch, "config.json", "{}", 2);
+    if (mr_model_files_read(&source, scratch.folder, &err) != MR_OK) fail_msg("%s", err.detail);
+    assert_non_null(source.gguf);
+    mr_model_source_close(&source);
+    scratch_write(&scratch, "model.Q8_0.gguf", "x", 1);
+    rejected(scratch.folder, "2 GGUF models", "model.Q4_1.gguf, model.Q8_0.gguf");
+    scratch_close(&scratch);
+}
+
+/* As a container has it: a volume that is one file. */
+static void a_gguf_file_needs_no_suffix(void **state)
+{
+    (void)state;
+    struct scratch scratch;
+    struct mr_model_source source;
+    struct mr_error err = {0};
+    char path[192];
+    scratch_open(&scratch);
+    link_model(&scratch, "model");
+    snprintf(path, sizeof path, "%s/model", scratch.folder);
+    if (mr_model_files_read(&source, path, &err) != MR_OK) fail_msg("%s", err.detail);
+    mr_model_source_close(&source);
+    scratch_close(&scratch);
+}
+
+static void an_error_names_the_file_and_the_way_out(void **state)
+{
+    (void)state;
+    struct scratch scratch;
+    static const char bad_config[] = "{\"model_type\":\"deepseek_v3\"}";
+    tiny_folder_open(&scratch, "grouped_tied");
+    char path[256];
+    snprintf(path, sizeof path, "%s/model.safetensors", scratch.folder);
+    rejected(path, "a file of a model folder", "give the folder");
+    rejected(scratch_write(&scratch, "model.bin", "x", 1), ".bin files are not read", ".gguf");
+    rejected(scratch_write(&scratch, "m.gguf", "GGUFxxxx", 8), "versions 2 and 3", "GGUF");
+    scratch_write(&scratch, "config.json", bad_config, sizeof bad_config - 1);
+    rejected(scratch.folder, "multi-head latent attention", "Llama and Qwen are");
+    tiny_folder_remove(&scratch, "model.safetensors");
+    tiny_folder_remove(&scratch, "m.gguf");
+    rejected(scratch.folder, "multi-head latent attention", "refused");
+    tiny_folder_remove(&scratch, "config.json");
+    rejected(scratch.folder, "neither config.json", ".gguf");
+    scratch_close(&scratch);
 }
 
 static void a_tokenizer_larger_than_the_model_is_rejected(void **state)
@@ -71,6 +166,10 @@ int main(void)
         cmocka_unit_test(a_file_is_read_as_gguf),
         cmocka_unit_test(a_model_folder_gives_its_name_to_the_model),
         cmocka_unit_test(a_path_without_a_model_is_rejected),
+        cmocka_unit_test(a_hub_name_needs_a_local_path),
+        cmocka_unit_test(a_folder_with_one_gguf_file_is_that_model),
+        cmocka_unit_test(a_gguf_file_needs_no_suffix),
+        cmocka_unit_test(an_error_names_the_file_and_the_way_out),
         cmocka_unit_test(a_tokenizer_larger_than_the_model_is_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
