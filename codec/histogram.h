@@ -1,5 +1,4 @@
-/* histogram - counts how many values fall below each of some upper bounds, as in a Prometheus
- * histogram.
+/* histogram - counts values by upper bounds, as a Prometheus histogram does.
  *
  * Owner: one thread at a time; no lock. Memory: the struct. Errors: none; NaN counts as 0. */
 #ifndef MR_CODEC_HISTOGRAM_H

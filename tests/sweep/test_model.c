@@ -87,8 +87,7 @@ static void load(const char *path)
                                .prefix_cache = true,
                                .prompt_entries = 4,
                                .queue_requests = 16,
-                               .queue_bytes = 1 << 20,
-                               .queue_pools = 4};
+                               .queue_bytes = 1 << 20};
     struct mr_error err = {0};
     struct mr_log *log;
     const struct mr_log_options log_options = {

@@ -39,6 +39,18 @@ struct timespec mr_clock_timespec(uint64_t ns)
                              .tv_nsec = (long)(ns % 1000000000u)};
 }
 
+bool mr_clock_wait(pthread_cond_t *condition, pthread_mutex_t *mutex, uint64_t until_ns)
+{
+    struct timespec until = mr_clock_timespec(until_ns);
+    return pthread_cond_clockwait(condition, mutex, CLOCK_MONOTONIC, &until) == 0;
+}
+
+void mr_clock_sleep_ms(uint32_t ms)
+{
+    struct timespec pause = mr_clock_timespec(ms * UINT64_C(1000000));
+    nanosleep(&pause, NULL);
+}
+
 uint32_t mr_clock_left_ms(uint64_t now_ns, uint64_t deadline_ns)
 {
     if (deadline_ns <= now_ns) return 0;

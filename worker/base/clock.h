@@ -5,6 +5,8 @@
 #ifndef MR_WORKER_BASE_CLOCK_H
 #define MR_WORKER_BASE_CLOCK_H
 
+#include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -26,9 +28,13 @@ uint64_t mr_clock_ns(void);
 /* The wall clock: milliseconds since 1970, for times that are compared with those of other
  * machines. May jump. */
 int64_t mr_clock_unix_ms(void);
-/* Converts nanoseconds to a timespec: a duration, or a time of mr_clock_ns() for waits on
- * CLOCK_MONOTONIC. */
+/* Converts nanoseconds to a timespec: a duration, or a time of mr_clock_ns(). */
 struct timespec mr_clock_timespec(uint64_t ns);
+/* Waits like pthread_cond_wait, at most until the monotonic time until_ns; false: that time has
+ * come. The condition needs no attribute. */
+bool mr_clock_wait(pthread_cond_t *condition, pthread_mutex_t *mutex, uint64_t until_ns);
+/* Sleeps, in a thread that may block. */
+void mr_clock_sleep_ms(uint32_t ms);
 /* Milliseconds from now_ns until deadline_ns, rounded up; 0: the deadline has passed. At most
  * INT32_MAX, so that poll() and librdkafka accept the value. */
 uint32_t mr_clock_left_ms(uint64_t now_ns, uint64_t deadline_ns);

@@ -1,5 +1,6 @@
-/* fault - the failure that ends this worker: raised once, by the module in which the
- * failure occurs first. Owner: intake thread. */
+/* fault - the failure that ends this worker. Only the first call of _raise reports one.
+ *
+ * Owner: intake thread. Memory: the struct. */
 #ifndef MR_WORKER_BASE_FAULT_H
 #define MR_WORKER_BASE_FAULT_H
 

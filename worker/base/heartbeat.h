@@ -1,8 +1,7 @@
-/* heartbeat - since when each thread is in its present step, so that a thread that hangs is noticed
- * by another one (/livez).
+/* heartbeat - when each thread began its present step, so that /livez can find a thread that hangs.
  *
- * A thread that sleeps has no step and is never late. A thread is stuck when one step has lasted
- * longer than the bound of that thread: then something that it calls does not return.
+ * A sleeping thread has no step and is never late. A thread is stuck when one step has lasted longer
+ * than the bound of that thread, because a function that it called has not returned.
  *
  * Threads: any; the fields are atomic. Memory: the struct; its owner keeps it until every thread
  * that has a place in it has ended. Errors: none. */
@@ -27,7 +26,8 @@ struct mr_heartbeats {
     struct mr_heartbeat all[MR_HEARTBEATS_MAX];
 };
 
-/* Gives a thread a place; NULL if beats is NULL or has no free place: the thread is not watched. */
+/* Assigns a place to a thread. NULL if beats is NULL or has no free place; the thread is then not
+ * watched. */
 struct mr_heartbeat *mr_heartbeat_add(struct mr_heartbeats *beats, const char *name,
                                       uint64_t bound_ns);
 /* Frees the place. beat may be NULL in these three. */
@@ -35,7 +35,7 @@ void mr_heartbeat_remove(struct mr_heartbeat *beat);
 void mr_heartbeat_begin(struct mr_heartbeat *beat, uint64_t now_ns);
 void mr_heartbeat_end(struct mr_heartbeat *beat);
 
-/* A thread that is stuck; NULL: none. *since_ns: when its step began. */
+/* Returns the name of a stuck thread, or NULL. *since_ns: when that thread's step began. */
 const char *mr_heartbeat_stuck(struct mr_heartbeats *beats, uint64_t now_ns, uint64_t *since_ns);
 
 #endif

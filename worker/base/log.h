@@ -2,10 +2,10 @@
  * text if the descriptor is a terminal, otherwise as JSON lines. Prompts and generated text are
  * never logged.
  *
- * JSON keys: ts (UTC, milliseconds), level, msg, worker, those members of struct mr_log_place that
- * are set: req_id topic partition offset trace_id, and the fields of the line. Figures are fields,
- * so that a program need not read prose; as text they follow the message as name=value. In each
- * MR_LOG_WINDOW_NS at most MR_LOG_BURST lines with the same format string are written; the next
+ * JSON keys: ts (UTC, milliseconds), level, msg, worker; req_id, topic, partition, offset and
+ * trace_id if struct mr_log_place has them; and the fields of the line. Figures are fields, so that
+ * a program need not parse prose; in text they follow the message as name=value. In each
+ * MR_LOG_WINDOW_NS at most MR_LOG_BURST lines with the same format string are written. The next
  * such line has the key suppressed: the number of lines left out.
  *
  * Threads: any; a line is one write. Memory: a few kB made in _create; a line is cut at
@@ -44,12 +44,12 @@ struct mr_log_place {
     int64_t offset;
 };
 
-/* One figure or text of a line, by MR_LOG_NUMBER or MR_LOG_STRING. Names are those of the metric or
- * option that says the same. */
+/* One figure or text of a line, made by MR_LOG_NUMBER or MR_LOG_STRING. A field has the name of the
+ * metric or option of the same meaning. */
 struct mr_log_field {
     const char *name;
-    const char *text; /* NULL: number counts */
-    double number;    /* not finite: unknown, and the field is left out */
+    const char *text; /* NULL: the field is the number */
+    double number;    /* not finite: unknown, the field is left out */
 };
 
 #define MR_LOG_NUMBER(key, value) ((struct mr_log_field){.name = key, .number = (double)(value)})

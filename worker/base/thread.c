@@ -12,7 +12,7 @@ struct mr_thread {
     pthread_t thread;
     atomic_bool stopping;
     pthread_mutex_t mutex;
-    pthread_cond_t ending; /* on CLOCK_MONOTONIC; signalled when `ended` becomes true */
+    pthread_cond_t ending; /* signalled when `ended` becomes true */
     bool ended;            /* under mutex: the last step has returned */
 };
 
@@ -62,12 +62,8 @@ enum mr_status mr_thread_start(struct mr_thread **out, const struct mr_thread_op
     if (!thread) return mr_fail(err, MR_NOMEM, "no memory for the thread %s", options->name);
     thread->options = *options;
     thread->heartbeat = mr_heartbeat_add(options->heartbeats, options->name, options->step_max_ns);
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&thread->mutex, NULL);
-    pthread_cond_init(&thread->ending, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    pthread_cond_init(&thread->ending, NULL);
     if (pthread_create(&thread->thread, NULL, run, thread) != 0) {
         destroy(thread);
         return mr_fail(err, MR_NOMEM, "the thread %s cannot be started", options->name);
@@ -94,12 +90,11 @@ void mr_thread_stop(struct mr_thread *thread)
 bool mr_thread_stop_within(struct mr_thread *thread, uint32_t timeout_ms)
 {
     if (!thread) return true;
-    struct timespec until = mr_clock_timespec(mr_clock_ns() + timeout_ms * UINT64_C(1000000));
+    const uint64_t until_ns = mr_clock_ns() + timeout_ms * UINT64_C(1000000);
     end(thread);
     pthread_mutex_lock(&thread->mutex);
-    int error = 0;
-    while (!thread->ended && error == 0)
-        error = pthread_cond_timedwait(&thread->ending, &thread->mutex, &until);
+    while (!thread->ended && mr_clock_wait(&thread->ending, &thread->mutex, until_ns))
+        ;
     bool ended = thread->ended;
     pthread_mutex_unlock(&thread->mutex);
     if (ended) mr_thread_stop(thread);

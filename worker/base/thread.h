@@ -31,8 +31,8 @@ struct mr_thread_options {
     size_t (*sockets)(void *state, struct pollfd *fds, size_t max);
     /* this thread computes: it gets time slices of the default length (worker/base/slice.h) */
     bool computes;
-    /* Where the thread is watched, borrowed; NULL: it is not. A step that lasts longer than
-     * step_max_ns counts as stuck. */
+    /* where the thread's steps are recorded, borrowed; NULL: nowhere. A step that lasts longer than
+     * step_max_ns is stuck. */
     struct mr_heartbeats *heartbeats;
     uint64_t step_max_ns;
 };

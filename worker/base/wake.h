@@ -1,8 +1,8 @@
 /* wake - an eventfd that wakes a sleeping thread. Other threads and librdkafka ring the wake, so
  * that a thread with several sources of work can sleep in one place.
  *
- * Several rings before a wait count as one: after a wait has returned true, the owner must empty
- * every source of work before the next wait.
+ * Several rings before a wait end that wait only once. After a wait has returned true, the owner
+ * must empty every source of work before the next wait.
  *
  * Threads: _ring: any, also from a signal handler; _wait: the owner. Memory: one file descriptor.
  * Errors: only _open. */

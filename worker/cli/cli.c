@@ -3,9 +3,11 @@
 #include "codec/check.h"
 #include "worker/base/version.h"
 #include "worker/cli/cli_common.h"
+#include "worker/config/options_print.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 static const struct {
@@ -81,6 +83,16 @@ static int run_command(const struct mr_config *config)
     mr_check_failed("the command is in the table", __FILE__, __LINE__);
 }
 
+/* Width at which help is wrapped: $COLUMNS, else that of the terminal, else 80. */
+static unsigned columns_of_stdout(void)
+{
+    const char *given = getenv("COLUMNS");
+    struct winsize window;
+    unsigned long columns = given ? strtoul(given, NULL, 10) : 0;
+    if (columns == 0 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0) columns = window.ws_col;
+    return columns > 0 && columns <= 1000 ? (unsigned)columns : 80;
+}
+
 /* Prints the help text for `millrace help COMMAND` and `millrace COMMAND --help`. */
 static int print_help(const struct mr_config *config)
 {
@@ -93,8 +105,16 @@ static int print_help(const struct mr_config *config)
             return MR_EXIT_USAGE;
         }
     }
-    mr_options_print_help(command, stdout);
+    mr_options_print_help(command, columns_of_stdout(), stdout);
     return MR_EXIT_DONE;
+}
+
+static int print_completion(const struct mr_config *config)
+{
+    const char *shell = config->argument_count > 0 ? config->arguments[0] : "bash";
+    if (mr_options_print_completion(shell, stdout)) return MR_EXIT_DONE;
+    fprintf(stderr, "millrace: completion is for bash, zsh or fish, not for %.32s\n", shell);
+    return MR_EXIT_USAGE;
 }
 
 static int run(const struct mr_config *config)
@@ -105,7 +125,7 @@ static int run(const struct mr_config *config)
     else if (config->command == MR_COMMAND_MAN)
         mr_options_print_man(stdout);
     else if (config->command == MR_COMMAND_COMPLETION)
-        mr_options_print_completion(stdout);
+        return print_completion(config);
     else if (config->print_config)
         mr_config_print(config, stdout);
     else

@@ -48,8 +48,7 @@ struct mr_config {
     const char *model, *chat_template; /* GGUF file or folder; Jinja file, "": the model's */
     const char *model_name;            /* the model's name in records; default: from its path */
     const char *device, *backend;      /* cpu, cuda or cuda:N; auto, cpu or torch */
-    const char *cuda_kernels;          /* auto or off */
-    const char *cuda_graphs;           /* auto or off */
+    const char *cuda_kernels;          /* auto, no-graphs or off */
     const char *dtype;                 /* auto, fp32, bf16, fp16, int8 or int4 */
     uint32_t threads;                  /* number of compute threads; 0: one per core */
     enum mr_kv_dtype kv_dtype;
@@ -66,14 +65,12 @@ struct mr_config {
     uint32_t prompt_entries; /* most complete prompts in the cache */
     uint64_t prompt_entry_ttl_ns;
     uint64_t session_keep_ns;
-    uint32_t session_share; /* most of the KV pool kept for sessions, in percent */
     uint32_t default_max_tokens;
 
     /* options of the request queue */
     uint32_t queue_requests; /* most requests waiting in this worker */
     uint64_t queue_bytes, prefetch_bytes;
-    uint32_t queue_pools;              /* most KV of waiting requests, in KV pools; 0: no limit */
-    struct mr_text_list tenant_weight; /* TENANT=N texts, not parsed */
+    struct mr_text_list tenant_weight;    /* TENANT=N texts, not parsed */
     uint32_t tenant_weights[MR_LIST_MAX]; /* [tenant_count], by tenant_index */
     uint32_t tenant_count;
     bool deadline_admission; /* rejects requests that cannot meet their deadline */
@@ -106,11 +103,10 @@ struct mr_config {
     const char *redis; /* URL; "": no Redis. Holds a password: never log it unmasked */
     const char *redis_password_file, *redis_key_file, *redis_ca, *redis_cert, *redis_cert_key;
     uint32_t redis_connections;
-    uint64_t redis_timeout_ns, redis_transfer_timeout_ns, redis_ttl_ns;
-    uint64_t redis_store_bytes, redis_write_budget;
+    uint64_t redis_timeout_ns, redis_ttl_ns, redis_write_budget;
     enum mr_redis_kv redis_kv;
     bool redis_second_touch, resume;
-    uint64_t resume_ttl_ns, resume_bytes;
+    uint64_t resume_ttl_ns;
     const char *http;           /* HOST:PORT of the HTTP server; "": no server */
     const char *trace_endpoint; /* URL of the trace collector; "": no spans */
     double trace_sample;        /* share of the requests without traceparent that are sampled */

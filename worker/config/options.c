@@ -142,7 +142,7 @@ static enum mr_status make_flags(struct mr_config *config, struct option flags[L
     size_t count = 0;
     for (size_t i = 0; i < mr_option_count; i++) {
         const struct mr_option *option = &mr_options[i];
-        if (!(option->commands >> config->command & 1u)) continue;
+        if (!mr_option_is_of(option, config->command)) continue;
         bool is_switch = option->kind == MR_OPTION_BOOL;
         flags[count++] =
             (struct option){option->name, is_switch ? optional_argument : required_argument, NULL,
@@ -176,7 +176,7 @@ static enum mr_status unknown_flag(const struct mr_config *config, const char *n
     bool negated;
     const struct mr_option *option = find_flag(name, &negated);
     const char *command = mr_command_name(config->command);
-    if (option && option->commands >> config->command & 1u)
+    if (option && mr_option_is_of(option, config->command))
         return mr_fail(err, MR_BAD_CONFIG, "--%.64s takes no value", name);
     if (option) return mr_fail(err, MR_BAD_CONFIG, "%s takes no option --%.64s", command, name);
     const char *nearest = mr_option_nearest(negated ? name + 3 : name, 1u << config->command);

@@ -1,20 +1,17 @@
 /* options - reads the options from the command line, the environment and a YAML file. One table
  * (worker/config/options_table.c) defines the flags, the environment variables MILLRACE_<NAME>, the
- * keys of the file, the help, the man page and the shell completion. Precedence: flag > environment
- * > file > default.
+ * keys of the file, the help, the man page and the shell completions. Precedence: flag >
+ * environment > file > default.
  *
  * Owner: the main thread, before any other thread starts; read-only afterwards, any thread. Memory:
  * every text in struct mr_config lives as long as the configuration. Errors: MR_BAD_CONFIG with one
  * sentence; for an unknown option name the sentence suggests the nearest known one.
- * worker/config/options_text.c generates the help, man page and completion. */
+ * worker/config/options_print.h prints help, man page and completions. */
 #ifndef MR_WORKER_CONFIG_OPTIONS_H
 #define MR_WORKER_CONFIG_OPTIONS_H
 
 #include "codec/status.h"
 #include "worker/config/config.h"
-
-#include <stdint.h>
-#include <stdio.h>
 
 /* Parses `millrace COMMAND [options] [arguments]`. environment: an array of NAME=VALUE strings that
  * ends with NULL, like environ. The YAML file is the one that --config or MILLRACE_CONFIG names.
@@ -23,20 +20,5 @@ enum mr_status mr_config_create(struct mr_config **out, int argc, char *const ar
                                 char *const environment[], struct mr_error *err);
 /* config may be NULL. */
 void mr_config_destroy(struct mr_config *config);
-
-/* Prints every option of the command with its value and where the value came from; secrets are
- * masked. */
-void mr_config_print(const struct mr_config *config, FILE *out);
-
-/* Returns the command's name, such as "serve" or "demo"; a string literal. */
-const char *mr_command_name(enum mr_command command);
-
-/* Prints the options of one command with their defaults; for MR_COMMAND_HELP the list of
- * commands. */
-void mr_options_print_help(enum mr_command command, FILE *out);
-/* Prints the manual page in man(7) format. */
-void mr_options_print_man(FILE *out);
-/* Prints the completion script for bash. */
-void mr_options_print_completion(FILE *out);
 
 #endif

@@ -1,5 +1,5 @@
-/* options_table - defines every option of every command in one table, which is used by the parsing
- * of flags, environment and YAML file, and by the help, the manual page and the shell completion.
+/* options_table - every option of every command in one table. The parsers of flags, environment and
+ * YAML file use it, and so do the help, the manual page and the shell completions.
  *
  * Threads: any (constants). Memory: none. Errors: none. */
 #ifndef MR_WORKER_CONFIG_OPTIONS_TABLE_H
@@ -20,6 +20,22 @@ enum mr_option_kind {
     MR_OPTION_LIST      /* field: struct mr_text_list; the option may be given several times */
 };
 
+/* Sections of the help and of the manual page, in their order; mr_option_groups has the headings.
+ */
+enum mr_option_group {
+    MR_GROUP_FIRST, /* what nearly every user of a command sets */
+    MR_GROUP_MODEL,
+    MR_GROUP_LIMITS,
+    MR_GROUP_KAFKA,
+    MR_GROUP_DELIVERY,
+    MR_GROUP_REDIS,
+    MR_GROUP_OBSERVING,
+    MR_GROUP_COMMAND, /* of one command or a few */
+    MR_GROUP_GENERAL,
+    MR_GROUP_COUNT
+};
+extern const char *const mr_option_groups[MR_GROUP_COUNT];
+
 struct mr_option {
     const char *name; /* name without the leading "--", words joined by '-' */
     enum mr_option_kind kind;
@@ -29,8 +45,9 @@ struct mr_option {
     double min, max;     /* smallest and largest value of a number */
     const char *choices; /* allowed values as "a|b|c"; NULL: any */
     const char *value;   /* placeholder for the value in the help, such as "MS" */
-    const char *help;    /* help text: one sentence without its full stop */
-    bool flag_only;      /* can be set on the command line only */
+    const char *help;    /* one to four short sentences */
+    enum mr_option_group group;
+    bool flag_only; /* can be set on the command line only */
 };
 
 struct mr_command_entry {
@@ -42,6 +59,10 @@ extern const struct mr_option mr_options[];
 extern const size_t mr_option_count;
 extern const struct mr_command_entry mr_commands[MR_COMMAND_COUNT];
 
+/* True when the command has the option. */
+bool mr_option_is_of(const struct mr_option *option, unsigned command);
+/* Returns the command's name, such as "serve" or "demo"; a string literal. */
+const char *mr_command_name(enum mr_command command);
 /* Returns the option of that name, reading '_' in name as '-'; NULL: there is no such option. */
 const struct mr_option *mr_option_find(const char *name);
 /* Among the options of the given commands (bit mask), returns the name most similar to `name`, for

@@ -11,6 +11,12 @@
 #include <string.h>
 
 #define PREFILL_BATCH_MAX 8u
+/* Sessions may protect at most one half of the KV pool from eviction, so that other requests keep
+ * the other half. */
+#define SESSION_SHARE 2u
+/* Requests may wait in this worker while their predicted KV is at most 4 KV pools: about 4 rounds
+ * of running sequences. What would wait longer stays in Kafka for other workers. */
+#define QUEUE_POOLS_MAX   4u
 #define PREFILL_BYTES_MAX ((uint64_t)4 << 30)
 #define DRAFT_ROWS_MAX    64u
 /* 64 rows of logits take 39 MB with a vocabulary of 152,000 tokens. More would let a scored prompt
@@ -83,7 +89,7 @@ static const struct mr_cuda_kernels *kernels_of(const struct mr_config *config)
 /* Most rows of a decode step that a CUDA graph runs. */
 static uint32_t graph_rows_max(const struct mr_config *config)
 {
-    const bool on = kernels_of(config) && strcmp(config->cuda_graphs, "off") != 0;
+    const bool on = kernels_of(config) && strcmp(config->cuda_kernels, "no-graphs") != 0;
     return on ? config->max_sequences : 0;
 }
 
@@ -253,13 +259,13 @@ enum mr_status mr_engine_setup_engine(const struct mr_config *config, struct mr_
                      .activation_bytes_per_row = info->activation_bytes / rows},
         .prefix_cache = config->prefix_cache,
         .session_keep_ns = config->session_keep_ns,
-        .session_blocks_max = (uint32_t)((uint64_t)info->block_count * config->session_share / 100),
+        .session_blocks_max = info->block_count / SESSION_SHARE,
         .tier = config->prefix_cache ? tier : NULL,
         .prompt_cache_entries = config->prompt_entries,
         .prompt_cache_ttl_ns = config->prompt_entry_ttl_ns,
         .queue_count_max = config->queue_requests,
         .queue_bytes_max = config->queue_bytes,
-        .queue_pools_max = config->queue_pools,
+        .queue_pools_max = QUEUE_POOLS_MAX,
         .tenant_count = config->tenant_count,
         .tenant_weights = config->tenant_count > 0 ? config->tenant_weights : NULL,
         .ageing_ns = AGEING_NS,

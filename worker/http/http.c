@@ -1,5 +1,7 @@
 #include "worker/http/http.h"
 
+#include "worker/http/http_client.h"
+
 #include <microhttpd.h>
 #include <netdb.h>
 #include <stdlib.h>
@@ -23,7 +25,6 @@ struct mr_http {
 };
 
 #define LEAVING_SECONDS 1u
-#define HOST_BYTES_MAX  ((size_t)256)
 
 static const char *const page_paths[MR_HTTP_PAGE_COUNT] = {"/livez", "/readyz", "/metrics",
                                                            "/requests"};
@@ -71,24 +72,14 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *connection, 
     return send_reply(connection, &reply);
 }
 
-/* Resolves an address "host:port" or "[host]:port"; the brackets are not part of the host name. */
 static enum mr_status resolve(const char *address, struct addrinfo **out, struct mr_error *err)
 {
-    char host[HOST_BYTES_MAX];
-    const char *colon = strrchr(address, ':');
-    size_t length = colon ? (size_t)(colon - address) : 0;
-    const char *start = address;
-    if (length >= 2 && address[0] == '[' && address[length - 1] == ']') {
-        start++;
-        length -= 2;
-    }
-    if (!colon || length == 0 || length >= sizeof host || !colon[1])
-        return mr_fail(err, MR_BAD_CONFIG, "%.64s is not HOST:PORT", address);
-    memcpy(host, start, length);
-    host[length] = '\0';
+    struct mr_http_address parts;
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
                                    .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
-    int rc = getaddrinfo(host, colon + 1, &hints, out);
+    enum mr_status status = mr_http_address_read(&parts, address, err);
+    if (status != MR_OK) return status;
+    int rc = getaddrinfo(parts.host, parts.port, &hints, out);
     if (rc != 0) return mr_fail(err, MR_BAD_CONFIG, "address %.64s: %s", address, gai_strerror(rc));
     return MR_OK;
 }

@@ -267,12 +267,10 @@ enum mr_status mr_intake_start(struct mr_intake *intake, const struct mr_intake_
 /* Waits until the condition holds; false: it did not hold at until_ns. */
 static bool wait_until(struct mr_intake *intake, const bool *condition, uint64_t until_ns)
 {
-    struct timespec until = mr_clock_timespec(until_ns);
-    int waited = 0;
     mr_wake_ring(&intake->wake);
     pthread_mutex_lock(&intake->mutex);
-    while (!*condition && waited == 0)
-        waited = pthread_cond_clockwait(&intake->changed, &intake->mutex, CLOCK_MONOTONIC, &until);
+    while (!*condition && mr_clock_wait(&intake->changed, &intake->mutex, until_ns))
+        ;
     bool holds = *condition;
     pthread_mutex_unlock(&intake->mutex);
     return holds;

@@ -236,14 +236,13 @@ static enum mr_status create_by_request(struct mr_kafka_admin *admin, const char
                                         const struct mr_kafka_topic_plan *plan, uint32_t timeout_ms,
                                         struct mr_error *err)
 {
-    const struct timespec pause = {.tv_nsec = PROBE_POLL_MS * 1000000L};
     const uint64_t until_ns = mr_clock_ns() + timeout_ms * UINT64_C(1000000);
     uint32_t left_ms = timeout_ms, count = 0;
     for (;;) {
         enum mr_status status = request_creation(
             admin, topic, plan, left_ms < CREATE_TRY_MS ? left_ms : CREATE_TRY_MS, err);
         if (status != MR_UNREACHABLE) return status;
-        nanosleep(&pause, NULL);
+        mr_clock_sleep_ms(PROBE_POLL_MS);
         mr_kafka_client_partitions(admin->rk, topic, CREATE_TRY_MS, &count, NULL);
         left_ms = mr_clock_left_ms(mr_clock_ns(), until_ns);
         if (left_ms == 0) return status;
@@ -257,10 +256,9 @@ static enum mr_status wait_until_visible(struct mr_kafka_admin *admin, const cha
 {
     enum mr_status status = MR_OK;
     for (uint32_t waited = 0; status == MR_OK && *count == 0; waited += TOPIC_POLL_MS) {
-        struct timespec pause = {.tv_nsec = TOPIC_POLL_MS * 1000000L};
         if (waited >= timeout_ms)
             return mr_fail(err, MR_UNREACHABLE, "topic %s was created but is not visible", topic);
-        if (waited > 0) nanosleep(&pause, NULL);
+        if (waited > 0) mr_clock_sleep_ms(TOPIC_POLL_MS);
         status = mr_kafka_admin_partitions(admin, topic, timeout_ms, count, err);
     }
     return status;
@@ -346,10 +344,9 @@ enum mr_status mr_kafka_admin_settings(struct mr_kafka_admin *admin, const char 
 /* Whether to ask again after this error; waits then. */
 static bool asks_again(rd_kafka_resp_err_t code, uint32_t *waited_ms, uint32_t timeout_ms)
 {
-    struct timespec pause = {.tv_nsec = PROBE_POLL_MS * 1000000L};
     if (!passes(code) || *waited_ms >= timeout_ms) return false;
     *waited_ms += PROBE_POLL_MS;
-    nanosleep(&pause, NULL);
+    mr_clock_sleep_ms(PROBE_POLL_MS);
     return true;
 }
 

@@ -8,7 +8,7 @@
 #include <time.h>
 
 /* until the end offsets of a partition that has no leader at the moment are asked for again */
-#define PAUSE_NS       ((uint64_t)200000000)
+#define PAUSE_MS       200u
 #define MILLISECOND_NS ((uint64_t)1000000)
 
 static size_t read_headers(rd_kafka_message_t *message,
@@ -103,7 +103,6 @@ enum mr_status mr_kafka_client_ends(rd_kafka_t *rk, const char *topic, int32_t p
                                     uint32_t timeout_ms, struct mr_kafka_ends *ends,
                                     struct mr_error *err)
 {
-    const struct timespec pause = mr_clock_timespec(PAUSE_NS);
     const uint64_t until_ns = mr_clock_ns() + timeout_ms * MILLISECOND_NS;
     rd_kafka_resp_err_t code;
     for (;;) {
@@ -111,8 +110,10 @@ enum mr_status mr_kafka_client_ends(rd_kafka_t *rk, const char *topic, int32_t p
         code = rd_kafka_query_watermark_offsets(rk, topic, partition, &ends->begin, &ends->end,
                                                 (int)left_ms);
         if (!code) return MR_OK;
-        if (mr_kafka_status(code) != MR_AGAIN || mr_clock_ns() + PAUSE_NS >= until_ns) break;
-        nanosleep(&pause, NULL);
+        if (mr_kafka_status(code) != MR_AGAIN ||
+            mr_clock_ns() + PAUSE_MS * MILLISECOND_NS >= until_ns)
+            break;
+        mr_clock_sleep_ms(PAUSE_MS);
     }
     return mr_fail(err, MR_UNREACHABLE, "cannot read the end offsets of topic %s: %s", topic,
                    rd_kafka_err2str(code));

@@ -25,31 +25,14 @@ enum mr_status mr_kafka_mock_create(struct mr_kafka_mock **out, uint32_t broker_
 void mr_kafka_mock_destroy(struct mr_kafka_mock *mock);
 /* The brokers' addresses, HOST:PORT[,HOST:PORT...]; valid as long as the mock. */
 const char *mr_kafka_mock_bootstrap(const struct mr_kafka_mock *mock);
+/* Creates the topic; it may exist already. */
 enum mr_status mr_kafka_mock_topic(struct mr_kafka_mock *mock, const char *topic,
                                    uint32_t partition_count, struct mr_error *err);
 
-/* ---- fault injection, for tests ---- */
-
-/* The next `count` requests with this Kafka API key fail with this Kafka error code, in place of
- * what an earlier call has said about this key. */
-void mr_kafka_mock_fail(struct mr_kafka_mock *mock, int16_t api_key, int code, uint32_t count);
-/* Like mr_kafka_mock_fail, but only requests to one broker fail. */
-void mr_kafka_mock_fail_at(struct mr_kafka_mock *mock, int32_t broker, int16_t api_key, int code,
-                           uint32_t count);
-/* Hides a topic as if it was deleted, or shows it again: in the answers to metadata requests, not
- * in others. */
-void mr_kafka_mock_hide(struct mr_kafka_mock *mock, const char *topic, bool hidden);
-/* Makes the broker the leader of a partition (_lead), or the coordinator of a group
- * (_coordinate). */
-void mr_kafka_mock_lead(struct mr_kafka_mock *mock, const char *topic, int32_t partition,
-                        int32_t broker);
-void mr_kafka_mock_coordinate(struct mr_kafka_mock *mock, const char *group, int32_t broker);
-/* Stops or restarts a broker. A stopped (down) broker closes its connections and accepts none.
- * Broker ids begin with 1. */
-void mr_kafka_mock_set_down(struct mr_kafka_mock *mock, int32_t broker, bool down);
-/* The next request with this API key to this broker is answered delay_ms late, with this error
- * code; 0: without an error. */
-void mr_kafka_mock_delay(struct mr_kafka_mock *mock, int32_t broker, int16_t api_key, int code,
-                         uint32_t delay_ms);
+/* librdkafka's handle of the cluster, through which tests inject faults
+ * (tests/fakes/kafka_fault.h).
+ */
+struct rd_kafka_mock_cluster_s;
+struct rd_kafka_mock_cluster_s *mr_kafka_mock_cluster(const struct mr_kafka_mock *mock);
 
 #endif

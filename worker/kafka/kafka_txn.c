@@ -12,7 +12,8 @@
 
 #define MS_NS ((uint64_t)1000000)
 /* timeout of one librdkafka call; calling again continues the same operation */
-#define CALL_MS 1000u
+#define CALL_MS  1000u
+#define PAUSE_MS 20u /* between two attempts of a call */
 /* timeout of one librdkafka call about offsets; calling again starts the operation anew */
 #define OFFSETS_MS 5000u
 /* most producers that are replaced in a row without a committed transaction */
@@ -65,7 +66,6 @@ static rd_kafka_error_t *repeat_call(struct mr_kafka_txn *txn, uint32_t timeout_
                                      rd_kafka_error_t *(*call)(rd_kafka_t *rk, int timeout_ms))
 {
     rd_kafka_error_t *error = NULL;
-    struct timespec pause = {.tv_nsec = 20000000};
     uint64_t began_ns = mr_clock_ns();
     for (;;) {
         atomic_store(&txn->call_ns, mr_clock_ns());
@@ -74,7 +74,7 @@ static rd_kafka_error_t *repeat_call(struct mr_kafka_txn *txn, uint32_t timeout_
         if (!is_retriable(error) || is_stopping(txn)) return error;
         if (timeout_ms > 0 && mr_clock_ns() - began_ns >= timeout_ms * MS_NS) return error;
         rd_kafka_error_destroy(error);
-        nanosleep(&pause, NULL);
+        mr_clock_sleep_ms(PAUSE_MS);
     }
 }
 

@@ -474,13 +474,12 @@ uint64_t mr_transactions_call_ns(const struct mr_transactions *transactions)
 /* Waits until no job runs; false: a job still runs after timeout_ms. */
 static bool wait_for_job(struct mr_transactions *transactions, uint32_t timeout_ms)
 {
-    struct timespec until = mr_clock_timespec(mr_clock_ns() + timeout_ms * UINT64_C(1000000));
-    int waited = 0;
+    const uint64_t until_ns = mr_clock_ns() + timeout_ms * UINT64_C(1000000);
     pthread_mutex_lock(&transactions->mutex);
     atomic_store(&transactions->stopping, true);
-    while (transactions->thread && transactions->is_running && waited == 0)
-        waited = pthread_cond_clockwait(&transactions->changed, &transactions->mutex,
-                                        CLOCK_MONOTONIC, &until);
+    while (transactions->thread && transactions->is_running &&
+           mr_clock_wait(&transactions->changed, &transactions->mutex, until_ns))
+        ;
     bool ended = !transactions->thread || !transactions->is_running;
     pthread_mutex_unlock(&transactions->mutex);
     return ended;

@@ -572,11 +572,10 @@ uint32_t mr_resume_in_flight(struct mr_resume *resume)
 
 bool mr_resume_flush(struct mr_resume *resume, uint32_t timeout_ms)
 {
-    struct timespec until = mr_clock_timespec(mr_clock_ns() + timeout_ms * (SECOND_NS / 1000));
+    const uint64_t until_ns = mr_clock_ns() + timeout_ms * (SECOND_NS / 1000);
     pthread_mutex_lock(&resume->mutex);
-    int waited = 0;
-    while (resume->calls > 0 && waited == 0)
-        waited = pthread_cond_clockwait(&resume->changed, &resume->mutex, CLOCK_MONOTONIC, &until);
+    while (resume->calls > 0 && mr_clock_wait(&resume->changed, &resume->mutex, until_ns))
+        ;
     bool all = resume->calls == 0;
     pthread_mutex_unlock(&resume->mutex);
     return all;

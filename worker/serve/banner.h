@@ -1,5 +1,5 @@
-/* banner - the summary that a worker prints when it is ready: model, device, KV pool, Kafka topics
- * and HTTP address, in at most 15 lines; or as one line of a log that is JSON.
+/* banner - the summary that a worker prints at its start: model, device, KV pool, Kafka topics and
+ * HTTP address, in at most 15 lines, or as one line of a JSON log.
  *
  * Owner: main thread. Memory: none. Errors: none. */
 #ifndef MR_WORKER_SERVE_BANNER_H

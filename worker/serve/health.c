@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An engine thread that has work and completes no step for this many nanoseconds counts as stuck;
- * no step takes nearly as long. */
+/* An engine thread that has work and completes no step for this long is stuck: no step takes nearly
+ * as long. */
 #define STUCK_NS ((uint64_t)60000000000)
 
 static void reply_text(struct mr_http_reply *reply, unsigned code, const char *text)

@@ -1,10 +1,10 @@
-/* health - the status pages of a worker over HTTP: /livez, /readyz, /metrics
- * and /requests (worker/intake/oldest.h).
+/* health - the status pages of a worker over HTTP: /livez, /readyz, /metrics and /requests
+ * (worker/intake/oldest.h).
  *
  * /livez answers 200 while the worker loads, idles or computes; 503 when a component of the worker
- * has failed, or when the engine has work and has not completed a step for a minute. /readyz
- * answers 200 while the worker takes requests and the broker answers, 503 otherwise, and says why
- * (worker/serve/readiness.h).
+ * has failed, when a thread is stuck in a step (worker/base/heartbeat.h), or when the engine has work
+ * and has not completed a step for a minute. /readyz answers 200 while the worker takes requests
+ * and the broker answers, otherwise 503 with the reason (worker/serve/readiness.h).
  *
  * Threads: the HTTP library's thread answers the pages; the main thread calls _open. Memory: none.
  * Errors: MR_BAD_CONFIG with the option's name when it cannot listen there; MR_NOMEM. */

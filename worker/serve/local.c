@@ -6,7 +6,14 @@
 #include "worker/engine/engine_setup.h"
 #include "worker/trace/collector.h"
 
-struct mr_redis_cache_options mr_local_redis(const struct mr_config *config, struct mr_log *log)
+/* Timeout of the transfer of one block: the largest value (8 MiB) at 4 MB/s. A Redis that is slower
+ * than that counts as failed. */
+#define TRANSFER_TIMEOUT_NS ((uint64_t)2000000000)
+/* Most bytes of blocks that wait to be stored: 32 of the largest values, which a Redis that takes
+ * 100 MB/s stores in 3 s. Further blocks are dropped, and other workers compute them. */
+#define STORE_BYTES_MAX ((uint64_t)256 << 20)
+
+struct mr_tier_redis_options mr_local_redis(const struct mr_config *config, struct mr_log *log)
 {
     return (struct mr_redis_cache_options){
         .url = config->redis,
@@ -15,9 +22,9 @@ struct mr_redis_cache_options mr_local_redis(const struct mr_config *config, str
         .tls = {config->redis_ca, config->redis_cert, config->redis_cert_key},
         .connections = config->redis_connections,
         .lookup_timeout_ns = config->redis_timeout_ns,
-        .transfer_timeout_ns = config->redis_transfer_timeout_ns,
+        .transfer_timeout_ns = TRANSFER_TIMEOUT_NS,
         .ttl_ns = config->redis_ttl_ns,
-        .store_bytes_max = config->redis_store_bytes,
+        .store_bytes_max = STORE_BYTES_MAX,
         .write_budget = config->redis_write_budget,
         .codec = config->redis_kv == MR_REDIS_KV_INT8 ? MR_FRAME_INT8 : MR_FRAME_EXACT,
         .second_touch = config->redis_second_touch,
@@ -55,7 +62,7 @@ static enum mr_status replace_template(struct mr_model_source *source, const cha
     return status;
 }
 
-/* An empty text is no template. */
+/* An empty text means that there is no template. */
 static enum mr_status try_template(struct mr_text text, const struct mr_special_texts *special,
                                    struct mr_error *err)
 {

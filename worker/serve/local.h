@@ -1,6 +1,6 @@
-/* local - what of a worker's configuration can be checked without a server: options, the files that
- * they name, and the model's files. `serve` checks all of it before it connects to anything, and
- * `check` reports it; both call the same functions.
+/* local - checks of a worker's configuration that need no server: options, the files that they name,
+ * and the model's files. `serve` makes them before it connects to anything, and `check` reports
+ * them; both call the same functions.
  *
  * Owner: the main thread. Memory: see below. */
 #ifndef MR_WORKER_SERVE_LOCAL_H
@@ -14,20 +14,19 @@
 /* Checks device, dtype, the URL of --trace-endpoint, and with --redis the URL, the password and key
  * files and the certificates. MR_BAD_CONFIG. */
 enum mr_status mr_local_check(const struct mr_config *config, struct mr_error *err);
-/* Reads the model's files into *out, which the caller closes, and checks all that `serve` needs of
- * them except the numbers: headers, configuration, tokenizer, tensors and their shapes, chat
- * template. MR_BAD_FILE. */
+/* Reads the model's files into *out, which the caller closes. Checks everything in them that `serve`
+ * needs except the weights' values: headers, configuration, tokenizer, tensors and their shapes,
+ * chat template. MR_BAD_FILE. */
 enum mr_status mr_local_open_model(struct mr_model_source *out, const struct mr_config *config,
                                    struct mr_error *err);
 
-/* Puts the template of --chat-template, if given, in place of the model's, and compiles it as
- * intake does. MR_BAD_FILE with the line and column of the mistake. A model without template is
- * fine. */
+/* Replaces the model's template by the one of --chat-template, if given, and compiles it as intake
+ * does. MR_BAD_FILE with the line and column of the mistake. A model may have no template. */
 enum mr_status mr_local_read_template(struct mr_model_source *source,
                                       const struct mr_config *config, struct mr_error *err);
 
-/* The options of the Redis cache; the texts are borrowed from config. */
-struct mr_redis_cache_options mr_local_redis(const struct mr_config *config, struct mr_log *log);
+/* The options of the remote cache; the texts are borrowed from config. */
+struct mr_tier_redis_options mr_local_redis(const struct mr_config *config, struct mr_log *log);
 
 /* The exit code of a model that could not be opened: usage for options that do not fit it. */
 enum mr_exit mr_local_model_exit(enum mr_status status);

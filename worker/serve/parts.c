@@ -6,11 +6,11 @@
 #include <stdlib.h>
 
 #define RESUME_TIMEOUT_MS 1000u
-/* until a thread of Redis that waits for a name server is left behind */
+/* after this a connection thread of Redis that waits for a name server is left running */
 #define REDIS_TIMEOUT_MS 1000u
 /* for sending the last spans */
 #define TRACER_TIMEOUT_MS 1000u
-/* what publish leaves of the time for committing and leaving the group */
+/* part of the time that is reserved for committing and leaving the group */
 #define LEAVE_MS 1500u
 
 enum mr_exit mr_worker_exit_code(enum mr_status status)
@@ -99,10 +99,10 @@ static bool end_writers(struct mr_worker *worker, uint64_t until_ns)
     return done;
 }
 
-/* The engine ends first, because it posts results to publish; then publish, which empties its
- * mailbox and reports acknowledged results to intake; then intake, which commits offsets and leaves
- * the group. Intake may be encoding a prompt until then, so the engine, whose tokenizer it uses, is
- * freed after it. */
+/* Each thread ends before the threads that it posts to. The engine posts results to publish, so it
+ * ends first. Publish then empties its mailbox and reports acknowledged results to intake. Intake
+ * commits offsets and leaves the group. Until then intake may encode a prompt with the engine's
+ * tokenizer, so the engine is freed after it. */
 bool mr_worker_destroy(struct mr_worker *worker, uint32_t timeout_ms)
 {
     uint64_t until_ns = mr_clock_ns() + timeout_ms * UINT64_C(1000000);

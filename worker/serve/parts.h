@@ -1,8 +1,7 @@
-/* parts - a worker as one object with its components (parts: engine, intake, publish, Redis cache
- * and so on): its options, its statistics, whether it has failed, and how all of it is freed.
- * worker/serve/worker.h creates a worker, worker/serve/health.h serves its status pages and
- * worker/serve/drain.h ends it gracefully; struct mr_worker itself is in
- * worker/serve/parts_state.h.
+/* parts - a worker as one object: its components (engine, intake, publish, remote cache and so on),
+ * its options, its statistics, its first failure, and how all of it is freed. worker/serve/worker.h
+ * creates a worker, worker/serve/health.h serves its status pages and worker/serve/drain.h ends it
+ * gracefully. struct mr_worker is in worker/serve/parts_state.h.
  *
  * Owner: the main thread, except where another is named. Memory: the worker owns all its
  * components. */
@@ -42,7 +41,7 @@ struct mr_worker_stats {
     struct mr_engine_thread_stats engine;
     struct mr_publish_stats publish;
     struct mr_intake_stats intake;
-    struct mr_redis_cache_stats tier; /* statistics of the Redis cache; all zero without --redis */
+    struct mr_tier_redis_stats tier; /* statistics of the remote cache; all zero without --redis */
 };
 
 /* This wake is rung when a component of the worker fails. */
@@ -50,9 +49,8 @@ const struct mr_wake *mr_worker_wake(const struct mr_worker *worker);
 /* MR_OK, or the first failure of any component (also in err, which may be NULL). Threads: any. */
 enum mr_status mr_worker_health(struct mr_worker *worker, struct mr_error *err);
 /* After SIGHUP: reads the passwords that come from files (sasl.password=@FILE,
- * --redis-password-file) again; the next login to Kafka and to Redis uses them. Logs what it did,
- * and which file it could not read: then that password stays. Secrets of other kinds need a new
- * start. */
+ * --redis-password-file) again. The next login to Kafka and to Redis uses them. Logs the outcome; if
+ * a file cannot be read, its old password stays. Other secrets need a restart. */
 void mr_worker_reread_secrets(struct mr_worker *worker);
 struct mr_worker_stats mr_worker_stats(struct mr_worker *worker);
 const struct mr_model_info *mr_worker_model(const struct mr_worker *worker);
@@ -61,10 +59,11 @@ const struct mr_model_info *mr_worker_model(const struct mr_worker *worker);
 enum mr_exit mr_worker_exit_code(enum mr_status status);
 
 /* Ends all threads without waiting for running requests, and frees the worker. Components that were
- * never created may be NULL. timeout_ms limits the whole: flushing the Kafka producer, committing
- * and leaving the consumer group, transactions and Redis; not the engine's present step and a model
- * that is being opened. False when not everything could be written or ended in time: then threads
- * may still run, what they use is not freed, and the process should end soon. */
+ * never created may be NULL. timeout_ms limits the flush of the Kafka producer, the last commit,
+ * leaving the consumer group, transactions and Redis together. It does not limit the engine's
+ * present step and a model that is being opened. False when not everything could be written or ended
+ * in time: threads may then still run, what they use is not freed, and the process should end soon.
+ */
 bool mr_worker_destroy(struct mr_worker *worker, uint32_t timeout_ms);
 
 #endif

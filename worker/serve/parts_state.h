@@ -38,7 +38,7 @@ struct mr_worker {
     /* the worker takes requests; false before start-up is complete and during the drain */
     atomic_bool ready;
     atomic_bool built; /* every component exists, so the status pages may query it */
-    /* the parts end: calls that wait for a broker should return soon */
+    /* the worker ends: calls that wait for a broker should return soon */
     atomic_bool ending;
 
     pthread_mutex_t mutex;

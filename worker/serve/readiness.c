@@ -44,7 +44,7 @@ static void add_group(struct page *page, const struct mr_readiness *readiness)
     if (!readiness->joined)
         snprintf(text, sizeof text, "not joined");
     else if (readiness->partitions == 0)
-        snprintf(text, sizeof text, "joined, no partition: there are fewer than workers");
+        snprintf(text, sizeof text, "joined without a partition: there are fewer partitions than workers");
     else
         snprintf(text, sizeof text, "joined, %u partitions", readiness->partitions);
     add(page, "group", readiness->joined, true, text);
@@ -57,9 +57,9 @@ static void add_broker(struct page *page, const struct mr_readiness *readiness)
         readiness->now_ns > readiness->heard_ns ? readiness->now_ns - readiness->heard_ns : 0;
     bool heard = readiness->heard_ns > 0;
     if (heard)
-        snprintf(text, sizeof text, "heard %.1f s ago", (double)silent_ns / 1e9);
+        snprintf(text, sizeof text, "answered %.1f s ago", (double)silent_ns / 1e9);
     else
-        snprintf(text, sizeof text, "not heard yet");
+        snprintf(text, sizeof text, "has not answered yet");
     add(page, "broker",
         heard && silent_ns <= MR_READINESS_SILENT_NS + readiness->session_timeout_ns / 5, true,
         text);
@@ -95,7 +95,7 @@ bool mr_readiness_write(const struct mr_readiness *readiness, char text[MR_READI
     if (readiness->redis)
         add(&page, "redis", readiness->redis_up && !readiness->redis_refuses, false,
             !readiness->redis_up       ? "down"
-            : readiness->redis_refuses ? "up, but it takes no writes"
+            : readiness->redis_refuses ? "up, but refuses writes"
                                        : "up");
     mr_json_end(&page.json);
     put_bool(&page.json, "ready", !page.why[0]);

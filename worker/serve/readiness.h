@@ -1,13 +1,17 @@
 /* readiness - whether a worker takes requests and can answer them, and why not: the page /readyz
  * and the metric millrace_ready.
  *
- * Ready means: the model is loaded; the consumer group has told this worker its partitions (none,
- * if there are fewer partitions than workers); a broker was heard not long ago; no topic that the
- * worker writes to refuses its records; the worker does not drain. Redis is shown and not required.
- * The page is a JSON object: ready, reason (the first condition that does not hold, "" if all do),
- * and checks, with name, ok, required and text of each condition.
+ * A worker is ready when all of this holds:
+ * - the model is loaded;
+ * - the consumer group has assigned its partitions, or none if there are fewer than workers;
+ * - a broker has answered within MR_READINESS_SILENT_NS and a fifth of the session timeout;
+ * - no topic that the worker writes to refuses its records;
+ * - the worker does not drain.
+ * Redis is shown and not required. The page is a JSON object: ready; reason, which is the first
+ * condition that does not hold, or ""; and checks, with name, ok, required and text of each
+ * condition.
  *
- * Pure. Memory, threads: none. Errors: none. */
+ * Threads: any (pure functions). Memory: none. Errors: none. */
 #ifndef MR_WORKER_SERVE_READINESS_H
 #define MR_WORKER_SERVE_READINESS_H
 
@@ -15,21 +19,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A group member without partitions sends a heartbeat every tenth of its session timeout, and what
- * was heard is known up to 5 seconds late: a broker counts as away after this and a fifth of the
+/* A group member without partitions sends a heartbeat in every tenth of its session timeout, and
+ * heard_ns is up to 5 seconds late. So a broker is away only after this time and a fifth of the
  * session timeout. */
 #define MR_READINESS_SILENT_NS ((uint64_t)10000000000)
 
 #define MR_READINESS_BYTES ((size_t)4096)
 
-/* What is known of a worker. Texts are borrowed. */
+/* State of a worker. Texts are borrowed. */
 struct mr_readiness {
     const char *failure; /* why a part has failed; NULL: none has */
     bool loaded;         /* the model is loaded and every part has started */
     bool draining;       /* the worker ends */
     bool joined;         /* the group has assigned partitions, perhaps none */
     uint32_t partitions; /* partitions that this worker has */
-    uint64_t heard_ns;   /* when a broker was last heard; 0: not yet */
+    uint64_t heard_ns;   /* when a broker last answered; 0: never */
     uint64_t now_ns, session_timeout_ns;
     const char *refused_topic; /* a topic that refuses what this worker writes; NULL: none */
     bool redis, redis_up;      /* Redis is configured; it answers */

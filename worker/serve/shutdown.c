@@ -6,8 +6,8 @@
 #include <stdlib.h>
 
 #define SECOND_NS ((uint64_t)1000000000)
-/* after the drain timeout; half a second less than promised, because a busy machine takes time to
- * end a process */
+/* Time after the drain timeout: half a second less than the documented 5 s, because a busy machine
+ * takes time to end a process. */
 #define MORE_NS (SECOND_NS * 9 / 2)
 
 struct mr_shutdown {

@@ -16,14 +16,16 @@
 #include <string.h>
 
 #define PROBE_MS 1000u
-/* fetch wait with the embedded broker; long, because the broker must not take CPU cores from the
- * model */
+/* memory for the resume data of running requests: 16 KiB for each of 4,096 sequences, the most that
+ * --max-sequences accepts */
+#define RESUME_BYTES_MAX ((uint64_t)64 << 20)
+/* fetch wait with the embedded broker; long, so that the broker leaves the CPU cores to the model */
 #define EMBEDDED_WAIT_MS 30u
 #define TOPIC_TIMEOUT_MS 10000u
 #define TRANSACTION_NS   ((uint64_t)10000000000)
 /* timeout of the first request to Kafka's transaction coordinator */
 #define OPEN_TIMEOUT_MS 30000u
-/* for ending what was started when the start fails; it includes a model that is being opened */
+/* for ending the started parts when the start fails, also one that is opening a model */
 #define FAILED_START_TIMEOUT_MS 5000u
 
 /* ---- callbacks of the parts ---- */
@@ -94,8 +96,8 @@ static enum mr_status ensure_topics(struct mr_worker *worker, struct mr_kafka_ad
     return status;
 }
 
-/* Retries to connect while the broker cannot be reached, but not if the broker rejects the login or
- * certificate, or if the model could not be opened meanwhile. */
+/* Connects again and again while the broker cannot be reached. Stops if the broker rejects the login
+ * or certificate, or if the model could not be opened meanwhile. */
 static enum mr_status wait_for_broker(struct mr_worker *worker, struct mr_kafka_admin *admin,
                                       bool *embedded, struct mr_error *err)
 {
@@ -196,7 +198,7 @@ static enum mr_status open_resume(struct mr_worker *worker, struct mr_error *err
                                         .context = worker->tier,
                                         .secrets = secrets,
                                         .ttl_ns = config->resume_ttl_ns,
-                                        .bytes_max = config->resume ? config->resume_bytes : 0,
+                                        .bytes_max = config->resume ? RESUME_BYTES_MAX : 0,
                                         .intake = mr_intake_mailbox(worker->intake),
                                         .metrics = worker->metrics};
     if (!worker->tier) return MR_OK;
@@ -270,8 +272,8 @@ static void warn_of_context(struct mr_worker *worker)
     const uint32_t most = mr_engine_thread_model(worker->engine)->context_tokens;
     if (asked > most)
         mr_log_warn(worker->options.log,
-                    "--context-tokens %" PRIu32 " is more than the model's %" PRIu32
-                    ", which stays the limit",
+                    "--context-tokens %" PRIu32 " exceeds the model's limit of %" PRIu32
+                    ", which applies",
                     asked, most);
 }
 
@@ -293,7 +295,8 @@ static void print_banner(struct mr_worker *worker)
         mr_banner_print(&banner, worker->options.banner);
 }
 
-/* Creates the Redis cache and starts its connection threads. An unreachable Redis is no error. */
+/* Creates the remote cache and starts its connection threads. An unreachable Redis is not an error.
+ */
 static enum mr_status open_tier(struct mr_worker *worker, struct mr_error *err)
 {
     const struct mr_config *config = worker->options.config;
@@ -316,8 +319,8 @@ static enum mr_status open_tracer(struct mr_worker *worker, struct mr_error *err
     return options.url[0] ? mr_tracer_create(&worker->tracer, &options, err) : MR_OK;
 }
 
-/* Checks everything that needs no server, and creates the client that will look for the broker,
- * which reads the files of its TLS properties. */
+/* Makes the checks that need no server, and creates the client that will connect to the broker,
+ * because creating it reads the files of the TLS properties. */
 static enum mr_status check_local(struct mr_worker *worker, struct mr_kafka_admin **admin,
                                   enum mr_exit *exit_code, struct mr_error *err)
 {

@@ -1,9 +1,9 @@
 /* worker - creates a worker: opens the model, connects to the Kafka broker and starts every thread.
  *
- * First everything is checked that needs no server (worker/serve/local.h), so that a wrong option
- * or model ends the process at once. Then the engine thread loads the model, while the main thread
- * connects to the broker and creates missing topics. Then the main thread creates metrics, resume,
- * publish and transactions, and at last intake, which joins the consumer group.
+ * The checks that need no server come first (worker/serve/local.h), so that a wrong option or model
+ * ends the process at once. The engine thread then loads the model, while the main thread connects
+ * to the broker and creates missing topics. After that the main thread creates metrics, resume,
+ * publish and transactions, and finally intake, which joins the consumer group.
  *
  * Owner: the main thread. Memory: the worker owns all its components; worker/serve/drain.h ends it.
  * Errors: status and sentence of the component that failed, and the exit code of the process. */

@@ -1,99 +1,46 @@
 #include "worker/top/scrape.h"
 
-#include <errno.h>
+#include "worker/base/clock.h"
+#include "worker/http/http_client.h"
+
 #include <math.h>
-#include <netdb.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/time.h>
-#include <unistd.h>
 
-#define HOST_BYTES   ((size_t)256)
-#define BUCKETS_MAX  64
-#define START_BYTES  ((size_t)65536)
-#define STATUS_BYTES 12 /* "HTTP/1.1 200" */
+#define REQUEST_BYTES ((size_t)352)
+#define BUCKETS_MAX   64
 
 /* ---- the page ---- */
-
-/* address: HOST:PORT or [HOST]:PORT. -1: no connection. */
-static int connect_to(const char *address, uint32_t timeout_ms, struct mr_error *err)
-{
-    char host[HOST_BYTES];
-    const char *colon = strrchr(address, ':');
-    bool brackets = colon && address[0] == '[' && colon[-1] == ']';
-    size_t length = colon ? (size_t)(colon - address) - (brackets ? 2 : 0) : 0;
-    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
-    struct addrinfo *found = NULL;
-    if (length == 0 || length >= sizeof host) {
-        mr_fail(err, MR_BAD_CONFIG, "%.100s is not HOST:PORT", address);
-        return -1;
-    }
-    snprintf(host, sizeof host, "%.*s", (int)length, address + brackets);
-    int code = getaddrinfo(host, colon + 1, &hints, &found), fd = -1;
-    if (code != 0) mr_fail(err, MR_UNREACHABLE, "%.100s: %s", address, gai_strerror(code));
-    const struct timeval limit = {.tv_sec = timeout_ms / 1000,
-                                  .tv_usec = (suseconds_t)(timeout_ms % 1000) * 1000};
-    for (const struct addrinfo *each = found; each && fd < 0; each = each->ai_next) {
-        fd = socket(each->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        if (fd < 0) continue;
-        setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-        setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
-        if (connect(fd, each->ai_addr, each->ai_addrlen) == 0) continue;
-        mr_fail(err, MR_UNREACHABLE, "%.100s: %s", address, strerror(errno));
-        close(fd);
-        fd = -1;
-    }
-    if (found) freeaddrinfo(found);
-    return fd;
-}
-
-/* Everything until the server closes the connection, NUL-terminated; NULL: an error, or too much.
- */
-static char *receive_all(int fd)
-{
-    size_t room = START_BYTES, length = 0;
-    char *text = malloc(room);
-    while (text) {
-        ssize_t got = recv(fd, text + length, room - length - 1, 0);
-        if (got == 0) break;
-        if (got > 0) length += (size_t)got;
-        char *grown = text;
-        if (got > 0 && length + 1 == room)
-            grown = room < MR_SCRAPE_BYTES_MAX ? realloc(text, room *= 2) : NULL;
-        if (got > 0 && grown) {
-            text = grown;
-            continue;
-        }
-        free(text);
-        return NULL;
-    }
-    if (text) text[length] = '\0';
-    return text;
-}
 
 enum mr_status mr_scrape_page(const char *address, const char *path, uint32_t timeout_ms,
                               char **body, struct mr_error *err)
 {
-    char request[HOST_BYTES + 96];
+    char request[REQUEST_BYTES], *reply = NULL;
+    struct mr_http_address server;
+    atomic_uint_least64_t deadline_ns = mr_clock_ns() + (uint64_t)timeout_ms * 1000000u;
     *body = NULL;
-    int fd = connect_to(address, timeout_ms, err);
-    if (fd < 0) return err ? err->status : MR_UNREACHABLE;
+    enum mr_status status = mr_http_address_read(&server, address, err);
+    if (status != MR_OK) return status;
     int length =
         snprintf(request, sizeof request,
                  "GET %.32s HTTP/1.0\r\nHost: %.200s\r\nConnection: close\r\n\r\n", path, address);
-    char *reply = NULL;
-    if (send(fd, request, (size_t)length, MSG_NOSIGNAL) == length) reply = receive_all(fd);
-    close(fd);
-    const char *start = reply ? strstr(reply, "\r\n\r\n") : NULL;
-    bool good = start && strlen(reply) > STATUS_BYTES && memcmp(reply + 9, "200", 3) == 0;
-    if (good) *body = strdup(start + 4);
+    struct mr_http_call call = {.host = server.host,
+                                .port = server.port,
+                                .name = address,
+                                .head = {request, (size_t)length},
+                                .deadline_ns = &deadline_ns,
+                                .reply_bytes_max = MR_SCRAPE_BYTES_MAX};
+    status = mr_http_exchange(&call, &reply, err);
+    if (status != MR_OK) return status;
+    const char *start = mr_http_reply_body(reply);
+    bool is_whole = start && strlen(reply) < MR_SCRAPE_BYTES_MAX;
+    if (is_whole && mr_http_reply_code(reply) == 200) *body = strdup(start);
     free(reply);
     if (*body) return MR_OK;
     return mr_fail(err, MR_UNREACHABLE, "%.100s: %s", address,
-                   start ? "the worker loads its model" : "no answer");
+                   is_whole ? "the worker loads its model" : "no answer");
 }
 
 /* ---- values ---- */

@@ -14,8 +14,8 @@
 #define MR_SCRAPE_BYTES_MAX ((size_t)8 << 20)
 
 /* GETs http://ADDRESS and path, such as /metrics; address: HOST:PORT. *body: the page without
- * HTTP's headers, which the caller frees. Blocks for timeout_ms at most for each of connecting,
- * sending, receiving. */
+ * HTTP's headers, which the caller frees. Blocks for at most timeout_ms and the lookup of the host.
+ */
 enum mr_status mr_scrape_page(const char *address, const char *path, uint32_t timeout_ms,
                               char **body, struct mr_error *err);
 

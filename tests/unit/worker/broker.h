@@ -2,8 +2,8 @@
 #ifndef MR_TESTS_WORKER_BROKER_H
 #define MR_TESTS_WORKER_BROKER_H
 
+#include "tests/fakes/kafka_fault.h"
 #include "worker/kafka/kafka_conf.h"
-#include "worker/kafka/kafka_mock.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -57,6 +57,22 @@ static void time_left_is_rounded_up_and_never_negative(void **state)
     assert_int_equal(mr_clock_left_ms(0, UINT64_MAX), INT32_MAX);
 }
 
+static void a_wait_ends_at_its_time_and_a_sleep_lasts_as_long(void **state)
+{
+    (void)state;
+    pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
+    uint64_t until_ns = mr_clock_ns() + 20000000;
+    pthread_mutex_lock(&mutex);
+    while (mr_clock_wait(&condition, &mutex, until_ns))
+        ; /* it may wake without a reason */
+    pthread_mutex_unlock(&mutex);
+    assert_true(mr_clock_ns() >= until_ns);
+    until_ns = mr_clock_ns() + 20000000;
+    mr_clock_sleep_ms(20);
+    assert_true(mr_clock_ns() >= until_ns);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -64,6 +80,7 @@ int main(void)
         cmocka_unit_test(unix_time_is_of_this_century),
         cmocka_unit_test(a_unix_deadline_becomes_a_monotonic_one),
         cmocka_unit_test(nanoseconds_become_a_timespec),
+        cmocka_unit_test(a_wait_ends_at_its_time_and_a_sleep_lasts_as_long),
         cmocka_unit_test(time_left_is_rounded_up_and_never_negative),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,7 @@
 #include "worker/config/options.h"
 
 #include "worker/config/option_apply.h"
+#include "worker/config/options_print.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -405,32 +406,6 @@ static void printing_shows_origins_and_hides_secrets(void **state)
     mr_config_destroy(config);
 }
 
-static void every_option_is_in_help_man_and_completion(void **state)
-{
-    (void)state;
-    char *text = NULL;
-    size_t length = 0;
-    FILE *out = open_memstream(&text, &length);
-    for (unsigned i = 0; i < MR_COMMAND_COUNT; i++)
-        mr_options_print_help((enum mr_command)i, out);
-    mr_options_print_completion(out);
-    fclose(out);
-    for (size_t i = 0; i < mr_option_count; i++) {
-        char needle[64];
-        snprintf(needle, sizeof needle, " --%s ", mr_options[i].name);
-        if (!strstr(text, needle)) fail_msg("completion lacks%s", needle);
-        if (!strstr(text, mr_options[i].help)) fail_msg("help lacks%s", needle);
-    }
-    free(text);
-    out = open_memstream(&text, &length);
-    mr_options_print_man(out);
-    fclose(out);
-    assert_non_null(strstr(text, ".B \\-\\-kv\\-memory SIZE"));
-    assert_non_null(strstr(text, "MILLRACE_KV_MEMORY"));
-    assert_int_equal(strncmp(text, ".TH MILLRACE 1", 14), 0);
-    free(text);
-}
-
 /* The options of the commands beside `serve`, whose options `check` has too. An option is here
  * because the command does something with it. */
 static const struct {
@@ -459,11 +434,6 @@ static const struct {
                           "parse-special chat chat-template "},
 };
 
-static bool takes(const struct mr_option *option, unsigned command)
-{
-    return option->commands >> command & 1u;
-}
-
 static void each_command_takes_the_options_that_it_uses(void **state)
 {
     (void)state;
@@ -472,14 +442,15 @@ static void each_command_takes_the_options_that_it_uses(void **state)
             char word[64];
             snprintf(word, sizeof word, " %s ", mr_options[k].name);
             bool listed = strstr(taken[i].options, word) != NULL;
-            if (listed != takes(&mr_options[k], taken[i].command))
+            if (listed != mr_option_is_of(&mr_options[k], taken[i].command))
                 fail_msg("%s --%s", mr_command_name(taken[i].command), mr_options[k].name);
         }
     }
     for (size_t k = 0; k < mr_option_count; k++) {
         const struct mr_option *option = &mr_options[k];
         bool own = strcmp(option->name, "json") == 0 || strcmp(option->name, "timeout") == 0;
-        if (takes(option, MR_COMMAND_CHECK) != (takes(option, MR_COMMAND_SERVE) || own))
+        if (mr_option_is_of(option, MR_COMMAND_CHECK) !=
+            (mr_option_is_of(option, MR_COMMAND_SERVE) || own))
             fail_msg("check --%s", option->name);
     }
 }
@@ -495,7 +466,7 @@ static void every_flag_of_every_command_is_understood_or_refused(void **state)
             const char *value = option->initial[0] ? option->initial : "x:1";
             const char *name = mr_command_name((enum mr_command)command);
             snprintf(flags, sizeof flags, "%s|--%s=%s|--help", name, option->name, value);
-            if (!takes(option, command)) {
+            if (!mr_option_is_of(option, command)) {
                 snprintf(sentence, sizeof sentence, "%s takes no option --%s", name, option->name);
                 refused(flags, "", sentence);
                 continue;
@@ -543,7 +514,6 @@ int main(void)
         cmocka_unit_test(a_missing_option_or_argument_is_named),
         cmocka_unit_test(help_and_version_require_no_option),
         cmocka_unit_test(printing_shows_origins_and_hides_secrets),
-        cmocka_unit_test(every_option_is_in_help_man_and_completion),
         cmocka_unit_test(each_command_takes_the_options_that_it_uses),
         cmocka_unit_test(every_flag_of_every_command_is_understood_or_refused),
         cmocka_unit_test(the_table_is_sound),

@@ -43,7 +43,7 @@ static void every_condition_is_in_the_list(void **state)
         "{\"checks\":[" CHECK("model", "true", "true", "loaded") "," CHECK(
             "group", "true", "true",
             "joined, 4 partitions") "," CHECK("broker", "true", "true",
-                                              "heard 1.0 s ago") "," CHECK("writes", "true", "true",
+                                              "answered 1.0 s ago") "," CHECK("writes", "true", "true",
                                                                            "accepted") "],"
                                                                                        "\"ready\":"
                                                                                        "true,"
@@ -53,9 +53,9 @@ static void every_condition_is_in_the_list(void **state)
     readiness.partitions = 0;
     expect_page(
         readiness,
-        "{\"checks\":[" CHECK("model", "true", "true", "loaded") "," CHECK("group", "true", "true", "joined, no partition: there are fewer than workers") "," CHECK(
+        "{\"checks\":[" CHECK("model", "true", "true", "loaded") "," CHECK("group", "true", "true", "joined without a partition: there are fewer partitions than workers") "," CHECK(
             "broker", "true", "true",
-            "heard 1.0 s ago") "," CHECK("writes", "true", "true",
+            "answered 1.0 s ago") "," CHECK("writes", "true", "true",
                                          "accepted") "," CHECK("redis", "false", "false",
                                                                "down") "],\"ready\":true,"
                                                                        "\"reason\":\"\"}\n");
@@ -67,7 +67,7 @@ static void every_condition_is_in_the_list(void **state)
         (struct mr_readiness){.redis = true, .redis_up = true, .redis_refuses = true},
         "{\"checks\":[" CHECK("model", "false", "true", "loading") "," CHECK(
             "redis", "false", "false",
-            "up, but it takes no writes") "],\"ready\":false,\"reason\":\"model: loading\"}\n");
+            "up, but refuses writes") "],\"ready\":false,\"reason\":\"model: loading\"}\n");
 }
 
 static void expect_reason(const struct mr_readiness *readiness, const char *reason)
@@ -86,7 +86,7 @@ static void the_first_condition_that_does_not_hold_is_the_reason(void **state)
     readiness.refused_topic = "m.tokens";
     expect_reason(&readiness, "writes: topic m.tokens refuses");
     readiness.heard_ns = 0;
-    expect_reason(&readiness, "broker: not heard yet\"");
+    expect_reason(&readiness, "broker: has not answered yet\"");
     readiness.joined = false;
     expect_reason(&readiness, "group: not joined\"");
     readiness.draining = true;
@@ -94,7 +94,7 @@ static void the_first_condition_that_does_not_hold_is_the_reason(void **state)
     readiness.failure = "the \"producer\" was fenced";
     expect_reason(&readiness, "worker: the \\\"producer\\\" was fenced\"");
     assert_false(mr_readiness_write(&readiness, text));
-    assert_non_null(strstr(text, CHECK("broker", "false", "true", "not heard yet")));
+    assert_non_null(strstr(text, CHECK("broker", "false", "true", "has not answered yet")));
 }
 
 static void a_broker_is_away_after_10_seconds_and_a_fifth_of_the_session(void **state)
@@ -105,7 +105,7 @@ static void a_broker_is_away_after_10_seconds_and_a_fifth_of_the_session(void **
     readiness.now_ns = readiness.heard_ns + 19 * SECOND;
     assert_true(mr_readiness_write(&readiness, text));
     readiness.now_ns += 1;
-    expect_reason(&readiness, "broker: heard 19.0 s ago\"");
+    expect_reason(&readiness, "broker: answered 19.0 s ago\"");
 }
 
 static void a_long_topic_name_fits(void **state)
