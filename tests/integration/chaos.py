@@ -286,7 +286,7 @@ def twin(options, services, name="twin"):
         run.pause(run.sizes["every"])
         if fenced and older.look():
             run.row["broken"].append("the older twin lives")
-        if fenced and older.logged("another worker has taken this worker's id (--worker-id") + \
+        if fenced and older.logged("another worker uses this worker's id (--worker-id") + \
                 older.logged("another worker joined the group as --group-instance") == 0:
             run.row["broken"].append("the older twin does not say why it ends")
 

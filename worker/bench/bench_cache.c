@@ -166,7 +166,7 @@ static enum mr_status transfer(const struct cache_bench *bench, struct transfers
 }
 
 /* Copies blocks into the KV pool and out again, twice. In the first pass the kernel allocates the
- * pages of the pool, which takes many times as long as the copy. */
+ * pages of the pool, which takes many times longer than the copy. */
 static enum mr_status measure_transfers(const struct cache_bench *bench, FILE *table,
                                         struct mr_error *err)
 {

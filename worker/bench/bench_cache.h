@@ -1,6 +1,6 @@
 /* bench_cache - measures the gain of the prefix cache: requests that begin with one of 20 texts of
- * --prompt-tokens tokens (drawn by Zipf's law) and end with 32 tokens of their own run one after
- * another, with the cache on and off. Also measures copying KV blocks into and out of the pool.
+ * --prompt-tokens tokens (drawn by Zipf's law) and end with 32 unique tokens run one after another,
+ * with the cache on and off. Also measures copying KV blocks into and out of the pool.
  *
  * Threads: the calling thread becomes the engine thread. Memory: one model, one engine at a time.
  * Errors:  those of mr_model_open, mr_engine_create and mr_engine_step. */

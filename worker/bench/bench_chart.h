@@ -1,6 +1,6 @@
-/* bench_chart - a line chart as SVG, for a page that must stand alone: no script, no font and no
- * file is loaded. Colours come from the page's style sheet (bench_page.c), so that they follow the
- * reader's light or dark setting.
+/* bench_chart - a line chart as SVG, for a page that loads no script, font or file. Colours come
+ * from the page's style sheet (bench_page.c), so that they follow the reader's light or dark
+ * setting.
  *
  * Threads: any. Memory: none. Errors: those of the stream, which the caller checks. */
 #ifndef MR_WORKER_BENCH_BENCH_CHART_H
@@ -28,7 +28,7 @@ struct mr_bench_chart {
 };
 
 void mr_bench_chart_print(const struct mr_bench_chart *chart, FILE *out);
-/* Prints text with the characters that HTML gives a meaning replaced. */
+/* Prints text with the special characters of HTML escaped. */
 void mr_bench_chart_text(const char *text, FILE *out);
 
 #endif

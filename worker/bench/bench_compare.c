@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A smaller change is not called better or worse: two runs of one program differ by more. */
+/* A smaller change is neither better nor worse, because two runs of one program differ by more. */
 #define NOTABLE_PERCENT 2.0
 
 struct file {

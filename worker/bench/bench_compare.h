@@ -1,8 +1,9 @@
-/* bench_compare - compares the figures of two benchmarks, from the files that --output wrote: the
- * numbers that both have, old and new, and the change in percent.
+/* bench_compare - compares two benchmarks by the files that --output wrote: each number that both
+ * have, old and new, and the change in percent.
  *
  * Threads: any. Memory: both files, at most MR_BENCH_COMPARE_BYTES_MAX each. Errors: MR_BAD_CONFIG
- * for a file that cannot be read or is no JSON object, or a page that cannot be written. */
+ * for a file that cannot be read or does not hold a JSON object, or a page that cannot be written.
+ */
 #ifndef MR_WORKER_BENCH_BENCH_COMPARE_H
 #define MR_WORKER_BENCH_BENCH_COMPARE_H
 

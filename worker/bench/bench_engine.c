@@ -48,7 +48,7 @@ struct figure {
     uint32_t count;
     /* share (0 to 1) of the step time spent outside the model, in the last repetition */
     double outside_share;
-    double roof; /* the best value that the machine allows; 0: not known */
+    double roof; /* the best value that the machine allows; 0: unknown */
 };
 
 static void on_delta(void *context, uint64_t ticket, const struct mr_request *request,
@@ -123,7 +123,8 @@ static enum mr_status run_once(struct bench *bench, const struct test *test, dou
 {
     bool decode = !test->mix && test->output_tokens > 1;
     bench->first_tokens = 0;
-    bench->workload.salt++; /* new salt, new prompts: no prompt may be found in the prefix cache */
+    bench->workload
+        .salt++; /* a new salt makes new prompts, so that no prompt is in the prefix cache */
     uint64_t begin_ns = mr_clock_ns();
     enum mr_status status = submit_all(bench, test, err);
     while (decode && status == MR_OK && bench->first_tokens < test->sequences)
@@ -184,9 +185,9 @@ static enum mr_status run_test(struct bench *bench, const struct test *test, uin
     return status;
 }
 
-/* The best value that a test can have on this machine: every step reads the weights once, and K and
- * V of the decoding sequences; 0: not known. The mix reads them once for each of its output tokens,
- * as if all requests ran together. */
+/* The best value that a test can reach on this machine; 0: unknown. Every step reads the weights
+ * once, and K and V of the decoding sequences. The mix reads the weights once for each output token
+ * of a request, as if all requests ran together. */
 static double roof_of(const struct bench *bench, const struct test *test)
 {
     const struct mr_model_info *info = mr_model_info(bench->model);
@@ -211,7 +212,7 @@ static double roof_of(const struct bench *bench, const struct test *test)
     return test->mix || seconds <= 0 ? seconds : tokens / seconds;
 }
 
-/* How near the best value is to the roof, 0 to 1. */
+/* The best measured value divided by the roof, 0 to 1. */
 static double roof_share(const struct figure *figure, bool lowest)
 {
     const double value = best(figure, lowest);

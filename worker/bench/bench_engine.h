@@ -1,7 +1,7 @@
 /* bench_engine - measures the engine without Kafka: prefill of one prompt, decode of several
- * sequences, and a mix of both; as in llama-bench, one warm-up run and then mean and deviation over
- * the repetitions. Tokens are random and end tokens are ignored. The engine has the settings of a
- * worker, caches included, but every prompt is new, so that no cache hit is measured.
+ * sequences, and a mix of both. As in llama-bench there is one warm-up run, then mean and deviation
+ * over the repetitions. Tokens are random and end tokens are ignored. The engine has the settings
+ * of a worker, caches included, but every prompt is new, so that no cache hit is measured.
  *
  * Threads: the calling thread becomes the engine thread. Memory: one model, one engine at a time.
  * Errors:  those of mr_model_open, mr_engine_create and mr_engine_step. */

@@ -262,8 +262,8 @@ static enum mr_status run_alone(struct fleet *fleet, bool *met, struct mr_error 
     return status;
 }
 
-/* If requests one after another miss the objectives, a lower rate misses them too. One slow request
- * can be the reason, so they must miss them twice. */
+/* If requests that run one after another miss the objectives, a lower rate misses them too. A
+ * single slow request can be the reason, so two such runs must miss them. */
 static enum mr_status try_alone(struct fleet *fleet, struct mr_error *err)
 {
     bool met = false;

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <string.h>
 
-/* The search ends when the rates that are known differ by no more than this. */
+/* The search ends when the two rates differ by no more than this. */
 #define CLOSE 1.1
 
 static const struct {

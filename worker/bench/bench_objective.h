@@ -1,6 +1,6 @@
-/* bench_objective - what a fleet is to achieve, such as ttft-p99=500ms: a figure of a benchmark, a
- * statistic of it and its upper limit; and the search for the highest rate at which all objectives
- * are met.
+/* bench_objective - an objective of a fleet, such as ttft-p99=500ms: a figure of a benchmark, a
+ * statistic and its upper limit. Also the search for the highest rate at which all objectives are
+ * met.
  *
  * Threads: any (pure functions). Memory: none. Errors: MR_BAD_CONFIG for a malformed objective. */
 #ifndef MR_WORKER_BENCH_BENCH_OBJECTIVE_H
@@ -17,7 +17,7 @@ struct mr_bench_objective {
  */
 enum mr_status mr_bench_objective_parse(struct mr_bench_objective *out, const char *text,
                                         struct mr_error *err);
-/* Whether the figure is known only from token records. */
+/* True when only token records show the figure. */
 bool mr_bench_objective_needs_stream(const struct mr_bench_objective *objective);
 /* The measured value; false: nothing was measured. */
 bool mr_bench_objective_value(const struct mr_bench_objective *objective,
@@ -30,8 +30,8 @@ bool mr_bench_objectives_met(const struct mr_bench_objective *objectives, size_t
 #define MR_BENCH_SWEEP_MAX ((size_t)16)
 
 /* Start with a zeroed struct. The rate is doubled, or halved if the first one is too high, until
- * one that meets the objectives and one that does not are known; their geometric mean is tried next
- * until they are within 10 %. */
+ * one rate meets the objectives and another does not. After that the geometric mean of the two is
+ * tried until they differ by at most 10 %. */
 struct mr_bench_sweep {
     double good, bad; /* highest rate that met the objectives, lowest that did not; 0: none */
     size_t tried;

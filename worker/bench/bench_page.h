@@ -1,5 +1,5 @@
-/* bench_page - the figures of a fleet benchmark as one HTML page that needs nothing else: tables
- * and charts in SVG, no script, nothing from a network.
+/* bench_page - the figures of a fleet benchmark as one self-contained HTML page: tables and charts
+ * in SVG, without a script and without anything from a network.
  *
  * Threads: any. Memory: none kept. Errors: MR_BAD_CONFIG for a file that cannot be written. */
 #ifndef MR_WORKER_BENCH_BENCH_PAGE_H
@@ -15,7 +15,7 @@
 enum mr_status mr_bench_page_write(const struct mr_bench_results *results, const char *path,
                                    struct mr_error *err);
 
-/* The frame of a page: what comes before its content and after. */
+/* The frame of a page: its text before and after the content. */
 void mr_bench_page_begin(const char *headline, FILE *out);
 void mr_bench_page_end(FILE *out);
 

@@ -1,5 +1,6 @@
-/* bench_results - what a fleet benchmark has measured: one run, or the runs of a search for the
- * highest rate. Its forms are text and JSON (bench_report.h) and a page (bench_page.h).
+/* bench_results - the results of a fleet benchmark: one run, or the runs of a search for the
+ * highest rate. worker/bench/bench_report.h prints them as text and JSON, worker/bench/bench_page.h
+ * as a page.
  *
  * Threads: any. Memory: plain data. */
 #ifndef MR_WORKER_BENCH_BENCH_RESULTS_H
@@ -36,8 +37,8 @@ struct mr_bench_results {
     double highest_rate; /* of a sweep: the highest rate that met the objectives; 0: none did */
 };
 
-/* The run that stands for all: of a sweep the one with the highest rate that met the objectives, or
- * the last. */
+/* Returns the run to show: for a sweep the run with the highest rate that met the objectives, or
+ * the last one if none did. */
 const struct mr_bench_run *mr_bench_results_best(const struct mr_bench_results *results);
 
 #endif

@@ -1,8 +1,8 @@
-/* bench_roof - what the machine can do at most: bytes read from memory and floating point
- * operations of the matrix product in use, each measured in a loop of its own on all threads of the
- * parallel team; and how long a piece of work takes at least at these rates (the roofline model,
- * Williams, Waterman and Patterson, 2009). A product of integers counts a multiplication and an
- * addition, too.
+/* bench_roof - the limits of the machine: bytes read from memory, and floating point operations of
+ * the matrix product in use, each measured in a separate loop on all threads of the parallel team.
+ * From these rates follows the least time of a piece of work (the roofline model, Williams,
+ * Waterman and Patterson, 2009). A product of integers is also two operations, a multiplication and
+ * an addition.
  *
  * Threads: the engine thread, while no step runs. Memory: freed before the call returns.
  * Errors:  _memory and _measure MR_NOMEM. */
@@ -13,17 +13,17 @@
 #include "ops/model/model.h"
 
 struct mr_bench_roof {
-    double bytes_per_s, flops_per_s; /* 0: not known, as with another backend than cpu */
+    double bytes_per_s, flops_per_s; /* 0: unknown, as with any backend but cpu */
 };
 
-/* Reads 512 MiB several times, side by side as the products read panels of weights. MR_NOMEM. */
+/* Reads 512 MiB several times in the way in which the products read panels of weights. MR_NOMEM. */
 enum mr_status mr_bench_roof_memory(double *bytes_per_s, struct mr_error *err);
 /* Measures memory as _memory does, and runs a layer of the model's size, 512 rows at a time, with
  * weights in the model's kind of numbers; takes less than 2 s. */
 enum mr_status mr_bench_roof_measure(struct mr_bench_roof *out, const struct mr_model_info *info,
                                      struct mr_error *err);
 
-/* What a test has to read and to compute at least. */
+/* The least that a test has to read and to compute. */
 struct mr_bench_work {
     double bytes, flops;
 };
@@ -34,8 +34,8 @@ void mr_bench_work_add_weights(struct mr_bench_work *work, const struct mr_model
  * their layers and their attention. reads_kv: K and V of the context are read from memory. */
 void mr_bench_work_add_tokens(struct mr_bench_work *work, const struct mr_model_info *info,
                               double tokens, double context, bool reads_kv);
-/* Returns the seconds that the work takes at least; 0 when the roof is not known, or the model has
- * experts, whose share in a step this does not know. */
+/* Returns the least time of the work in seconds; 0 when the roof is unknown, or when the model has
+ * experts, because their share of a step is unknown. */
 double mr_bench_roof_seconds(const struct mr_bench_roof *roof, const struct mr_model_info *info,
                              const struct mr_bench_work *work);
 

@@ -8,8 +8,8 @@
  * A series divides a run into equal intervals, for charts over time.
  *
  * Owner:  one thread. Memory: allocated in _create, 16 bytes a gap; gaps beyond gaps_max are
- * counted but not stored. Errors: MR_NOMEM. Ignored are records of unknown requests, duplicates,
- * and records of an attempt when records of a later attempt at the same request have been seen. */
+ * counted but not stored. Errors: MR_NOMEM. Records of unknown requests, duplicates, and
+ * records of an attempt older than the latest one seen of the request are ignored. */
 #ifndef MR_WORKER_BENCH_BENCH_TALLY_H
 #define MR_WORKER_BENCH_BENCH_TALLY_H
 
@@ -25,7 +25,8 @@ struct mr_bench_summary {
 
 struct mr_bench_figures {
     uint32_t completed, failed, peak_concurrent;
-    char first_failure[MR_BENCH_FAILURE_BYTES]; /* why the first request failed; "": none did */
+    char first_failure[MR_BENCH_FAILURE_BYTES]; /* reason of the first failed request; "": none
+                                                   failed */
     double duration_s; /* time from sending the first request to the last result */
     uint64_t input_tokens, output_tokens;
     double request_throughput, output_throughput, peak_output_throughput, total_throughput;

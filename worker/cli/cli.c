@@ -30,8 +30,8 @@ static enum mr_log_level log_level(const struct mr_config *config)
     return quiet ? MR_LOG_WARN : config->log_level;
 }
 
-/* The configuration could not be read, so --log-format is looked for by hand; in a configuration
- * file it is not found. */
+/* Finds --log-format on the command line or in the environment, because the configuration could not
+ * be read. A value in the configuration file is not found. */
 static enum mr_log_format find_log_format(int argc, char *const argv[])
 {
     static const char flag[] = "--log-format";

@@ -1,8 +1,8 @@
 /* cli - runs the command named on the command line.
  *
  * Every command is one function in a file of its own; worker/cli/cli.c has the table of commands.
- * To add a command, write worker/cli/cli_NAME.c and add a line to the table. serve, demo and broker
- * run a server until a signal ends them; send, tail, cancel and bench are Kafka clients; check and
+ * To add a command, write worker/cli/cli_NAME.c and add a line to the table. serve and broker run
+ * until a signal. send, tail, cancel, replay, topics and bench are Kafka clients. check and
  * tokenize need no running worker. Commands print output for programs to stdout and messages for
  * people to stderr.
  *
@@ -14,9 +14,9 @@
 #include "worker/config/options.h"
 #include "worker/serve/parts.h"
 
-/* Says why there is no configuration; returns the exit code of the process. The message is a line
- * of the log if the command is serve, in the format that the command line or the environment asks
- * for. */
+/* Prints why the configuration could not be read; returns the exit code of the process. For the
+ * command serve the message is a line of the log, in the format that the command line or the
+ * environment sets. */
 int mr_cli_refuse(int argc, char *const argv[], const struct mr_error *err);
 /* Runs config->command; returns the exit code of the process. */
 int mr_cli_run(const struct mr_config *config);

@@ -1,5 +1,5 @@
-/* millrace bench: measures a running fleet through Kafka; with --engine or --cache the engine in
- * this process, without Kafka; with --compare nothing: it compares what two runs have written. */
+/* millrace bench: measures a running fleet through Kafka, or with --engine or --cache the engine in
+ * this process. With --compare it compares the output files of two runs. */
 #include "worker/bench/bench_cache.h"
 #include "worker/bench/bench_compare.h"
 #include "worker/bench/bench_engine.h"
@@ -31,7 +31,7 @@ static enum mr_status measure_fleet(const struct mr_config *config, struct mr_er
     return status;
 }
 
-/* A file that cannot be written must not be found out after the measurement. */
+/* Fails before the measurement if the file cannot be written. */
 static enum mr_status check_writable(const char *path, struct mr_error *err)
 {
     if (!path[0]) return MR_OK;

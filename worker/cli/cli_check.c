@@ -1,7 +1,7 @@
 /* millrace check: verifies that a worker with this configuration could start. Reads the model's
  * files, connects to the broker and to Redis, and looks up the topics; changes nothing; reports
- * every failure, a line each, or with --json an object each. What needs no server is checked by the
- * functions that `serve` calls (worker/serve/local.h). */
+ * every failure as a line, or with --json as an object. The checks that need no server are those of
+ * `serve` (worker/serve/local.h). */
 #include "worker/cli/cli.h"
 #include "worker/cli/cli_common.h"
 #include "worker/cli/model_report.h"
@@ -133,8 +133,8 @@ static void check_group(struct checking *checking, struct mr_kafka_admin *admin)
     mr_report(&checking->report, "ok", "group", text);
     if (!group.has_instance) return;
     snprintf(text, sizeof text,
-             "%s has a member %s: a worker that starts with this --group-instance takes its place, "
-             "and the other ends",
+             "%s has a member %s: a worker that starts with this --group-instance replaces that "
+             "member, which then ends",
              config->group, config->group_instance);
     mr_report(&checking->report, "warn", "group", text);
 }

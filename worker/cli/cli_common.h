@@ -1,6 +1,6 @@
-/* cli_common - what several commands need: the exit code of an error, whether stdout takes output,
- * waiting for signals, --timeout, request ids, joined arguments. The commands (worker/cli/cli_*.c)
- * call this module; this module calls none of them.
+/* cli_common - functions that several commands share: the exit code of an error, whether stdout
+ * accepts output, waiting for signals, --timeout, request ids, joined arguments. The commands are
+ * in worker/cli/cli_*.c.
  *
  * Owner: main thread. Memory: mr_cli_join allocates its text. */
 #ifndef MR_WORKER_CLI_CLI_COMMON_H
@@ -15,12 +15,12 @@
 /* Prints "millrace: <err->detail>" to stderr; returns the exit code for err->status. */
 int mr_cli_fail(const struct mr_error *err);
 
-/* Whether stdout has failed: its reader has closed it, or a write failed. A command that prints
- * until a signal ends then. */
+/* True when stdout has failed: its reader has closed it, or a write failed. A command that prints
+ * until a signal then ends. */
 bool mr_cli_output_failed(void);
-/* Writes what stdout still holds; returns the exit code of the process. If stdout has failed for
- * another reason than that its reader has closed it, prints the reason to stderr; MR_EXIT_FAILED
- * unless code is another failure. */
+/* Flushes stdout and returns the exit code of the process. If stdout has failed although its reader
+ * is there, prints the reason to stderr and returns MR_EXIT_FAILED unless code is another failure.
+ */
 int mr_cli_output_code(int code);
 
 /* MR_BAD_CONFIG if no request can have this id: it is not 1 to 128 printable ASCII characters. */

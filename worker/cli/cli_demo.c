@@ -1,7 +1,7 @@
 /* millrace demo [PROMPT...]: runs the embedded broker, a worker and a client in one process. The
- * worker computes all answers at the same time; stdout shows them one after the other, so the text
- * of an answer whose turn has not come is buffered. With --json stdout has the records of the
- * answers instead, one a line, as they arrive. */
+ * worker computes all answers at the same time and stdout shows them one after the other, so the
+ * text of later answers is buffered. With --json stdout has the records of the answers instead, one
+ * a line, as they arrive. */
 #include "codec/records/draft.h"
 #include "worker/base/clock.h"
 #include "worker/cli/cli.h"
@@ -261,7 +261,7 @@ static int run(struct demo *demo, struct mr_log *log, struct mr_error *err)
     bool ended = false;
     mr_worker_drain(demo->worker, DEMO_DRAIN_NS, NULL, NULL, &ended);
     fflush(stdout);
-    /* what did not end may still use the embedded broker and the log */
+    /* threads that did not end may still use the embedded broker and the log */
     if (!ended) _exit(end);
     return end;
 }

@@ -1,7 +1,7 @@
-/* millrace replay TOPIC [ID...]: sends records of a topic again, for instance dead letters after a
- * fix: those of a time range, or with some ids; to the topic that they came from or to another one;
- * at once or at the original pace. Stops at the records that were there when it began, so a topic
- * can be replayed into itself. Creates no topic. */
+/* millrace replay TOPIC [ID...]: sends records of a topic again, for example dead letters after a
+ * fix. Selects them by time or id, and sends them to the topic that they came from or to another
+ * one, at once or at the original pace. Stops after the records that existed at its start, so a
+ * topic can be replayed into itself. Creates no topic. */
 #include "worker/base/clock.h"
 #include "worker/cli/cli.h"
 #include "worker/cli/cli_common.h"
@@ -132,8 +132,8 @@ static enum mr_status check(struct replaying *replaying, struct mr_error *err)
     return mr_fail(err, MR_TIMEOUT, "not all records were read within --timeout");
 }
 
-/* How long the broker may take for what was given to the client: what --timeout leaves, but at
- * least a second. */
+/* Time limit for the acknowledgement of the published records: the rest of --timeout, but at least
+ * a second. */
 static uint32_t flush_ms(const struct replaying *replaying)
 {
     uint32_t left_ms = mr_clock_left_ms(mr_clock_ns(), replaying->until_ns);
@@ -153,7 +153,7 @@ static enum mr_status replay_all(struct replaying *replaying, struct mr_error *e
         if (mr_replay_wants(&replaying->options, &record))
             status = replay_record(replaying, &record, err);
     }
-    /* what was given to the client is on its way, also when a later record failed */
+    /* records published before a failure are still on their way */
     struct mr_error inner = {0};
     enum mr_status flushed = mr_client_flush(replaying->client, flush_ms(replaying), &inner);
     if (status == MR_OK && flushed != MR_OK) *err = inner;

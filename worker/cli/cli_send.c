@@ -37,7 +37,7 @@ static void random_id(char id[33])
         snprintf(id + 2 * i, 3, "%02x", bytes[i]);
 }
 
-/* Number of leading FIELD=VALUE words; the words behind `--` are always the prompt. */
+/* Number of leading FIELD=VALUE words; the words after `--` are always the prompt. */
 static size_t count_fields(const struct mr_config *config)
 {
     size_t count = 0, most = config->argument_count - config->plain_count;
@@ -56,7 +56,7 @@ static const char *find_field(const struct mr_config *config, const char *name)
     return NULL;
 }
 
-/* Reads the prompt from stdin, without a line end behind it. */
+/* Reads the prompt from stdin, without a line end after it. */
 static enum mr_status read_prompt(char **prompt, struct mr_error *err)
 {
     char *text = malloc(STDIN_BYTES_MAX + 1);
@@ -109,7 +109,7 @@ static enum mr_status make_request(const struct mr_config *config, const char *i
     return status;
 }
 
-/* Warns of a field that workers ignore because they do not know it, such as one misspelt. */
+/* Warns of a field that workers ignore because they do not know it, such as a misspelt one. */
 static void warn_of_unknown_field(struct mr_text record, struct mr_text key)
 {
     const struct mr_request_context context = {.key = key,

@@ -32,24 +32,24 @@ struct serving {
     uint64_t before_ns; /* when the last stats line was logged */
 };
 
-/* True when a signal came while the worker starts: the start is then given up, and there is nothing
- * to drain yet. */
+/* True when a signal came while the worker starts. The start is then abandoned; there is nothing to
+ * drain yet. */
 static bool is_signalled(void *context)
 {
     const struct serving *serving = context;
     return mr_shutdown_signals(serving->shutdown) > 0;
 }
 
-/* Called while the worker drains, which the first signal has started; true when a second signal
- * came, which ends the drain early. */
+/* Called while the worker drains, that is, after the first signal. True when a second signal came,
+ * which ends the drain early. */
 static bool stop_now(void *context)
 {
     const struct serving *serving = context;
     return mr_shutdown_signals(serving->shutdown) > 1;
 }
 
-/* After SIGHUP: the log file may have been renamed. The main thread then reads the secrets again,
- * since it owns the worker. */
+/* Handles SIGHUP: reopens the log file, which may have been renamed, and wakes the main thread,
+ * which owns the worker and rereads the secrets. */
 static void reopen_log(struct serving *serving)
 {
     struct mr_error err = {0};
@@ -77,8 +77,7 @@ static unsigned count_signals(void *context)
     return serving->signals.count;
 }
 
-/* Ends the process without an orderly end, and without the functions that exit would call: threads
- * still run. */
+/* Ends the process at once. Does not call exit, whose handlers are unsafe while threads run. */
 static void end_process(void *context, enum mr_exit code)
 {
     const struct serving *serving = context;
@@ -91,7 +90,7 @@ static double percent_of(double part, double whole)
     return whole > 0 ? round(100 * part / whole) : 0;
 }
 
-/* The transactions since the last stats line; nothing when this worker uses none. */
+/* Logs the transactions since the last statistics line, if this worker uses any. */
 static void log_transactions(struct serving *serving, const struct mr_transactions_stats *now)
 {
     const struct mr_transactions_stats *before = &serving->before.intake.transactions;
@@ -124,7 +123,7 @@ static void log_engine(struct serving *serving, const struct mr_worker_stats *no
     log_transactions(serving, &now->intake.transactions);
 }
 
-/* Logs a stats line if the engine has made a step since the last stats line. */
+/* Logs a statistics line if the engine has completed a step since the last one. */
 static void log_stats(struct serving *serving, bool with_tier)
 {
     struct mr_worker_stats now = mr_worker_stats(serving->worker);
@@ -188,20 +187,20 @@ static enum mr_exit serve(struct serving *serving, const struct mr_config *confi
     serve_until_signal(serving, config);
     bool ended = false;
     code = mr_worker_drain(serving->worker, config->drain_timeout_ns, stop_now, serving, &ended);
-    /* what did not end may still run, so no library may be torn down */
+    /* threads that did not end may still run, so no library may be torn down */
     if (!ended) _exit((int)code);
     return code;
 }
 
-/* Limits what bursts leave behind in resident memory. By default each thread of glibc gets its own
- * arena, and after the first free of a large block such blocks come from the arenas too; every
- * burst then leaves holes in another arena, which are never returned to the kernel. */
+/* Limits the resident memory that remains after bursts. By default glibc gives each thread an
+ * arena, and after the first free of a large block such blocks come from the arenas too. Every
+ * burst then leaves holes in another arena that are never returned to the kernel. */
 static void bound_heap(const struct mr_config *config)
 {
     bool torch = strcmp(config->backend, "torch") == 0 || strcmp(config->dtype, "fp16") == 0;
     mallopt(M_ARENA_MAX, HEAP_ARENAS);
-    /* LibTorch allocates the results of its operators in every step: pages that are new each time
-     * would halve the speed of prefill. */
+    /* LibTorch allocates the results of its operators in every step. Mapping new pages for them
+     * each time would halve the speed of prefill. */
     if (!torch) mallopt(M_MMAP_THRESHOLD, HEAP_MAPPED_BYTES);
 }
 

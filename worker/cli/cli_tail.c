@@ -1,6 +1,6 @@
-/* millrace tail [ID...]: prints token and result records as they arrive, of all requests or of
- * those named, until a signal, --timeout, or the end of whoever reads stdout. Creates no topic: one
- * that does not exist is an error (exit code 1). */
+/* millrace tail [ID...]: prints token and result records as they arrive, of all requests or of the
+ * named ones. Ends at a signal, after --timeout, or when stdout is closed. Creates no topic: a
+ * missing one is an error (exit code 1). */
 #include "worker/base/clock.h"
 #include "worker/cli/cli.h"
 #include "worker/cli/cli_common.h"

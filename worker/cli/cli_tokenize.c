@@ -1,6 +1,6 @@
-/* millrace tokenize [TEXT...]: prints the token ids of a text (of stdin when there are no
- * arguments); with --decode prints the text of token ids, with --chat what the chat template makes
- * of a request record and its ids. */
+/* millrace tokenize [TEXT...]: prints the token ids of a text, or of stdin without arguments. With
+ * --decode it prints the text of token ids, with --chat the text that the chat template makes of a
+ * request record, and its ids. */
 #include "codec/limits.h"
 #include "codec/records/request_decode.h"
 #include "codec/tokenizer/detokenizer.h"

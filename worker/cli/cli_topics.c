@@ -1,6 +1,6 @@
-/* millrace topics create: creates the topics of the configuration that are missing, with the
- * settings of worker/cli/topic_rules.h, and leaves those that exist as they are. millrace topics
- * check: changes nothing; reports what is wrong with them. */
+/* millrace topics create: creates the missing topics of the configuration with the settings of
+ * worker/cli/topic_rules.h, and does not change existing ones. millrace topics check: changes
+ * nothing and reports faults. */
 #include "worker/cli/cli.h"
 #include "worker/cli/cli_common.h"
 #include "worker/cli/topic_report.h"

@@ -24,5 +24,7 @@ enum mr_status mr_default_model_find(char *path, size_t size, struct mr_error *e
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
         if (is_readable(path, size, "", folders[i]) || is_readable(path, size, program, folders[i]))
             return MR_OK;
-    return mr_fail(err, MR_BAD_CONFIG, "the demo model was not found; give --model PATH");
+    return mr_fail(
+        err, MR_BAD_CONFIG,
+        "the demo model was not found: give --model PATH, or fetch it with docker/deps.sh model");
 }

@@ -8,7 +8,7 @@
 
 #define MEBIBYTE (1024.0 * 1024.0)
 
-/* One line, put together from parts; what does not fit is cut. */
+/* One line, put together from parts and cut at its size. */
 struct line {
     char text[400];
     size_t length;
@@ -94,7 +94,7 @@ static void describe_context(struct line *line, const struct mr_model_config *c,
 {
     add(line, "%" PRIu32 " tokens", c->context_tokens);
     if (plan->context_asked > c->context_tokens)
-        add(line, ", the most that the model can have: --context-tokens %" PRIu32 " adds nothing",
+        add(line, ", the model's limit: --context-tokens %" PRIu32 " has no effect",
             plan->context_asked);
     else if (plan->context_asked > 0)
         add(line, "; --context-tokens allows %" PRIu32, plan->context_asked);
@@ -135,7 +135,7 @@ static void describe_template(struct line *line, const struct mr_model_source *s
         add(line, "; another for requests with tools, %zu bytes", source->tool_template.length);
 }
 
-/* What a request without a temperature is sampled with. */
+/* Sampling defaults of a request without a temperature. */
 static void describe_sampling(struct line *line, const struct mr_sampling_defaults *d)
 {
     const struct {

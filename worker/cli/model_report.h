@@ -1,6 +1,5 @@
-/* model_report - what a model is and what it will cost, in about ten lines for `millrace check`:
- * family and types, weights, layers, context, KV memory, tokenizer, chat template, sampling
- * defaults.
+/* model_report - describes a model and its memory in about ten lines for `millrace check`: family
+ * and types, weights, layers, context, KV memory, tokenizer, chat template, sampling defaults.
  *
  * Owner: main thread. Memory: none kept. Errors: none; the model was read and checked before. */
 #ifndef MR_WORKER_CLI_MODEL_REPORT_H
@@ -9,7 +8,7 @@
 #include "ops/files/model_source.h"
 #include "ops/model/model_plan.h"
 
-/* Gets one line: what it is about, in one word, and the text. Both are borrowed for the call. */
+/* Called with one line: its subject in one word, and the text. Both are borrowed for the call. */
 typedef void (*mr_model_report_line)(void *context, const char *what, const char *text);
 
 /* source: its tensors still open. */

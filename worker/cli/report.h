@@ -1,4 +1,4 @@
-/* report - the lines of millrace check and millrace topics: a verdict, what it is about, a text; as
+/* report - prints the lines of millrace check and millrace topics: a verdict, a subject, a text; as
  * columns or as JSON objects, one a line.
  *
  * Owner: main thread. Memory: none. Errors: none. */

@@ -58,7 +58,7 @@ static void report_clocks(const struct mr_topic_reporter *reporter, const struct
     if (!ahead) return;
     snprintf(text, sizeof text,
              "%s: has records whose timestamps are more than 5 seconds in the future: the clock of "
-             "a producer or of this machine is wrong, and deadlines and waits with it",
+             "a producer or of this machine is wrong, so deadlines and queue times are wrong too",
              topic->name);
     mr_report(reporter->report, "warn", "topic", text);
 }
@@ -77,8 +77,8 @@ void mr_topic_report(const struct mr_topic_reporter *reporter, const struct mr_t
     }
     if (count == 0) {
         snprintf(text, sizeof text,
-                 "%s does not exist; a worker creates it with the broker's settings when it "
-                 "starts, millrace topics create with better ones",
+                 "%s does not exist; a starting worker creates it with the broker's settings, "
+                 "millrace topics create with suitable ones",
                  topic->name);
         mr_report(report, "note", "topic", text);
         return;

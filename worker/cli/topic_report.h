@@ -1,5 +1,5 @@
-/* topic_report - looks at one topic in Kafka and reports what it is and what is wrong with it, for
- * millrace check and millrace topics. Changes nothing.
+/* topic_report - inspects one topic in Kafka and reports its partitions and faults, for millrace
+ * check and millrace topics. Changes nothing.
  *
  * Owner: main thread. Memory: none. Errors: they become lines of the report. */
 #ifndef MR_WORKER_CLI_TOPIC_REPORT_H
@@ -15,8 +15,8 @@ struct mr_topic_reporter {
     uint32_t timeout_ms; /* of each query to the broker */
 };
 
-/* Topic number `index`: those of mr_topics_at, then each reply topic that is a whole name, with the
- * role of results. False when there are no more. */
+/* Fills *topic with topic number `index`: the topics of mr_topics_at, then each reply topic that is
+ * a full name, with the role of results. False when there are no more. */
 bool mr_topic_reporter_at(const struct mr_config *config, size_t index, struct mr_topic *topic);
 void mr_topic_report(const struct mr_topic_reporter *reporter, const struct mr_topic *topic);
 

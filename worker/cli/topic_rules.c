@@ -8,22 +8,22 @@
 #define MINUTE_MS ((int64_t)60000)
 #define HOUR_MS   (60 * MINUTE_MS)
 #define DAY_MS    (24 * HOUR_MS)
-/* of key, headers and batch, and of what a dead letter adds */
+/* bytes of key, headers and batch, and of the headers that a dead letter adds */
 #define RECORD_OVERHEAD ((int64_t)100000)
 /* the largest record of a worker (kafka_conf.c, message.max.bytes) */
 #define RESULT_BYTES ((int64_t)4194304)
-/* offsets of a group without members are forgotten after this time, unless the broker is set
- * otherwise (offsets.retention.minutes) */
+/* the broker's default for how long it keeps offsets of a group without members
+ * (offsets.retention.minutes) */
 #define OFFSETS_MS (7 * DAY_MS)
 
 const char *const mr_topic_setting_names[MR_TOPIC_SETTINGS] = {"cleanup.policy", "retention.ms",
                                                                "max.message.bytes"};
 
-/* What a role needs. Bytes 0: the broker's default is enough. */
+/* Needs of a role. Bytes 0: the broker's default is enough. */
 struct need {
     uint32_t partitions;      /* 0: --requests-partitions */
     int64_t retention_ms;     /* when created */
-    int64_t retention_ms_min; /* below it records may go while they are needed */
+    int64_t retention_ms_min; /* below this, records may be deleted while they are needed */
     int64_t bytes;
 };
 
@@ -67,7 +67,7 @@ static void check_retention(enum mr_topic_role role, const struct need *need, co
     if (ms >= 0 && ms < need->retention_ms_min) {
         snprintf(line, sizeof line,
                  "retention.ms %" PRId64 " is short: records may be deleted before they are read; "
-                 "%" PRId64 " is what topics create sets",
+                 "topics create sets %" PRId64,
                  ms, need->retention_ms);
         report(context, requests || role == MR_TOPIC_RESULTS, line);
     }
@@ -95,8 +95,8 @@ void mr_topic_rules_check(const struct mr_config *config, const struct mr_topic 
     check_retention(topic->role, &need, values[MR_TOPIC_RETENTION], report, context);
     if (values[MR_TOPIC_BYTES][0] && strtoll(values[MR_TOPIC_BYTES], NULL, 10) < need.bytes) {
         snprintf(line, sizeof line,
-                 "max.message.bytes %s: the broker refuses the largest records; %" PRId64
-                 " is what topics create sets",
+                 "max.message.bytes %s: the broker refuses the largest records; topics create sets "
+                 "%" PRId64,
                  values[MR_TOPIC_BYTES], need.bytes);
         report(context, false, line);
     }

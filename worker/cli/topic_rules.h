@@ -1,5 +1,5 @@
-/* topic_rules - what settings the topics of a fleet need: how they are created, and what is wrong
- * with those that exist (docker/guide/kafka.md, Topics).
+/* topic_rules - the settings that the topics of a fleet need: those for creating them, and the
+ * faults of existing ones.
  *
  * Threads: any (pure functions). Memory: none. Errors: none. */
 #ifndef MR_WORKER_CLI_TOPIC_RULES_H
@@ -9,7 +9,7 @@
 #include "worker/config/topics.h"
 #include "worker/kafka/kafka_admin.h"
 
-/* The settings that the rules are about, by index. */
+/* The settings with rules, by index. */
 enum mr_topic_setting {
     MR_TOPIC_CLEANUP,   /* cleanup.policy */
     MR_TOPIC_RETENTION, /* retention.ms */
@@ -23,15 +23,15 @@ struct mr_topic_wishes {
     char values[MR_TOPIC_SETTINGS][MR_KAFKA_SETTING_BYTES];
 };
 
-/* How a topic of this role is best created. */
+/* Fills in the settings with which to create a topic of this role. */
 void mr_topic_rules_wish(struct mr_topic_wishes *wishes, const struct mr_config *config,
                          enum mr_topic_role role);
 
-/* Called with each thing that is wrong. fails: a worker would lose or repeat requests; else it is a
- * warning. */
+/* Called with each fault. fails: a worker would lose or repeat requests; otherwise it is a warning.
+ */
 typedef void mr_topic_rules_report(void *context, bool fails, const char *text);
 
-/* values: the topic's settings, "" for those that are not known. */
+/* values: the topic's settings; "": unknown. */
 void mr_topic_rules_check(const struct mr_config *config, const struct mr_topic *topic,
                           uint32_t partitions, char (*values)[MR_KAFKA_SETTING_BYTES],
                           mr_topic_rules_report *report, void *context);

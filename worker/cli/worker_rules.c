@@ -5,9 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MEBIBYTE   1048576.0
-#define TEXT_BYTES 512
-/* docker/guide/operating.md, Memory of a worker */
+#define MEBIBYTE       1048576.0
+#define TEXT_BYTES     512
 #define PRODUCER_BYTES ((uint64_t)128 << 20) /* worker/kafka/kafka_out.h */
 #define REDIS_BYTES    ((uint64_t)256 << 20)
 #define OTHER_BYTES    ((uint64_t)100 << 20)
@@ -33,8 +32,8 @@ static void check_reply_topics(const struct mr_config *config, mr_worker_rules_r
         for (size_t k = 0; mr_topics_at(config, k, &topic); k++) {
             if (!allows(config->reply_topics.values[i], topic.name)) continue;
             snprintf(text, sizeof text,
-                     "--reply-topic %s allows %s: a producer can have copies of results written "
-                     "among the worker's own records; name reply topics with a prefix of their own",
+                     "--reply-topic %s allows %s, so a producer can have copies of results written "
+                     "there; use a separate prefix for reply topics",
                      config->reply_topics.values[i], topic.name);
             report(context, text);
             break;
@@ -52,9 +51,10 @@ static void check_redis(const struct mr_config *config, mr_worker_rules_report *
 {
     if (!config->redis[0]) return;
     if (!config->redis_key_file[0])
-        report(context, "--redis without --redis-key-file: whoever may write to Redis can change "
-                        "what the model reads of earlier prompts, and whoever may read it can "
-                        "read them; a key encrypts and signs the values");
+        report(context,
+               "--redis without --redis-key-file: anyone who can read Redis can read prompts, "
+               "and anyone who can write to it can change what the model reads; a key "
+               "encrypts and signs the values");
     else if (strncmp(config->redis, "redis://", 8) == 0 && !is_loopback(config->redis) &&
              strchr(config->redis, '@'))
         report(context, "--redis redis:// sends the password in clear over the network; use "
@@ -68,13 +68,13 @@ void mr_worker_rules_check(const struct mr_config *config, bool worker_id_given,
         report(context,
                "exactly-once without --worker-id: its default changes at each start, so a "
                "restarted worker cannot end the transaction that a crash left open, and readers of "
-               "committed records wait for its timeout; give each worker a lasting name");
+               "committed records wait for its timeout; set a permanent name for each worker");
     if (config->group_instance[0] && !worker_id_given)
-        report(context, "--group-instance without --worker-id: the member of the group keeps its "
-                        "name across restarts and the worker's name in results changes; set both");
+        report(context, "--group-instance without --worker-id: the group member keeps its name "
+                        "across restarts, but the worker's name in results changes; set both");
     if (config->duplicate_id == MR_DUPLICATE_ID_RUN)
         report(context, "--duplicate-id run: two requests under one id both run, and readers must "
-                        "tell their results apart by `source`");
+                        "distinguish their results by `source`");
     if (config->drain_timeout_ns + 5000000000u > GRACE_NS)
         report(context, "--drain-timeout and 5 seconds are more than 30 seconds, after which "
                         "Kubernetes kills a container by default: set "

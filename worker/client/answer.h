@@ -1,5 +1,6 @@
-/* answer - prints the answer to one request for a person: its text while it is computed; of several
- * choices each under a heading, the first one while it is computed; a vector or scores as JSON.
+/* answer - prints the answer to one request for a person. Text is printed while it is computed.
+ * With several choices each has a heading, and only the first is printed while it is computed. A
+ * vector or scores are printed as JSON.
  *
  * Owner: the caller. Memory, errors: as worker/client/follow.h. */
 #ifndef MR_WORKER_CLIENT_ANSWER_H

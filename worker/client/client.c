@@ -29,7 +29,7 @@ struct mr_client {
     struct mr_client_place place; /* of the last record that the broker acknowledged */
 };
 
-/* A topic that is unknown or must not be written to is no wrong usage of the command. */
+/* A topic that is unknown or must not be written to does not mean wrong usage of the command. */
 static enum mr_status not_usage(enum mr_status status)
 {
     return status == MR_BAD_CONFIG ? MR_BACKEND : status;

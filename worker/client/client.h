@@ -1,5 +1,5 @@
-/* client - a Kafka client that uses the workers: publishes requests and cancel records, reads token
- * and result records. For the commands send, tail, cancel, demo and bench.
+/* client - a Kafka client for requests: publishes requests and cancel records, reads token and
+ * result records. For the commands send, tail, cancel, demo, replay and bench.
  *
  * Owner:  one thread. Memory: a producer and, with options.reads, a consumer. Errors:
  *         MR_UNREACHABLE, MR_BAD_CONFIG. */
@@ -18,29 +18,29 @@ struct mr_client;
 struct mr_client_options {
     const struct mr_config *config;
     const char *brokers; /* replaces config->brokers; NULL: use config->brokers */
-    bool reads;          /* true: read token and result records, from the end of the topics on */
+    bool reads;          /* read token and result records, starting at the end of the topics */
     bool from_beginning; /* with reads: start with the oldest record instead of the end */
     const char *needs;   /* a topic that must exist, instead of the cancel topic; NULL: none */
-    /* false: no topic is created: a mistyped name must not become a topic with the broker's
-     * defaults. Those that the client uses must exist, else MR_BACKEND: the ones that it reads; the
-     * first requests topic if `requests`; the cancel topic if it does neither. true: missing topics
-     * are created, for a demo and for a benchmark. */
+    /* false: no topic is created, because a mistyped name must not become a topic with the broker's
+     * defaults. _open then returns MR_BACKEND if a topic that the client uses is missing: the
+     * topics that it reads; the first requests topic if `requests`; the cancel topic if it does
+     * neither. true: missing topics are created, for a demo and for a benchmark. */
     bool creates;
     bool requests;            /* the client publishes requests */
     uint32_t timeout_ms;      /* time limit for each query to the broker in mr_client_open */
     uint32_t send_timeout_ms; /* time limit of _request and _cancel; 0: 30 s */
-    FILE *notices; /* gets a line when no broker can be reached, and when one answers again, and
-                    * librdkafka's log if `--kafka debug` asks for it; NULL: none */
+    FILE *notices; /* gets a line when no broker can be reached, a line when one answers again, and
+                    * with `--kafka debug` librdkafka's log; NULL: none */
 };
 
 enum mr_status mr_client_open(struct mr_client **out, const struct mr_client_options *options,
                               struct mr_error *err);
 void mr_client_close(struct mr_client *client);
-/* How the client is connected, for further clients of librdkafka beside it; valid until _close. */
+/* The client's Kafka options, for other clients with the same connection; valid until _close. */
 const struct mr_kafka_options *mr_client_kafka(const struct mr_client *client);
-/* To be called about as often as _take. While no broker can be reached this asks one each second,
- * for at most half a second. MR_BACKEND: a topic that the client reads is gone, or there is no
- * right to read it. */
+/* Call this about as often as _take. While no broker can be reached, this queries one each second,
+ * for at most half a second. MR_BACKEND: a topic that the client reads is gone, or reading it is
+ * not allowed. */
 enum mr_status mr_client_health(struct mr_client *client, struct mr_error *err);
 
 /* Publishes a request and waits until the broker has acknowledged it. */
@@ -51,7 +51,7 @@ enum mr_status mr_client_request(struct mr_client *client, const char *topic, st
 enum mr_status mr_client_request_async(struct mr_client *client, const char *topic,
                                        struct mr_text id, struct mr_text value,
                                        enum mr_encoding encoding, struct mr_error *err);
-/* Where the broker has put the record that it acknowledged last; offset -1: not known. */
+/* Place of the record that the broker acknowledged last; offset -1: unknown. */
 struct mr_client_place {
     int32_t partition;
     int64_t offset;

@@ -1,10 +1,11 @@
 /* follow - prints one answer from its token records and its result, every byte once.
  *
- * Token records arrive in order within an attempt. When a request is run again, its records have a
- * higher attempt number and replace those of the lower attempt: the new attempt starts over, or, if
- * its first record has `resumed_at`, continues at token `index` of that record. Text that the new
- * attempt repeats is not printed again; where the text differs, a line break and the new text are
- * printed. The result has the whole text; text not printed until then is printed with the result.
+ * Token records arrive in order within an attempt. The records of a request that is run again have
+ * a higher attempt number and replace those of the lower attempt. The new attempt starts over, or,
+ * if its first record has `resumed_at`, continues at token `index` of that record. Text that the
+ * new attempt repeats is not printed again. Where the text differs, a line break and the new text
+ * are printed. The result has the whole text, and the part that was not yet printed is printed
+ * then.
  *
  * Owner:  the caller. Memory: the text printed so far, at most MR_FOLLOW_BYTES_MAX; text beyond
  * that is printed but not compared with later attempts. Errors: none. */

@@ -65,7 +65,8 @@ void mr_replay_plan(struct mr_replay_plan *plan, const struct mr_replay_options 
         if (!is_left_out(record->headers[i].name))
             plan->headers[plan->record.header_count++] = record->headers[i];
     if (mr_kafka_record_header(record, MR_HEADER_VALUE_BYTES))
-        plan->refusal = "it was too large to be kept with its value; its place is in its headers";
+        plan->refusal = "the dead letter has no value, because the record was too large; its "
+                        "headers name its place";
     else if (!record->value.bytes)
         plan->refusal = "it has no value";
 }

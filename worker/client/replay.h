@@ -1,9 +1,9 @@
-/* replay - sends records of a topic again: which ones, to which topic, and when.
+/* replay - decides which records of a topic are sent again, to which topic, and when.
  *
- * A record that is sent again keeps key, value, headers and partition choice by key. Left out are
- * the headers that a worker adds to a dead letter, and millrace-deadline, which has passed by now.
- * A dead letter goes to the topic that it came from, unless another one is given; one that was
- * written without its value cannot be sent again.
+ * A record that is sent again keeps key, value and headers; its key chooses the partition. The
+ * headers that a worker adds to a dead letter are left out, and so is millrace-deadline, which has
+ * passed. A dead letter goes to the topic that it came from, unless another one is given. A dead
+ * letter without its value cannot be sent again.
  *
  * Owner: one thread. Memory: none; a plan borrows from the record. Errors: as texts of _plan. */
 #ifndef MR_WORKER_CLIENT_REPLAY_H
@@ -31,11 +31,11 @@ struct mr_replay_plan {
     struct mr_kafka_header headers[MR_KAFKA_HEADERS_MAX];
 };
 
-/* Whether the record is one of those that are asked for. */
+/* Whether the options select the record. */
 bool mr_replay_wants(const struct mr_replay_options *options, const struct mr_kafka_record *record);
 void mr_replay_plan(struct mr_replay_plan *plan, const struct mr_replay_options *options,
                     const struct mr_kafka_record *record);
-/* When to send a record, in nanoseconds after the first one: the distance of their timestamps
+/* When to send a record, in nanoseconds after the first one: the difference of their timestamps
  * divided by speed; 0: at once. first_ms, record_ms: timestamps of the first record and of this
  * one. */
 uint64_t mr_replay_due_ns(double speed, int64_t first_ms, int64_t record_ms);

@@ -1,5 +1,5 @@
-/* choices - the commands, and the options whose value is one of several words: an enumerator of
- * those is the position of its word in the option's list (worker/config/options_table.c).
+/* choices - the commands, and enums of the options whose value is one of several words. An
+ * enumerator is the position of its word in the option's list (worker/config/options_table.c).
  *
  * Threads: any. Memory: none. Errors: none. */
 #ifndef MR_WORKER_CONFIG_CHOICES_H
@@ -27,16 +27,16 @@ enum mr_command {
 
 enum mr_delivery { MR_DELIVERY_AT_LEAST_ONCE, MR_DELIVERY_EXACTLY_ONCE };
 enum mr_foreign_commits { MR_FOREIGN_COMMITS_REFUSE, MR_FOREIGN_COMMITS_IGNORE };
-/* another request under an id that its tenant has in use: refuse it, or run it after the first */
+/* a different request under an id that its tenant uses: reject it, or run it after the first */
 enum mr_duplicate_id { MR_DUPLICATE_ID_REJECT, MR_DUPLICATE_ID_RUN };
 /* a partition whose log begins again at a lower offset: run its records, or skip them up to the
  * committed offset */
 enum mr_log_replaced { MR_LOG_REPLACED_RUN, MR_LOG_REPLACED_SKIP };
 /* running requests of revoked partitions: drop or finish them */
 enum mr_on_revoke { MR_ON_REVOKE_DROP, MR_ON_REVOKE_DRAIN };
-/* several tokens of an answer in one step: where the answer stays the same, or never */
+/* several tokens of an answer in one step: where that does not change the answer, or never */
 enum mr_speculation { MR_SPECULATION_AUTO, MR_SPECULATION_OFF };
-/* numbers in which the KV pool keeps K and V: those that attention computes with, or int8 */
+/* number type of K and V in the KV pool: the one that attention computes with, or int8 */
 enum mr_kv_dtype { MR_KV_DTYPE_AUTO, MR_KV_DTYPE_INT8 };
 /* how KV blocks are encoded in Redis */
 enum mr_redis_kv { MR_REDIS_KV_EXACT, MR_REDIS_KV_INT8 };

@@ -39,7 +39,7 @@ struct mr_config {
     enum mr_command command;
     const char *const *arguments; /* [argument_count]: the words after the options */
     size_t argument_count;
-    size_t plain_count;                    /* the last ones of them, behind the word -- */
+    size_t plain_count;                    /* how many of them come after the word -- */
     const char *config;                    /* path of the YAML file of options; "": none */
     bool help, print_config;               /* --help or --print-config was given */
     struct mr_text_list ignored_variables; /* names that describe Kubernetes services */
@@ -84,7 +84,7 @@ struct mr_config {
     const char *tokens_topic, *results_topic, *cancel_topic, *dlq_topic; /* or from prefix */
     struct mr_text_list reply_topics; /* topics that a request's kafka_replyTopic may name */
     struct mr_text_list kafka;        /* NAME=VALUE texts of --kafka */
-    struct mr_text_list kafka_given;  /* the same before NAME=@FILE and NAME=env:NAME were filled */
+    struct mr_text_list kafka_given;  /* the same before @FILE and env:NAME were replaced */
     const char *group_instance;       /* name as a static group member; "": none */
     enum mr_foreign_commits foreign_commits;
     enum mr_delivery delivery;

@@ -88,7 +88,7 @@ static enum mr_status read_elements(struct reader *reader, const char *name,
     }
 }
 
-/* Appends an element of the list to reader->joined, behind a comma. */
+/* Appends an element of the list to reader->joined, after a comma. */
 static enum mr_status join(struct reader *reader, const char *name, const char *element)
 {
     (void)name;

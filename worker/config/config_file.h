@@ -14,8 +14,8 @@
 #define MR_CONFIG_FILE_BYTES_MAX ((long)1 << 20)
 
 /* Called for every value, in the order of the file: once for each element of a list (for `brokers`
- * once, with commas between them), and with "NAME=VALUE" for each pair of a map. If it returns an
- * error the reading ends; file and line are put in front of the error's sentence. */
+ * once for the whole list, joined by commas), and with "NAME=VALUE" for each pair of a map. An
+ * error ends the reading; file and line are put in front of its sentence. */
 typedef enum mr_status mr_config_file_set(void *context, const char *name, const char *value,
                                           struct mr_error *err);
 

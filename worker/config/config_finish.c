@@ -14,9 +14,8 @@
 #define WEIGHT_MAX      1000u
 #define NAME_BYTES_MAX  ((size_t)128)
 
-/* Default of --poll-interval-max. Intake polls again after seconds even at its slowest, so only a
- * worker that is stuck exceeds it. Kafka's default is 5 minutes, but a rebalance can stop the whole
- * fleet for as long. */
+/* Default of --poll-interval-max. Intake polls again within seconds, so only a stuck worker exceeds
+ * it. Kafka's default is 5 minutes, but a rebalance can stop the whole fleet for as long. */
 #define POLL_INTERVAL_DEFAULT_NS ((uint64_t)60000000000)
 
 static enum mr_status check_topic(const char *topic, struct mr_error *err)
@@ -45,7 +44,7 @@ static enum mr_status check_reply_topic(const char *name, struct mr_error *err)
                        "reply-topic * would allow every topic; write at least one letter before *");
     memcpy(start, name, length - 1);
     start[length - 1] = '\0';
-    /* '.' and '..' are no topics, but topics may begin so */
+    /* '.' and '..' are not topic names, but topic names may begin with them */
     return strspn(start, ".") == length - 1 ? MR_OK : check_topic(start, err);
 }
 
@@ -283,9 +282,9 @@ static enum mr_status check_redis_kv(struct mr_config *config, struct mr_error *
                    "which blocks Redis has");
 }
 
-/* The group's rebalance waits for a revocation that drains, at most --poll-interval-max: so that
- * must be twice --revoke-timeout, or the configuration is refused. If it is not given, it is
- * chosen, also not below the session timeout, which librdkafka would refuse. */
+/* A rebalance of the group waits for a revocation that drains, for at most --poll-interval-max. So
+ * --poll-interval-max must be at least twice --revoke-timeout. Without a given value it becomes the
+ * longest of its default, the session timeout (librdkafka refuses less) and that. */
 static enum mr_status fill_poll_interval(struct mr_config *config, struct mr_error *err)
 {
     const bool drain = config->on_revoke == MR_ON_REVOKE_DRAIN;

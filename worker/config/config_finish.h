@@ -1,4 +1,4 @@
-/* config_finish - the part of reading the configuration that needs several options at once: values
+/* config_finish - the last step of reading the configuration, which needs all options: values
  * derived from other options, forbidden combinations, and options that a command requires.
  *
  * Owner: the main thread, at start. Memory: the configuration's arena. Errors: MR_BAD_CONFIG. */

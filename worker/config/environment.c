@@ -10,14 +10,14 @@ static bool ends_with(const char *text, const char *end)
     return length >= end_length && strcmp(text + length - end_length, end) == 0;
 }
 
-/* True for the text of PORT, such as tcp://10.0.0.1:80. */
+/* True for the value of NAME_PORT of a service, such as tcp://10.0.0.1:80. */
 static bool is_port_link(const char *value)
 {
     return strncmp(value, "tcp://", 6) == 0 || strncmp(value, "udp://", 6) == 0 ||
            strncmp(value, "sctp://", 7) == 0;
 }
 
-/* True for what follows _PORT_ in a service's variable: 9464_TCP, 9464_TCP_ADDR ... */
+/* True for the end of a service's variable after _PORT_, such as 9464_TCP or 9464_TCP_ADDR. */
 static bool is_port_part(const char *text)
 {
     static const char *const protocols[] = {"_TCP", "_UDP", "_SCTP"};
@@ -32,9 +32,9 @@ static bool is_port_part(const char *text)
     return false;
 }
 
-/* Kubernetes sets for each service NAME_SERVICE_HOST, NAME_SERVICE_PORT, one
- * NAME_SERVICE_PORT_<port name> for each named port, NAME_PORT, and NAME_PORT_<number>_<protocol>
- * with three details. */
+/* For each service Kubernetes sets NAME_SERVICE_HOST, NAME_SERVICE_PORT, NAME_PORT, one
+ * NAME_SERVICE_PORT_<port name> for each named port, and NAME_PORT_<number>_<protocol> with three
+ * details. */
 static bool is_service(const char *name, const char *value)
 {
     const char *port = strstr(name, "_PORT_");

@@ -1,6 +1,6 @@
-/* environment - which environment variables that begin with MILLRACE_ are options, and which belong
- * to others: Kubernetes injects several for each service whose name begins with "millrace", and the
- * scripts of the source tree have their own.
+/* environment - tells options apart from other environment variables that begin with MILLRACE_:
+ * Kubernetes injects several for each service whose name begins with "millrace", and the scripts of
+ * the source tree have their own.
  *
  * Threads: any (pure functions). Memory: none. Errors: none. */
 #ifndef MR_WORKER_CONFIG_ENVIRONMENT_H

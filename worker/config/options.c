@@ -115,8 +115,8 @@ static void note_ignored(struct mr_config *config, const struct mr_variable *var
     if (name) list->values[list->count++] = name;
 }
 
-/* Refuses variables of our prefix that are no option: a misspelled one must not silently keep its
- * default. To be called when the values of --kafka are known. */
+/* Refuses variables with our prefix that name no option, so that a misspelled one is not silently
+ * ignored. Call this when the values of --kafka are known. */
 static enum mr_status check_environment(struct mr_config *config, char *const environment[],
                                         struct mr_error *err)
 {
@@ -205,8 +205,8 @@ static enum mr_status bad_flag(const struct mr_config *config, int code, const c
     return unknown_flag(config, name, err);
 }
 
-/* Refuses the next word as an option's value if that word is an option itself: the value was
- * forgotten. */
+/* Refuses the next word as an option's value if that word is an option itself, because the value
+ * was then forgotten. */
 static enum mr_status check_value(const struct mr_option *option, const char *next,
                                   struct mr_error *err)
 {
@@ -217,9 +217,8 @@ static enum mr_status check_value(const struct mr_option *option, const char *ne
                    option->name, next, option->name, next);
 }
 
-/* words: the flag, and behind it the value if that is a word of its own. getopt_long also accepts
- * the beginning of a name; that is an error here, because it would name another option as soon as
- * there is a longer one. */
+/* words: the flag, and its value if that is a separate word. getopt_long also accepts the beginning
+ * of a name. That is an error here, because it could name another option in a later version. */
 static enum mr_status apply_flag(struct mr_config *config, int code, char *const *words,
                                  struct mr_error *err)
 {
@@ -234,8 +233,8 @@ static enum mr_status apply_flag(struct mr_config *config, int code, char *const
     return status == MR_OK ? mr_option_apply(config, option, value, MR_ORIGIN_FLAG, err) : status;
 }
 
-/* Number of words behind the first word `--`, which ends the options. It is never the value of an
- * option: check_value. */
+/* Number of words after the first word `--`, which ends the options. `--` is never the value of an
+ * option (check_value). */
 static size_t count_plain(int argc, char *const *argv)
 {
     for (int i = 1; i < argc; i++)

@@ -1,4 +1,4 @@
-/* value_file - a file whose content is the value of an option, such as a password. Read at start,
+/* value_file - reads a file whose content is the value of an option, such as a password, at start
  * and again after SIGHUP.
  *
  * Threads: any. Memory: the caller's. Errors: MR_BAD_CONFIG with the path; never the content. */

@@ -12,7 +12,7 @@
 struct place {
     struct MHD_Connection *connection; /* NULL: the place is free */
     uint64_t number;                   /* connections are numbered in the order of their start */
-    bool leaving;                      /* it has the short timeout */
+    bool leaving;                      /* has the short timeout */
 };
 
 struct mr_http {
@@ -84,8 +84,8 @@ static enum mr_status resolve(const char *address, struct addrinfo **out, struct
     return MR_OK;
 }
 
-/* Shortens the timeout of the oldest connection that has not the short one yet, if half of the
- * places are taken. */
+/* If half of the places are taken, shortens the timeout of the oldest connection that still has the
+ * long one. */
 static void end_oldest(struct mr_http *http)
 {
     struct place *oldest = NULL;

@@ -5,8 +5,8 @@
  * answer function, which must not block for long. The main thread calls _start and _stop.
  * Memory: at most MR_HTTP_CONNECTIONS_MAX connections of MR_HTTP_CONNECTION_BYTES each; a
  * connection is closed after MR_HTTP_IDLE_SECONDS without a byte. Request bodies are refused.
- * Idle clients cannot keep others out: when half of the places are taken, each new connection ends
- * the oldest one a second later.
+ * Idle clients cannot block others: when half of the places are taken, each new connection ends the
+ * oldest one a second later.
  * Errors: MR_BAD_CONFIG for a malformed address, MR_UNREACHABLE when listening on the address
  * fails. */
 #ifndef MR_WORKER_HTTP_HTTP_H

@@ -1,5 +1,5 @@
-/* header_names - the name of every Kafka record header that millrace reads or writes (CONTRACT
- * section 6). No other source file contains a header name. */
+/* header_names - the name of every Kafka record header that millrace reads or writes. No other
+ * source file contains a header name. */
 #ifndef MR_WORKER_KAFKA_HEADER_NAMES_H
 #define MR_WORKER_KAFKA_HEADER_NAMES_H
 
@@ -28,7 +28,7 @@
 #define MR_HEADER_WORKER        "millrace-worker"
 #define MR_HEADER_INDEX         "millrace-index"
 #define MR_HEADER_FINISH_REASON "millrace-finish-reason"
-/* In a result, or in a dead letter without a result: which request it ends, as
+/* In a result, or in a dead letter without a result: the request that it ends, as
  * topic/partition/offset and consumer group (read by worker/offsets/recovery.h). */
 #define MR_HEADER_SOURCE "millrace-source"
 #define MR_HEADER_GROUP  "millrace-group"

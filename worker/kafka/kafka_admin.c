@@ -47,7 +47,7 @@ static void store_reason(struct mr_kafka_admin *admin, const char *reason)
 }
 
 /* Returns the stored reason of the connection error. librdkafka before 2.6.1 sends its SCRAM nonce
- * twice, which Kafka accepted until version 4: this error gets a text that says so. */
+ * twice, which Kafka 4 rejects; the text for that case names the fix. */
 static const char *reason_of(const struct mr_kafka_admin *admin)
 {
     const struct mr_text_list *list = admin->kafka->properties;
@@ -229,9 +229,9 @@ static enum mr_status request_creation(struct mr_kafka_admin *admin, const char 
     return status;
 }
 
-/* librdkafka takes the controller's id from the first metadata and does not ask again. A broker
- * that has just started, or was stopped for longer than its session with the controller, names
- * none; so the request is repeated, with new metadata. */
+/* librdkafka reads the controller's id from the first metadata only. A broker that has just
+ * started, or was stopped for longer than its session with the controller, returns none. So the
+ * request is repeated with new metadata. */
 static enum mr_status create_by_request(struct mr_kafka_admin *admin, const char *topic,
                                         const struct mr_kafka_topic_plan *plan, uint32_t timeout_ms,
                                         struct mr_error *err)
@@ -249,8 +249,8 @@ static enum mr_status create_by_request(struct mr_kafka_admin *admin, const char
     }
 }
 
-/* Waits until the topic is in the broker's metadata, which is some time after the broker has
- * acknowledged its creation. */
+/* Waits until the topic is in the broker's metadata: that is some time after the broker has
+ * acknowledged the creation. */
 static enum mr_status wait_until_visible(struct mr_kafka_admin *admin, const char *topic,
                                          uint32_t timeout_ms, uint32_t *count, struct mr_error *err)
 {
@@ -327,8 +327,9 @@ enum mr_status mr_kafka_admin_settings(struct mr_kafka_admin *admin, const char 
         result ? rd_kafka_DescribeConfigs_result_resources(result, &answers) : NULL;
     enum mr_status status = MR_OK;
     if (answers != 1)
-        status = mr_fail(err, MR_UNREACHABLE, "topic %s: the broker did not tell its settings%s%s",
-                         topic, event ? ": " : "", event ? rd_kafka_event_error_string(event) : "");
+        status =
+            mr_fail(err, MR_UNREACHABLE, "topic %s: the broker did not return its settings%s%s",
+                    topic, event ? ": " : "", event ? rd_kafka_event_error_string(event) : "");
     else if (rd_kafka_ConfigResource_error(resources[0]))
         status = mr_fail(err, MR_BAD_CONFIG, "topic %s: settings: %s", topic,
                          rd_kafka_ConfigResource_error_string(resources[0]));
@@ -341,8 +342,8 @@ enum mr_status mr_kafka_admin_settings(struct mr_kafka_admin *admin, const char 
 
 /* ---- groups, times ---- */
 
-/* Whether to ask again after this error; waits then. */
-static bool asks_again(rd_kafka_resp_err_t code, uint32_t *waited_ms, uint32_t timeout_ms)
+/* True if the request is worth repeating after this error; waits before. */
+static bool must_repeat(rd_kafka_resp_err_t code, uint32_t *waited_ms, uint32_t timeout_ms)
 {
     if (!passes(code) || *waited_ms >= timeout_ms) return false;
     *waited_ms += PROBE_POLL_MS;
@@ -350,9 +351,9 @@ static bool asks_again(rd_kafka_resp_err_t code, uint32_t *waited_ms, uint32_t t
     return true;
 }
 
-/* Describes a group, again while the cluster starts. *list has no group but this one; the caller
- * destroys it, if it is not NULL.
- * With rd_kafka_list_groups and not with the newer rd_kafka_DescribeConsumerGroups: after that one,
+/* Describes a group; repeats the request while the cluster starts. *list has this group only; the
+ * caller destroys it if it is not NULL.
+ * This uses rd_kafka_list_groups, because after the newer rd_kafka_DescribeConsumerGroups
  * librdkafka 2.0.2 hangs in rd_kafka_destroy if the coordinator did not answer. */
 static rd_kafka_resp_err_t describe_group(struct mr_kafka_admin *admin, const char *name,
                                           uint32_t timeout_ms,
@@ -366,7 +367,7 @@ static rd_kafka_resp_err_t describe_group(struct mr_kafka_admin *admin, const ch
         *list = NULL;
         code = rd_kafka_list_groups(admin->rk, name, list, (int)timeout_ms);
         if (!code && *list && (*list)->group_cnt > 0) code = (*list)->groups[0].err;
-    } while (asks_again(code, &waited_ms, timeout_ms));
+    } while (must_repeat(code, &waited_ms, timeout_ms));
     return code;
 }
 
@@ -389,7 +390,7 @@ enum mr_status mr_kafka_admin_members(struct mr_kafka_admin *admin, const char *
     if (list && list->group_cnt > 0) copy_hosts(&list->groups[0], hosts);
     if (list) rd_kafka_group_list_destroy(list);
     if (hosts->count > 0 || !code) return MR_OK;
-    return mr_fail(err, MR_UNREACHABLE, "group %.64s: the broker does not describe it: %s", group,
+    return mr_fail(err, MR_UNREACHABLE, "group %.64s cannot be described: %s", group,
                    rd_kafka_err2str(code));
 }
 
@@ -450,7 +451,7 @@ enum mr_status mr_kafka_admin_has_since(struct mr_kafka_admin *admin,
     if (admin->embedded) return MR_OK;
     do
         code = look_up_time(admin, since, timeout_ms, found);
-    while (asks_again(code, &waited_ms, timeout_ms));
+    while (must_repeat(code, &waited_ms, timeout_ms));
     if (!code) return MR_OK;
     return mr_fail(err, MR_UNREACHABLE, "topic %s: %s", since->topic, rd_kafka_err2str(code));
 }

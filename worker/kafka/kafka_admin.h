@@ -1,6 +1,6 @@
-/* kafka_admin - prepares and inspects the Kafka cluster: connects to it, looks up topics and their
- * settings, creates missing ones; finds the members of a group. For the start of a worker, and the
- * commands topics, check and top.
+/* kafka_admin - prepares and inspects a Kafka cluster: connects to it, looks up topics and their
+ * settings, creates missing topics, finds the members of a group. For the start of a worker and for
+ * the commands topics, check, replay and top.
  *
  * Owner: the thread that opened it. Memory: one librdkafka client. Every call blocks for at most
  * its timeout. Errors: MR_UNREACHABLE, MR_BAD_CONFIG. */
@@ -57,8 +57,8 @@ enum mr_status mr_kafka_admin_create(struct mr_kafka_admin *admin, const char *t
 
 #define MR_KAFKA_SETTING_BYTES ((size_t)64)
 
-/* Settings to read. values[i] becomes that of names[i], cut at its size; "" if the broker does not
- * name it, as the embedded test broker. Borrowed. */
+/* Settings to read. values[i] becomes the value of names[i], cut at its size, or "" if the broker
+ * does not return it, as the embedded test broker does. Borrowed. */
 struct mr_kafka_settings {
     const char *const *names;
     char (*values)[MR_KAFKA_SETTING_BYTES];
@@ -72,7 +72,7 @@ enum mr_status mr_kafka_admin_settings(struct mr_kafka_admin *admin, const char 
 
 #define MR_KAFKA_HOST_BYTES ((size_t)256)
 
-/* Where the members of a consumer group run. */
+/* Hosts of the members of a consumer group. */
 struct mr_kafka_hosts {
     char (*names)[MR_KAFKA_HOST_BYTES]; /* borrowed; addresses as the broker saw them */
     size_t max, count;                  /* entries of names; found, at most max */
@@ -87,7 +87,7 @@ enum mr_status mr_kafka_admin_members(struct mr_kafka_admin *admin, const char *
 /* A consumer group as its coordinator describes it. */
 struct mr_kafka_group {
     bool is_known;  /* false: the embedded test broker cannot describe groups */
-    char state[24]; /* such as "Stable"; "": there is no such group, or no right to describe it */
+    char state[24]; /* such as "Stable"; "": no such group, or describing it is not allowed */
     uint32_t members;
     bool has_instance; /* one of them is the static member of that name */
 };
@@ -96,8 +96,8 @@ struct mr_kafka_group {
 enum mr_status mr_kafka_admin_group(struct mr_kafka_admin *admin, const char *name,
                                     const char *instance, uint32_t timeout_ms,
                                     struct mr_kafka_group *out, struct mr_error *err);
-/* *found: whether a partition of the topic has a record whose timestamp is unix_ms or later. The
- * embedded test broker does not know: false. */
+/* *found: a partition of the topic has a record with the timestamp unix_ms or later. The embedded
+ * test broker cannot look records up by time: false. */
 struct mr_kafka_since {
     const char *topic;
     uint32_t partitions;

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-/* until the end offsets of a partition that has no leader at the moment are asked for again */
+/* pause before the next request for the end offsets of a partition without a leader */
 #define PAUSE_MS       200u
 #define MILLISECOND_NS ((uint64_t)1000000)
 

@@ -28,22 +28,23 @@ enum mr_status mr_kafka_client_partitions(struct rd_kafka_s *rk, const char *top
                                           uint32_t timeout_ms, uint32_t *count,
                                           struct mr_error *err);
 
-/* The same, asked for this topic alone, by a consumer: for a producer the broker may create the
- * topic, and the embedded test broker always does. Error: MR_UNREACHABLE, also when the broker
- * answers that it does not know yet. */
+/* The same with a request for this topic alone. rk must be a consumer: for a producer the broker
+ * may create the topic, and the embedded test broker creates it in any case. MR_UNREACHABLE: no
+ * answer, or the broker does not know yet. */
 enum mr_status mr_kafka_client_ask(struct rd_kafka_s *rk, const char *topic, uint32_t timeout_ms,
                                    uint32_t *count, struct mr_error *err);
 
 /* Requests the first and the end offset of a partition from the partition's leader. For a newly
  * assigned partition this is faster than RD_KAFKA_OFFSET_BEGINNING and RD_KAFKA_OFFSET_END, which
  * librdkafka resolves half a second later if it does not know the leader yet. While the partition
- * has no leader, as for seconds after a broker's start, it asks again until timeout_ms. */
+ * has no leader, as in the first seconds after a broker's start, the request is repeated until
+ * timeout_ms. */
 enum mr_status mr_kafka_client_ends(struct rd_kafka_s *rk, const char *topic, int32_t partition,
                                     uint32_t timeout_ms, struct mr_kafka_ends *ends,
                                     struct mr_error *err);
 
-/* The error code of the first partition in list that has one, 0: none has. librdkafka reports a
- * request as done although single partitions failed. list may be NULL. */
+/* Returns the error code of the first partition in list that has one, or 0. librdkafka reports a
+ * request as successful although single partitions failed. list may be NULL. */
 int mr_kafka_client_list_error(const struct rd_kafka_topic_partition_list_s *list);
 
 /* Appends the offset and the metadata of one commit to list; the texts are copied. */

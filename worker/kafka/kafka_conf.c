@@ -22,9 +22,9 @@ struct property {
     const char *name, *value;
 };
 
-/* librdkafka properties on which a guarantee of the worker or the work of its threads rests. The
- * option --kafka must not set them, not even to the value that the worker uses. Each has the option
- * that sets it, or "nothing: " and why it is fixed. Names after their aliases. */
+/* librdkafka properties that a guarantee of the worker or its threads depend on. The option --kafka
+ * must not set them, not even to the worker's own value. Each has the option that sets it, or
+ * "nothing: " with the reason why it is fixed. Aliases have rows of their own. */
 static const struct property owned[] = {
     /* options of their own */
     {"bootstrap.servers", "--brokers"},
@@ -50,7 +50,7 @@ static const struct property owned[] = {
     {"offset.store.sync.interval.ms", "--commit-interval"},
     {"auto.offset.reset", "nothing: a group without commits begins with the oldest request"},
     {"isolation.level", "nothing: requests and results are read as --delivery needs it"},
-    {"enable.partition.eof", "nothing: the end of a partition would be taken for a record"},
+    {"enable.partition.eof", "nothing: intake does not expect end-of-partition events"},
     /* the group */
     {"partition.assignment.strategy", "nothing: all workers of a group must use the same one"},
     {"group.protocol", "nothing: the worker handles rebalances of the classic protocol"},
@@ -77,7 +77,7 @@ static const struct property owned[] = {
     {"enabled_events", "nothing: the worker serves callbacks, not events"},
     {"enable_sasl_queue", "nothing: no thread serves that queue"},
     {"log.queue", "nothing: no thread serves that queue"},
-    {"statistics.interval.ms", "nothing: the statistics say when the broker was last heard"},
+    {"statistics.interval.ms", "nothing: the statistics say when a broker last answered"},
 };
 
 static const struct property common[] = {
@@ -112,7 +112,7 @@ static const struct property reading[] = {
 
 static const struct property consumer[] = {
     {"auto.offset.reset", "earliest"},
-    {"statistics.interval.ms", "5000"}, /* says when a broker was last heard: kafka_in.c */
+    {"statistics.interval.ms", "5000"}, /* they show when a broker last answered: kafka_in.c */
 };
 
 static const struct property reader[] = {
@@ -239,19 +239,19 @@ static enum mr_status set_prefetch(rd_kafka_conf_t *conf, const struct mr_kafka_
     return status;
 }
 
-/* Where a queue holds queued.min.messages records, or queued.max.messages.kbytes of their values,
- * librdkafka fetches nothing for fetch.queue.backoff.ms, and before 2.2 for a second. A worker has
- * a queue for each partition, a reader one for all. */
+/* When a queue holds queued.min.messages records, or queued.max.messages.kbytes of their values,
+ * librdkafka stops fetching for fetch.queue.backoff.ms, and before 2.2 for a second. A worker has a
+ * queue for each partition, a reader one for all. */
 static enum mr_status set_queue_pause(rd_kafka_conf_t *conf, struct mr_error *err)
 {
     if (rd_kafka_version() < VERSION_2_2_0) return MR_OK;
     return set(conf, "fetch.queue.backoff.ms", "10", err);
 }
 
-/* How many requests of a partition wait at most. With the pause of a second and a limit of 256 a
- * worker that can run 1,300 requests of 2 KiB a second ran 450: there the limit is what may be
- * taken in a second. It has to be low because librdkafka does not count keys and headers, which can
- * be as large as a record. */
+/* Most requests that wait in the queue of a partition. It is low because librdkafka does not count
+ * keys and headers, which can be as large as a record. Before 2.2, with the pause of a second, the
+ * limit is also the most that can be taken in a second: with 256, a worker that can run 1,300
+ * requests of 2 KiB a second ran 450. */
 static enum mr_status set_request_limit(rd_kafka_conf_t *conf, struct mr_error *err)
 {
     const char *limit = rd_kafka_version() < VERSION_2_2_0 ? "2000" : "256";
@@ -291,14 +291,13 @@ static enum mr_status set_role(rd_kafka_conf_t *conf, enum mr_kafka_role role,
     return status;
 }
 
-/* MR_BAD_CONFIG for a property that --kafka must not set: one of the table, or a function of the
- * program. */
+/* MR_BAD_CONFIG for a property that --kafka must not set: one of the table, or a callback. */
 static enum mr_status check_owned(const char *name, struct mr_error *err)
 {
     size_t length = strlen(name);
     if (length > 3 && strcmp(name + length - 3, "_cb") == 0)
         return mr_fail(err, MR_BAD_CONFIG,
-                       "--kafka: %s cannot be set: it is a function of the program", name);
+                       "--kafka: %s cannot be set: it is a callback in the program", name);
     for (size_t i = 0; i < COUNT(owned); i++)
         if (strcmp(owned[i].name, name) == 0)
             return mr_fail(err, MR_BAD_CONFIG, "--kafka: %s cannot be set; use %s", name,
@@ -370,8 +369,8 @@ static void on_log(const rd_kafka_t *rk, int level, const char *facility, const 
     options->log(options->log_context, mapped, line);
 }
 
-/* Reports the error and does nothing else: librdkafka recovers by itself, except from a fatal
- * error, which polling reports. */
+/* Only reports the error: librdkafka recovers from errors by itself, except from a fatal one, which
+ * polling returns. */
 void mr_kafka_conf_report(struct rd_kafka_s *rk, int code, const char *reason, void *opaque)
 {
     (void)opaque;

@@ -3,8 +3,8 @@
  * struct mr_kafka_options; only worker/kafka/kafka_*.c call the functions.
  *
  * --kafka takes NAME=VALUE for all clients, or consumer.NAME=VALUE or producer.NAME=VALUE for one
- * kind of client. Properties that the delivery guarantees depend on are refused; the error says
- * what to use instead.
+ * kind of client. Properties that the delivery guarantees depend on are refused, and the error
+ * names the option to use instead.
  *
  * Threads: any. Memory: options are borrowed for the life of the client created from them. Errors:
  * MR_BAD_CONFIG, with the property in err. */
@@ -25,8 +25,7 @@ struct rd_kafka_error_s;
 
 struct mr_kafka_options {
     const char *brokers, *group, *client_id;
-    const char
-        *assignor; /* partition.assignment.strategy; NULL: the best that this librdkafka has */
+    const char *assignor; /* partition.assignment.strategy; NULL: by the version of librdkafka */
     const char *group_instance;            /* group.instance.id; NULL or "": no static membership */
     const struct mr_text_list *properties; /* NAME=VALUE texts of the option --kafka; may be NULL */
     uint64_t session_timeout_ns, poll_interval_max_ns, linger_ns;
@@ -38,9 +37,9 @@ struct mr_kafka_options {
     uint32_t partition_count;
     /* the broker is librdkafka's mock broker: use short timeouts and short fetch waits */
     bool embedded;
-    /* Fetch wait with the embedded test broker, which answers an empty fetch only after the whole
-     * wait. A record waits half of this time on average; each fetch costs about 0.1 ms of CPU time
-     * in client and broker. 0: 10 ms. */
+    /* Fetch wait with the embedded test broker, which answers an empty fetch only when this time is
+     * over. A record waits half of it on average, and each fetch costs about 0.1 ms of CPU time in
+     * client and broker. 0: 10 ms. */
     uint32_t mock_wait_ms;
     /* Called with librdkafka's log lines, on any thread of librdkafka. May be NULL. */
     void (*log)(void *context, enum mr_log_level level, const char *text);
@@ -48,11 +47,10 @@ struct mr_kafka_options {
      * connection. May be NULL. */
     void (*failed)(void *context, bool unreachable, const char *reason);
     void *log_context; /* of log and failed */
-    /* true: the worker ends, so calls that wait for a broker should return soon. NULL: it does
-     * not */
+    /* true: the worker ends, so calls that wait for a broker return soon. May be NULL. */
     const atomic_bool *ending;
     struct mr_heartbeats *heartbeats; /* watches the threads that use the clients; NULL: none */
-    struct mr_kafka_login *login;     /* changes the password of the clients; NULL: it stays */
+    struct mr_kafka_login *login;     /* changes the password of the clients; may be NULL */
     struct mr_kafka_stats *stats; /* gets the statistics of consumer and producers; NULL: none */
 };
 
@@ -74,14 +72,14 @@ enum mr_status mr_kafka_conf_check_version(int version, struct mr_error *err);
  * them. */
 enum mr_status mr_kafka_conf_check(const struct mr_kafka_options *options, struct mr_error *err);
 
-/* What each partition may fetch ahead. */
+/* Limits of what each partition may fetch ahead. */
 struct mr_kafka_prefetch {
     uint32_t queue_kbytes; /* kbytes in the partition's queue, before another fetch */
     uint32_t fetch_bytes;  /* bytes of one fetch; a larger record comes alone */
 };
 
-/* Divides the bytes among the partitions: both limits of all partitions together stay within them,
- * down to 16 KiB for each partition. */
+/* Divides the bytes among the partitions. The sum of both limits over all partitions is at most
+ * `bytes`, but each partition gets at least 16 KiB. */
 struct mr_kafka_prefetch mr_kafka_conf_prefetch(uint64_t bytes, uint32_t partition_count);
 
 /* Creates the librdkafka configuration of a client; the caller passes it to mr_kafka_conf_open or

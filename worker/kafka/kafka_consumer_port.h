@@ -5,7 +5,7 @@
  * The owner calls `serve` often, and then `next_event` until there is no event. A rebalance takes
  * two steps: next_event returns an event ASSIGNED or REVOKED, and the owner calls
  * `complete_rebalance` when it has handled the event. Between the two the other functions work as
- * always: the consumer stays a member of the group, and partitions that are not revoked deliver
+ * usual: the consumer stays a member of the group, and partitions that are not revoked deliver
  * records. The next rebalance event comes only after complete_rebalance.
  *
  * Threads: all calls from the owner. Memory: what an event points to is borrowed until
@@ -51,9 +51,9 @@ enum mr_kafka_revoke {
 enum mr_kafka_event_kind {
     MR_KAFKA_EVENT_ASSIGNED, /* fields: claims; the owner may change the start of each claim */
     MR_KAFKA_EVENT_REVOKED,  /* fields: claims, how */
-    /* fields: number, status, reason: the outcome of the commit with this number. With another
-     * status than MR_OK, claims: the partitions whose offset is not committed (topic_index and
-     * partition are filled), while those of the others are; none: no offset is committed */
+    /* fields: number, status, reason: the outcome of the commit with this number. If status is not
+     * MR_OK, claims has the partitions whose offset is not committed, with topic_index and
+     * partition; the other offsets are committed. No claims: no offset is committed */
     MR_KAFKA_EVENT_COMMITTED
 };
 
@@ -90,8 +90,8 @@ struct mr_kafka_consumer_port {
     /* Returns the next event; false: there is none. */
     bool (*next_event)(void *self, struct mr_kafka_event *event);
     void (*complete_rebalance)(void *self);
-    /* True when the group has given this worker's partitions to others: what the handling of a
-     * REVOKED event still commits would be refused. */
+    /* True when the group has assigned this worker's partitions to others. Commits during the
+     * handling of a REVOKED event would then be refused. */
     bool (*is_lost)(void *self);
     /* Returns the next record of a partition for which may_take returns true; false: there is none
      * now. The record is borrowed until the next call of take, serve or close. */
@@ -107,18 +107,18 @@ struct mr_kafka_consumer_port {
     /* Returns this worker's group membership, which committing in a transaction needs. Each call
      * makes a new object; the caller frees it with mr_kafka_membership_free. */
     struct mr_kafka_membership *(*membership)(void *self);
-    /* How many records of a partition were not taken yet, as known since the last fetch; -1: not
-     * known. */
+    /* Number of records of a partition that were not taken yet, as of the last fetch; -1: unknown.
+     */
     int64_t (*unread)(void *self, size_t topic_index, int32_t partition);
-    /* How many records were not taken yet, summed over all partitions. */
+    /* Number of records that were not taken yet, summed over all partitions. */
     uint64_t (*backlog)(void *self);
     /* Number of partitions assigned to this worker now. */
     size_t (*partition_count)(void *self);
     /* Leaves the group without another event or commit. False: the group coordinator did not answer
      * within timeout_ms; then the process should end soon. */
     bool (*close)(void *self, uint32_t timeout_ms);
-    /* When a broker last sent something to this consumer, known up to 5 seconds late (monotonic
-     * nanoseconds); 0: not yet. NULL: the implementation does not know. */
+    /* When a broker last sent something to this consumer (monotonic nanoseconds), up to 5 seconds
+     * old; 0: never. NULL: the implementation does not know. */
     uint64_t (*heard_ns)(void *self);
 };
 

@@ -215,7 +215,7 @@ static const struct row {
     {-150, "_FATAL", MR_KAFKA_FATAL, MR_BACKEND},
     {53, "TRANSACTIONAL_ID_AUTHORIZATION_FAILED", MR_KAFKA_FATAL, MR_BACKEND},
     {54, "SECURITY_DISABLED", MR_KAFKA_FATAL, MR_BACKEND},
-    /* another worker has taken this worker's place */
+    /* another worker replaced this one */
     {-144, "_FENCED", MR_KAFKA_FENCED, MR_BACKEND},
     {82, "FENCED_INSTANCE_ID", MR_KAFKA_FENCED, MR_BACKEND},
     {90, "PRODUCER_FENCED", MR_KAFKA_FENCED, MR_BACKEND},

@@ -62,9 +62,9 @@ static void on_rebalance(rd_kafka_t *rk, rd_kafka_resp_err_t code,
     mr_kafka_in_rebalanced(opaque, code == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS, list);
 }
 
-/* Counts the partitions of all topics, any of which may be assigned to this worker, with a client
- * of its own, because a client's limits cannot be changed. If the broker does not tell, many are
- * assumed. */
+/* Counts the partitions of all topics, any of which may be assigned to this worker. The count
+ * limits the consumer's memory and a client's limits cannot be changed, so another client is used
+ * for it. If no broker answers, UNKNOWN_PARTITIONS are assumed. */
 static uint32_t count_partitions(struct mr_kafka_in *in)
 {
     rd_kafka_t *rk = NULL;
@@ -101,7 +101,7 @@ static void free_in(struct mr_kafka_in *in)
     free(in);
 }
 
-/* The handle stays, with its threads: from now on none of them uses what the owner frees. */
+/* The librdkafka handle and its threads stay. From now on they use nothing that the owner frees. */
 static void abandon(struct mr_kafka_in *in)
 {
     pthread_mutex_lock(&in->log_mutex);
@@ -170,8 +170,9 @@ fail:
     return status;
 }
 
-bool mr_kafka_in_close(struct mr_kafka_in *in, uint32_t timeout_ms)
+bool mr_kafka_in_close(void *self, uint32_t timeout_ms)
 {
+    struct mr_kafka_in *in = self;
     if (!in) return true;
     mr_kafka_in_note_protocol(in);
     in->closing = true;
@@ -215,8 +216,8 @@ static void hold_stray(struct mr_kafka_in *in, rd_kafka_message_t *message)
     rd_kafka_message_destroy(message);
 }
 
-/* Blocked partitions are tried again, and once a second all of them: an event of librdkafka that is
- * missed costs a second then. */
+/* Tries blocked partitions again, and once a second all partitions, so that a missed event of
+ * librdkafka delays a record by at most a second. */
 static void look_again(struct mr_kafka_in *in)
 {
     uint64_t now_ns = mr_clock_ns();
@@ -227,8 +228,9 @@ static void look_again(struct mr_kafka_in *in)
         mr_turns_ready(&in->turns, &in->partitions[i]->turn);
 }
 
-enum mr_status mr_kafka_in_serve(struct mr_kafka_in *in, struct mr_error *err)
+enum mr_status mr_kafka_in_serve(void *self, struct mr_error *err)
 {
+    struct mr_kafka_in *in = self;
     rd_kafka_message_t *message;
     look_again(in);
     while ((message = rd_kafka_consumer_poll(in->rk, 0))) {
@@ -243,8 +245,8 @@ enum mr_status mr_kafka_in_serve(struct mr_kafka_in *in, struct mr_error *err)
     rd_kafka_resp_err_t fatal = rd_kafka_fatal_error(in->rk, reason, sizeof reason);
     if (fatal == RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID)
         return mr_fail(err, MR_BACKEND,
-                       "another worker joined the group as --group-instance %s and has taken the "
-                       "place of this one",
+                       "another worker joined the group as --group-instance %s and replaced this "
+                       "one",
                        in->kafka->group_instance);
     if (fatal) return mr_fail(err, MR_BACKEND, "consumer: %s", reason);
     if (in->memory_lost) return mr_fail(err, MR_NOMEM, "consumer: no memory for a rebalance");
@@ -269,10 +271,11 @@ static rd_kafka_message_t *next_message(struct mr_kafka_in *in,
     return message;
 }
 
-bool mr_kafka_in_take(struct mr_kafka_in *in,
+bool mr_kafka_in_take(void *self,
                       bool (*may_take)(void *context, size_t topic_index, int32_t partition),
                       void *context, struct mr_kafka_record *record, size_t *index)
 {
+    struct mr_kafka_in *in = self;
     mr_kafka_in_drop_taken(in);
     mr_kafka_in_note_arrivals(in);
     for (struct mr_turn *turn; (turn = mr_turns_next(&in->turns)) != NULL;) {
@@ -297,8 +300,9 @@ bool mr_kafka_in_take(struct mr_kafka_in *in,
     return false;
 }
 
-void mr_kafka_in_put_back(struct mr_kafka_in *in)
+void mr_kafka_in_put_back(void *self)
 {
+    struct mr_kafka_in *in = self;
     MR_ASSERT(in->taken);
     struct mr_kafka_in_partition *partition = in->taken_from;
     MR_ASSERT(!partition->held);
@@ -309,8 +313,9 @@ void mr_kafka_in_put_back(struct mr_kafka_in *in)
 
 /* ---- membership and positions ---- */
 
-struct mr_kafka_membership *mr_kafka_in_membership(struct mr_kafka_in *in)
+struct mr_kafka_membership *mr_kafka_in_membership(void *self)
 {
+    struct mr_kafka_in *in = self;
     return (struct mr_kafka_membership *)rd_kafka_consumer_group_metadata(in->rk);
 }
 
@@ -320,13 +325,15 @@ void mr_kafka_membership_free(struct mr_kafka_membership *membership)
         rd_kafka_consumer_group_metadata_destroy((rd_kafka_consumer_group_metadata_t *)membership);
 }
 
-size_t mr_kafka_in_partition_count(const struct mr_kafka_in *in)
+size_t mr_kafka_in_partition_count(void *self)
 {
+    const struct mr_kafka_in *in = self;
     return in->partition_count;
 }
 
-int64_t mr_kafka_in_unread(struct mr_kafka_in *in, size_t topic, int32_t number)
+int64_t mr_kafka_in_unread(void *self, size_t topic, int32_t number)
 {
+    struct mr_kafka_in *in = self;
     int64_t low = 0, high = 0;
     const struct mr_kafka_in_partition *partition = mr_kafka_in_find(in, topic, number);
     if (!partition) return -1;
@@ -337,8 +344,9 @@ int64_t mr_kafka_in_unread(struct mr_kafka_in *in, size_t topic, int32_t number)
     return high > from ? high - from : 0;
 }
 
-uint64_t mr_kafka_in_backlog(struct mr_kafka_in *in)
+uint64_t mr_kafka_in_backlog(void *self)
 {
+    struct mr_kafka_in *in = self;
     uint64_t backlog = 0;
     for (size_t i = 0; i < in->partition_count; i++) {
         int64_t unread =
@@ -355,86 +363,28 @@ static bool port_is_lost(void *self)
     return rd_kafka_assignment_lost(((struct mr_kafka_in *)self)->rk);
 }
 
-static enum mr_status port_serve(void *self, struct mr_error *err)
-{
-    return mr_kafka_in_serve(self, err);
-}
-
-static bool port_next_event(void *self, struct mr_kafka_event *event)
-{
-    return mr_kafka_in_next_event(self, event);
-}
-
-static void port_complete_rebalance(void *self)
-{
-    mr_kafka_in_complete_rebalance(self);
-}
-
-static bool port_take(void *self,
-                      bool (*may_take)(void *context, size_t topic_index, int32_t partition),
-                      void *context, struct mr_kafka_record *record, size_t *topic_index)
-{
-    return mr_kafka_in_take(self, may_take, context, record, topic_index);
-}
-
-static void port_put_back(void *self)
-{
-    mr_kafka_in_put_back(self);
-}
-
-static enum mr_status port_commit(void *self, const struct mr_kafka_commit *commits, size_t count,
-                                  uint64_t number, struct mr_error *err)
-{
-    return mr_kafka_in_commit(self, commits, count, number, err);
-}
-
-static struct mr_kafka_membership *port_membership(void *self)
-{
-    return mr_kafka_in_membership(self);
-}
-
-static int64_t port_unread(void *self, size_t topic_index, int32_t partition)
-{
-    return mr_kafka_in_unread(self, topic_index, partition);
-}
-
-static uint64_t port_backlog(void *self)
-{
-    return mr_kafka_in_backlog(self);
-}
-
-static size_t port_partition_count(void *self)
-{
-    return mr_kafka_in_partition_count(self);
-}
-
 static uint64_t port_heard_ns(void *self)
 {
     return ((struct mr_kafka_in *)self)->heard_ns;
-}
-
-static bool port_close(void *self, uint32_t timeout_ms)
-{
-    return mr_kafka_in_close(self, timeout_ms);
 }
 
 enum mr_status mr_kafka_in_open(void *context, const struct mr_kafka_consumer_options *options,
                                 struct mr_kafka_consumer_port *out, struct mr_error *err)
 {
     (void)context;
-    *out = (struct mr_kafka_consumer_port){.serve = port_serve,
-                                           .next_event = port_next_event,
-                                           .complete_rebalance = port_complete_rebalance,
+    *out = (struct mr_kafka_consumer_port){.serve = mr_kafka_in_serve,
+                                           .next_event = mr_kafka_in_next_event,
+                                           .complete_rebalance = mr_kafka_in_complete_rebalance,
                                            .is_lost = port_is_lost,
-                                           .take = port_take,
-                                           .put_back = port_put_back,
-                                           .commit = port_commit,
-                                           .membership = port_membership,
-                                           .unread = port_unread,
-                                           .backlog = port_backlog,
-                                           .partition_count = port_partition_count,
+                                           .take = mr_kafka_in_take,
+                                           .put_back = mr_kafka_in_put_back,
+                                           .commit = mr_kafka_in_commit,
+                                           .membership = mr_kafka_in_membership,
+                                           .unread = mr_kafka_in_unread,
+                                           .backlog = mr_kafka_in_backlog,
+                                           .partition_count = mr_kafka_in_partition_count,
                                            .heard_ns = port_heard_ns,
-                                           .close = port_close};
+                                           .close = mr_kafka_in_close};
     struct mr_kafka_in *in = NULL;
     enum mr_status status = mr_kafka_in_create(&in, options, err);
     out->self = in;

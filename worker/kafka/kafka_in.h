@@ -1,29 +1,29 @@
 /* kafka_in - the Kafka consumer of the request topics, a member of the consumer group, with one
  * queue for each partition: fills the table of worker/kafka/kafka_consumer_port.h with librdkafka.
  *
- * Partition queues are not forwarded to the consumer queue: records are taken from a partition
+ * Partition queues are not forwarded to the consumer queue. Records are taken from a partition
  * queue only when the worker can accept them, while the consumer queue (rebalances, errors, the
  * poll deadline) is always served. This gives backpressure without pausing partitions, which would
  * discard fetched records. Topics with records take turns by weight, and the partitions of a topic
- * take turns (worker/kafka/turns.h). librdkafka tells which empty queue got a record, so taking one
- * takes a time that does not depend on the number of partitions.
+ * take turns (worker/kafka/turns.h). librdkafka reports which empty queue got a record, so the time
+ * to take a record does not depend on the number of partitions.
  *
- * A rebalance (worker/kafka/kafka_in_rebalance.c) is noted inside librdkafka's callback and
- * completed by _complete_rebalance: the library waits for that call as long as it takes, and the
- * broker for the group's rebalance timeout (max.poll.interval.ms). Before _next_event returns an
+ * A rebalance (worker/kafka/kafka_in_rebalance.c) is recorded inside librdkafka's callback and
+ * completed by _complete_rebalance. librdkafka waits for that call without a limit, the broker for
+ * at most the group's rebalance timeout (max.poll.interval.ms). Before _next_event returns an
  * ASSIGNED event it asks the broker for the committed offsets, which can take seconds; until all
  * are known, there is no event, and it asks again each time that _next_event is called, once a
  * second.
  *
- * A commit (worker/kafka/kafka_in_commit.c) is one request for each topic: librdkafka gives the
- * error of one partition to all partitions of a request.
+ * A commit (worker/kafka/kafka_in_commit.c) is one request for each topic, because librdkafka
+ * reports the error of one partition for all partitions of a request.
  *
  * Owner: one thread makes every call. A record or event that arrives rings the wake. Memory:
- * values of fetched records up to mr_kafka_options.prefetch_bytes, as long as the topics have the
- * number of partitions that they had at _create; keys and headers are bounded by the number of
- * records (kafka_conf.c). Errors: MR_BAD_CONFIG, MR_UNREACHABLE; MR_BACKEND from
- * _serve when the consumer can no longer be used (for instance another worker took the place of
- * this static member). */
+ * values of fetched records up to mr_kafka_options.prefetch_bytes, if the topics have no more
+ * partitions than at _create; keys and headers are bounded by the number of records
+ * (kafka_conf.c). Errors: MR_BAD_CONFIG, MR_UNREACHABLE; MR_BACKEND from
+ * _serve when the consumer can no longer be used, for example because another worker joined as the
+ * same static member. */
 #ifndef MR_WORKER_KAFKA_KAFKA_IN_H
 #define MR_WORKER_KAFKA_KAFKA_IN_H
 
@@ -45,20 +45,20 @@ enum mr_status mr_kafka_in_open(void *context, const struct mr_kafka_consumer_op
 /* Leaves the group and frees the consumer. False: the group coordinator did not answer within
  * timeout_ms, and the consumer is leaked, with librdkafka's threads; it uses nothing of the
  * owner any more. in may be NULL. */
-bool mr_kafka_in_close(struct mr_kafka_in *in, uint32_t timeout_ms);
-enum mr_status mr_kafka_in_serve(struct mr_kafka_in *in, struct mr_error *err);
-bool mr_kafka_in_next_event(struct mr_kafka_in *in, struct mr_kafka_event *event);
-void mr_kafka_in_complete_rebalance(struct mr_kafka_in *in);
-bool mr_kafka_in_take(struct mr_kafka_in *in,
+bool mr_kafka_in_close(void *self, uint32_t timeout_ms);
+enum mr_status mr_kafka_in_serve(void *self, struct mr_error *err);
+bool mr_kafka_in_next_event(void *self, struct mr_kafka_event *event);
+void mr_kafka_in_complete_rebalance(void *self);
+bool mr_kafka_in_take(void *self,
                       bool (*may_take)(void *context, size_t topic_index, int32_t partition),
                       void *context, struct mr_kafka_record *record, size_t *topic_index);
-void mr_kafka_in_put_back(struct mr_kafka_in *in);
-enum mr_status mr_kafka_in_commit(struct mr_kafka_in *in, const struct mr_kafka_commit *commits,
-                                  size_t count, uint64_t number, struct mr_error *err);
-struct mr_kafka_membership *mr_kafka_in_membership(struct mr_kafka_in *in);
+void mr_kafka_in_put_back(void *self);
+enum mr_status mr_kafka_in_commit(void *self, const struct mr_kafka_commit *commits, size_t count,
+                                  uint64_t number, struct mr_error *err);
+struct mr_kafka_membership *mr_kafka_in_membership(void *self);
 void mr_kafka_membership_free(struct mr_kafka_membership *membership); /* membership may be NULL */
-int64_t mr_kafka_in_unread(struct mr_kafka_in *in, size_t topic_index, int32_t partition);
-size_t mr_kafka_in_partition_count(const struct mr_kafka_in *in);
-uint64_t mr_kafka_in_backlog(struct mr_kafka_in *in);
+int64_t mr_kafka_in_unread(void *self, size_t topic_index, int32_t partition);
+size_t mr_kafka_in_partition_count(void *self);
+uint64_t mr_kafka_in_backlog(void *self);
 
 #endif

@@ -6,17 +6,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The metadata of so many partitions, at most 4 KiB each, is a quarter of what a broker takes in
- * one record batch by default (message.max.bytes, 1 MiB). */
+/* Most partitions of a request after one was too large. Their metadata, at most 4 KiB each, is a
+ * quarter of the largest record batch that a broker accepts by default (message.max.bytes, 1 MiB).
+ */
 #define PARTITIONS_TOGETHER 64
 
-/* A commit of the owner. It lasts from when it is sent until next_event has returned its outcome.
+/* A commit of the owner, from its sending until next_event has returned its outcome.
  *
- * librdkafka gives the error of one partition to all partitions of a request. So each topic has a
- * request of its own: one that was deleted does not hold back the commits of the others. Once the
- * metadata of one of a topic's partitions was too large for the broker, each partition has a
- * request of its own, until the worker ends. If it was the metadata of all together, requests have
- * at most PARTITIONS_TOGETHER partitions. */
+ * librdkafka reports the error of one partition for all partitions of a request. So each topic has
+ * a separate request, and a deleted topic does not block the commits of the others. After the
+ * metadata of one partition of a topic was too large for the broker, each partition of that topic
+ * has a separate request until the worker ends. If the metadata of a request was too large as a
+ * whole, the topic's requests have at most PARTITIONS_TOGETHER partitions. */
 struct mr_kafka_in_commit {
     struct mr_kafka_in_commit *next;
     struct mr_kafka_in *in;
@@ -54,7 +55,8 @@ static void split(struct mr_kafka_in_topic *topic, rd_kafka_resp_err_t code, int
     if (topic->request_max == 0 || most < topic->request_max) topic->request_max = most;
 }
 
-/* Takes the answer to one request, whose list is of one topic and refers to the claims. */
+/* Handles the answer to one request. The list has partitions of one topic and refers to the claims.
+ */
 static void end_request(struct mr_kafka_in_commit *commit, rd_kafka_resp_err_t code,
                         const rd_kafka_topic_partition_list_t *list)
 {
@@ -113,9 +115,10 @@ static void send_topic(struct mr_kafka_in_commit *commit, const struct mr_kafka_
     if (list) send_request(commit, list);
 }
 
-enum mr_status mr_kafka_in_commit(struct mr_kafka_in *in, const struct mr_kafka_commit *commits,
-                                  size_t count, uint64_t number, struct mr_error *err)
+enum mr_status mr_kafka_in_commit(void *self, const struct mr_kafka_commit *commits, size_t count,
+                                  uint64_t number, struct mr_error *err)
 {
+    struct mr_kafka_in *in = self;
     if (count == 0) return MR_OK;
     struct mr_kafka_in_commit *commit = create_commit(in, commits, count), **end = &in->commits;
     if (!commit) return mr_fail(err, MR_NOMEM, "no memory for a commit");
@@ -128,7 +131,7 @@ enum mr_status mr_kafka_in_commit(struct mr_kafka_in *in, const struct mr_kafka_
     return MR_OK;
 }
 
-/* Takes out the partitions whose offset is committed. */
+/* Removes the partitions whose offset is committed. */
 static void keep_refused(struct mr_kafka_in_commit *commit)
 {
     size_t kept = 0;

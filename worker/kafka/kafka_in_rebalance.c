@@ -46,7 +46,7 @@ void mr_kafka_in_watch(struct mr_kafka_in *in, rd_kafka_queue_t *queue)
     rd_kafka_queue_io_event_enable(queue, in->options.wake->fd, &one, sizeof one);
 }
 
-/* Notes whether the group uses the cooperative protocol. Not to be called from a callback that
+/* Records whether the group uses the cooperative protocol. Must not be called from a callback that
  * librdkafka runs while the consumer closes: librdkafka can deadlock there. */
 void mr_kafka_in_note_protocol(struct mr_kafka_in *in)
 {
@@ -56,7 +56,7 @@ void mr_kafka_in_note_protocol(struct mr_kafka_in *in)
 
 /* ---- the queues of partitions ---- */
 
-/* Without memory the consumer cannot go on: the next serve returns an error. */
+/* Notes a failed allocation: the next _serve then returns an error. */
 static void *keep(struct mr_kafka_in *in, void *memory)
 {
     in->memory_lost |= !memory;
@@ -134,7 +134,7 @@ static void close_partition(struct mr_kafka_in *in, struct mr_kafka_in_partition
     /* on_arrival runs under the queue's lock, so it does not run after this */
     rd_kafka_queue_cb_event_enable(partition->queue, NULL, NULL);
     rd_kafka_queue_destroy(partition->queue);
-    mr_kafka_in_note_arrivals(in); /* none of them stays in the list */
+    mr_kafka_in_note_arrivals(in); /* this partition must not stay in the list of arrivals */
     mr_turns_idle(&in->turns, &partition->turn);
     in->topics[partition->topic_index].partitions[partition->partition] = NULL;
     in->partitions[partition->index] = in->partitions[--in->partition_count];
@@ -142,12 +142,12 @@ static void close_partition(struct mr_kafka_in *in, struct mr_kafka_in_partition
     free(partition);
 }
 
-/* ---- what is committed ---- */
+/* ---- committed offsets ---- */
 
-/* Fills the list with committed offsets, or asks again later: an offset that the broker does not
- * tell is not one that nobody committed, and running everything again would be the price. False:
- * not all of them are known. While a transaction of a crashed worker is open, the broker does not
- * tell them until it aborts that transaction. */
+/* Fills the list with committed offsets. False: not all of them are known, and a later call asks
+ * again. An unknown offset must not be read as "nothing committed", because all requests would then
+ * run again. While a transaction of a crashed worker is open, the broker does not return the
+ * offsets until it has aborted that transaction. */
 static bool query_committed(struct mr_kafka_in *in, rd_kafka_topic_partition_list_t *list)
 {
     char text[160];
@@ -156,16 +156,16 @@ static bool query_committed(struct mr_kafka_in *in, rd_kafka_topic_partition_lis
     rd_kafka_resp_err_t code = rd_kafka_committed(in->rk, list, COMMITTED_TIMEOUT_MS);
     if (!code) code = (rd_kafka_resp_err_t)mr_kafka_client_list_error(list);
     if (!code) return true;
-    snprintf(text, sizeof text, "the committed offsets are not known, asking again: %s",
+    snprintf(text, sizeof text, "committed offsets are not known yet, asking again: %s",
              rd_kafka_err2str(code));
     mr_kafka_in_warn(in, text);
     in->query_ns = mr_clock_ns() + QUERY_PAUSE_NS;
     return false;
 }
 
-/* Returns the generation of this worker's group membership. Older versions of librdkafka give it
- * only in the serialized form of the membership, which begins in the same way in 2.0.2 and 2.16.
- * -1: there is no membership, or the form is unknown. */
+/* Returns the generation of this worker's group membership, or -1 if there is no membership or its
+ * form is unknown. Older versions of librdkafka have it only in the serialized form of the
+ * membership, whose beginning is the same in 2.0.2 and 2.16. */
 static int32_t generation_of(rd_kafka_t *rk)
 {
     const size_t magic = sizeof MEMBERSHIP_MAGIC - 1;
@@ -239,14 +239,14 @@ void mr_kafka_in_assign_all(struct mr_kafka_in *in, rd_kafka_topic_partition_lis
     append(&in->rebalances, pending);
 }
 
-/* False: without memory, or the committed offsets are not known yet. */
+/* False: there is no memory, or the committed offsets are not known yet. */
 static bool make_claims(struct mr_kafka_in *in, struct mr_kafka_in_pending *pending)
 {
     int32_t generation = -1;
     pending->claims = keep(in, calloc((size_t)pending->list->cnt + 1, sizeof *pending->claims));
     if (!pending->claims) return false;
     if (pending->assigned && !query_committed(in, pending->list)) {
-        /* Of an assignment that is lost already nothing is taken: another one follows. */
+        /* no partition of a lost assignment is claimed: another assignment follows */
         if (rd_kafka_assignment_lost(in->rk)) return true;
         free(pending->claims);
         pending->claims = NULL;
@@ -263,8 +263,9 @@ static bool make_claims(struct mr_kafka_in *in, struct mr_kafka_in_pending *pend
     return true;
 }
 
-bool mr_kafka_in_next_event(struct mr_kafka_in *in, struct mr_kafka_event *event)
+bool mr_kafka_in_next_event(void *self, struct mr_kafka_event *event)
 {
+    struct mr_kafka_in *in = self;
     if (mr_kafka_in_next_outcome(in, event)) return true;
     struct mr_kafka_in_pending *pending = in->rebalances;
     if (!pending || in->in_progress || in->memory_lost) return false;
@@ -294,8 +295,8 @@ static void find_begins(struct mr_kafka_in *in, rd_kafka_topic_partition_list_t 
     }
 }
 
-/* Tells librdkafka the new assignment: with the cooperative protocol the partitions added or
- * removed, with the eager protocol the whole assignment. */
+/* Passes the new assignment to librdkafka: with the cooperative protocol the added or removed
+ * partitions, with the eager protocol the whole assignment. */
 static void change_assignment(struct mr_kafka_in *in, const rd_kafka_topic_partition_list_t *list,
                               bool assigned)
 {
@@ -322,8 +323,9 @@ static bool open_partitions(struct mr_kafka_in *in, const struct mr_kafka_in_pen
     return true;
 }
 
-void mr_kafka_in_complete_rebalance(struct mr_kafka_in *in)
+void mr_kafka_in_complete_rebalance(void *self)
 {
+    struct mr_kafka_in *in = self;
     struct mr_kafka_in_pending *pending = in->rebalances;
     MR_ASSERT(pending && in->in_progress);
     mr_kafka_in_drop_taken(in);

@@ -1,6 +1,6 @@
 /* kafka_in_state - the state of the Kafka consumer, shared by kafka_in.c (opening, closing,
- * records), kafka_in_rebalance.c (partitions, rebalances, events) and kafka_in_commit.c (commits),
- * which kafka_in.c calls. */
+ * records), kafka_in_rebalance.c (partitions, rebalances, events) and kafka_in_commit.c (commits).
+ */
 #ifndef MR_WORKER_KAFKA_KAFKA_IN_STATE_H
 #define MR_WORKER_KAFKA_KAFKA_IN_STATE_H
 
@@ -54,9 +54,9 @@ struct mr_kafka_in_commit;
 struct mr_kafka_in {
     /* must be the first field: callbacks in kafka_conf.c read it */
     const struct mr_kafka_options *kafka; /* points to own_kafka */
-    /* A copy of the owner's options that logs through this consumer: librdkafka's threads may log
-     * for as long as its handle exists, and after a close that fails that is longer than the
-     * owner's options and log. */
+    /* A copy of the owner's options that logs through this consumer. librdkafka's threads may log
+     * as long as its handle exists. After a failed close the handle outlives the owner's options
+     * and log. */
     struct mr_kafka_options own_kafka;
     pthread_mutex_t log_mutex;
     bool silent; /* under log_mutex: nothing is logged any more */
@@ -67,18 +67,18 @@ struct mr_kafka_in {
     size_t partition_count;
     struct mr_kafka_in_topic topics[MR_LIST_MAX];
     struct mr_turns turns; /* which partitions may have records, and whose turn it is */
-    uint64_t looked_ns;    /* when every partition was last taken for one that may have records */
+    uint64_t looked_ns;    /* when all partitions were last made ready */
     pthread_mutex_t arrived_mutex;
     struct mr_kafka_in_partition *arrived;
     struct rd_kafka_message_s *taken; /* the record that the last _take returned */
     struct mr_kafka_in_partition *taken_from;
     struct mr_kafka_header headers[MR_KAFKA_HEADERS_MAX];
     bool stray_lost;
-    uint64_t query_ns; /* not before this time are committed offsets asked for again */
+    uint64_t query_ns; /* earliest time of the next query for committed offsets */
     bool memory_lost;  /* a rebalance could not be noted */
     bool cooperative;  /* the group used the cooperative protocol in its last rebalance */
     bool closing;
-    uint64_t heard_ns; /* when a broker was last heard; 0: not yet */
+    uint64_t heard_ns; /* when a broker last sent something; 0: never */
     /* list, oldest first; the owner may be handling the first one */
     struct mr_kafka_in_pending *rebalances;
     bool in_progress;
@@ -95,7 +95,7 @@ struct mr_kafka_in_partition *mr_kafka_in_find(struct mr_kafka_in *in, size_t to
                                                int32_t partition);
 void mr_kafka_in_warn(struct mr_kafka_in *in, const char *text);
 void mr_kafka_in_drop_taken(struct mr_kafka_in *in);
-/* From now on whatever arrives in this librdkafka queue rings the consumer's wake. */
+/* From now on everything that arrives in this librdkafka queue rings the consumer's wake. */
 void mr_kafka_in_watch(struct mr_kafka_in *in, struct rd_kafka_queue_s *queue);
 /* Makes the partitions ready whose empty queue got a record. */
 void mr_kafka_in_note_arrivals(struct mr_kafka_in *in);

@@ -15,7 +15,7 @@ struct client {
 struct mr_kafka_login {
     const struct mr_config *config;
     pthread_mutex_t mutex;     /* protects all below */
-    char *values[MR_LIST_MAX]; /* [config->kafka.count] what a file had; NULL: as configured */
+    char *values[MR_LIST_MAX]; /* [config->kafka.count] content of a file; NULL: as configured */
     struct client clients[MR_KAFKA_LOGIN_CLIENTS];
     size_t client_count;
 };
@@ -75,7 +75,7 @@ static const char *file_of(const char *given)
     return value[0] == '@' && value[1] != '@' ? value + 1 : NULL;
 }
 
-/* The present value of a property for one kind of client: the last one given counts, as in
+/* Returns the present value of a property for one kind of client: the last one given, as in
  * librdkafka. NULL: none is given. */
 static const char *value_of(const struct mr_kafka_login *login, const char *name, bool is_producer)
 {
@@ -95,8 +95,8 @@ static enum mr_status set(rd_kafka_conf_t *conf, const char *name, const char *v
     char reason[8]; /* not shown: it would quote the value */
     if (!value || rd_kafka_conf_set(conf, name, value, reason, sizeof reason) == RD_KAFKA_CONF_OK)
         return MR_OK;
-    return mr_fail(err, MR_BAD_CONFIG, "Kafka property %s: the file's content is no valid value",
-                   name);
+    return mr_fail(err, MR_BAD_CONFIG,
+                   "Kafka property %s: the content of its file is not a valid value", name);
 }
 
 enum mr_status mr_kafka_login_apply(struct mr_kafka_login *login, rd_kafka_conf_t *conf,
@@ -160,7 +160,7 @@ static enum mr_status read_files(const struct mr_kafka_login *login, char *value
     return status;
 }
 
-/* librdkafka takes both or none. */
+/* librdkafka needs both user and password. */
 static void log_in(const struct mr_kafka_login *login, const struct client *client)
 {
     const char *user = value_of(login, "sasl.username", client->is_producer);

@@ -1,9 +1,9 @@
-/* kafka_login - the user and the password with which the Kafka clients of a worker log in (SASL
- * PLAIN and SCRAM), and their change while the clients run. Only what --kafka takes from a file,
- * as in sasl.password=@FILE, can change.
+/* kafka_login - user and password of a worker's Kafka clients (SASL PLAIN and SCRAM), and how both
+ * change while the clients run. Only values that --kafka reads from a file, as in
+ * sasl.password=@FILE, can change.
  *
- * librdkafka uses a changed password at the next login of a client: when a connection is made, or
- * when the broker asks for it (connections.max.reauth.ms). Connections are not closed.
+ * librdkafka uses a changed password at the next login of a client: when it connects, or when the
+ * broker demands a new login (connections.max.reauth.ms). Connections are not closed.
  *
  * Threads: any, one mutex. Memory: the texts, and a list of at most MR_KAFKA_LOGIN_CLIENTS clients.
  * Errors: MR_BAD_CONFIG, MR_NOMEM; never the text of a password. */
@@ -31,15 +31,15 @@ void mr_kafka_login_destroy(struct mr_kafka_login *login);
  * changed since the start. login may be NULL. */
 enum mr_status mr_kafka_login_apply(struct mr_kafka_login *login, struct rd_kafka_conf_s *conf,
                                     bool is_producer, struct mr_error *err);
-/* The client exists from now on, until _remove, which is called before it is destroyed. login may
- * be NULL. */
+/* _add: a client was created. _remove: call it before the client is destroyed. login may be NULL.
+ */
 void mr_kafka_login_add(struct mr_kafka_login *login, struct rd_kafka_s *rk, bool is_producer);
 void mr_kafka_login_remove(struct mr_kafka_login *login, const struct rd_kafka_s *rk);
 
 /* Whether --kafka takes a user or a password from a file. */
 bool mr_kafka_login_has_files(const struct mr_kafka_login *login);
-/* Reads the files again: all clients, and those created later, log in with what the files have
- * now. MR_BAD_CONFIG: a file cannot be used, and nothing has changed. */
+/* Reads the files again; all clients, also later ones, then log in with the present content.
+ * MR_BAD_CONFIG: a file cannot be used, and nothing has changed. */
 enum mr_status mr_kafka_login_reread(struct mr_kafka_login *login, struct mr_error *err);
 
 #endif

@@ -21,10 +21,10 @@ enum lookup_state { LOOKUP_FREE, LOOKUP_WAITING, LOOKUP_ANSWERED };
 struct lookup {
     enum lookup_state state;
     char topic[TOPIC_BYTES_MAX + 1];
-    uint64_t try_ns;   /* not to be asked before, because the last try failed */
+    uint64_t try_ns;   /* earliest time of the next try, after one that failed */
     uint32_t count;    /* the answer */
-    uint64_t until_ns; /* until when the answer counts */
-    bool collected;    /* the answer was returned; until then it counts however old it is */
+    uint64_t until_ns; /* until when the answer is valid */
+    bool collected;    /* the answer was returned; before that it stays valid */
 };
 
 struct mr_kafka_lookup {
@@ -86,7 +86,7 @@ static enum mr_status open_client(struct mr_kafka_lookup *lookup)
     return status == MR_OK ? mr_kafka_conf_open(&lookup->rk, conf, MR_KAFKA_READER, NULL) : status;
 }
 
-/* The embedded test broker creates each topic that it is asked for by name: there the answer comes
+/* The embedded test broker creates every topic that a request names, so with it the answer is taken
  * from the list of all topics. */
 static enum mr_status ask(struct mr_kafka_lookup *lookup, const char *topic, uint32_t *count)
 {
@@ -162,8 +162,8 @@ static struct lookup *find(struct mr_kafka_lookup *lookup, const char *topic)
     return free_one ? free_one : oldest;
 }
 
-/* Looks up the topic's answer in the table. MR_AGAIN: no answer yet; *begun tells whether the topic
- * waits to be looked up because of this call. */
+/* Looks up the topic's answer in the table. MR_AGAIN: no answer yet; *begun: this call has added
+ * the topic to those that wait to be looked up. */
 static enum mr_status query(struct mr_kafka_lookup *lookup, const char *topic, uint32_t *count,
                             bool *begun)
 {

@@ -1,12 +1,12 @@
-/* kafka_lookup - how many partitions a Kafka topic has, asked of the broker without blocking the
- * caller and without creating the topic.
+/* kafka_lookup - looks up how many partitions a Kafka topic has, without blocking the caller and
+ * without creating the topic.
  *
  * librdkafka's metadata call blocks for one round trip, or until its timeout when the broker is
- * down. So a thread of its own makes that call, for one topic at a time; the caller gets MR_AGAIN
- * until the answer has arrived. While no broker answers the thread asks again every second. Answers
- * are kept for a while, also that a topic does not exist. The thread has a librdkafka consumer of
- * its own, because the broker may create a topic that a producer asks for. The first query starts
- * the thread.
+ * down. So a separate thread makes that call, for one topic at a time, and the caller gets MR_AGAIN
+ * until the answer has arrived. While no broker answers, the thread repeats the call every second.
+ * Answers are kept for a while, also the answer that a topic does not exist. The thread has its own
+ * librdkafka consumer, because the broker may create a topic that a producer looks up. The first
+ * query starts the thread.
  *
  * Owner: one thread makes all calls. Memory: a librdkafka client, and a table of LOOKUPS_MAX
  * topics; while the table is full of topics without an answer a query returns MR_AGAIN. Errors: as
@@ -22,7 +22,7 @@
 
 struct mr_kafka_lookup;
 
-/* How long answers are kept: a topic that was created must soon be found. */
+/* How long answers are kept; a missing topic for less, because it may be created. */
 #define MR_KAFKA_LOOKUP_KEEP_NS         ((uint64_t)60000000000)
 #define MR_KAFKA_LOOKUP_KEEP_MISSING_NS ((uint64_t)5000000000)
 
@@ -39,7 +39,7 @@ enum mr_status mr_kafka_lookup_create(struct mr_kafka_lookup **out,
 /* Waits until a metadata call in progress has ended, at most 2 seconds. lookup may be NULL. */
 void mr_kafka_lookup_destroy(struct mr_kafka_lookup *lookup);
 /* MR_OK: the topic has *count partitions; 0: the topic does not exist, or this client may not see
- * it. MR_AGAIN: not known yet, or no broker answers. MR_NOMEM: the thread cannot be started. */
+ * it. MR_AGAIN: unknown so far, or no broker answers. MR_NOMEM: the thread cannot be started. */
 enum mr_status mr_kafka_lookup_query(struct mr_kafka_lookup *lookup, const char *topic,
                                      uint32_t *count, struct mr_error *err);
 

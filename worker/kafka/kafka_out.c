@@ -75,9 +75,9 @@ static int on_stats(rd_kafka_t *rk, char *json, size_t length, void *opaque)
     return 0; /* librdkafka frees the text */
 }
 
-/* Something has come into the empty queue of reports. Threads: those of librdkafka, which holds the
- * queue's lock: after mr_kafka_out_attend(out, true) either this rings, or the queue is not
- * empty. */
+/* librdkafka calls this on its own threads, under the queue's lock, when something arrives in the
+ * empty queue of reports. So after mr_kafka_out_attend(out, true) either this rings, or the queue
+ * is not empty. */
 static void on_event(rd_kafka_t *rk, void *opaque)
 {
     const struct mr_kafka_out *out = opaque;
@@ -128,8 +128,9 @@ fail:
     return status;
 }
 
-void mr_kafka_out_destroy(struct mr_kafka_out *out)
+void mr_kafka_out_destroy(void *self)
 {
+    struct mr_kafka_out *out = self;
     if (!out) return;
     out->closing = true;
     mr_kafka_lookup_destroy(out->lookup);
@@ -142,9 +143,10 @@ void mr_kafka_out_destroy(struct mr_kafka_out *out)
     free(out);
 }
 
-enum mr_status mr_kafka_out_partitions(struct mr_kafka_out *out, const char *topic, uint32_t *count,
+enum mr_status mr_kafka_out_partitions(void *self, const char *topic, uint32_t *count,
                                        struct mr_error *err)
 {
+    struct mr_kafka_out *out = self;
     return mr_kafka_lookup_query(out->lookup, topic, count, err);
 }
 
@@ -173,13 +175,15 @@ static rd_kafka_vu_t memory_argument(rd_kafka_vtype_t type, struct mr_text text)
     return argument;
 }
 
-enum mr_status mr_kafka_out_produce(struct mr_kafka_out *out, const struct mr_kafka_record *record,
-                                    void *opaque, struct mr_error *err)
+enum mr_status mr_kafka_out_produce(void *self, const struct mr_kafka_record *record, void *opaque,
+                                    struct mr_error *err)
 {
+    struct mr_kafka_out *out = self;
     rd_kafka_vu_t arguments[6 + MR_KAFKA_HEADERS_MAX];
     size_t count = 0;
     if (out->extra_bytes >= EXTRA_BYTES_MAX)
-        return mr_fail(err, MR_FULL, "produce to %s: too many keys and headers wait for the broker",
+        return mr_fail(err, MR_FULL,
+                       "produce to %s: too many bytes of keys and headers wait for the broker",
                        record->topic);
     arguments[count++] = (rd_kafka_vu_t){.vtype = RD_KAFKA_VTYPE_TOPIC, .u.cstr = record->topic};
     arguments[count++] =
@@ -216,8 +220,9 @@ uint32_t mr_kafka_out_serve(struct mr_kafka_out *out, uint32_t timeout_ms)
     return out->served - before;
 }
 
-bool mr_kafka_out_attend(struct mr_kafka_out *out, bool on)
+bool mr_kafka_out_attend(void *self, bool on)
 {
+    struct mr_kafka_out *out = self;
     atomic_store(&out->attending, on);
     return on && rd_kafka_queue_length(out->reports) > 0;
 }
@@ -236,8 +241,9 @@ bool mr_kafka_out_answers(struct mr_kafka_out *out, uint32_t timeout_ms)
     return code == RD_KAFKA_RESP_ERR_NO_ERROR;
 }
 
-uint32_t mr_kafka_out_pending(struct mr_kafka_out *out)
+uint32_t mr_kafka_out_pending(void *self)
 {
+    struct mr_kafka_out *out = self;
     return (uint32_t)rd_kafka_outq_len(out->rk);
 }
 
@@ -246,8 +252,9 @@ struct rd_kafka_s *mr_kafka_out_handle(struct mr_kafka_out *out)
     return out->rk;
 }
 
-enum mr_status mr_kafka_out_fatal(struct mr_kafka_out *out, struct mr_error *err)
+enum mr_status mr_kafka_out_fatal(void *self, struct mr_error *err)
 {
+    struct mr_kafka_out *out = self;
     char reason[256];
     if (!rd_kafka_fatal_error(out->rk, reason, sizeof reason)) return MR_OK;
     return mr_fail(err, MR_BACKEND, "producer: %s", reason);
@@ -255,53 +262,21 @@ enum mr_status mr_kafka_out_fatal(struct mr_kafka_out *out, struct mr_error *err
 
 /* ---- the port ---- */
 
-static enum mr_status port_produce(void *self, const struct mr_kafka_record *record, void *opaque,
-                                   struct mr_error *err)
-{
-    return mr_kafka_out_produce(self, record, opaque, err);
-}
-
 static void port_serve(void *self)
 {
     mr_kafka_out_serve(self, 0);
 }
 
-static bool port_attend(void *self, bool on)
-{
-    return mr_kafka_out_attend(self, on);
-}
-
-static uint32_t port_pending(void *self)
-{
-    return mr_kafka_out_pending(self);
-}
-
-static enum mr_status port_partitions(void *self, const char *topic, uint32_t *count,
-                                      struct mr_error *err)
-{
-    return mr_kafka_out_partitions(self, topic, count, err);
-}
-
-static enum mr_status port_fatal(void *self, struct mr_error *err)
-{
-    return mr_kafka_out_fatal(self, err);
-}
-
-static void port_close(void *self)
-{
-    mr_kafka_out_destroy(self);
-}
-
 struct mr_producer_port mr_kafka_out_port(struct mr_kafka_out *out)
 {
     return (struct mr_producer_port){.self = out,
-                                     .produce = port_produce,
+                                     .produce = mr_kafka_out_produce,
                                      .serve = port_serve,
-                                     .attend = port_attend,
-                                     .pending = port_pending,
-                                     .partitions = port_partitions,
-                                     .fatal = port_fatal,
-                                     .close = port_close};
+                                     .attend = mr_kafka_out_attend,
+                                     .pending = mr_kafka_out_pending,
+                                     .partitions = mr_kafka_out_partitions,
+                                     .fatal = mr_kafka_out_fatal,
+                                     .close = mr_kafka_out_destroy};
 }
 
 static enum mr_status open_port(void *context, const struct mr_producer_user *user,

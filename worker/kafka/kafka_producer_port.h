@@ -35,15 +35,15 @@ struct mr_producer_port {
                               struct mr_error *err);
     /* Calls `reported` for every delivery report that has arrived. */
     void (*serve)(void *self);
-    /* Whether delivery reports ring the wake from now on; at first they do. Each wake-up of a
-     * sleeping thread costs more than handling a dozen reports, and most can wait until the thread
-     * wakes up for something else. True: `on`, and reports are there that did not ring. */
+    /* Turns on or off that delivery reports ring the wake; at first they do. Waking a sleeping
+     * thread costs more than handling a dozen reports, and most reports can wait until the thread
+     * wakes up for another reason. Returns true if `on` and there are reports that did not ring. */
     bool (*attend)(void *self, bool on);
     /* Number of records that were accepted and not yet reported. */
     uint32_t (*pending)(void *self);
     /* *count: number of partitions of a topic; 0: no such topic. The topic is not created. A status
-     * of the class MR_CLASS_RETRY, or MR_UNREACHABLE: the broker was asked; call again with the
-     * same topic when the wake rings, or later. */
+     * of the class MR_CLASS_RETRY, or MR_UNREACHABLE: the answer is not there yet; call again with
+     * the same topic when the wake rings, or later. */
     enum mr_status (*partitions)(void *self, const char *topic, uint32_t *count,
                                  struct mr_error *err);
     /* MR_BACKEND, with the reason in err, when the producer can no longer be used. */

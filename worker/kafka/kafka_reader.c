@@ -22,7 +22,7 @@ struct mr_kafka_reader {
     rd_kafka_topic_partition_list_t *unread;
     struct mr_error failure; /* of the last topic that could not be read */
     bool is_unknown;         /* because the broker did not know it */
-    bool is_gone;            /* and still did not when it was asked again */
+    bool is_gone;            /* and a second query did not find it either */
 };
 
 struct listing {
@@ -139,8 +139,9 @@ static void note_taken(struct mr_kafka_reader *reader, const rd_kafka_message_t 
         rd_kafka_topic_partition_list_del(reader->unread, topic, message->partition);
 }
 
-bool mr_kafka_reader_is_behind(const struct mr_kafka_reader *reader)
+bool mr_kafka_reader_is_behind(void *self)
 {
+    const struct mr_kafka_reader *reader = self;
     return reader->unread->cnt > 0;
 }
 
@@ -172,7 +173,8 @@ static enum mr_kafka_role role_of(const struct mr_kafka_reader_options *options)
     return options->uncommitted ? MR_KAFKA_SCANNER_UNCOMMITTED : MR_KAFKA_SCANNER;
 }
 
-/* Keeps what stays: no right to read, or a topic or partition that the broker does not know. */
+/* Keeps lasting failures: reading is not allowed, or the broker does not know a topic or partition.
+ */
 static void note_failure(struct mr_kafka_reader *reader, int code, const char *reason)
 {
     if (mr_kafka_status(code) != MR_BAD_CONFIG) return;
@@ -181,7 +183,7 @@ static void note_failure(struct mr_kafka_reader *reader, int code, const char *r
                          code != RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED;
 }
 
-/* librdkafka reports a partition that is gone here, and what a fetch was refused as a message. */
+/* librdkafka reports a partition that is gone here, and a refused fetch as a message. */
 static void on_error(rd_kafka_t *rk, int code, const char *reason, void *opaque)
 {
     note_failure(opaque, code, reason);
@@ -199,7 +201,7 @@ static void note_error(struct mr_kafka_reader *reader, const rd_kafka_message_t 
     note_failure(reader, message->err, reason);
 }
 
-/* Asks the broker for the topics that are read; false: it has all of them, or does not answer. */
+/* Looks for the topics that are read. False: the broker has all of them, or does not answer. */
 static bool find_gone(struct mr_kafka_reader *reader, uint32_t timeout_ms)
 {
     rd_kafka_topic_partition_list_t *list = NULL;
@@ -212,7 +214,7 @@ static bool find_gone(struct mr_kafka_reader *reader, uint32_t timeout_ms)
         if (mr_kafka_client_partitions(reader->rk, topic, timeout_ms, &count, NULL) != MR_OK) break;
         if (count > 0) continue;
         reader->is_gone = true;
-        mr_fail(&reader->failure, MR_BACKEND, "topic %s does not exist any more", topic);
+        mr_fail(&reader->failure, MR_BACKEND, "topic %s no longer exists", topic);
     }
     rd_kafka_topic_partition_list_destroy(list);
     return reader->is_gone;
@@ -263,13 +265,14 @@ enum mr_status mr_kafka_reader_create(struct mr_kafka_reader **out,
     return MR_OK;
 }
 
-void mr_kafka_reader_destroy(struct mr_kafka_reader *reader)
+void mr_kafka_reader_destroy(void *self)
 {
+    struct mr_kafka_reader *reader = self;
     if (!reader) return;
     rd_kafka_queue_io_event_enable(reader->queue, -1, NULL, 0);
     if (reader->is_gone) {
         /* librdkafka 2.0.2 never ends a consumer of a topic that was deleted: rd_kafka_destroy
-         * waits for a thread for ever. So it runs on, and its callbacks do nothing. */
+         * waits for a thread forever. So the consumer stays, and its callbacks do nothing. */
         reader->kafka = NULL;
         return;
     }
@@ -307,11 +310,6 @@ static bool port_take(void *self, struct mr_kafka_record *record)
     return mr_kafka_reader_take(self, 0, record);
 }
 
-static bool port_is_behind(void *self)
-{
-    return mr_kafka_reader_is_behind(self);
-}
-
 static enum mr_status port_ends(void *self, const char *topic, int32_t partition,
                                 uint32_t timeout_ms, struct mr_kafka_ends *ends,
                                 struct mr_error *err)
@@ -320,17 +318,13 @@ static enum mr_status port_ends(void *self, const char *topic, int32_t partition
     return mr_kafka_client_ends(reader->rk, topic, partition, timeout_ms, ends, err);
 }
 
-static void port_close(void *self)
-{
-    mr_kafka_reader_destroy(self);
-}
-
 enum mr_status mr_kafka_reader_open_port(void *context,
                                          const struct mr_kafka_reader_options *options,
                                          struct mr_kafka_reader_port *out, struct mr_error *err)
 {
     (void)context;
-    *out = (struct mr_kafka_reader_port){NULL, port_take, port_is_behind, port_ends, port_close};
+    *out = (struct mr_kafka_reader_port){NULL, port_take, mr_kafka_reader_is_behind, port_ends,
+                                         mr_kafka_reader_destroy};
     struct mr_kafka_reader *reader = NULL;
     enum mr_status status = mr_kafka_reader_create(&reader, options, err);
     out->self = reader;

@@ -15,18 +15,19 @@ struct mr_kafka_reader;
 enum mr_status mr_kafka_reader_create(struct mr_kafka_reader **out,
                                       const struct mr_kafka_reader_options *options,
                                       struct mr_error *err);
-/* A reader whose _failure was that a topic is gone is left to the end of the process. */
-void mr_kafka_reader_destroy(struct mr_kafka_reader *reader);
+/* After a _failure because a topic is gone, the reader's memory is freed only at the end of the
+ * process. */
+void mr_kafka_reader_destroy(void *self);
 /* True until _take has returned every record after the start position that existed at _create. */
-bool mr_kafka_reader_is_behind(const struct mr_kafka_reader *reader);
+bool mr_kafka_reader_is_behind(void *self);
 /* Waits up to timeout_ms for the next record, which is borrowed until the next call; false: no
  * record came. */
 bool mr_kafka_reader_take(struct mr_kafka_reader *reader, uint32_t timeout_ms,
                           struct mr_kafka_record *record);
 
-/* MR_BACKEND if a topic can no longer be read: it is gone, or there is no right to read it. Asks
- * the broker, for up to timeout_ms, whether a topic that was reported as unknown is really gone:
- * for a moment after its start a broker does not know all topics. */
+/* MR_BACKEND if a topic can no longer be read: it is gone, or reading it is not allowed. If a topic
+ * was reported as unknown, this queries the broker for up to timeout_ms, because shortly after its
+ * start a broker does not know all topics. */
 enum mr_status mr_kafka_reader_failure(struct mr_kafka_reader *reader, uint32_t timeout_ms,
                                        struct mr_error *err);
 

@@ -25,7 +25,7 @@ struct mr_kafka_commit {
     const char *metadata; /* stored with the offset; NUL-terminated */
 };
 
-/* The offset of the first record that a partition still has, and the offset after the last one. */
+/* Offset of the first record that a partition still has, and the offset after the last one. */
 struct mr_kafka_ends {
     int64_t begin, end;
 };

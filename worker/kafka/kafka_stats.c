@@ -13,11 +13,11 @@
 /* X(enum, name, type, HELP): one metric with the label `client`. */
 #define NUMBER_LIST(X)                                                                             \
     X(QUEUED, "requests_queued", "gauge",                                                          \
-      "Requests to brokers that a Kafka client has not sent yet.")                                 \
+      "Requests that wait in a Kafka client to be sent to brokers.")                               \
     X(IN_FLIGHT, "requests_in_flight", "gauge",                                                    \
-      "Requests of a Kafka client that brokers have not answered yet.")                            \
+      "Requests of a Kafka client that brokers have not answered.")                                \
     X(MESSAGES, "queue_messages", "gauge",                                                         \
-      "Records in the queues of a Kafka client: to be sent, or fetched and not read yet.")         \
+      "Records in the queues of a Kafka client: to be sent, or fetched and not read.")             \
     X(BYTES, "queue_bytes", "gauge", "Bytes of the records in the queues of a Kafka client.")      \
     X(RETRIES, "request_retries_total", "counter",                                                 \
       "Requests that a Kafka client sent to a broker again.")                                      \
@@ -76,9 +76,9 @@ static double number_of(const struct mr_json_value *object, const char *name)
     return number;
 }
 
-/* A broker of the cluster, or the coordinator's own connection ("GroupCoordinator"), which has the
- * id of the broker behind it. Entries for bootstrap addresses have a negative id and count only for
- * the sums. */
+/* Adds a broker of the cluster, or the connection to the coordinator ("GroupCoordinator"), which
+ * has the id of its broker. Entries for bootstrap addresses have a negative id and are only added
+ * to the sums. */
 static void read_broker(struct client *client, const struct mr_json_member *member)
 {
     const struct mr_json_value *value = member->value;

@@ -2,7 +2,7 @@
  * and round trips by broker, queues, retries and errors by client.
  *
  * librdkafka writes a JSON document about a client every 5 seconds (STATISTICS.md of librdkafka 2);
- * _read takes a few members of it. The label sets are bounded: a worker has three clients, and at
+ * _read uses a few members of it. The label sets are bounded: a worker has three clients, and at
  * most MR_KAFKA_BROKERS_MAX brokers of each are shown.
  *
  * Threads: any; a lock inside is held briefly. Memory: all of it in _create, about 60 kB; a
@@ -28,7 +28,7 @@ struct mr_kafka_stats;
 enum mr_status mr_kafka_stats_create(struct mr_kafka_stats **out, struct mr_error *err);
 /* stats may be NULL. */
 void mr_kafka_stats_destroy(struct mr_kafka_stats *stats);
-/* Replaces what is known of the client. stats may be NULL: nothing is read. */
+/* Replaces the numbers of the client. stats may be NULL: nothing is read. */
 void mr_kafka_stats_read(struct mr_kafka_stats *stats, enum mr_kafka_stats_client client,
                          struct mr_text json);
 /* Appends the metrics to the page *text, a malloc'ed text of *length bytes; both are updated. */

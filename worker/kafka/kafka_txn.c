@@ -14,7 +14,7 @@
 /* timeout of one librdkafka call; calling again continues the same operation */
 #define CALL_MS  1000u
 #define PAUSE_MS 20u /* between two attempts of a call */
-/* timeout of one librdkafka call about offsets; calling again starts the operation anew */
+/* timeout of one librdkafka call about offsets; calling again starts a new operation */
 #define OFFSETS_MS 5000u
 /* most producers that are replaced in a row without a committed transaction */
 #define RENEWALS 3u
@@ -136,8 +136,9 @@ enum mr_status mr_kafka_txn_create(struct mr_kafka_txn **out,
     return MR_OK;
 }
 
-void mr_kafka_txn_destroy(struct mr_kafka_txn *txn)
+void mr_kafka_txn_destroy(void *self)
 {
+    struct mr_kafka_txn *txn = self;
     if (!txn) return;
     if (txn->open) mr_kafka_txn_abort(txn, NULL);
     mr_kafka_out_destroy(txn->out);
@@ -145,8 +146,9 @@ void mr_kafka_txn_destroy(struct mr_kafka_txn *txn)
     free(txn);
 }
 
-uint64_t mr_kafka_txn_call_ns(const struct mr_kafka_txn *txn)
+uint64_t mr_kafka_txn_call_ns(const void *self)
 {
+    const struct mr_kafka_txn *txn = self;
     return atomic_load(&txn->call_ns);
 }
 
@@ -157,16 +159,18 @@ struct mr_kafka_out *mr_kafka_txn_out(struct mr_kafka_txn *txn)
 
 /* ---- one transaction ---- */
 
-enum mr_status mr_kafka_txn_begin(struct mr_kafka_txn *txn, struct mr_error *err)
+enum mr_status mr_kafka_txn_begin(void *self, struct mr_error *err)
 {
+    struct mr_kafka_txn *txn = self;
     enum mr_status status = take_error("begin", rd_kafka_begin_transaction(txn->rk), err);
     txn->open = status == MR_OK;
     if (txn->open) txn->began_ns = mr_clock_ns();
     return status;
 }
 
-enum mr_status mr_kafka_txn_abort(struct mr_kafka_txn *txn, struct mr_error *err)
+enum mr_status mr_kafka_txn_abort(void *self, struct mr_error *err)
 {
+    struct mr_kafka_txn *txn = self;
     struct mr_error reason = {0};
     txn->open = false;
     if (take_error("abort", repeat_call(txn, 0, rd_kafka_abort_transaction), &reason) == MR_OK)
@@ -200,10 +204,11 @@ static rd_kafka_topic_partition_list_t *partition_list(const struct mr_kafka_txn
 
 /* ---- partitions that are gone ---- */
 
-/* A topic that was deleted must not make every transaction fail until the group gives its
- * partitions up. A partition is taken for gone when the group coordinator has refused it as unknown
- * for as long as librdkafka repeats that (OFFSETS_MS), and the list of all topics does not have it
- * either: for a moment after its start a broker does not know all topics. */
+/* A deleted topic must not make every transaction fail until the group unassigns its partitions. A
+ * partition counts as gone when the group coordinator refuses it as unknown for as long as
+ * librdkafka repeats the request (OFFSETS_MS) and the list of all topics does not have it either.
+ * The second condition is needed because shortly after its start a broker does not know all topics.
+ */
 
 static void remove_known(void *context, const char *topic, int32_t partition_count)
 {
@@ -228,14 +233,15 @@ static void note_gone(struct mr_kafka_txn *txn, const rd_kafka_topic_partition_l
         char text[400];
         const rd_kafka_topic_partition_t *element = &missing->elems[i];
         rd_kafka_topic_partition_list_add(txn->gone, element->topic, element->partition);
-        snprintf(text, sizeof text, "topic %s, partition %d is gone: its offset is not committed",
+        snprintf(text, sizeof text,
+                 "topic %s, partition %d no longer exists: its offset is not committed",
                  element->topic, element->partition);
         if (kafka->log) kafka->log(kafka->log_context, MR_LOG_WARN, text);
     }
     rd_kafka_topic_partition_list_destroy(missing);
 }
 
-/* Takes the partitions out of the list that are gone still. */
+/* Removes from the list the partitions that are still gone. */
 static void leave_out_gone(struct mr_kafka_txn *txn, rd_kafka_topic_partition_list_t *list)
 {
     int found = 0;
@@ -271,10 +277,10 @@ static enum mr_status send_offsets(struct mr_kafka_txn *txn,
     return take_error("offsets", error, err);
 }
 
-enum mr_status mr_kafka_txn_commit(struct mr_kafka_txn *txn,
-                                   const struct mr_transaction_offsets *offsets,
+enum mr_status mr_kafka_txn_commit(void *self, const struct mr_transaction_offsets *offsets,
                                    struct mr_error *err)
 {
+    struct mr_kafka_txn *txn = self;
     enum mr_status status = send_offsets(txn, offsets, err);
     if (status != MR_OK) return end_failed(txn, status, err);
     status = take_error("commit", repeat_call(txn, 0, rd_kafka_commit_transaction), err);
@@ -294,8 +300,8 @@ static bool is_same(const rd_kafka_topic_partition_t *a, const rd_kafka_topic_pa
 }
 
 /* Whether the group has any of the wanted offsets. One equal offset is enough, because the broker
- * commits either the whole transaction or nothing of it. If another worker owns the partition by
- * now, that worker's offset differs, because its metadata holds the time of the commit. */
+ * commits a transaction as a whole or not at all. If another worker owns the partition now, its
+ * offset differs, because the metadata has the time of the commit. */
 static bool has_any(const rd_kafka_event_t *event, const rd_kafka_topic_partition_list_t *wanted)
 {
     size_t count = 0;
@@ -347,16 +353,15 @@ static enum mr_status may_renew(struct mr_kafka_txn *txn, struct mr_error *err)
     char reason[8];
     rd_kafka_resp_err_t code = rd_kafka_fatal_error(txn->rk, reason, sizeof reason);
     if (mr_kafka_verdict(code) == MR_KAFKA_FENCED && age_ns(txn) < kafka->transaction_timeout_ns)
-        return mr_fail(err, MR_BACKEND,
-                       "another worker has taken this worker's id (--worker-id %s)",
+        return mr_fail(err, MR_BACKEND, "another worker uses this worker's id (--worker-id %s)",
                        kafka->client_id);
     return txn->renewals++ < RENEWALS ? MR_OK : MR_BACKEND;
 }
 
-enum mr_status mr_kafka_txn_renew(struct mr_kafka_txn *txn,
-                                  const struct mr_transaction_offsets *offsets, bool *committed,
-                                  struct mr_error *err)
+enum mr_status mr_kafka_txn_renew(void *self, const struct mr_transaction_offsets *offsets,
+                                  bool *committed, struct mr_error *err)
 {
+    struct mr_kafka_txn *txn = self;
     enum mr_status status = MR_OK;
     *committed = false;
     if (!txn->renewing) {
@@ -385,42 +390,10 @@ static struct mr_producer_port port_producer(void *self)
     return mr_kafka_out_port(((struct mr_kafka_txn *)self)->out);
 }
 
-static enum mr_status port_begin(void *self, struct mr_error *err)
-{
-    return mr_kafka_txn_begin(self, err);
-}
-
-static enum mr_status port_commit(void *self, const struct mr_transaction_offsets *offsets,
-                                  struct mr_error *err)
-{
-    return mr_kafka_txn_commit(self, offsets, err);
-}
-
-static enum mr_status port_abort(void *self, struct mr_error *err)
-{
-    return mr_kafka_txn_abort(self, err);
-}
-
-static enum mr_status port_renew(void *self, const struct mr_transaction_offsets *offsets,
-                                 bool *committed, struct mr_error *err)
-{
-    return mr_kafka_txn_renew(self, offsets, committed, err);
-}
-
-static uint64_t port_call_ns(const void *self)
-{
-    return mr_kafka_txn_call_ns(self);
-}
-
 static void port_free_membership(void *self, struct mr_kafka_membership *membership)
 {
     (void)self;
     mr_kafka_membership_free(membership);
-}
-
-static void port_close(void *self)
-{
-    mr_kafka_txn_destroy(self);
 }
 
 static enum mr_status open_port(void *context, const struct mr_transactions_user *user,
@@ -445,13 +418,13 @@ static enum mr_status open_port(void *context, const struct mr_transactions_user
     }
     *port = (struct mr_transactions_port){.self = txn,
                                           .producer = port_producer,
-                                          .begin = port_begin,
-                                          .commit = port_commit,
-                                          .abort = port_abort,
-                                          .renew = port_renew,
-                                          .call_ns = port_call_ns,
+                                          .begin = mr_kafka_txn_begin,
+                                          .commit = mr_kafka_txn_commit,
+                                          .abort = mr_kafka_txn_abort,
+                                          .renew = mr_kafka_txn_renew,
+                                          .call_ns = mr_kafka_txn_call_ns,
                                           .free_membership = port_free_membership,
-                                          .close = port_close};
+                                          .close = mr_kafka_txn_destroy};
     return MR_OK;
 }
 

@@ -9,11 +9,10 @@
  * The transactional id is that of the worker. A second producer with the same id fences the first
  * one, and the broker ends the transaction that the first one left open.
  *
- * When a transaction lasts longer than its timeout (an outage, a process that was stopped), the
- * broker ends it and fences its producer, which librdkafka calls a fatal error. _renew opens
- * another producer with the same id. The broker reports the same error when another worker has
- * taken the id; _renew assumes this cause if the transaction had not lasted longer than its
- * timeout.
+ * When a transaction lasts longer than its timeout (an outage, a stopped process), the broker
+ * aborts it and fences its producer. librdkafka reports that as a fatal error. _renew opens another
+ * producer with the same id. The broker reports the same error when another worker uses the id;
+ * _renew assumes this cause if the transaction had not exceeded its timeout.
  *
  * Threads: one thread makes all calls except _call_ns; delivery reports are called from within
  * these calls. Memory: one librdkafka producer. Errors: MR_BAD_CONFIG (no transactions on this
@@ -42,34 +41,31 @@ enum mr_status mr_kafka_txn_create(struct mr_kafka_txn **out,
                                    const struct mr_kafka_txn_options *options,
                                    struct mr_error *err);
 /* Aborts an open transaction and frees txn, which may be NULL. */
-void mr_kafka_txn_destroy(struct mr_kafka_txn *txn);
+void mr_kafka_txn_destroy(void *self);
 
-enum mr_status mr_kafka_txn_begin(struct mr_kafka_txn *txn, struct mr_error *err);
+enum mr_status mr_kafka_txn_begin(void *self, struct mr_error *err);
 /* Returns the producer for records between _begin and _commit. If the delivery report of a record
  * is not MR_OK, the transaction must be aborted. */
 struct mr_kafka_out *mr_kafka_txn_out(struct mr_kafka_txn *txn);
-/* MR_OK: the broker has committed the records and offsets, but not those of partitions that are
- * gone: their topic was deleted, and one transaction was aborted when that was found. MR_AGAIN: the
- * transaction was aborted. */
-enum mr_status mr_kafka_txn_commit(struct mr_kafka_txn *txn,
-                                   const struct mr_transaction_offsets *offsets,
+/* MR_OK: the broker has committed the records and offsets. Offsets of partitions that are gone are
+ * left out: their topic was deleted, and the transaction in which that was found was aborted.
+ * MR_AGAIN: the transaction was aborted. */
+enum mr_status mr_kafka_txn_commit(void *self, const struct mr_transaction_offsets *offsets,
                                    struct mr_error *err);
 /* Returns MR_AGAIN when the transaction has been aborted, otherwise MR_BACKEND. */
-enum mr_status mr_kafka_txn_abort(struct mr_kafka_txn *txn, struct mr_error *err);
+enum mr_status mr_kafka_txn_abort(void *self, struct mr_error *err);
 /* Call it after MR_BACKEND: replaces the broken producer. The producer may have broken after its
  * last transaction was committed: *committed tells whether the group has the offsets of that
  * transaction. MR_UNREACHABLE: try again. MR_BACKEND: no other producer is opened, because another
- * worker has the id or too many producers were replaced in a row; *err then has a reason or is
+ * worker uses the id or too many producers were replaced in a row; *err then has a reason or is
  * unchanged. */
-enum mr_status mr_kafka_txn_renew(struct mr_kafka_txn *txn,
-                                  const struct mr_transaction_offsets *offsets, bool *committed,
-                                  struct mr_error *err);
+enum mr_status mr_kafka_txn_renew(void *self, const struct mr_transaction_offsets *offsets,
+                                  bool *committed, struct mr_error *err);
 /* When the librdkafka call that is in progress began (monotonic nanoseconds); 0: no call is in
  * progress. No call should take more than some seconds. Threads: any. */
-uint64_t mr_kafka_txn_call_ns(const struct mr_kafka_txn *txn);
+uint64_t mr_kafka_txn_call_ns(const void *self);
 
-/* What a transactional producer is opened with. All pointers are borrowed until the port is
- * closed. */
+/* Options of mr_kafka_txn_opener. All pointers are borrowed until the port is closed. */
 struct mr_kafka_txn_source {
     const struct mr_kafka_options *kafka;
     const char *transactional_id;

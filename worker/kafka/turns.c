@@ -23,7 +23,7 @@ static void take_out(struct mr_turn **ring, struct mr_turn *turn)
     turn->previous->next = turn->next;
 }
 
-/* A class without ready members keeps no credit: it cannot save turns. */
+/* A class without ready members keeps no credit, so it cannot save up turns. */
 static void leave_ready(struct mr_turn_class *members, struct mr_turn *turn)
 {
     take_out(&members->ready, turn);

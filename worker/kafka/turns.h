@@ -1,10 +1,9 @@
-/* turns - whose turn it is among many members of a few classes. Classes take turns by smooth
- * weighted round robin, independent of how many members they have; the members of a class take
- * turns one after the other.
+/* turns - schedules many members of a few classes. Classes take turns by smooth weighted round
+ * robin, whatever their number of members; the members of a class take turns one after the other.
  *
- * A member is IDLE (has nothing), READY (may have something) or BLOCKED (the same, but cannot be
- * served now). Every function takes a time that does not depend on the number of members, except
- * _unblock, whose time is that of the blocked ones.
+ * A member is IDLE (has no work), READY (may have work) or BLOCKED (may have work, but cannot be
+ * served now). The time of each function is constant, except that of _unblock, which grows with the
+ * number of blocked members.
  *
  * Owner: one thread. Memory: members are the caller's. Errors: none. */
 #ifndef MR_WORKER_KAFKA_TURNS_H
@@ -38,7 +37,8 @@ struct mr_turns {
 
 /* The READY member whose turn it is; NULL: there is none. */
 struct mr_turn *mr_turns_next(const struct mr_turns *turns);
-/* The member was served: it pays for its turn and goes behind the others of its class. */
+/* The member was served: its class is charged, and it becomes the last ready member of its class.
+ */
 void mr_turns_served(struct mr_turns *turns, struct mr_turn *turn);
 
 /* An IDLE member becomes READY; no effect on others. */

@@ -1,5 +1,5 @@
-/* engine_metrics - the engine's statistics as Prometheus text: one table says which field of struct
- * mr_engine_stats is which metric.
+/* engine_metrics - the engine's statistics as Prometheus text: one table maps the fields of struct
+ * mr_engine_stats to metrics.
  *
  * Threads: any (no state). Memory: none. Errors: those of the stream, which its owner checks. */
 #ifndef MR_WORKER_METRICS_ENGINE_METRICS_H

@@ -1,7 +1,7 @@
 /* metric_text - prints single lines of the Prometheus text format (version 0.0.4): a metric's HELP
  * and TYPE, a value, a label.
  *
- * Threads: any (no state). Memory: none but in _append. Errors: those of the stream, which its
+ * Threads: any (no state). Memory: only _append allocates. Errors: those of the stream, which its
  * owner checks. */
 #ifndef MR_WORKER_METRICS_METRIC_TEXT_H
 #define MR_WORKER_METRICS_METRIC_TEXT_H

@@ -62,8 +62,8 @@ struct lag {
     int64_t unread, uncommitted;
 };
 
-/* What the lock protects. The page is printed from a copy: publish counts every token record, and
- * would else wait for the whole page. */
+/* State under the lock. The page is printed from a copy, because publish takes the lock for every
+ * token record and must not wait for a whole page. */
 struct measured {
     struct mr_request_metrics *requests;
     struct mr_histogram histograms[HISTOGRAM_COUNT];
@@ -282,19 +282,19 @@ static void put_lag(FILE *out, const char *name, const struct lag *lag, int64_t 
 static void put_lags(FILE *out, const struct measured *measured)
 {
     mr_metric_put_head(out, "millrace_consumer_lag", "gauge",
-                       "Records of a request partition that this worker has not read yet.");
+                       "Records of a request partition that this worker has not read.");
     for (size_t i = 0; i < MR_METRICS_PARTITIONS_MAX; i++)
         put_lag(out, "millrace_consumer_lag", &measured->lags[i], measured->lags[i].unread);
     mr_metric_put_head(
         out, "millrace_commit_lag_records", "gauge",
-        "Records of a request partition that are read and whose offset is not committed yet.");
+        "Records of a request partition that are read but whose offset is not committed.");
     for (size_t i = 0; i < MR_METRICS_PARTITIONS_MAX; i++)
         put_lag(out, "millrace_commit_lag_records", &measured->lags[i],
                 measured->lags[i].uncommitted);
 }
 
-/* Prints how long the open Kafka transaction lasts and how many requests it has: consumers that
- * read only committed records wait for its end. */
+/* Prints age and requests of the open Kafka transaction. Consumers that read only committed records
+ * wait for its end. */
 static void put_transaction(FILE *out, const struct measured *measured)
 {
     double age_s =
@@ -339,7 +339,7 @@ static void put_gauges(FILE *out, const struct mr_metrics_gauges *gauges)
                         "1 when this worker takes requests, 0 while it starts or drains.",
                         gauges->ready);
     mr_metric_put_value(out, "millrace_requests_in_flight", "gauge",
-                        "Request records taken and not answered yet: parked, waiting, running, or "
+                        "Request records taken and not yet answered: parked, waiting, running, or "
                         "with a result that Kafka has not acknowledged.",
                         gauges->in_flight);
     mr_metric_put_value(out, "millrace_requests_parked", "gauge",
@@ -347,10 +347,10 @@ static void put_gauges(FILE *out, const struct mr_metrics_gauges *gauges)
                         "request with the same id, or as a suspect.",
                         gauges->parked);
     mr_metric_put_value(out, "millrace_records_unacknowledged", "gauge",
-                        "Records that the Kafka producer has and that are not acknowledged yet.",
+                        "Records in the Kafka producer that the broker has not acknowledged.",
                         gauges->unacknowledged);
     mr_metric_put_head(out, "millrace_mailbox_messages", "gauge",
-                       "Messages that a thread has not taken from its mailbox yet, by thread.");
+                       "Messages in the mailbox of a thread, by thread.");
     fprintf(out, "millrace_mailbox_messages{thread=\"intake\"} %zu\n", gauges->intake_mail);
     fprintf(out, "millrace_mailbox_messages{thread=\"publish\"} %zu\n", gauges->publish_mail);
 }
@@ -359,8 +359,8 @@ static void put_memory(FILE *out, const struct mr_metrics_gauges *gauges)
 {
     static const char name[] = "millrace_model_memory_bytes";
     mr_metric_put_head(out, name, "gauge",
-                       "Memory of the model on its device (the label device of "
-                       "millrace_model_info): weights, the KV pool, the buffers of a step.");
+                       "Memory of the model on its device (label device of millrace_model_info): "
+                       "weights, KV pool, buffers of a step.");
     fprintf(out, "%s{part=\"weights\"} %" PRIu64 "\n", name, gauges->weight_bytes);
     fprintf(out, "%s{part=\"kv_pool\"} %" PRIu64 "\n", name, gauges->kv_pool_bytes);
     fprintf(out, "%s{part=\"step\"} %" PRIu64 "\n", name, gauges->activation_bytes);

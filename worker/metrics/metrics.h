@@ -20,37 +20,39 @@
 #define MR_COUNTER_LIST(X)                                                                         \
     X(RECORDS_CONSUMED, "records_consumed", "Request records read from Kafka.")                    \
     X(RECORD_BYTES, "record_bytes", "Bytes of the request records read from Kafka.")               \
-    X(UNKNOWN_FIELDS, "unknown_fields", "Fields of requests that this version does not know.")     \
+    X(UNKNOWN_FIELDS, "unknown_fields", "Unknown fields in requests.")                             \
     X(DEAD_LETTERS, "dead_letters", "Records written to the dead-letter topic.")                   \
     X(CANCELS, "cancels", "Cancel records read.")                                                  \
     X(LOGS_REPLACED, "replaced_logs",                                                              \
-      "Times that a requests partition began again below the committed offset.")                   \
+      "Times that the log of a requests partition began again below the committed offset.")        \
     X(RECORDS_SKIPPED, "skipped_records",                                                          \
-      "Request records passed over because their partition's log was replaced.")                   \
+      "Request records skipped because their partition's log was replaced.")                       \
     X(REPLIES_DROPPED, "replies_dropped",                                                          \
       "Replies not written because their topic is not allowed.")                                   \
     X(TOKEN_RECORDS, "token_records", "Token records published.")                                  \
     X(RESULT_RECORDS, "result_records", "Results published.")                                      \
     X(PRODUCE_ERRORS, "result_produce_errors", "Records that the broker did not accept.")          \
-    X(TOKENS_LOST, "lost_token_records", "Token records given up; their results are complete.")    \
-    X(REPLIES_LOST, "lost_replies", "Replies given up; their results were written.")               \
-    X(DEAD_LETTERS_LOST, "lost_dead_letters", "Dead letters that their topic did not accept.")     \
+    X(TOKENS_LOST, "lost_token_records",                                                           \
+      "Token records that could not be written; the results have the whole text.")                 \
+    X(REPLIES_LOST, "lost_replies", "Replies that could not be written; the results were.")        \
+    X(DEAD_LETTERS_LOST, "lost_dead_letters", "Dead letters that could not be written.")           \
     X(COMMITS, "commits", "Offset commits sent to the broker.")                                    \
     X(COMMIT_ERRORS, "commit_errors", "Offset commits that failed.")                               \
     X(REBALANCES, "rebalances", "Changes of the partitions assigned to this worker.")              \
-    X(REDELIVERIES, "redeliveries", "Requests that this or another worker had started before.")    \
+    X(REDELIVERIES, "redeliveries",                                                                \
+      "Requests that a worker had started before, this one or another.")                           \
     X(TRANSACTIONS, "transactions_committed", "Kafka transactions committed.")                     \
     X(TRANSACTIONS_ABORTED, "transactions_aborted", "Kafka transactions aborted.")                 \
     X(TRANSACTORS, "transaction_producers_renewed",                                                \
       "Transactional producers replaced because the broker no longer accepted them.")              \
     X(RESUMED, "resumed_requests", "Requests that continued the answer of an earlier attempt.")    \
     X(TOKENS_RESUMED, "resumed_tokens",                                                            \
-      "Tokens of earlier attempts that resumed requests did not generate again.")                  \
+      "Tokens that resumed requests took from earlier attempts instead of generating them.")       \
     X(TOKENS_KEPT, "kept_tokens", "Tokens written to Redis for a later attempt to resume from.")   \
     X(TRAILS_LOST, "lost_trails",                                                                  \
-      "Requests that cannot be resumed any more, because Redis failed or a limit was reached.")    \
+      "Requests that can no longer be resumed, because Redis failed or a limit was reached.")      \
     X(UNHEARD, "unheard_requests",                                                                 \
-      "Requests started before Redis had answered whether there is an earlier attempt.")
+      "Requests started without an answer from Redis about an earlier attempt.")
 
 enum mr_counter {
 #define X(name, text, help) MR_COUNTER_##name,
@@ -69,9 +71,9 @@ struct mr_metrics_info {
     const char *kafka_version; /* static */
 };
 
-/* What is read when the page is rendered. */
+/* Values at the time of rendering. */
 struct mr_metrics_gauges {
-    const struct mr_engine_stats *engine; /* NULL: not known */
+    const struct mr_engine_stats *engine; /* NULL: unknown */
     bool ready;
     uint32_t in_flight, parked, unacknowledged;
     size_t intake_mail, publish_mail; /* messages in the mailboxes of these threads */
@@ -101,12 +103,12 @@ void mr_metrics_observe_gap(struct mr_metrics *metrics, uint64_t gap_ns);
 /* Adds one value to a histogram. delay_ns: time from the end of the engine step that generated a
  * token until the token's record is in the Kafka producer's queue. */
 void mr_metrics_observe_publish_delay(struct mr_metrics *metrics, uint64_t delay_ns);
-/* _began: a Kafka transaction begins, with the results of `requests` requests. _ended: it was
- * committed or aborted. */
+/* _began: a Kafka transaction with the results of `requests` requests begins. _ended: that
+ * transaction was committed or aborted. */
 void mr_metrics_transaction_began(struct mr_metrics *metrics, uint32_t requests, uint64_t now_ns);
 void mr_metrics_transaction_ended(struct mr_metrics *metrics, bool committed, uint64_t now_ns);
-/* Sets the lag of a partition: its records that are unread, and those that are read but whose
- * offsets are uncommitted; negative: unknown. */
+/* Sets the lag of a partition: the number of unread records, and of records that are read but whose
+ * offset is not committed. Negative: unknown. */
 void mr_metrics_set_lag(struct mr_metrics *metrics, const char *topic, int32_t partition,
                         int64_t unread, int64_t uncommitted);
 /* Removes the lag of a partition that is no longer assigned to this worker. */

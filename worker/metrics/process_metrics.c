@@ -9,7 +9,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* Of /proc/self/stat (proc(5)); times in clock ticks. */
+/* Fields of /proc/self/stat (proc(5)); times in clock ticks. */
 struct process {
     unsigned long long user, system, threads;
     unsigned long long started; /* since the machine's start */

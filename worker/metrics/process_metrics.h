@@ -1,7 +1,8 @@
 /* process_metrics - CPU time, memory, files and threads of this process, under the names of
  * Prometheus' client libraries (process_*), read from /proc when the page is rendered.
  *
- * Threads: any (no state). Memory: none. Errors: what /proc does not tell is left out. */
+ * Threads: any (no state). Memory: none. Errors: a value that /proc does not have is
+ * left out. */
 #ifndef MR_WORKER_METRICS_PROCESS_METRICS_H
 #define MR_WORKER_METRICS_PROCESS_METRICS_H
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* room for a topic's name of 249 bytes, each of them escaped, and the other label */
+/* room for a topic name of 249 bytes, all of them escaped, and the label `from` */
 #define LABEL_BYTES_MAX ((size_t)640)
 #define COUNT_OF(array) ((uint32_t)(sizeof(array) / sizeof((array)[0])))
 
@@ -29,7 +29,7 @@ static const double token_bounds[] = {1,   2,   5,   10,  20,  50,  100, 200,
 #define HISTOGRAM_LIST(X)                                                                          \
     X(FIRST_TOKEN_FROM_INTAKE, "time_to_first_token_seconds", "from=\"intake\",",                  \
       first_token_bounds,                                                                          \
-      "Time until the first token of a request: from its intake by this worker, and from the "     \
+      "Time until the first token of a request, since its intake by this worker or since the "     \
       "timestamp of its record.")                                                                  \
     X(FIRST_TOKEN_FROM_RECORD, "time_to_first_token_seconds", "from=\"record\",",                  \
       first_token_bounds, "")                                                                      \
@@ -179,7 +179,7 @@ struct mr_request_metrics *mr_request_metrics_copy(const struct mr_request_metri
     return copy;
 }
 
-/* The status that stands for the error code in a series: the first one with this code. */
+/* Returns the first status that has the same error code: a series stands for a code. */
 static enum mr_status first_of_code(enum mr_status status)
 {
     unsigned first = MR_OK;
@@ -188,9 +188,9 @@ static enum mr_status first_of_code(enum mr_status status)
     return (enum mr_status)first;
 }
 
-/* Whether the series is on the page before the first such end, so that a rate sees that end: every
- * reason with the code that it usually has, and `rejected` with every code of the contract that is
- * only for rejected requests. */
+/* True for series that are on the page before the first such end, so that rate() sees that end.
+ * These are every reason with its usual code, and `rejected` with every code of the contract that
+ * only rejected requests have. */
 static bool is_usual(unsigned reason, enum mr_status code, const enum mr_status *firsts)
 {
     if (reason == MR_FINISH_DEADLINE) return code == MR_DEADLINE_EXCEEDED;
@@ -227,8 +227,8 @@ static void put_histogram(FILE *out, const struct topic *topic, unsigned which)
 void mr_request_metrics_print(const struct mr_request_metrics *requests, FILE *out)
 {
     mr_metric_put_head(out, "millrace_requests_finished_total", "counter",
-                       "Request records answered, each counted once: by finish reason (duplicate: "
-                       "by the result of an equal record), error code, topic and tenant.");
+                       "Request records answered, by finish reason (duplicate: a copy of a "
+                       "request in flight), error code, topic and tenant.");
     enum mr_status firsts[MR_STATUS_COUNT];
     for (unsigned i = 0; i < MR_STATUS_COUNT; i++)
         firsts[i] = first_of_code((enum mr_status)i);

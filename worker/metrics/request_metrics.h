@@ -1,13 +1,13 @@
 /* request_metrics - how requests ended and how long they took, by requests topic.
  *
- * Every record that a worker has answered is counted once, in millrace_requests_finished_total:
- * when its terminal records are on the broker, or when the result of an equal record is that it
- * follows. So the sum of that metric over all labels is the number of records answered. A record
- * that another worker has to answer (a lost partition, a drain) is not counted here.
+ * millrace_requests_finished_total counts every record that this worker has answered once: when its
+ * terminal records are on the broker, or, for a copy of a request in flight, when the terminal
+ * records of that request are. Its sum over all labels is the number of records answered. Records
+ * that another worker has to answer (after a lost partition or a drain) are not counted here.
  *
  * The label sets are bounded: topic and tenant come from the configuration, reason and code from
- * the contract. The series of the usual ends are on the page from the start, any
- * other one from the first such end.
+ * the contract. Series of usual ends are on the page from the start, other series from the first
+ * such end on.
  *
  * Owner: one thread at a time; metrics.c holds its lock. Memory: all of it in _create.
  * Errors: MR_NOMEM from _create. */
@@ -23,13 +23,13 @@
 struct mr_request_end {
     enum mr_finish finish;
     enum mr_status error; /* MR_OK: none */
-    /* the record was not run: the result of an equal record in flight answers it */
+    /* the record was not run: it is a copy of a request in flight, whose result answers both */
     bool duplicate;
 };
 
 struct mr_request_metrics;
 
-/* Copies what it needs of the topics. */
+/* Copies the names in topics. */
 enum mr_status mr_request_metrics_create(struct mr_request_metrics **out,
                                          const struct mr_request_topic *topics, size_t topic_count,
                                          struct mr_error *err);
@@ -42,8 +42,8 @@ void mr_request_metrics_count_end(struct mr_request_metrics *requests, size_t to
  * time from the record's timestamp to the first token, by the wall clock; negative: unknown. */
 void mr_request_metrics_observe(struct mr_request_metrics *requests, size_t topic_index,
                                 const struct mr_result *result, double since_record_ms);
-/* Copies the counts as they are now, for printing while others go on counting; the copy borrows the
- * labels of `requests`. The caller frees it with free(). NULL: out of memory. */
+/* Copies the present counts, so that they can be printed without the lock. The copy borrows the
+ * labels of `requests`; the caller frees it with free(). NULL: out of memory. */
 struct mr_request_metrics *mr_request_metrics_copy(const struct mr_request_metrics *requests);
 void mr_request_metrics_print(const struct mr_request_metrics *requests, FILE *out);
 

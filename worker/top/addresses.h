@@ -1,9 +1,10 @@
-/* addresses - where the HTTP servers of a fleet are, from the hosts of a consumer group's members.
+/* addresses - addresses of the HTTP servers of a fleet, from the hosts of a consumer group's
+ * members.
  *
- * Kafka knows a member's host and not the port of its HTTP server, so all workers have the same
- * port; of several workers on one host the second has the next port, and so on.
+ * Kafka knows a member's host but not the port of its HTTP server. So all workers are expected on
+ * the same port; if several run on one host, the second has the next port, and so on.
  *
- * Pure. Memory: of the caller. Errors: none. */
+ * Threads: any (pure function). Memory: the caller's. Errors: none. */
 #ifndef MR_WORKER_TOP_ADDRESSES_H
 #define MR_WORKER_TOP_ADDRESSES_H
 

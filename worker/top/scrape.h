@@ -1,4 +1,4 @@
-/* scrape - fetches a worker's pages and picks values out of /metrics, for millrace top.
+/* scrape - fetches a worker's pages and reads values from /metrics, for millrace top.
  *
  * Owner: one thread. Memory: the page, at most MR_SCRAPE_BYTES_MAX. Errors: MR_UNREACHABLE from
  * _page. */

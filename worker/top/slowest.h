@@ -1,5 +1,5 @@
-/* slowest - the requests of a fleet that have been in their workers longest, from the workers'
- * pages /requests (worker/intake/oldest.h), for millrace top. A page is hostile input.
+/* slowest - the requests that have been longest in the workers of a fleet, from the workers' pages
+ * /requests (worker/intake/oldest.h), for millrace top. A page is hostile input.
  *
  * Owner: one thread. Memory: MR_SLOWEST_MAX entries in the struct. Errors:
  * MR_MALFORMED from _add. */
@@ -26,7 +26,7 @@ struct mr_slowest {
     size_t count;
 };
 
-/* Adds the requests of a worker's page that are of the tenant; tenant "": all. */
+/* Adds the tenant's requests from a worker's page; tenant "": all. */
 enum mr_status mr_slowest_add(struct mr_slowest *slowest, const char *worker, const char *tenant,
                               const char *page, struct mr_error *err);
 

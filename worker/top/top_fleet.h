@@ -1,6 +1,6 @@
-/* top_fleet - the workers that `millrace top` shows, with their last two pages /metrics: those of
- * the command line; else the members of the consumer group, asked again every
- * MR_TOP_DESCRIBE_NS, if there are brokers; else the worker of this machine.
+/* top_fleet - the workers that `millrace top` shows, with their last two pages /metrics. These are
+ * the workers that the command line names; without any and with --brokers the members of the
+ * consumer group, read again every MR_TOP_DESCRIBE_NS; otherwise the worker at MR_TOP_ADDRESS.
  *
  * Owner: main thread. Memory: MR_TOP_WORKERS_MAX workers, two pages each. Errors: MR_BAD_CONFIG,
  * MR_UNREACHABLE and MR_NOMEM from _open; afterwards a worker that does not answer has an error. */
@@ -27,7 +27,7 @@ struct mr_top_fleet {
     const struct mr_config *config;
     uint32_t kafka_ms;
     struct mr_kafka_options kafka;
-    struct mr_kafka_admin *admin; /* NULL: the workers are not looked for */
+    struct mr_kafka_admin *admin; /* NULL: the list of workers is fixed */
     uint64_t described_ns;
     struct mr_top_worker *workers; /* [MR_TOP_WORKERS_MAX] */
     size_t count;

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-/* The keys of the table. False: another key. */
+/* Keys of the table. False: the key has no meaning. */
 static bool take_table_key(struct mr_top_order *order, size_t column_count, char key)
 {
     switch (key) {

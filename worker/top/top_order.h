@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Cancelling the chosen request takes two keys, since the list moves while one types. */
+/* Cancelling the chosen request takes two keys, because the list changes while the user types. */
 enum mr_top_cancel { MR_TOP_CANCEL_NONE, MR_TOP_CANCEL_ASKED, MR_TOP_CANCEL_SURE };
 
 /* Start with a zeroed struct: the rows as they were given. */
@@ -23,13 +23,16 @@ struct mr_top_order {
     bool quit;                 /* the user wants to leave */
 };
 
-/* Takes one key: '>' and '<' choose the next and the previous column to sort by, 'r' reverses, 'o'
- * goes back to the order of the command line, 'p' shows partitions or hides them, 's' the slowest
- * requests, among which 'j' and 'k' (and the arrow keys) choose one, 'c' asks to cancel it and 'y'
- * agrees, 't' wants the next tenant, 'q' quits; false: another key, which changes nothing. */
+/* Handles one key. False: the key has no meaning.
+ *     > <   sort by the next, the previous column
+ *     r o   reverse the order; return to the order of the command line
+ *     p s   show or hide partitions, the slowest requests
+ *     j k   choose the next, the previous slow request (also the arrow keys)
+ *     c y   cancel the chosen request; confirm
+ *     t q   show the next tenant; quit */
 bool mr_top_order_key(struct mr_top_order *order, size_t column_count, char key);
-/* Fills sequence[row_count] with the rows in the order to show. values[row]: what the row has in
- * order->column; NaN (not known) comes last. Rows of equal values keep their order. */
+/* Fills sequence[row_count] with the rows in the order of the screen. values[row]: the row's value
+ * in order->column; NaN (unknown) comes last. Rows with equal values keep their order. */
 void mr_top_order_sort(const struct mr_top_order *order, const double *values, size_t row_count,
                        size_t *sequence);
 

@@ -67,7 +67,8 @@ static const char *find_label(const char *labels, size_t labels_length, const ch
     return end ? value : NULL;
 }
 
-/* The page counts the requests of each topic that the worker reads, with the topic's tenant. */
+/* The page has a count of requests, labelled with topic and tenant, for each topic of the worker.
+ */
 bool mr_top_row_is_of(const char *page, const char *tenant, const char *labels, size_t length)
 {
     char series[1024];

@@ -1,8 +1,8 @@
-/* top_row - what `millrace top` shows of a worker, computed from its last two pages /metrics: rates
- * and latencies are those of the time between the two. Of a tenant, only what the pages count by
- * tenant or topic: requests finished and lag; the other columns are of the whole worker.
+/* top_row - the row of a worker in `millrace top`, computed from its last two pages /metrics. Rates
+ * and latencies are those of the time between the two pages. For a tenant, finished requests and
+ * lag are the tenant's own; the other columns are those of the whole worker.
  *
- * Threads: any (pure functions). Memory: none. Errors: none; what is not known is NaN. */
+ * Threads: any (pure functions). Memory: none. Errors: none; an unknown value is NaN. */
 #ifndef MR_WORKER_TOP_TOP_ROW_H
 #define MR_WORKER_TOP_TOP_ROW_H
 
@@ -33,11 +33,10 @@ extern const struct mr_top_column mr_top_columns[MR_TOP_COLUMNS]; /* in the orde
 
 /* tenant: "" for all. */
 void mr_top_row_fill(struct mr_top_row *row, const struct mr_top_pages *pages, const char *tenant);
-/* Whether the labels of a series, of this length, name a topic of the tenant. tenant: "" for all.
- */
+/* True when the labels (length bytes) name a topic of the tenant. tenant: "" for all. */
 bool mr_top_row_is_of(const char *page, const char *tenant, const char *labels, size_t length);
-/* Of the tenants in the page and the one in `next` ("": none), leaves in `next` the first one after
- * `tenant` in alphabetical order; it stays "" if there is none. */
+/* Sets `next` to the first tenant after `tenant` in alphabetical order, out of those in the page
+ * and the one that is in `next` ("": none). `next` stays "" if there is none. */
 void mr_top_row_next_tenant(const char *page, const char *tenant, char next[MR_TOP_TENANT_BYTES]);
 
 #endif

@@ -19,7 +19,7 @@ static enum mr_status refuse(const char *url, struct mr_error *err)
     return mr_fail(err, MR_BAD_CONFIG, "'%.160s' is not http://HOST[:PORT][/PATH]", url);
 }
 
-/* Characters that may not be in a URL would end the request's lines early. */
+/* Rejects characters that a URL may not have: they could end a line of the request early. */
 static bool is_plain(const char *text)
 {
     for (; *text; text++)
@@ -39,8 +39,8 @@ enum mr_status mr_collector_parse(struct mr_collector *collector, const char *ur
 {
     if (strncasecmp(url, "https://", 8) == 0)
         return mr_fail(err, MR_BAD_CONFIG,
-                       "https is not supported; use a collector beside the worker, which sends the "
-                       "spans on with TLS");
+                       "https is not supported; run a collector on this host that forwards the "
+                       "spans with TLS");
     if (strncasecmp(url, "http://", 7) != 0 || !is_plain(url)) return refuse(url, err);
     const char *host = url + 7;
     size_t authority = strcspn(host, "/?#");
@@ -68,7 +68,7 @@ enum mr_status mr_collector_parse(struct mr_collector *collector, const char *ur
 
 /* ---- the answer ---- */
 
-/* The number of rejected spans in an ExportTraceServiceResponse; 0 without. */
+/* Returns the number of rejected spans in an ExportTraceServiceResponse, or 0. */
 static uint64_t read_rejected(const char *answer)
 {
     const char *at = strstr(answer, "\"rejectedSpans\"");

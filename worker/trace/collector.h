@@ -1,10 +1,10 @@
-/* collector - the server that receives spans, such as an OpenTelemetry Collector: its address, and
- * one HTTP/1.1 POST to it.
+/* collector - the server that receives spans, such as an OpenTelemetry Collector: reads its URL,
+ * and sends one HTTP/1.1 POST to it.
  *
- * Plain HTTP only: for TLS and passwords put a collector beside the worker. Each call opens a
- * connection and closes it: there is about one in a second.
+ * Plain HTTP only: for TLS and passwords run a collector on the worker's host. Each call opens and
+ * closes a connection; there is about one call a second.
  *
- * Threads: a call blocks, so it needs a thread of its own. Memory: the struct. Errors: see _post.
+ * Threads: a call blocks, so it needs a separate thread. Memory: the struct. Errors: see _post.
  */
 #ifndef MR_WORKER_TRACE_COLLECTOR_H
 #define MR_WORKER_TRACE_COLLECTOR_H
@@ -29,9 +29,9 @@ struct mr_collector {
 enum mr_status mr_collector_parse(struct mr_collector *collector, const char *url,
                                   struct mr_error *err);
 /* Sends a JSON body and waits for the answer until the monotonic time *deadline_ns, which another
- * thread may bring forward; the look-up of the host's name is not bounded by it. MR_OK: accepted;
- * *rejected: how many spans of it were not. MR_AGAIN or MR_UNREACHABLE: send it again later.
- * MR_BACKEND: the collector will never take this body. */
+ * thread may bring forward; the lookup of the host's name is not limited by it. MR_OK: accepted,
+ * except for *rejected spans. MR_AGAIN or MR_UNREACHABLE: send the body again later. MR_BACKEND:
+ * the collector never accepts this body. */
 enum mr_status mr_collector_post(const struct mr_collector *collector, struct mr_text body,
                                  const atomic_uint_least64_t *deadline_ns, uint64_t *rejected,
                                  struct mr_error *err);

@@ -18,7 +18,7 @@ enum span { ROOT, INTAKE, QUEUE, START, PREFILL, DECODE, PUBLISH, SPANS };
 enum kind { KIND_INTERNAL = 1, KIND_PRODUCER = 4, KIND_CONSUMER = 5 };
 
 #define STATUS_ERROR  2
-#define FLAGS_SAMPLED 0x101u /* sampled; whether the parent is in another process is known */
+#define FLAGS_SAMPLED 0x101u /* flags: sampled, and the next flag is valid */
 #define FLAG_REMOTE   0x200u /* the parent is in another process */
 
 struct writer {
@@ -160,8 +160,8 @@ static void put_time(struct writer *writer, const char *name, uint64_t time_ns)
     put_long(writer, (int64_t)time_ns + writer->trace->unix_ns);
 }
 
-/* parent: the number of the span's parent; for the outermost span, which is its own, the
- * producer's. The attributes follow, then end_span. */
+/* parent: number of the span's parent. For the outermost span it is the span's own number, and the
+ * parent is the producer's span. The attributes follow, then end_span. */
 static void begin_span(struct writer *writer, uint32_t number, uint32_t parent, const char *name,
                        enum kind kind)
 {
@@ -209,7 +209,7 @@ static void begin_part(struct writer *writer, enum span number, const char *name
     begin_attributes(writer, begin_ns, end_ns);
 }
 
-/* A later attempt is linked to the outermost span of the one before. */
+/* Links a later attempt to the outermost span of the previous attempt. */
 static void put_link(struct writer *writer)
 {
     const struct mr_request_trace *trace = writer->trace;
@@ -260,8 +260,8 @@ static void put_chunks(struct writer *writer)
     }
 }
 
-/* Times of parts that follow each other: none begins before the one before it ended, although
- * threads read the clock at different moments. 0 stays 0. */
+/* Makes times of consecutive parts increase, because threads read the clock at different moments.
+ * 0 stays 0. */
 static uint64_t not_before(uint64_t time_ns, uint64_t least_ns)
 {
     return time_ns == 0 || time_ns > least_ns ? time_ns : least_ns;

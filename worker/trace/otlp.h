@@ -5,7 +5,7 @@
  * The spans of one attempt at a request:
  *
  *     process TOPIC    CONSUMER, child of the producer's span: from the record to its result
- *       intake         decoding, tokenizing, the look-up of earlier attempts in Redis
+ *       intake         decoding, tokenizing, the lookup of earlier attempts in Redis
  *       queue          waiting in the engine's queue
  *       start          the start is made durable (worker/intake/starts.h)
  *       prefill        to the first token; with a child `chunk` for each step of at least
@@ -13,12 +13,12 @@
  *       decode         from the first token to the result
  *       publish        PRODUCER: until the result is on the broker
  *
- * `intake` and `queue` are sent when the request starts, the others at the end: if the worker
+ * `intake` and `queue` are sent when the request starts, the others at its end. If the worker
  * crashes, the next attempt's spans join the same trace, with a link to the outermost span of the
- * attempt before.
+ * previous attempt.
  *
- * Attributes are named after OpenTelemetry's semantic conventions for messaging and for generative
- * AI; what they have no name for begins with `millrace.`. No text of a prompt or answer is in them.
+ * Attributes have the names of OpenTelemetry's semantic conventions for messaging and for
+ * generative AI; other names begin with `millrace.`. They never hold text of a prompt or answer.
  *
  * Threads: any (pure function). Memory: *body is malloc'ed. Errors: MR_NOMEM. */
 #ifndef MR_WORKER_TRACE_OTLP_H
@@ -27,12 +27,12 @@
 #include "codec/status.h"
 #include "worker/trace/request_trace.h"
 
-/* What is the same for all spans of a worker. */
+/* Attributes that all spans of a worker share. */
 struct mr_otlp_worker {
     const char *worker, *model, *group, *results_topic;
 };
 
-/* traces: a list linked by `next`. *spans: how many spans are in the body. */
+/* traces: a list linked by `next`. *spans: number of spans in the body. */
 enum mr_status mr_otlp_encode(const struct mr_otlp_worker *worker,
                               const struct mr_request_trace *traces, char **body, size_t *length,
                               size_t *spans, struct mr_error *err);

@@ -1,12 +1,13 @@
-/* trace_context - which trace a request belongs to, and the ids of its spans.
+/* trace_context - the trace that a request belongs to, and the ids of its spans.
  *
- * A producer names its trace in the header `traceparent` (W3C Trace Context, level 1). A request
- * without one gets a trace whose id is a hash of the record's place, so that every attempt in every
- * worker comes to the same id and to the same decision whether the trace is sampled. Ids of spans
- * are hashes too: a later attempt can name the span of the one before it, which it never saw.
+ * A producer names its trace in the header `traceparent` (W3C Trace Context, level 1). For a
+ * request without that header the trace id is a hash of the record's place. So every attempt in
+ * every worker computes the same id and makes the same decision whether the trace is sampled. Ids
+ * of spans are hashes too, so that a later attempt can compute the id of the previous attempt's
+ * span.
  *
- * Threads: any (pure functions). Memory: none. Errors: a header that is not valid counts as
- * absent, as the standard wants. */
+ * Threads: any (pure functions). Memory: none. Errors: an invalid header is treated as absent, as
+ * the standard demands. */
 #ifndef MR_WORKER_TRACE_TRACE_CONTEXT_H
 #define MR_WORKER_TRACE_TRACE_CONTEXT_H
 
@@ -25,7 +26,7 @@ struct mr_trace_context {
     bool has_parent, sampled;
 };
 
-/* The record that a request came in. */
+/* The record of a request. */
 struct mr_trace_place {
     const char *topic;
     int32_t partition;

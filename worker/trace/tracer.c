@@ -6,12 +6,12 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* Longest time of one step: a POST, and the look-up of a name before it. */
+/* Longest time of one step: a POST and the lookup of a name before it. */
 #define STEP_MAX_NS  ((uint64_t)120000000000)
 #define PAUSE_MIN_NS ((uint64_t)1000000000)
 #define PAUSE_MAX_NS ((uint64_t)30000000000)
-/* More than WAIT_MAX_MS of a POST, which then notices that its time is over; and time for a step on
- * a busy machine. */
+/* Longer than the interval at which a POST reads its deadline, plus the time of a step on a busy
+ * machine. */
 #define STOP_MS        2000u
 #define MILLISECOND_NS UINT64_C(1000000)
 
@@ -21,7 +21,7 @@ struct mr_tracer {
     struct mr_wake wake, done; /* done: rung when nothing is left after end_ns was set */
     struct mr_thread *thread;
     atomic_uint_least64_t deadline_ns; /* when the present POST ends at the latest */
-    /* the worker ends: when to give up what is left; UINT64_MAX: it goes on */
+    /* when the rest is dropped, because the worker ends; UINT64_MAX: the worker runs */
     atomic_uint_least64_t end_ns;
 
     pthread_mutex_t mutex; /* protects the next four fields */
@@ -29,7 +29,7 @@ struct mr_tracer {
     uint32_t count;
     struct mr_tracer_stats stats;
 
-    /* of the thread: the body that is to be delivered, and since when */
+    /* owned by the thread: the body to be delivered, and since when */
     char *body;
     size_t length, spans;
     uint32_t requests;
@@ -61,7 +61,7 @@ void mr_tracer_send(struct mr_tracer *tracer, struct mr_request_trace *trace)
     if (!taken) mr_request_trace_destroy(trace);
 }
 
-/* Takes up to MR_TRACER_BATCH requests out of the queue, linked by `next`. */
+/* Removes up to MR_TRACER_BATCH requests from the queue, linked by `next`. */
 static struct mr_request_trace *take(struct mr_tracer *tracer, uint32_t *count)
 {
     struct mr_request_trace *first, **link = &first;
@@ -104,14 +104,14 @@ static void end_body(struct mr_tracer *tracer)
     tracer->pause_ns = 0;
 }
 
-/* Gives up the present body. */
+/* Drops the present body. */
 static void drop_body(struct mr_tracer *tracer)
 {
     add_stats(tracer, &(struct mr_tracer_stats){.dropped = tracer->requests});
     end_body(tracer);
 }
 
-/* Makes the next body of what is in the queue, if there is anything. */
+/* Makes the next body from the queue, if it is not empty. */
 static void make_body(struct mr_tracer *tracer, uint64_t now_ns)
 {
     struct mr_error err = {0};
@@ -127,19 +127,20 @@ static void make_body(struct mr_tracer *tracer, uint64_t now_ns)
 static void note_failure(struct mr_tracer *tracer, const struct mr_error *err)
 {
     add_stats(tracer, &(struct mr_tracer_stats){.failures = 1});
-    if (!tracer->failing) mr_log_warn(tracer->options.log, "spans not delivered: %s", err->detail);
+    if (!tracer->failing)
+        mr_log_warn(tracer->options.log, "spans cannot be delivered: %s", err->detail);
     tracer->failing = true;
 }
 
-/* Whether what could not be delivered is given up. */
+/* True when the undelivered body must be dropped. */
 static bool is_hopeless(struct mr_tracer *tracer, enum mr_status status, uint64_t now_ns)
 {
     return status == MR_BACKEND || atomic_load(&tracer->end_ns) != UINT64_MAX ||
            now_ns >= tracer->since_ns + MR_TRACER_RETRY_NS;
 }
 
-/* Bounds the next POST. Reads end_ns after the deadline is set, because _destroy sets them in the
- * other order. */
+/* Limits the next POST. Reads end_ns after the deadline is set, because _destroy sets the two in
+ * the opposite order. */
 static void set_deadline(struct mr_tracer *tracer, uint64_t now_ns)
 {
     atomic_store(&tracer->deadline_ns, now_ns + MR_TRACER_TIMEOUT_NS);

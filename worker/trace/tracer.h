@@ -1,10 +1,10 @@
 /* tracer - the thread that sends the spans of sampled requests to a collector (OTLP over HTTP).
  *
- * Every MR_TRACER_INTERVAL_NS it takes what is in its queue, at most MR_TRACER_BATCH requests at a
- * time, makes one body of it and sends that. A body that the collector cannot take now is sent
- * again after a pause that grows to half a minute, for at most MR_TRACER_RETRY_NS; then it is
- * dropped. Meanwhile the queue fills, and what finds it full is dropped. All of this is counted,
- * and none of it delays a request.
+ * Every MR_TRACER_INTERVAL_NS the thread takes up to MR_TRACER_BATCH requests from its queue, makes
+ * one body of their spans and sends it. A body that the collector cannot accept now is sent again
+ * after a pause that grows to half a minute. After MR_TRACER_RETRY_NS the body is dropped. Requests
+ * that find the queue full are dropped. Dropped spans and failed sends are counted, and neither
+ * delays a request.
  *
  * Threads: any thread calls _send and _stats; the main thread the others. Memory: at most
  * MR_TRACER_QUEUE_MAX requests, some kB each. Errors: MR_BAD_CONFIG and MR_NOMEM at creation. */
@@ -26,16 +26,16 @@ struct mr_tracer;
 /* All texts but the URL are borrowed. */
 struct mr_tracer_options {
     const char *url;
-    double ratio; /* share of the requests without a trace of their own that are sampled */
+    double ratio; /* share of the requests without a traceparent header that are sampled */
     struct mr_otlp_worker worker;
     struct mr_log *log;
     struct mr_heartbeats *heartbeats; /* watches the thread; NULL: none */
 };
 
 struct mr_tracer_stats {
-    uint64_t spans;    /* that the collector has taken */
-    uint64_t rejected; /* that it has not taken although it took the rest */
-    uint64_t dropped;  /* requests whose spans were given up */
+    uint64_t spans;    /* accepted by the collector */
+    uint64_t rejected; /* rejected by the collector, which accepted the rest of their body */
+    uint64_t dropped;  /* requests whose spans were dropped */
     uint64_t failures; /* bodies that could not be delivered, each attempt counted */
     uint32_t waiting;  /* requests whose spans are in the queue */
 };
@@ -47,9 +47,9 @@ double mr_tracer_ratio(const struct mr_tracer *tracer);
 /* Takes ownership of the trace, which may be NULL; tracer NULL: only frees it. Never blocks. */
 void mr_tracer_send(struct mr_tracer *tracer, struct mr_request_trace *trace);
 struct mr_tracer_stats mr_tracer_stats(struct mr_tracer *tracer);
-/* Sends what is left, for at most timeout_ms, and ends the thread, for which it waits two seconds
- * more at most. False: the thread hangs in the look-up of a name, and nothing is freed. tracer may
- * be NULL. */
+/* Sends the rest for at most timeout_ms and ends the thread, for which it waits at most two seconds
+ * more. False: the thread hangs in the lookup of a name, and nothing is freed. tracer may be NULL.
+ */
 bool mr_tracer_destroy(struct mr_tracer *tracer, uint32_t timeout_ms);
 
 #endif

@@ -451,7 +451,7 @@ static enum mr_status txn_renew(void *self, const struct mr_transaction_offsets 
     if (transactor->fenced &&
         platform_ns() - transactor->began_ns < broker->options.transaction_ns) {
         transactor->producer->wire->rules.fenced = true;
-        return mr_fail(err, MR_BACKEND, "another worker has taken this worker's id");
+        return mr_fail(err, MR_BACKEND, "another worker uses this worker's id");
     }
     if (transactor->renewals++ >= RENEWALS) return mr_fail(err, MR_BACKEND, "too many renewals");
     transactor->epoch = broker_init_transactions(broker, transactor->id);

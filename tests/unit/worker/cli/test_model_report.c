@@ -56,8 +56,8 @@ static void it_says_what_a_model_is_and_costs(void **state)
     assert_says(page, "tokens: 263 tokens; first <s>; an answer ends with </s> (262)\n");
     assert_says(page, "template: yes, ");
     report_of("tests/golden/models/mixtral", (uint64_t)64 << 20, 2048, NULL, page);
-    assert_says(page, "context: 1024 tokens, the most that the model can have: "
-                      "--context-tokens 2048 adds nothing\n");
+    assert_says(page, "context: 1024 tokens, the model's limit: "
+                      "--context-tokens 2048 has no effect\n");
     report_of("tests/golden/models/mixtral", (uint64_t)64 << 20, 512, NULL, page);
     assert_says(page, "context: 1024 tokens; --context-tokens allows 512\n");
     report_of("tests/golden/models/gemma3", 1, 0, NULL, page);

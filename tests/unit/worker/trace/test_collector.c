@@ -60,7 +60,7 @@ static void other_urls_are_refused(void **state)
     for (size_t i = 0; i < sizeof urls / sizeof urls[0]; i++)
         assert_int_equal(mr_collector_parse(&collector, urls[i], &err), MR_BAD_CONFIG);
     assert_int_equal(mr_collector_parse(&collector, "https://otel:4318", &err), MR_BAD_CONFIG);
-    assert_non_null(strstr(err.detail, "use a collector beside the worker"));
+    assert_non_null(strstr(err.detail, "run a collector on this host"));
 }
 
 static enum mr_status post(const char *answer, uint64_t *rejected, struct answering *server)
