@@ -3,6 +3,8 @@
 #include "codec/check.h"
 #include "codec/wire/json_writer.h"
 #include "worker/base/clock.h"
+#include "worker/base/log_sink.h"
+#include "worker/base/printable.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -23,7 +25,7 @@ struct kind {
 
 struct mr_log {
     pthread_mutex_t lock;
-    int fd;
+    struct mr_log_sink sink; /* under lock */
     bool json;
     enum mr_log_level level;
     char *worker;
@@ -43,7 +45,7 @@ enum mr_status mr_log_create(struct mr_log **out, const struct mr_log_options *o
         free(log);
         return mr_fail(err, MR_NOMEM, "no memory for the log");
     }
-    log->fd = options->fd;
+    mr_log_sink_open(&log->sink, options->fd);
     log->json =
         options->format == MR_LOG_JSON || (options->format == MR_LOG_AUTO && !isatty(options->fd));
     log->level = options->level;
@@ -56,6 +58,7 @@ enum mr_status mr_log_create(struct mr_log **out, const struct mr_log_options *o
 void mr_log_destroy(struct mr_log *log)
 {
     if (!log) return;
+    mr_log_sink_close(&log->sink);
     pthread_mutex_destroy(&log->lock);
     free(log->worker);
     free(log);
@@ -106,6 +109,7 @@ struct line {
     const char *message;
     const struct mr_log_field *fields; /* the last one has no name */
     uint32_t suppressed;
+    uint64_t lost; /* lines lost since the last one that was written */
 };
 
 static const struct mr_log_field no_fields[] = {{0}};
@@ -160,18 +164,19 @@ static void put_fields(struct mr_json_writer *json, const struct mr_log_field *f
     }
 }
 
-/* False: there is no memory for the line. */
-static bool write_json(struct mr_log *log, const struct line *line)
+/* Formats the line with the first `message_bytes` of its message. *bytes: malloc'ed; false: there
+ * is no memory for the line. */
+static bool format_json(struct mr_log *log, const struct line *line, size_t message_bytes,
+                        char **bytes, size_t *length)
 {
     struct mr_json_writer json;
-    char time_text[32], *bytes;
-    size_t length;
+    char time_text[32];
     format_time(time_text);
-    mr_json_writer_init(&json, 8 * MR_LOG_LINE_BYTES);
+    mr_json_writer_init(&json, 16 * MR_LOG_LINE_BYTES);
     mr_json_begin_object(&json);
     put_string(&json, "ts", time_text);
     put_string(&json, "level", level_name(line->level));
-    put_string(&json, "msg", line->message);
+    put_member(&json, "msg", (struct mr_text){line->message, message_bytes});
     if (line->place) {
         put_member(&json, "req_id", line->place->req_id);
         put_member(&json, "topic", line->place->topic);
@@ -182,22 +187,27 @@ static bool write_json(struct mr_log *log, const struct line *line)
     put_fields(&json, line->fields);
     put_string(&json, "worker", log->worker);
     if (line->suppressed) put_number(&json, "suppressed", line->suppressed);
+    if (line->lost) put_number(&json, "lost", (int64_t)line->lost);
     mr_json_end(&json);
-    if (mr_json_writer_take(&json, &bytes, &length, NULL) != MR_OK) return false;
-    /* overwrite the NUL that ends the text, so that one write() writes text and line feed */
-    bytes[length] = '\n';
-    ssize_t written = write(log->fd, bytes, length + 1);
-    (void)written;
-    free(bytes);
-    return true;
+    return mr_json_writer_take(&json, bytes, length, NULL) == MR_OK;
 }
 
-/* Replaces control characters: text from a Kafka record must not be able to control the operator's
- * terminal. */
-static void make_printable(char *text)
+/* Escapes make a message up to six times as long: it is cut until the line fits into one write.
+ * False: there is no memory for the line, or its other members alone are too long. */
+static bool write_json(struct mr_log *log, const struct line *line)
 {
-    for (; *text; text++)
-        if ((unsigned char)*text < 0x20 || *text == 0x7f) *text = '?';
+    size_t message_bytes = strlen(line->message), length;
+    char *bytes;
+    for (;; message_bytes /= 2) {
+        if (!format_json(log, line, message_bytes, &bytes, &length)) return false;
+        if (length < MR_LOG_SINK_BYTES) break;
+        free(bytes);
+        if (message_bytes == 0) return false;
+    }
+    bytes[length] = '\n'; /* in place of the NUL, so that text and line feed are one write */
+    mr_log_sink_write(&log->sink, bytes, length + 1);
+    free(bytes);
+    return true;
 }
 
 static void add_text(char *out, size_t *length, const char *name, struct mr_text text)
@@ -242,12 +252,12 @@ static void write_text(struct mr_log *log, const struct line *line)
     }
     add_fields(out, &length, line->fields);
     if (line->suppressed) add_number(out, &length, "suppressed", line->suppressed);
+    if (line->lost) add_number(out, &length, "lost", (int64_t)line->lost);
     if (length >= MR_LOG_LINE_BYTES) length = MR_LOG_LINE_BYTES - 1;
     out[length] = '\0';
-    make_printable(out);
+    mr_make_printable(out);
     out[length] = '\n';
-    ssize_t written = write(log->fd, out, length + 1);
-    (void)written;
+    mr_log_sink_write(&log->sink, out, length + 1);
 }
 
 /* kind: the string literal that identifies the message. */
@@ -255,6 +265,7 @@ static void write_line(struct mr_log *log, const char *kind, struct line *line)
 {
     pthread_mutex_lock(&log->lock);
     bool admitted = admit(log, kind, &line->suppressed);
+    line->lost = log->sink.lost;
     /* text needs no memory: better a line in the wrong form than none */
     if (admitted && (!log->json || !write_json(log, line))) write_text(log, line);
     pthread_mutex_unlock(&log->lock);

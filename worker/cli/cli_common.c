@@ -1,6 +1,7 @@
 #include "worker/cli/cli_common.h"
 
 #include "codec/limits.h"
+#include "worker/base/printable.h"
 #include "worker/serve/parts.h"
 
 #include <errno.h>
@@ -14,7 +15,9 @@
 
 int mr_cli_fail(const struct mr_error *err)
 {
-    fprintf(stderr, "millrace: %s\n", err->detail);
+    fputs("millrace: ", stderr);
+    mr_print_escaped(stderr, (struct mr_text){err->detail, strlen(err->detail)}, "");
+    fputc('\n', stderr);
     return (int)mr_worker_exit_code(err->status);
 }
 

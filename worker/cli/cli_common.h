@@ -12,7 +12,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Prints "millrace: <err->detail>" to stderr; returns the exit code for err->status. */
+/* Prints "millrace: <err->detail>" to stderr, with control characters escaped, because errors quote
+ * names and values of others; returns the exit code for err->status. */
 int mr_cli_fail(const struct mr_error *err);
 
 /* True when stdout has failed: its reader has closed it, or a write failed. A command that prints

@@ -90,6 +90,7 @@ static void set_prompts(struct demo *demo)
         snprintf(answer->id, sizeof answer->id, "demo-%zu", i + 1);
         answer->buffer = open_memstream(&answer->buffered_text, &answer->buffered_length);
         mr_follow_init(&answer->follow, answer->buffer);
+        answer->follow.escapes = isatty(STDOUT_FILENO);
     }
 }
 
@@ -141,7 +142,8 @@ static void end_turns(struct demo *demo)
     while (demo->turn < demo->count && demo->answers[demo->turn].done) {
         const struct answer *answer = &demo->answers[demo->turn];
         if (answer->error.status != MR_OK && !demo->config->json)
-            printf("[%s]", answer->error.detail);
+            mr_follow_print(&answer->follow,
+                            (struct mr_text){answer->error.detail, strlen(answer->error.detail)});
         if (!demo->config->json) printf("\n");
         demo->turn++;
         begin_turn(demo);

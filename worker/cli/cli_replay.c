@@ -3,6 +3,7 @@
  * one, at once or at the original pace. Stops after the records that existed at its start, so a
  * topic can be replayed into itself. Creates no topic. */
 #include "worker/base/clock.h"
+#include "worker/base/printable.h"
 #include "worker/cli/cli.h"
 #include "worker/cli/cli_common.h"
 #include "worker/client/client.h"
@@ -55,9 +56,13 @@ static void print_line(const struct replaying *replaying, const struct mr_kafka_
     const char *verb = plan->refusal                ? "not sent"
                        : replaying->config->dry_run ? "would send"
                                                     : "sent";
-    printf("%s %s/%" PRId32 "/%" PRId64 " %.*s -> %s%s%s\n", verb, record->topic, record->partition,
-           record->offset, (int)key.length, key.bytes, plan->topic, plan->refusal ? ": " : "",
-           plan->refusal ? plan->refusal : "");
+    printf("%s %s/%" PRId32 "/%" PRId64 " ", verb, record->topic, record->partition,
+           record->offset);
+    mr_print_escaped(stdout, key, "");
+    fputs(" -> ", stdout);
+    /* a header of the dead letter, which anyone can write, names the topic */
+    mr_print_escaped(stdout, (struct mr_text){plan->topic, strlen(plan->topic)}, "");
+    printf("%s%s\n", plan->refusal ? ": " : "", plan->refusal ? plan->refusal : "");
 }
 
 /* Waits until the record's turn; false: a signal or --timeout ends the replay. */

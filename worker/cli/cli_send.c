@@ -3,6 +3,7 @@
 #include "codec/records/draft.h"
 #include "codec/records/request_decode.h"
 #include "worker/base/clock.h"
+#include "worker/base/printable.h"
 #include "worker/cli/cli.h"
 #include "worker/cli/cli_common.h"
 #include "worker/client/answer.h"
@@ -109,6 +110,13 @@ static enum mr_status make_request(const struct mr_config *config, const char *i
     return status;
 }
 
+static void warn(const char *text)
+{
+    fputs("millrace: warning: ", stderr);
+    mr_print_escaped(stderr, (struct mr_text){text, strlen(text)}, "");
+    fputc('\n', stderr);
+}
+
 /* Warns of a field that workers ignore because they do not know it, such as a misspelt one. */
 static void warn_of_unknown_field(struct mr_text record, struct mr_text key)
 {
@@ -123,7 +131,7 @@ static void warn_of_unknown_field(struct mr_text record, struct mr_text key)
     struct mr_reply_address address;
     struct mr_error err = {0};
     if (mr_request_decode(&request, record, &context, &address, &err) == MR_UNKNOWN_FIELD)
-        fprintf(stderr, "millrace: warning: %s\n", err.detail);
+        warn(err.detail);
     mr_request_destroy(request);
 }
 
@@ -138,6 +146,9 @@ struct wait {
      * under this id, one that was running when this one was sent. */
     uint32_t attempt;
     bool is_of_another;
+    /* an attempt whose records answer another request, although its first token was printed; 0:
+     * none */
+    uint32_t foreign_attempt;
 };
 
 /* Whether the result answers another request under the same id. */
@@ -150,19 +161,31 @@ static bool is_result_of_another(const struct wait *wait, const struct mr_result
              result->source_offset == wait->place.offset);
 }
 
+static void begin_lower_attempt(struct wait *wait, uint32_t attempt)
+{
+    wait->foreign_attempt = wait->attempt;
+    wait->attempt = attempt;
+    mr_follow_restart(&wait->answer.follow);
+}
+
 /* Whether the token record answers another request under the same id, as those do that are read
  * before a first token, or comes late from a worker whose attempt another one has replaced.
  *
  * While the records of another request are read, a first token of another choice is that request's
- * too, and so is one of a higher attempt: that request is run again after a crash. But if the first
- * record read is such a first token, it is taken for one of this request, and this request's own
- * lower attempt is then skipped up to its result. */
+ * too, and so is one of a higher attempt: that request is run again after a crash. If the first
+ * record read is such a first token, it is printed. The first token of a lower attempt then shows
+ * the mistake, because attempts of one request only rise: this request begins with it. */
 static bool is_stray(struct wait *wait, const struct mr_token_record *tokens)
 {
     const bool may_begin =
         !wait->is_of_another || (tokens->choice == 0 && tokens->attempt <= wait->attempt);
+    const bool is_first = tokens->index == 0 && tokens->choice == 0;
     const bool begins = tokens->index == 0 && may_begin;
-    if (!wait->is_of_another && tokens->attempt < wait->attempt) return true;
+    if (tokens->attempt == wait->foreign_attempt && !is_first) return true;
+    if (!wait->is_of_another && tokens->attempt < wait->attempt) {
+        if (is_first) begin_lower_attempt(wait, tokens->attempt);
+        return !is_first;
+    }
     if (wait->is_of_another || tokens->attempt != wait->attempt)
         wait->is_of_another = !begins && (wait->is_of_another || tokens->resumed_at < 0);
     wait->attempt = tokens->attempt;
@@ -244,6 +267,7 @@ static int publish(const struct mr_config *config, struct mr_cli_signals *signal
                             .place = mr_client_last_place(client)};
         const char *choices = find_field(config, "n");
         mr_answer_init(&wait.answer, stdout, choices && strcmp(choices, "1") != 0);
+        wait.answer.follow.escapes = isatty(STDOUT_FILENO);
         code = await(&wait);
         mr_answer_free(&wait.answer);
     } else if (status == MR_OK) {

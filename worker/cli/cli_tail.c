@@ -2,6 +2,7 @@
  * named ones. Ends at a signal, after --timeout, or when stdout is closed. Creates no topic: a
  * missing one is an error (exit code 1). */
 #include "worker/base/clock.h"
+#include "worker/base/printable.h"
 #include "worker/cli/cli.h"
 #include "worker/cli/cli_common.h"
 #include "worker/client/client.h"
@@ -24,15 +25,18 @@ static bool is_wanted(const struct mr_config *config, struct mr_text id)
 
 static void print_event(const struct mr_config *config, const struct mr_client_event *event)
 {
-    int id_length = (int)event->id.length;
     if (config->json) {
         mr_print_json(event->record.value, event->encoding, stdout, NULL);
-    } else if (event->kind == MR_CLIENT_TOKENS) {
-        printf("%.*s #%" PRIu32 ".%" PRIu32 " [%" PRIu32 "] %.*s\n", id_length, event->id.bytes,
-               event->tokens.attempt, event->tokens.choice, event->tokens.index,
-               (int)event->tokens.text.length, event->tokens.text.bytes);
+        return;
+    }
+    mr_print_escaped(stdout, event->id, "");
+    if (event->kind == MR_CLIENT_TOKENS) {
+        printf(" #%" PRIu32 ".%" PRIu32 " [%" PRIu32 "] ", event->tokens.attempt,
+               event->tokens.choice, event->tokens.index);
+        mr_print_escaped(stdout, event->tokens.text, "");
+        putchar('\n');
     } else {
-        printf("%.*s #%" PRIu32 " ", id_length, event->id.bytes, event->result.attempt);
+        printf(" #%" PRIu32 " ", event->result.attempt);
         mr_print_summary(&event->result, stdout);
     }
     fflush(stdout);

@@ -5,6 +5,7 @@
  * ncurses. */
 #include "codec/wire/json_writer.h"
 #include "worker/base/clock.h"
+#include "worker/base/printable.h"
 #include "worker/cli/cli.h"
 #include "worker/cli/cli_common.h"
 #include "worker/client/client.h"
@@ -95,6 +96,14 @@ static void print_sums(const struct screen *screen)
     print_row("all", &sum);
 }
 
+/* The labels are from a page, which may be hostile. */
+static void print_lag(const char *address, const struct mr_scrape_series *series)
+{
+    printf("%-21s %10.0f  ", address, series->value);
+    mr_print_escaped(stdout, (struct mr_text){series->labels, series->labels_length}, "");
+    putchar('\n');
+}
+
 static void print_partitions(const struct screen *screen)
 {
     struct mr_scrape_series series;
@@ -103,8 +112,7 @@ static void print_partitions(const struct screen *screen)
         const struct mr_top_worker *worker = &screen->fleet.workers[i];
         for (const char *at = worker->now; mr_scrape_next(&at, "millrace_consumer_lag", &series);)
             if (mr_top_row_is_of(worker->now, screen->tenant, series.labels, series.labels_length))
-                printf("%-21s %10.0f  %.*s\n", worker->address, series.value,
-                       (int)series.labels_length, series.labels);
+                print_lag(worker->address, &series);
     }
 }
 
@@ -208,6 +216,7 @@ static void show_next_tenant(struct screen *screen)
     for (size_t i = 0; i < screen->fleet.count; i++)
         if (screen->fleet.workers[i].now)
             mr_top_row_next_tenant(screen->fleet.workers[i].now, screen->tenant, next);
+    mr_make_printable(next);
     memcpy(screen->tenant, next, sizeof next);
     screen->order.next_tenant = false;
 }

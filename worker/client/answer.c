@@ -40,7 +40,7 @@ static void print_choices(struct mr_answer *answer, const struct mr_result *resu
     for (size_t i = 1; i < result->choice_count; i++) {
         const struct mr_text text = result->choices[i].text;
         print_heading(answer, i);
-        fwrite(text.bytes, 1, text.length, answer->out);
+        mr_follow_print(&answer->follow, text);
         fputc('\n', answer->out);
     }
 }

@@ -1,5 +1,7 @@
 #include "worker/client/follow.h"
 
+#include "worker/base/printable.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,10 +32,18 @@ static bool grow(struct mr_follow *follow, size_t length)
     return true;
 }
 
+void mr_follow_print(const struct mr_follow *follow, struct mr_text text)
+{
+    if (follow->escapes)
+        mr_print_escaped(follow->out, text, "\n\t");
+    else
+        fwrite(text.bytes, 1, text.length, follow->out);
+}
+
 static void show(struct mr_follow *follow, struct mr_text text)
 {
     if (text.length == 0) return;
-    fwrite(text.bytes, 1, text.length, follow->out);
+    mr_follow_print(follow, text);
     fflush(follow->out);
     if (!grow(follow, follow->shown_length + text.length)) return;
     memcpy(follow->shown + follow->shown_length, text.bytes, text.length);
@@ -100,6 +110,17 @@ void mr_follow_tokens(struct mr_follow *follow, const struct mr_token_record *re
     show_at(follow, follow->attempt_bytes, record->text);
     follow->attempt_bytes += record->text.length;
     follow->next_index = record->index + (uint32_t)record->token_count;
+}
+
+void mr_follow_restart(struct mr_follow *follow)
+{
+    if (follow->shown_length > 0) fputs("\n", follow->out);
+    follow->shown_length = 0;
+    follow->begins_count = 0;
+    follow->attempt = 0; /* the next record begins an attempt */
+    follow->attempt_bytes = 0;
+    follow->next_index = 0;
+    follow->gap = false;
 }
 
 void mr_follow_result(struct mr_follow *follow, const struct mr_result *result)

@@ -20,7 +20,8 @@
 
 struct mr_follow {
     FILE *out;
-    char *shown; /* malloc'ed; the text printed so far */
+    bool escapes; /* out is a terminal: control characters but line feed and tab are escaped */
+    char *shown;  /* malloc'ed; the text printed so far */
     size_t shown_length, shown_capacity;
     uint32_t attempt;
     size_t attempt_bytes; /* bytes of this attempt received so far */
@@ -32,11 +33,17 @@ struct mr_follow {
     uint32_t token_records; /* number of token records received */
 };
 
+/* Sets escapes to false. */
 void mr_follow_init(struct mr_follow *follow, FILE *out);
+/* Prints text of an answer as `escapes` says. */
+void mr_follow_print(const struct mr_follow *follow, struct mr_text text);
 void mr_follow_free(struct mr_follow *follow);
 /* Prints the part of the token record's text that was not printed yet; only choice 0 (the first
  * completion) is printed. */
 void mr_follow_tokens(struct mr_follow *follow, const struct mr_token_record *record);
+/* Forgets the printed text, which turned out to be that of another request. Further text begins on
+ * a new line. */
+void mr_follow_restart(struct mr_follow *follow);
 /* Prints the part of the whole answer in the result that was not printed yet. */
 void mr_follow_result(struct mr_follow *follow, const struct mr_result *result);
 

@@ -2,9 +2,11 @@
 
 #include "codec/wire/document.h"
 #include "codec/wire/writer.h"
+#include "worker/base/printable.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define JSON_BYTES_MAX ((size_t)64 << 20)
 
@@ -17,7 +19,7 @@ static enum mr_status print_value(struct mr_value value, FILE *out, struct mr_er
     mr_writer_value(&writer, value);
     enum mr_status status = mr_writer_take(&writer, &bytes, &length, err);
     if (status != MR_OK) return status;
-    fwrite(bytes, 1, length, out);
+    mr_print_escaped_json(out, (struct mr_text){(const char *)bytes, length});
     fputc('\n', out);
     fflush(out);
     free(bytes);
@@ -58,6 +60,22 @@ static double rate_of(const struct mr_result *result, uint32_t tokens)
     return tokens > 1 && ms > 0 ? (double)(tokens - 1) * 1e3 / ms : 0.0;
 }
 
+/* The message and the warnings repeat names and values of the request. */
+static void print_error(const struct mr_result *result, FILE *out)
+{
+    const char *message = result->error_message ? result->error_message : "";
+    fprintf(out, " (%s: ", mr_status_code(result->error));
+    mr_print_escaped(out, (struct mr_text){message, strlen(message)}, "");
+    fputc(')', out);
+}
+
+static void print_warning(struct mr_text warning, FILE *out)
+{
+    fputs("warning: ", out);
+    mr_print_escaped(out, warning, "");
+    fputc('\n', out);
+}
+
 void mr_print_summary(const struct mr_result *result, FILE *out)
 {
     uint32_t tokens = 0;
@@ -65,9 +83,7 @@ void mr_print_summary(const struct mr_result *result, FILE *out)
         tokens += result->choices[i].completion_tokens;
     fprintf(out, "finish_reason %s",
             result->choice_count > 0 ? mr_finish_text(result->choices[0].finish) : "none");
-    if (result->error != MR_OK)
-        fprintf(out, " (%s: %s)", mr_status_code(result->error),
-                result->error_message ? result->error_message : "");
+    if (result->error != MR_OK) print_error(result, out);
     fprintf(out, ", prompt %" PRIu32 " tokens", result->prompt_tokens);
     if (result->cached_tokens > 0) fprintf(out, " (%" PRIu32 " cached)", result->cached_tokens);
     fprintf(out, ", output %" PRIu32 " tokens", tokens);
@@ -76,5 +92,5 @@ void mr_print_summary(const struct mr_result *result, FILE *out)
                 result->total_ms, rate_of(result, tokens));
     fputc('\n', out);
     for (size_t i = 0; i < result->warning_count; i++)
-        fprintf(out, "warning: %.*s\n", (int)result->warnings[i].length, result->warnings[i].bytes);
+        print_warning(result->warnings[i], out);
 }

@@ -1,5 +1,7 @@
 #include "worker/base/log.h"
 
+#include "worker/base/log_sink.h"
+
 #include "codec/wire/json.h"
 
 #include <math.h>
@@ -203,6 +205,53 @@ static void *shout(void *log)
     return NULL;
 }
 
+static void lines_that_a_full_pipe_lost_are_counted(void **state)
+{
+    (void)state;
+    static char text[1 << 20];
+    int fds[2];
+    struct mr_log *log;
+    assert_int_equal(pipe(fds), 0);
+    const struct mr_log_options options = {.fd = fds[1],
+                                           .format = MR_LOG_JSON,
+                                           .level = MR_LOG_INFO,
+                                           .worker = "w",
+                                           .now_ns = fake_now};
+    assert_int_equal(mr_log_create(&log, &options, NULL), MR_OK);
+    for (unsigned i = 0; i < 3000; i++) {
+        fake_ns += MR_LOG_WINDOW_NS / 10; /* not suppressed as a repeat */
+        mr_log_info(log, "%100u %1000s", i, "");
+    }
+    assert_true(read(fds[0], text, sizeof text) > 0);
+    mr_log_warn(log, "again");
+    ssize_t length = read(fds[0], text, sizeof text - 1);
+    assert_true(length > 0);
+    text[length] = '\0';
+    const char *last = strstr(text, "\"again\"");
+    assert_non_null(last);
+    assert_non_null(strstr(last, ",\"lost\":"));
+    mr_log_destroy(log);
+    close(fds[0]);
+    close(fds[1]);
+}
+
+/* Escapes make a line longer than what a pipe takes at once. */
+static void a_line_of_json_is_one_write(void **state)
+{
+    (void)state;
+    struct fixture fixture;
+    char message[MR_LOG_LINE_BYTES];
+    memset(message, 1, sizeof message - 1);
+    message[sizeof message - 1] = '\0';
+    open_log(&fixture, MR_LOG_JSON, MR_LOG_INFO);
+    mr_log_info(fixture.log, "%s", message);
+    const char *text = written(&fixture);
+    assert_true(strlen(text) <= MR_LOG_SINK_BYTES && strlen(text) > 1000);
+    assert_int_equal(count_lines(text), 1);
+    assert_int_equal(text[0], '{');
+    close_log(&fixture);
+}
+
 static void lines_of_several_threads_do_not_mix(void **state)
 {
     (void)state;
@@ -230,6 +279,8 @@ int main(void)
         cmocka_unit_test(repeats_of_one_message_are_left_out_and_counted),
         cmocka_unit_test(a_long_message_is_cut),
         cmocka_unit_test(no_log_takes_every_line),
+        cmocka_unit_test(lines_that_a_full_pipe_lost_are_counted),
+        cmocka_unit_test(a_line_of_json_is_one_write),
         cmocka_unit_test(lines_of_several_threads_do_not_mix),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,7 @@
 #include "tests/unit/worker/broker.h"
 #include "tests/unit/worker/fake_redis.h"
 #include "tests/unit/worker/model_copy.h"
+#include "tests/unit/worker/producing.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -310,6 +311,39 @@ static void records_are_replayed_to_existing_topics_only(void **state)
     close_broker(&broker);
 }
 
+/* A key is a producer's: it must not control the operator's terminal. */
+static void keys_are_escaped_when_they_are_printed(void **state)
+{
+    (void)state;
+    struct broker broker;
+    struct producing producing;
+    open_broker(&broker);
+    add_topic(&broker, "millrace.dlq", 1);
+    open_producing(&producing, &broker);
+    const struct mr_kafka_record record = {
+        .topic = "millrace.dlq", .partition = 0, .key = {"k\x1b[2J\n", 6}, .value = {"{}", 2}};
+    assert_int_equal(mr_kafka_out_produce(producing.out, &record, NULL, NULL), MR_OK);
+    assert_int_equal(mr_kafka_out_flush(producing.out, 10000), MR_OK);
+    char text[512] = "";
+    FILE *file = tmpfile();
+    fflush(stdout);
+    int old = dup(STDOUT_FILENO);
+    dup2(fileno(file), STDOUT_FILENO);
+    int code = run_with(&broker, (const char *const[]){"millrace", "replay", "--brokers", "BROKERS",
+                                                       "--dry-run", "millrace.dlq", NULL});
+    fflush(stdout);
+    dup2(old, STDOUT_FILENO);
+    close(old);
+    rewind(file);
+    size_t length = fread(text, 1, sizeof text - 1, file);
+    fclose(file);
+    assert_int_equal(code, MR_EXIT_DONE);
+    assert_null(memchr(text, '\x1b', length));
+    has(text, "millrace.dlq/0/0 k\\x1b[2J\\n -> millrace.dlq\n");
+    mr_kafka_out_destroy(producing.out);
+    close_broker(&broker);
+}
+
 /* At a hundredth of the pace the second record would be due after two minutes. */
 static void replay_gives_up_after_its_timeout(void **state)
 {
@@ -441,6 +475,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(commands_end_with_the_code_of_what_happened),
         cmocka_unit_test(a_worker_without_a_configuration_says_so_in_its_log),
+        cmocka_unit_test(keys_are_escaped_when_they_are_printed),
         cmocka_unit_test(replay_gives_up_after_its_timeout),
         cmocka_unit_test(the_demo_takes_64_prompts),
         cmocka_unit_test(a_client_command_talks_to_the_broker_it_is_given),

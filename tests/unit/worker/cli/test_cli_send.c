@@ -241,6 +241,16 @@ static void another_request_that_is_run_again_is_not_printed(void **state)
     assert_printed(tokens, "x", "ab\nx\n");
 }
 
+/* The first token of another request is read before this request's own attempt begins. */
+static void a_lower_attempt_is_printed_after_the_first_token_of_another_request(void **state)
+{
+    (void)state;
+    static const struct tokens tokens[] = {{2, 0, "no", -1, 0}, {2, 1, "no", -1, 0},
+                                           {1, 0, "a", -1, 0},  {2, 2, "no", -1, 0},
+                                           {1, 1, "b", -1, 0},  {0}};
+    assert_printed(tokens, "ab", "nono\nab\n");
+}
+
 static void words_behind_two_dashes_are_the_prompt(void **state)
 {
     (void)state;
@@ -295,6 +305,7 @@ int main(void)
         cmocka_unit_test(tokens_of_another_request_are_not_printed),
         cmocka_unit_test(a_choice_of_another_request_that_begins_late_is_not_printed),
         cmocka_unit_test(another_request_that_is_run_again_is_not_printed),
+        cmocka_unit_test(a_lower_attempt_is_printed_after_the_first_token_of_another_request),
         cmocka_unit_test(words_behind_two_dashes_are_the_prompt),
         cmocka_unit_test(without_words_the_prompt_is_read_from_stdin),
         cmocka_unit_test(an_id_that_no_request_can_have_is_refused),

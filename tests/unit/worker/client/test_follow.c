@@ -210,9 +210,35 @@ static void an_answer_beyond_the_memory_limit_is_still_printed(void **state)
     mr_follow_free(&reading.follow);
 }
 
+static void control_characters_are_escaped_on_a_terminal(void **state)
+{
+    (void)state;
+    struct reading reading;
+    open_reading(&reading);
+    reading.follow.escapes = true;
+    tokens(&reading, 1, 0, "a\n\x1b[2J");
+    tokens(&reading, 1, 1,
+           "\xc2\x9b"
+           "b");
+    close_reading(&reading, "a\n\\x1b[2J\\u009bb");
+}
+
+static void the_text_after_a_restart_is_printed_anew(void **state)
+{
+    (void)state;
+    struct reading reading;
+    open_reading(&reading);
+    tokens(&reading, 2, 0, "other");
+    mr_follow_restart(&reading.follow);
+    tokens(&reading, 1, 0, "own");
+    close_reading(&reading, "other\nown");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(control_characters_are_escaped_on_a_terminal),
+        cmocka_unit_test(the_text_after_a_restart_is_printed_anew),
         cmocka_unit_test(every_byte_is_printed_once),
         cmocka_unit_test(a_resumed_attempt_prints_only_new_text),
         cmocka_unit_test(text_without_a_token_belongs_to_the_next_token),

@@ -80,6 +80,32 @@ static void assert_summary(const struct mr_result *result, const char *want)
     free(text);
 }
 
+static void control_characters_of_a_record_are_escaped(void **state)
+{
+    (void)state;
+    static const char value[] = "{\"a\":\"\xc2\x9b\"}";
+    char *text = NULL;
+    size_t length = 0;
+    FILE *out = open_memstream(&text, &length);
+    assert_int_equal(
+        mr_print_json((struct mr_text){value, sizeof value - 1}, MR_ENCODING_JSON, out, NULL),
+        MR_OK);
+    fclose(out);
+    assert_string_equal(text, "{\"a\":\"\\u009b\"}\n");
+    free(text);
+    const struct mr_text warning = {"field \x1b[2J", 10};
+    const struct mr_choice choice = {.finish = MR_FINISH_REJECTED};
+    const struct mr_result result = {.choices = &choice,
+                                     .choice_count = 1,
+                                     .error = MR_INVALID_REQUEST,
+                                     .error_message = "\x1b]0;x\x07",
+                                     .warnings = &warning,
+                                     .warning_count = 1};
+    assert_summary(&result,
+                   "finish_reason rejected (invalid_request: \\x1b]0;x\\x07), prompt 0 tokens, "
+                   "output 0 tokens\nwarning: field \\x1b[2J\n");
+}
+
 static void a_summary_has_finish_reason_and_speed(void **state)
 {
     (void)state;
@@ -121,6 +147,7 @@ int main(void)
         cmocka_unit_test(both_encodings_are_printed_as_one_line_of_json),
         cmocka_unit_test(a_member_is_printed_alone),
         cmocka_unit_test(an_invalid_record_is_refused_and_nothing_is_printed),
+        cmocka_unit_test(control_characters_of_a_record_are_escaped),
         cmocka_unit_test(a_summary_has_finish_reason_and_speed),
         cmocka_unit_test(a_summary_of_a_rejection_has_the_reason),
     };
