@@ -45,6 +45,13 @@ make_refusal(struct mr_ticket *ticket, const struct mr_kafka_record *record, enu
     return mr_refusal_mail_create(ticket, record, metadata);
 }
 
+static void post_refusal(struct mr_admission *admission, struct mr_ticket *ticket)
+{
+    struct mr_refusal_mail *mail = ticket->intake.refusal;
+    ticket->intake.refusal = NULL;
+    mr_mailbox_post_control(admission->publish, &mail->mail);
+}
+
 /* Answers a record with an error. record: the consumed record, for the dead-letter topic; NULL: no
  * dead letter. */
 static void refuse(struct mr_admission *admission, struct mr_ticket *ticket,
@@ -70,7 +77,18 @@ static void refuse(struct mr_admission *admission, struct mr_ticket *ticket,
     struct mr_log_place place = mr_ticket_log_place(ticket);
     mr_log_write(admission->log, MR_LOG_INFO, &place, "refused: %s: %s",
                  mr_status_code(err->status), err->detail);
-    mr_mailbox_post_control(admission->publish, &mail->mail);
+    ticket->intake.refusal = mail;
+    if (mr_flight_refuse(admission->flight, ticket)) post_refusal(admission, ticket);
+}
+
+/* Posts the held refusals whose id no other request uses any more. like: only those of its tenant
+ * and id; NULL: all. */
+static void post_held(struct mr_admission *admission, const struct mr_ticket *like)
+{
+    struct mr_ticket *ticket;
+    if (admission->draining) return; /* publish may have ended; the record is delivered again */
+    while ((ticket = mr_flight_unhold(admission->flight, like)))
+        post_refusal(admission, ticket);
 }
 
 void mr_admission_refuse(struct mr_admission *admission, struct mr_ticket *ticket,
@@ -256,6 +274,7 @@ void mr_admission_retry_parked(struct mr_admission *admission, const struct mr_t
         ticket->intake.next = NULL;
         place(admission, ticket, now->ns);
     }
+    post_held(admission, NULL);
 }
 
 /* ---- a record becomes a ticket ---- */
@@ -481,6 +500,7 @@ void mr_admission_done(struct mr_admission *admission, struct mr_ticket *ticket)
         else
             finish(admission, follower);
     }
+    post_held(admission, ticket);
     if (dropped)
         end_ticket(admission, ticket);
     else
@@ -489,15 +509,20 @@ void mr_admission_done(struct mr_admission *admission, struct mr_ticket *ticket)
     mr_commit_schedule_soon(admission->schedule);
 }
 
+/* Ends the tickets of a list linked by intake.next. */
+static void end_list(struct mr_admission *admission, struct mr_ticket *ticket)
+{
+    for (struct mr_ticket *next; ticket; ticket = next) {
+        next = ticket->intake.next;
+        end_ticket(admission, ticket);
+    }
+}
+
 static void end_submitted(void *context, struct mr_ticket *ticket)
 {
     struct mr_admission *admission = context;
-    struct mr_ticket *follower = ticket->intake.followers;
     mr_flight_withdraw(admission->flight, ticket);
-    for (struct mr_ticket *next; follower; follower = next) {
-        next = follower->intake.next;
-        end_ticket(admission, follower);
-    }
+    end_list(admission, ticket->intake.followers);
     end_ticket(admission, ticket);
 }
 
@@ -511,11 +536,8 @@ void mr_admission_returned(struct mr_admission *admission, struct mr_ticket *tic
 void mr_admission_drop_all(struct mr_admission *admission)
 {
     mr_ticket_table_each(admission->flight->submitted, end_submitted, admission);
-    struct mr_ticket *ticket = mr_flight_unpark_all(admission->flight);
-    for (struct mr_ticket *next; ticket; ticket = next) {
-        next = ticket->intake.next;
-        end_ticket(admission, ticket);
-    }
+    end_list(admission, mr_flight_unpark_all(admission->flight));
+    end_list(admission, mr_flight_unhold_all(admission->flight));
 }
 
 static void sink_done(void *self, struct mr_ticket *ticket)

@@ -10,10 +10,13 @@
  *   1. envelope (worker/intake/envelope.h) reads the record's headers.
  *   2. decode (worker/intake/decode.h) makes a validated request or the reason for the rejection.
  *   3. checks: a request is refused if its id is in use, it was cancelled, has expired, names
- * another model, or has crashed too many workers ("poison"). The prompt is encoded, and Redis is
- * queried for earlier attempts (worker/intake/lookups.h).
+ *      another model, or has crashed too many workers ("poison"). The prompt is encoded, and Redis
+ *      is queried for earlier attempts (worker/intake/lookups.h).
  *   4. submit: the engine gets the request, or the request waits in intake ("parked",
  *      worker/intake/flight.h) and is submitted later.
+ *
+ * A refusal of a record whose id another request uses is posted when that request has ended.
+ *
  * A ticket ends in one of three ways: its terminal records (result, reply, dead letter) are
  * acknowledged; it is dropped because its partition was lost; or the engine returns it unstarted
  * while the worker drains.

@@ -8,7 +8,9 @@ enum mr_status mr_flight_open(struct mr_flight *flight, const struct mr_flight_l
 {
     *flight =
         (struct mr_flight){.count_max = limits->count_max, .attempts_max = limits->attempts_max};
+    flight->held_end = &flight->held;
     enum mr_status status = mr_ticket_table_create(&flight->submitted, limits->count_max, err);
+    if (status == MR_OK) status = mr_ticket_table_create(&flight->refused, limits->count_max, err);
     if (status == MR_OK)
         status = mr_id_memory_create(&flight->ended, limits->ended_max, MR_FLIGHT_KEEP_NS, err);
     return status;
@@ -17,8 +19,9 @@ enum mr_status mr_flight_open(struct mr_flight *flight, const struct mr_flight_l
 void mr_flight_close(struct mr_flight *flight)
 {
     mr_ticket_table_destroy(flight->submitted);
+    mr_ticket_table_destroy(flight->refused);
     mr_id_memory_destroy(flight->ended);
-    flight->submitted = NULL;
+    flight->submitted = flight->refused = NULL;
     flight->ended = NULL;
 }
 
@@ -94,6 +97,8 @@ void mr_flight_submit(struct mr_flight *flight, struct mr_ticket *ticket)
 
 void mr_flight_withdraw(struct mr_flight *flight, struct mr_ticket *ticket)
 {
+    if (ticket->intake.refused) mr_ticket_table_remove(flight->refused, ticket);
+    ticket->intake.refused = false;
     if (!ticket->intake.submitted) return;
     ticket->intake.submitted = false;
     mr_ticket_table_remove(flight->submitted, ticket);
@@ -122,6 +127,56 @@ static const struct mr_ticket *find_parked(const struct mr_ticket *other,
 static bool is_copy(const struct mr_ticket *ticket, const struct mr_ticket *other)
 {
     return mr_identity_equal(&other->identity, &ticket->identity);
+}
+
+/* Whether another request of the ticket's tenant and id is submitted, parked or refused. */
+static bool is_shared(const struct mr_flight *flight, const struct mr_ticket *ticket)
+{
+    return find_submitted(flight, ticket) || find_parked(flight->parked, ticket) ||
+           mr_ticket_table_find(flight->refused, ticket->tenant_index, mr_ticket_id(ticket));
+}
+
+static void add_refused(struct mr_flight *flight, struct mr_ticket *ticket)
+{
+    ticket->intake.refused = true;
+    mr_ticket_table_add(flight->refused, ticket);
+}
+
+bool mr_flight_refuse(struct mr_flight *flight, struct mr_ticket *ticket)
+{
+    if (!is_shared(flight, ticket)) {
+        add_refused(flight, ticket);
+        return true;
+    }
+    ticket->intake.next = NULL;
+    *flight->held_end = ticket;
+    flight->held_end = &ticket->intake.next;
+    flight->held_count++;
+    return false;
+}
+
+struct mr_ticket *mr_flight_unhold(struct mr_flight *flight, const struct mr_ticket *like)
+{
+    for (struct mr_ticket **link = &flight->held; *link; link = &(*link)->intake.next) {
+        struct mr_ticket *ticket = *link;
+        if (like && !has_id(ticket, like->tenant_index, mr_ticket_id(like))) continue;
+        if (is_shared(flight, ticket)) continue;
+        *link = ticket->intake.next;
+        if (!*link) flight->held_end = link;
+        flight->held_count--;
+        add_refused(flight, ticket);
+        return ticket;
+    }
+    return NULL;
+}
+
+struct mr_ticket *mr_flight_unhold_all(struct mr_flight *flight)
+{
+    struct mr_ticket *tickets = flight->held;
+    flight->held = NULL;
+    flight->held_end = &flight->held;
+    flight->held_count = 0;
+    return tickets;
 }
 
 bool mr_flight_may_wait(const struct mr_flight *flight, struct mr_ticket *ticket)

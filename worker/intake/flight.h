@@ -1,18 +1,26 @@
-/* flight - the tickets of the requests in this worker. Submitted ones, which the engine has, are in
- * a table by tenant and id. Parked ones wait in intake for a Redis lookup, for another request, or
- * for space in the engine's queue. Also the identities of the ended_max requests that got a result
- * last, each for MR_FLIGHT_KEEP_NS.
+/* flight - the tickets of the requests in this worker. A ticket is
+ *
+ *   submitted  if the engine has the request. In a table by tenant and id.
+ *   parked     if the request waits in intake: for a Redis lookup, for another request, or for
+ *              space in the engine's queue.
+ *   refused    if publish has the refusal. In a table by tenant and id.
+ *   held       if it is refused while another ticket of its tenant and id is in one of the
+ *              states above. The refusal is posted when that one has ended, because readers
+ *              keep the first result of an id.
+ *
+ * Also the identities of the ended_max requests that got a result last, each for
+ * MR_FLIGHT_KEEP_NS.
  *
  * A crash is counted for a request when a worker crashes while it runs the request:
  *
  *   fewer than attempts_max   The request runs like any other.
  *   attempts_max or more,     Only this request can have caused the last crash. It is poison:
- * refused ran alone or apart        and dead-lettered. attempts_max or more,     The request is a
- * suspect. The worker runs one suspect at a time, next others were running       to requests that
- * are not suspects, and marks its start as "apart". If the worker crashes again, this suspect is
- * the cause.
+ *   ran alone or apart        refused and dead-lettered.
+ *   attempts_max or more,     The request is a suspect. The worker runs one suspect at a time,
+ *   others were running       next to requests that are not suspects, and marks its start as
+ *                             "apart". If the worker crashes again, this suspect is the cause.
  *
- * Owner:  intake thread. Memory: the table and the identities. Errors: _open MR_NOMEM. */
+ * Owner:  intake thread. Memory: the tables and the identities. Errors: _open MR_NOMEM. */
 #ifndef MR_WORKER_INTAKE_FLIGHT_H
 #define MR_WORKER_INTAKE_FLIGHT_H
 
@@ -35,9 +43,11 @@ enum mr_claim {
 };
 
 struct mr_flight {
-    struct mr_ticket_table *submitted;
+    struct mr_ticket_table *submitted, *refused;
     struct mr_id_memory *ended;
     struct mr_ticket *parked, *parked_last; /* list of parked tickets, oldest first */
+    struct mr_ticket *held, **held_end;     /* list of tickets with a held refusal, oldest first */
+    uint32_t held_count;
     bool retry_parked;         /* a parked request may be submittable: place all of them again */
     uint32_t count, count_max; /* tickets, and their limit; the owner counts them */
     uint32_t parked_count, parked_uncounted; /* all parked; suspects and copies among them */
@@ -73,9 +83,19 @@ struct mr_ticket *mr_flight_unpark(struct mr_flight *flight, uint32_t tenant_ind
  * then the ticket is noted as a copy. */
 bool mr_flight_may_wait(const struct mr_flight *flight, struct mr_ticket *ticket);
 
+/* True: adds the ticket to the table of refused tickets; post its refusal. False: another request
+ * uses its id; the ticket is held. ticket->intake.refusal is set. */
+bool mr_flight_refuse(struct mr_flight *flight, struct mr_ticket *ticket);
+/* Moves the oldest held ticket whose id no other request uses any more to the table of refused
+ * tickets and returns it: post its refusal. NULL: there is none. like: only tickets of its tenant
+ * and id; NULL: all. */
+struct mr_ticket *mr_flight_unhold(struct mr_flight *flight, const struct mr_ticket *like);
+/* Returns all held tickets, linked by intake.next, and empties the list. */
+struct mr_ticket *mr_flight_unhold_all(struct mr_flight *flight);
+
 /* Adds the ticket to the table of submitted tickets; call before the ticket goes to the engine. */
 void mr_flight_submit(struct mr_flight *flight, struct mr_ticket *ticket);
-/* Removes the ticket from the table of submitted tickets. No effect if it is not in the table. */
+/* Removes the ticket from the table of submitted or refused tickets, if it is in one. */
 void mr_flight_withdraw(struct mr_flight *flight, struct mr_ticket *ticket);
 
 /* A request that was dropped or whose partition was lost does not occupy its id. */

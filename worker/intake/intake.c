@@ -298,7 +298,7 @@ static void fill_stats(struct mr_intake *intake, struct mr_intake_stats *stats)
     stats->rebalances = intake->ownership.rebalances;
     stats->assigned = intake->ownership.assigned;
     stats->in_flight = intake->flight.count;
-    stats->parked = intake->flight.parked_count;
+    stats->parked = intake->flight.parked_count + intake->flight.held_count;
     stats->partitions = (uint32_t)intake->consumer.partition_count(intake->consumer.self);
     if (intake->consumer.heard_ns)
         stats->heard_ns = intake->consumer.heard_ns(intake->consumer.self);
@@ -314,6 +314,8 @@ static void show_oldest(struct mr_intake *intake)
     struct mr_oldest oldest = {.count = 0};
     mr_ticket_table_each(intake->flight.submitted, add_oldest, &oldest);
     for (struct mr_ticket *each = intake->flight.parked; each; each = each->intake.next)
+        mr_oldest_add(&oldest, each);
+    for (struct mr_ticket *each = intake->flight.held; each; each = each->intake.next)
         mr_oldest_add(&oldest, each);
     pthread_mutex_lock(&intake->mutex);
     intake->oldest = oldest;
@@ -345,7 +347,7 @@ static void show_stats(struct mr_intake *intake, bool ticked)
 static void tick(struct mr_intake *intake, uint64_t now_ns)
 {
     if (!intake->schedule.pending) mr_partitions_release(intake->partitions);
-    if (intake->flight.parked) intake->flight.retry_parked = true;
+    if (intake->flight.parked || intake->flight.held) intake->flight.retry_parked = true;
     if (now_ns - intake->schedule.sent_ns >= REFRESH_NS) intake->schedule.due_ns = 0;
     if (intake->exactly_once.transactions) mr_exactly_once_tick(&intake->exactly_once);
 }

@@ -5,14 +5,16 @@
  *     NONE -> DRAINING -> HOLDING -> RELEASING -> COMMITTING -> COMPLETE -> NONE
  *
  *   DRAINING    Only with --on-revoke drain. Waits until the running requests of the revoked
- *               partitions have ended, for at most --revoke-timeout. No record of these partitions
- * is taken and no request started. HOLDING     Publish starts no further request's terminal records
- * (result, reply, dead letter). Waits until the records already produced are acknowledged, for at
- * most MR_REVOKE_HOLD_NS; after that publish produces no terminal record at all. RELEASING   The
- * messages about those records are taken from intake's mailbox. COMMITTING  Requests that still run
- * are released (they count no crash), and the caller commits. Waits for the outcome, for at most
- * MR_REVOKE_COMMIT_NS. COMPLETE    The partitions are suspended or forgotten. The caller completes
- * the consumer's rebalance and calls _complete.
+ *               partitions have ended, for at most --revoke-timeout. No record of these
+ *               partitions is taken and no request of them started.
+ *   HOLDING     Publish starts no further request's terminal records (result, reply, dead
+ *               letter). Waits until the records already produced are acknowledged, for at
+ *               most MR_REVOKE_HOLD_NS; after that publish produces no terminal record at all.
+ *   RELEASING   The messages about those records are taken from intake's mailbox.
+ *   COMMITTING  Requests that still run are released (they count no crash), and the caller
+ *               commits. Waits for the outcome, for at most MR_REVOKE_COMMIT_NS.
+ *   COMPLETE    The partitions are suspended or forgotten. The caller completes the
+ *               consumer's rebalance and calls _complete.
  *
  * Partitions that are not revoked are served in every state. When the assignment is lost, the state
  * is COMPLETE at once: the requests are dropped and nothing is committed.

@@ -10,7 +10,7 @@
  *     holds messages     while Redis stores the tokens in them (worker/resume/resume.h)
  *     handles messages   in order; when the producer's queue is full, the next message waits
  *     drains             after mr_publish_drain, until no record is in flight or the deadline
- * passes
+ *                        passes
  *
  * A request is done when its result is acknowledged. With exactly-once delivery publish writes the
  * token records only; worker/publish/transactions.h writes the others.
@@ -24,7 +24,7 @@
  *          _stats; the publish thread calls _step (or a simulation, which does not call _start).
  * Memory:  the mailbox, the messages taken from it and the producer's queue, all bounded.
  * Errors:  MR_BAD_CONFIG, MR_NOMEM at creation; later the step calls `failed` once, when nothing
- * can be written any more. */
+ *          can be written any more. */
 #ifndef MR_WORKER_PUBLISH_PUBLISH_H
 #define MR_WORKER_PUBLISH_PUBLISH_H
 

@@ -20,8 +20,9 @@
  *
  * Threads: the main thread calls _create and _start; intake calls _submit, _take_outcome and
  *          _call_ns; any thread calls _stats; the transactions thread (or a simulation) calls
- * _step. Memory:  a transactional producer; the job belongs to intake. Errors: at creation; the
- * error of a job is in job->outcome. */
+ *          _step.
+ * Memory:  a transactional producer; the job belongs to intake.
+ * Errors:  at creation; the error of a job is in job->outcome. */
 #ifndef MR_WORKER_PUBLISH_TRANSACTIONS_H
 #define MR_WORKER_PUBLISH_TRANSACTIONS_H
 

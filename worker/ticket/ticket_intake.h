@@ -46,16 +46,18 @@ struct mr_ticket_intake {
     uint64_t deadline_ns;
     uint64_t start_by_ns; /* latest time of the start, from the topic's queue limit; 0: none */
     int32_t priority;
-    /* running: the start is counted in the ledger; sealed: exactly-once delivery: finished there;
-     * draining: it was running when the revocation of its partition began; copy: when it was
-     * taken, the same request was in flight; uncounted: it waits in intake, and was a copy or a
-     * suspect when its wait began (worker/intake/flight.h) */
-    bool submitted, running, sealed, copy, uncounted;
+    bool submitted; /* the engine has the request */
+    bool refused;   /* publish has the refusal */
+    bool running;   /* the start is counted in the ledger */
+    bool sealed;    /* exactly-once delivery: marked finished in the ledger */
+    bool copy;      /* the same request was in flight when the record was taken */
+    bool uncounted; /* parked, and a copy or a suspect when that began (worker/intake/flight.h) */
     struct mr_start_state start;
     struct mr_found_mail *lookup; /* Redis lookup that the request waits for; NULL: none */
     uint64_t lookup_until_ns;     /* time at which intake stops waiting for the answer of Redis */
     struct mr_sample *kept;       /* [kept_count] tokens of earlier attempts, until submission */
-    /* error answer, used if the request turns out to have crashed too many workers */
+    /* error answer that is not posted yet: for a request that may turn out to have crashed too many
+     * workers, or held until another request of its id has ended (worker/intake/flight.h) */
     struct mr_refusal_mail *refusal;
 };
 

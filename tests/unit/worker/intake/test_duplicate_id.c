@@ -44,11 +44,60 @@ static void another_request_under_an_id_in_flight_is_answered_by_itself(void **s
     rig.config.reply_topics = (struct mr_text_list){{"mine"}, 1};
     arrive_in(&rig, 0, 0, VALUE("a", "one"), NULL);
     arrive_in(&rig, 0, 1, VALUE("a", "two"), NULL);
-    assert_duplicate(&rig, 1, NULL);
     arrive_in(&rig, 0, 2, VALUE("a", "one"), &reply); /* for another reader */
-    assert_duplicate(&rig, 2, "mine");
-    assert_int_equal(rig.intake->flight.count, 1);
+    assert_int_equal(rig.intake->flight.count, 3);
     assert_int_equal(rig.intake->admission.stats.duplicates, 0);
+    end_ticket_of(&rig, 0, "a");
+    assert_duplicate(&rig, 1, NULL);
+    assert_duplicate(&rig, 2, "mine");
+    assert_int_equal(rig.intake->flight.count, 0);
+    close_intake_rig(&rig);
+}
+
+/* Readers keep the first result of an id: it has to be that of the request that has the id. */
+static void a_refusal_waits_for_the_result_of_the_request_with_its_id(void **state)
+{
+    (void)state;
+    struct intake_rig rig;
+    struct mr_ticket *ticket = NULL;
+    open_two_tenants(&rig);
+    arrive_in(&rig, 0, 0, VALUE("a", "one"), NULL);
+    arrive_in(&rig, 0, 1, VALUE("a", "two"), NULL);             /* duplicate_id */
+    arrive_in(&rig, 0, 2, "{\"id\":\"a\",\"prompt\":7}", NULL); /* no request */
+    assert_null(mr_mailbox_take(rig.publish));
+    arrive_in(&rig, 0, 3, VALUE("b", ""), NULL); /* another id waits for nothing */
+    assert_int_equal(take_refusal(&rig, &ticket, NULL), MR_EMPTY_PROMPT);
+    mr_admission_done(&rig.intake->admission, answered(ticket));
+    mr_admission_retry_parked(&rig.intake->admission, &rig.now);
+    assert_null(mr_mailbox_take(rig.publish));
+    assert_int_equal(rig.intake->flight.held_count, 2);
+    end_ticket_of(&rig, 0, "a");
+    /* the first refusal has not been written yet, so the second one waits */
+    assert_int_equal(take_refusal(&rig, &ticket, NULL), MR_DUPLICATE_ID);
+    assert_int_equal(ticket->offset, 1);
+    mr_admission_retry_parked(&rig.intake->admission, &rig.now);
+    assert_null(mr_mailbox_take(rig.publish));
+    mr_admission_done(&rig.intake->admission, answered(ticket));
+    assert_int_equal(take_refusal(&rig, &ticket, NULL), MR_INVALID_REQUEST);
+    assert_int_equal(ticket->offset, 2);
+    mr_admission_done(&rig.intake->admission, answered(ticket));
+    assert_int_equal(rig.intake->flight.count, 0);
+    close_intake_rig(&rig);
+}
+
+/* Kafka delivers their records again. */
+static void held_refusals_end_without_an_answer_when_the_worker_ends(void **state)
+{
+    (void)state;
+    struct intake_rig rig;
+    open_two_tenants(&rig);
+    arrive_in(&rig, 0, 0, VALUE("a", "one"), NULL);
+    arrive_in(&rig, 0, 1, VALUE("a", "two"), NULL);
+    rig.intake->admission.draining = true;
+    end_ticket_of(&rig, 0, "a");
+    assert_int_equal(rig.intake->flight.held_count, 1);
+    assert_int_equal(
+        mr_offset_ledger_unfinished(mr_partitions_find(rig.intake->partitions, 0, 0)->ledger), 1);
     close_intake_rig(&rig);
 }
 
@@ -183,7 +232,7 @@ static void by_option_at_most_sixteen_requests_of_an_id_wait(void **state)
     }
     assert_int_equal(rig.intake->flight.parked_count, MR_FLIGHT_SAME_ID_MAX);
     arrive_in(&rig, 0, 17, VALUE("a", "more"), NULL);
-    assert_duplicate(&rig, 17, NULL);
+    assert_int_equal(rig.intake->flight.held_count, 1);
     arrive_in(&rig, 0, 18, VALUE("b", "other"), NULL); /* another id, another tenant */
     arrive_in(&rig, 1, 0, VALUE("a", "more"), NULL);
     assert_int_equal(mr_ticket_table_count(rig.intake->flight.submitted), 3);
@@ -191,6 +240,12 @@ static void by_option_at_most_sixteen_requests_of_an_id_wait(void **state)
     mr_admission_retry_parked(&rig.intake->admission, &rig.now);
     arrive_in(&rig, 0, 19, VALUE("a", "later"), NULL);
     assert_int_equal(rig.intake->flight.parked_count, MR_FLIGHT_SAME_ID_MAX);
+    for (int i = 0; i <= (int)MR_FLIGHT_SAME_ID_MAX; i++) {
+        assert_null(mr_mailbox_take(rig.publish));
+        end_ticket_of(&rig, 0, "a");
+        mr_admission_retry_parked(&rig.intake->admission, &rig.now);
+    }
+    assert_duplicate(&rig, 17, NULL); /* after the last request of its id */
     close_intake_rig(&rig);
 }
 
@@ -259,15 +314,18 @@ static void a_deadline_ends_the_wait_for_another_request(void **state)
     arrive_in(&rig, 0, 2, VALUE("a", "three"), NULL);
     mr_admission_retry_parked(&rig.intake->admission, &rig.now);
     assert_int_equal(rig.intake->flight.parked_count, 2);
-    for (int64_t offset = 1; offset < 3; offset++) {
+    for (uint32_t i = 1; i < 3; i++) {
         pass_ms(&rig, 1000);
         mr_admission_retry_parked(&rig.intake->admission, &rig.now);
+        assert_int_equal(rig.intake->flight.held_count, i);
+    }
+    assert_int_equal(rig.intake->flight.parked_count, 0);
+    end_ticket_of(&rig, 0, "a");
+    for (int64_t offset = 1; offset < 3; offset++) {
         assert_int_equal(take_refusal(&rig, &ticket, NULL), MR_DEADLINE_EXCEEDED);
         assert_int_equal(ticket->offset, offset);
         mr_admission_done(&rig.intake->admission, answered(ticket));
     }
-    assert_int_equal(rig.intake->flight.parked_count, 0);
-    end_ticket_of(&rig, 0, "a");
     close_intake_rig(&rig);
 }
 
@@ -275,6 +333,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(another_request_under_an_id_in_flight_is_answered_by_itself),
+        cmocka_unit_test(a_refusal_waits_for_the_result_of_the_request_with_its_id),
+        cmocka_unit_test(held_refusals_end_without_an_answer_when_the_worker_ends),
         cmocka_unit_test(the_same_request_again_is_answered_with_the_first),
         cmocka_unit_test(what_waited_for_a_dropped_request_is_run),
         cmocka_unit_test(an_id_of_another_tenant_is_another_request),
