@@ -7,8 +7,13 @@
 #include "worker/ticket/messages.h"
 #include "worker/ticket/ticket_trace.h"
 
+#include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* longest reply topic that a warning quotes */
+#define REPLY_TOPIC_QUOTED_MAX ((size_t)100)
 
 static void end_ticket(struct mr_admission *admission, struct mr_ticket *ticket)
 {
@@ -378,8 +383,22 @@ static enum mr_status decode(struct mr_admission *admission, struct mr_ticket *t
     return MR_OK;
 }
 
-/* Reports a reply topic that is not allowed: such a request has its result only in the results
- * topic. */
+/* Adds a warning to the result of a request whose reply topic is not allowed, if the request has
+ * room for it. */
+static void warn_of_reply(struct mr_request *request, struct mr_text topic)
+{
+    char sentence[MR_ERROR_DETAIL_BYTES];
+    bool plain = topic.length <= REPLY_TOPIC_QUOTED_MAX;
+    for (size_t i = 0; i < topic.length && plain; i++)
+        plain = isalnum((unsigned char)topic.bytes[i]) || strchr("._-", topic.bytes[i]);
+    int length = snprintf(sentence, sizeof sentence,
+                          "no reply is written: this worker does not allow the reply topic %.*s",
+                          plain ? (int)topic.length : 0, topic.bytes);
+    mr_request_add_warning(request, (struct mr_text){sentence, (size_t)length});
+}
+
+/* Reports a reply topic that is not allowed: the request has its result only in the results topic.
+ */
 static void report_reply(struct mr_admission *admission, const struct mr_ticket *ticket,
                          const struct mr_envelope *envelope)
 {
@@ -389,6 +408,7 @@ static void report_reply(struct mr_admission *admission, const struct mr_ticket 
     mr_log_write(admission->log, MR_LOG_WARN, &place,
                  "reply not written: topic %.*s is not one of --reply-topic",
                  (int)envelope->reply_topic.length, envelope->reply_topic.bytes);
+    if (ticket->intake.request) warn_of_reply(ticket->intake.request, envelope->reply_topic);
 }
 
 /* Makes the ticket of a record, decodes and checks the request, and submits it. */
@@ -463,6 +483,12 @@ bool mr_admission_accept(struct mr_admission *admission, const struct mr_kafka_r
     }
     if (verdict == MR_LEDGER_FINISHED) admission->stats.finished_before++;
     if (verdict != MR_LEDGER_NEW) return true;
+    if (!record->value.bytes) { /* a tombstone, which compaction needs and nobody answers */
+        mr_metrics_add(admission->metrics, MR_COUNTER_TOMBSTONES, 1);
+        mr_offset_ledger_finish(partition->ledger, record->offset);
+        mr_commit_schedule_soon(admission->schedule);
+        return true;
+    }
     admission->stats.records++;
     mr_metrics_add(admission->metrics, MR_COUNTER_RECORDS_CONSUMED, 1);
     mr_metrics_add(admission->metrics, MR_COUNTER_RECORD_BYTES, record->value.length);

@@ -20,7 +20,8 @@
 #define MR_COUNTER_LIST(X)                                                                         \
     X(RECORDS_CONSUMED, "records_consumed", "Request records read from Kafka.")                    \
     X(RECORD_BYTES, "record_bytes", "Bytes of the request records read from Kafka.")               \
-    X(UNKNOWN_FIELDS, "unknown_fields", "Unknown fields in requests.")                             \
+    X(TOMBSTONES, "tombstones", "Request records with a null value, which are skipped.")           \
+    X(UNKNOWN_FIELDS, "unknown_fields", "Fields of requests that this version does not know.")     \
     X(DEAD_LETTERS, "dead_letters", "Records written to the dead-letter topic.")                   \
     X(CANCELS, "cancels", "Cancel records read.")                                                  \
     X(LOGS_REPLACED, "replaced_logs",                                                              \

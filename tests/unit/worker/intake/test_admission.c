@@ -244,7 +244,34 @@ static void a_deadline_header_that_has_passed_answers_without_decoding(void **st
     close_intake_rig(&rig);
 }
 
-static void a_reply_topic_that_is_not_allowed_is_counted(void **state)
+static void keep_request(void *context, uint64_t ticket, struct mr_request *request)
+{
+    (void)ticket;
+    *(struct mr_request **)context = request;
+}
+
+/* The one request that the engine has; the caller destroys it. */
+static struct mr_request *first_returned(struct intake_rig *rig)
+{
+    struct mr_request *request = NULL;
+    mr_engine_return_waiting(rig->engine.engine, keep_request, &request);
+    assert_non_null(request);
+    return request;
+}
+
+/* The line is on the page of metrics. */
+static void assert_counter(const struct intake_rig *rig, const char *line)
+{
+    char *page = NULL;
+    size_t length = 0;
+    assert_int_equal(
+        mr_metrics_render(rig->metrics, &(struct mr_metrics_gauges){0}, &page, &length, NULL),
+        MR_OK);
+    assert_non_null(strstr(page, line));
+    free(page);
+}
+
+static void a_reply_topic_that_is_not_allowed_is_counted_and_warned_of(void **state)
 {
     (void)state;
     static const struct mr_kafka_header reply = {"kafka_replyTopic", "elsewhere", 9};
@@ -253,13 +280,31 @@ static void a_reply_topic_that_is_not_allowed_is_counted(void **state)
     assign_partition(&rig, 0, "");
     arrive_with(&rig, 0, VALUE("a"), &reply, 1);
     assert_null(ticket_named(&rig, "a")->reply_topic);
-    char *page = NULL;
-    size_t length = 0;
-    assert_int_equal(
-        mr_metrics_render(rig.metrics, &(struct mr_metrics_gauges){0}, &page, &length, NULL),
-        MR_OK);
-    assert_non_null(strstr(page, "\nmillrace_replies_dropped_total 1\n"));
-    free(page);
+    assert_counter(&rig, "\nmillrace_replies_dropped_total 1\n");
+    struct mr_request *request = first_returned(&rig);
+    assert_int_equal(request->warning_count, 1);
+    assert_true(
+        mr_text_is(request->warnings[0],
+                   "no reply is written: this worker does not allow the reply topic elsewhere"));
+    mr_request_destroy(request);
+    close_intake_rig(&rig);
+}
+
+static void a_tombstone_is_skipped_and_counted(void **state)
+{
+    (void)state;
+    struct intake_rig rig;
+    open_intake_rig(&rig);
+    struct mr_partition *partition = assign_partition(&rig, 0, "");
+    const struct mr_kafka_record tombstone = {.topic = "r", .offset = 0, .key = {"k", 1}};
+    assert_true(mr_admission_accept(&rig.intake->admission, &tombstone, 0, &rig.now));
+    assert_counter(&rig, "\nmillrace_tombstones_total 1\n");
+    assert_counter(&rig, "\nmillrace_records_consumed_total 0\n");
+    assert_null(mr_mailbox_take(rig.publish));
+    assert_int_equal(rig.intake->flight.count, 0);
+    assert_int_equal(mr_offset_ledger_base(partition->ledger), 1);
+    arrive_with(&rig, 1, "", NULL, 0); /* an empty value is not null */
+    assert_refused(&rig, "the key", MR_MALFORMED);
     close_intake_rig(&rig);
 }
 
@@ -407,7 +452,8 @@ int main(void)
         cmocka_unit_test(nothing_reaches_an_engine_that_has_ended),
         cmocka_unit_test(a_tenant_without_room_is_not_taken_from),
         cmocka_unit_test(a_deadline_header_that_has_passed_answers_without_decoding),
-        cmocka_unit_test(a_reply_topic_that_is_not_allowed_is_counted),
+        cmocka_unit_test(a_reply_topic_that_is_not_allowed_is_counted_and_warned_of),
+        cmocka_unit_test(a_tombstone_is_skipped_and_counted),
         cmocka_unit_test(a_topic_s_longest_wait_counts_from_the_record_s_timestamp),
         cmocka_unit_test(cloud_events_are_read_in_both_modes),
         cmocka_unit_test(a_request_that_ends_workers_is_dead_lettered),
