@@ -348,7 +348,7 @@ static enum mr_status read_stream_options(struct mr_request_reader *reader, cons
             mr_text_is(member.name, "include_obfuscation"))
             status = read_bool(reader, field, member.value, &on);
         else
-            status = mr_request_unknown(reader, member.name);
+            status = mr_request_unknown(reader, member.name, (struct mr_nearest){0});
         if (status == MR_OK && each && on)
             status = mr_request_warn(reader, "stream_options.continuous_usage_stats is not "
                                              "supported: only the result has usage");
@@ -406,12 +406,23 @@ static enum mr_status read_encoding_format(struct mr_request_reader *reader, con
     return status;
 }
 
-/* Accepts, warns about or rejects a field of other APIs that millrace does not serve. */
+/* The field that a member with an unknown name may mean. Not searched when no further warning would
+ * be stored, so that a record with very many unknown members costs little. */
+static struct mr_nearest nearest_to(const struct mr_request_reader *reader, struct mr_text name)
+{
+    struct mr_nearest nearest = {.written = name};
+    if (reader->request->warning_count == MR_WARNINGS_MAX) return nearest;
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
+        mr_nearest_consider(&nearest, fields[i].name);
+    return nearest;
+}
+
+/* Accepts, warns of or refuses a member that this version does not serve. */
 static enum mr_status read_unserved(struct mr_request_reader *reader,
                                     const struct mr_member *member)
 {
     const struct mr_foreign_field *field = mr_foreign_field_find(member->name);
-    if (!field) return mr_request_unknown(reader, member->name);
+    if (!field) return mr_request_unknown(reader, member->name, nearest_to(reader, member->name));
     if (mr_foreign_field_is_neutral(field, member->value)) return MR_OK;
     if (!field->refused)
         return mr_request_warn(reader, "%s is not supported: %s", field->name, field->hint);

@@ -170,7 +170,10 @@ static enum mr_status read_structured(struct mr_request_reader *reader,
     static const char *const unsupported[] = {"structural_tag", "whitespace_pattern"};
     static const char *const ignored[] = {"disable_any_whitespace", "disable_fallback",
                                           "disable_additional_properties"};
+    struct mr_nearest nearest = {.written = member->name};
     if (mr_value_kind(member->value) == MR_VALUE_NULL) return MR_OK;
+    for (size_t i = 0; i < SOURCES; i++)
+        mr_nearest_consider(&nearest, sources[i].name);
     for (size_t i = 0; i < SOURCES; i++)
         if (mr_text_is(member->name, sources[i].name))
             return set(reader, sources[i].kind, sources[i].name, member->value);
@@ -185,7 +188,7 @@ static enum mr_status read_structured(struct mr_request_reader *reader,
                            unsupported[i]);
     for (size_t i = 0; i < sizeof ignored / sizeof ignored[0]; i++)
         if (mr_text_is(member->name, ignored[i])) return MR_OK;
-    return mr_request_unknown(reader, member->name);
+    return mr_request_unknown(reader, member->name, nearest);
 }
 
 enum mr_status mr_request_read_structured_outputs(struct mr_request_reader *reader,

@@ -249,9 +249,12 @@ enum mr_status mr_request_read_cache(struct mr_request_reader *reader, const cha
         return mr_request_wrong_type(reader, field, "a map", value);
     struct mr_member member = {0};
     while (mr_value_next(value, &member)) {
+        struct mr_nearest nearest = {.written = member.name};
+        mr_nearest_consider(&nearest, "read");
+        mr_nearest_consider(&nearest, "write");
         bool read = mr_text_is(member.name, "read");
         if (!read && !mr_text_is(member.name, "write")) {
-            enum mr_status status = mr_request_unknown(reader, member.name);
+            enum mr_status status = mr_request_unknown(reader, member.name, nearest);
             if (status != MR_OK) return status;
             continue;
         }

@@ -58,17 +58,20 @@ enum mr_status mr_request_warn(struct mr_request_reader *reader, const char *for
         return mr_fail(reader->err, MR_UNSUPPORTED, "%s, and the topic is strict", sentence);
     if (mr_request_add_warning(reader->request, (struct mr_text){sentence, strlen(sentence)}))
         return MR_OK;
-    return mr_fail(reader->err, MR_NOMEM, "no memory for a request");
+    /* for the status: the request is too large, or memory is out */
+    void *none;
+    return mr_request_take(reader, MR_REQUEST_ARENA_BYTES_MAX, 1, &none);
 }
 
-enum mr_status mr_request_unknown(struct mr_request_reader *reader, struct mr_text name)
+enum mr_status mr_request_unknown(struct mr_request_reader *reader, struct mr_text name,
+                                  struct mr_nearest nearest)
 {
+    char hint[64] = "", quoted[40] = "with a name that is not an identifier";
     reader->request->unknown_fields++;
-    if (!reader->strict) return MR_OK;
-    if (!is_plain_name(name))
-        return mr_fail(reader->err, MR_UNKNOWN_FIELD,
-                       "the record has an unknown field; a topic that is not strict ignores it");
+    if (is_plain_name(name)) snprintf(quoted, sizeof quoted, "%.*s", (int)name.length, name.bytes);
+    if (nearest.name) snprintf(hint, sizeof hint, "; did you mean %s?", nearest.name);
+    if (!reader->strict)
+        return mr_request_warn(reader, "unknown field %s has no effect%s", quoted, hint);
     return mr_fail(reader->err, MR_UNKNOWN_FIELD,
-                   "unknown field %.*s; a topic that is not strict ignores it", (int)name.length,
-                   name.bytes);
+                   "unknown field %s, which a topic that is not strict ignores%s", quoted, hint);
 }

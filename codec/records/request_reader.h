@@ -6,6 +6,7 @@
 #ifndef MR_CODEC_RECORDS_REQUEST_READER_H
 #define MR_CODEC_RECORDS_REQUEST_READER_H
 
+#include "codec/nearest.h"
 #include "codec/records/request.h"
 #include "codec/status.h"
 #include "codec/wire/document.h"
@@ -37,7 +38,9 @@ enum mr_status mr_request_wrong_type(struct mr_request_reader *reader, const cha
  * reader->strict is set, fails with MR_UNSUPPORTED and this sentence. */
 enum mr_status mr_request_warn(struct mr_request_reader *reader, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* Counts a member with an unknown name. MR_UNKNOWN_FIELD if reader->strict is set. */
-enum mr_status mr_request_unknown(struct mr_request_reader *reader, struct mr_text name);
+/* Counts a member with an unknown name and warns about it. MR_UNKNOWN_FIELD when reader->strict is
+ * set. nearest: the known name that is most like it. */
+enum mr_status mr_request_unknown(struct mr_request_reader *reader, struct mr_text name,
+                                  struct mr_nearest nearest);
 
 #endif

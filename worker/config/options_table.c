@@ -1,6 +1,6 @@
 #include "worker/config/options_table.h"
 
-#include "codec/check.h"
+#include "codec/nearest.h"
 
 #include <string.h>
 
@@ -218,56 +218,18 @@ const struct mr_option *mr_option_find(const char *name)
     return NULL;
 }
 
-#define NAME_BYTES_MAX ((size_t)32)
-
-/* Levenshtein's edit distance between two texts, with one row of the table in memory (Wagner and
- * Fischer 1974). */
-static size_t distance(const char *a, const char *b)
-{
-    size_t row[NAME_BYTES_MAX + 1];
-    size_t a_length = strlen(a), b_length = strlen(b);
-    if (a_length > NAME_BYTES_MAX || b_length > NAME_BYTES_MAX) return NAME_BYTES_MAX;
-    for (size_t k = 0; k <= b_length; k++)
-        row[k] = k;
-    for (size_t i = 1; i <= a_length; i++) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t k = 1; k <= b_length; k++) {
-            size_t replace = diagonal + (a[i - 1] != b[k - 1]);
-            diagonal = row[k];
-            size_t shorter = row[k] < row[k - 1] ? row[k] : row[k - 1];
-            row[k] = shorter + 1 < replace ? shorter + 1 : replace;
-        }
-    }
-    return row[b_length];
-}
-
-/* Sets *best to the candidate if the candidate's edit distance to `written` is small enough and
- * smaller than *least. */
-static void consider(const char *candidate, const char *written, const char **best, size_t *least)
-{
-    size_t length = strlen(candidate);
-    size_t steps = distance(candidate, written);
-    size_t allowed = length < 6 ? 2 : length / 3;
-    if (steps > allowed || steps >= *least) return;
-    *least = steps;
-    *best = candidate;
-}
-
 const char *mr_option_nearest(const char *name, uint32_t commands)
 {
-    const char *best = NULL;
-    size_t least = NAME_BYTES_MAX;
+    struct mr_nearest nearest = {.written = {name, strlen(name)}};
     for (size_t i = 0; i < mr_option_count; i++)
-        if (mr_options[i].commands & commands) consider(mr_options[i].name, name, &best, &least);
-    return best;
+        if (mr_options[i].commands & commands) mr_nearest_consider(&nearest, mr_options[i].name);
+    return nearest.name;
 }
 
 const char *mr_command_nearest(const char *name)
 {
-    const char *best = NULL;
-    size_t least = NAME_BYTES_MAX;
+    struct mr_nearest nearest = {.written = {name, strlen(name)}};
     for (size_t i = 0; i < MR_COMMAND_COUNT; i++)
-        consider(mr_commands[i].name, name, &best, &least);
-    return best;
+        mr_nearest_consider(&nearest, mr_commands[i].name);
+    return nearest.name;
 }

@@ -92,12 +92,13 @@ static void a_field_that_would_change_the_answer_is_refused_by_name(void **state
     assert_outcome("thinking_token_budget", "10", MR_UNSUPPORTED, 0);
 }
 
-static void an_unknown_field_is_counted_and_not_warned_of(void **state)
+static void an_unknown_field_is_counted_and_warned_of(void **state)
 {
     (void)state;
     struct decoded got = with("never_heard_of", "1", false);
     assert_int_equal(got.request->unknown_fields, 1);
-    assert_int_equal(got.request->warning_count, 0);
+    assert_int_equal(got.request->warning_count, 1);
+    assert_true(mr_text_is(got.request->warnings[0], "unknown field never_heard_of has no effect"));
     mr_request_destroy(got.request);
     assert_null(mr_foreign_field_find(text_of("never_heard_of")));
 }
@@ -109,7 +110,7 @@ int main(void)
         cmocka_unit_test(a_strict_topic_rejects_what_others_warn_of),
         cmocka_unit_test(neutral_values_are_accepted),
         cmocka_unit_test(a_field_that_would_change_the_answer_is_refused_by_name),
-        cmocka_unit_test(an_unknown_field_is_counted_and_not_warned_of),
+        cmocka_unit_test(an_unknown_field_is_counted_and_warned_of),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
