@@ -32,9 +32,11 @@ static bool is_no_request(enum mr_status status)
            status == MR_UNKNOWN_FIELD;
 }
 
+/* A tombstone asks for nothing: it may have neither a result nor a dead letter. */
 static void take_request(struct verdict *verdict, const struct mr_kafka_record *record)
 {
     char fallback[MR_ID_BYTES_MAX + 1];
+    if (!record->value.bytes) return;
     snprintf(fallback, sizeof fallback, "%.80s/%" PRId32 "/%" PRId64, record->topic,
              record->partition, record->offset);
     struct mr_request_context context = {.key = record->key,
