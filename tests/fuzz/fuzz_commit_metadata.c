@@ -36,7 +36,8 @@ static void act(struct mr_offset_ledger *ledger, uint8_t action)
         if (action & 1u) mr_offset_ledger_accompany(ledger, offset);
         break;
     case 2:
-        mr_offset_ledger_start(ledger, offset, (uint8_t)(action >> 3 & MR_LEDGER_SLOT_APART));
+        if (mr_offset_ledger_may_start(ledger, offset))
+            mr_offset_ledger_start(ledger, offset, (uint8_t)(action >> 3 & MR_LEDGER_SLOT_APART));
         break;
     case 3:
         mr_offset_ledger_finish(ledger, offset);

@@ -135,7 +135,8 @@ static bool advance(struct mr_starts *starts, struct mr_ticket *ticket, uint64_t
     struct mr_start_state *start = &ticket->intake.start;
     const struct mr_commit_schedule *schedule = starts->schedule;
     if (!is_owned(ticket)) return false;
-    if (!ticket->intake.running && !ticket->intake.partition->revoking)
+    if (!ticket->intake.running && !ticket->intake.partition->revoking &&
+        mr_offset_ledger_may_start(ticket->intake.partition->ledger, ticket->offset))
         record_start(starts, ticket, now_ns);
     if (!ticket->intake.running) return false;
     if (start->note && now_ns >= start->note_until_ns) expire_note(starts, ticket);

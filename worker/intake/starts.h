@@ -15,6 +15,9 @@
  * suspect (worker/intake/flight.h). When a second request starts while one runs alone, the first
  * one's start is marked accompanied too, and the second one waits until both marks are durable.
  *
+ * A start that does not fit into the commit's metadata any more waits until other requests of its
+ * partition have finished (mr_offset_ledger_may_start).
+ *
  * The wait for a commit has no limit: without the broker no result could be written either. The
  * request is still in the engine's queue, so its deadline, a cancel and a drain end the wait. A
  * request whose partition is suspended or being revoked waits until the partition is assigned to

@@ -96,7 +96,7 @@ static uint32_t put_entries(struct cursor *cursor, struct mr_offset_ledger *ledg
     for (uint32_t i = 0; i < mr_offset_ledger_extent(ledger); i++) {
         const struct mr_ledger_slot *slot = mr_offset_ledger_slot(ledger, base + i);
         if (slot->flags & MR_LEDGER_SLOT_FINISHED || slot->attempts == 0) continue;
-        if (cursor->at + ENTRY_BYTES_MAX > cursor->end) break;
+        MR_ASSERT(cursor->at + ENTRY_BYTES_MAX <= cursor->end);
         put_varint(cursor, i - previous);
         cursor->bytes[cursor->at++] = slot->attempts;
         cursor->bytes[cursor->at++] = slot->crashes;
@@ -134,7 +134,8 @@ static bool take_bitmap(struct cursor *cursor, struct mr_offset_ledger *ledger)
     for (uint32_t i = 0; i < bytes * 8; i++) {
         if (!(cursor->bytes[cursor->at + i / 8] >> (i % 8) & 1)) continue;
         if (i >= mr_offset_ledger_span(ledger)) return false;
-        mr_offset_ledger_restore_slot(ledger, base + i)->flags = MR_LEDGER_SLOT_FINISHED;
+        mr_offset_ledger_restore_slot(ledger, base + i,
+                                      (struct mr_ledger_slot){.flags = MR_LEDGER_SLOT_FINISHED});
     }
     cursor->at += bytes;
     return true;
@@ -145,7 +146,7 @@ static bool take_bitmap(struct cursor *cursor, struct mr_offset_ledger *ledger)
 static bool take_entry(struct cursor *cursor, unsigned char magic, struct mr_ledger_slot *slot)
 {
     size_t bytes = magic == MAGIC ? 3 : 2;
-    if (cursor->end - cursor->at < bytes || slot->flags & MR_LEDGER_SLOT_FINISHED) return false;
+    if (cursor->end - cursor->at < bytes) return false;
     const unsigned char *entry = cursor->bytes + cursor->at;
     cursor->at += bytes;
     *slot = (struct mr_ledger_slot){.attempts = entry[0], .crashes = entry[1]};
@@ -167,9 +168,10 @@ static bool take_entries(struct cursor *cursor, unsigned char magic,
         if (!get_varint(cursor, &distance)) return false;
         if (distance >= mr_offset_ledger_span(ledger) - index) return false;
         index += distance;
-        struct mr_ledger_slot *slot =
-            mr_offset_ledger_restore_slot(ledger, mr_offset_ledger_base(ledger) + index);
-        if (!take_entry(cursor, magic, slot)) return false;
+        struct mr_ledger_slot slot;
+        if (!take_entry(cursor, magic, &slot) ||
+            !mr_offset_ledger_restore_slot(ledger, mr_offset_ledger_base(ledger) + index, slot))
+            return false;
     }
     return cursor->at == cursor->end;
 }

@@ -11,8 +11,8 @@
  *     varint  m, then m entries of records that were started and are not finished:
  *             varint distance from the entry before (from base for the first), u8 attempts,
  *             u8 crashes, u8 flags of the slot (MR_LEDGER_SLOT_ without FINISHED)
- * Entries that would not fit MR_LEDGER_METADATA_RAW_MAX are left out, those furthest from base
- * first. That can only hide an attempt number, never a finished record.
+ * The ledger starts no request whose entry would not fit (mr_offset_ledger_may_start), so the list
+ * is complete.
  *
  * Two older versions are still read: 0xA2 has neither instance nor flags (the high bit of `crashes`
  * means that the request is running), and 0xA1 has no time either. Magic, version and time take the
@@ -31,7 +31,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MR_LEDGER_METADATA_RAW_MAX 3066u
 /* Length of MR_LEDGER_METADATA_RAW_MAX bytes in base64 with a NUL: below the 4096 bytes a broker
  * accepts. */
 #define MR_LEDGER_METADATA_TEXT_MAX (MR_LEDGER_METADATA_RAW_MAX / 3u * 4u + 1u)

@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* more than the metadata takes besides its bitmap and entries, and than its encoder keeps free */
+#define HEAD_BYTES 32u
+
 struct mr_offset_ledger {
     /* base: lowest unfinished offset; next: offset after the highest received; both -1: unknown */
     int64_t base, next;
@@ -12,6 +15,7 @@ struct mr_offset_ledger {
     uint64_t version;
     uint32_t span_max;
     uint32_t unfinished; /* number of unfinished offsets in [base, next) */
+    uint32_t started;    /* number of unfinished offsets with attempts, also from next on */
     /* ring: slot index is offset modulo span_max; slots of offsets from next on hold entries of a
      * commit or of recovery */
     struct mr_ledger_slot slots[];
@@ -40,7 +44,7 @@ void mr_offset_ledger_reset(struct mr_offset_ledger *ledger, int64_t offset)
 {
     memset(ledger->slots, 0, ledger->span_max * sizeof ledger->slots[0]);
     ledger->base = ledger->next = ledger->restored = offset < 0 ? -1 : offset;
-    ledger->unfinished = 0;
+    ledger->unfinished = ledger->started = 0;
     ledger->version++;
 }
 
@@ -50,22 +54,45 @@ struct mr_ledger_slot *mr_offset_ledger_slot(struct mr_offset_ledger *ledger, in
     return &ledger->slots[offset % (int64_t)ledger->span_max];
 }
 
-struct mr_ledger_slot *mr_offset_ledger_restore_slot(struct mr_offset_ledger *ledger,
-                                                     int64_t offset)
-{
-    if (offset >= ledger->restored) ledger->restored = offset + 1;
-    return mr_offset_ledger_slot(ledger, offset);
-}
-
 uint32_t mr_offset_ledger_extent(const struct mr_offset_ledger *ledger)
 {
     int64_t end = ledger->next > ledger->restored ? ledger->next : ledger->restored;
     return (uint32_t)(end - ledger->base);
 }
 
+/* Whether the metadata of a ledger with this extent and this number of started records is certain
+ * to fit: its head and lengths, one bit for each offset, and for each started record a distance and
+ * three bytes. A distance takes one byte below 128, else two; at most extent / 128 are larger. */
+static bool fits(uint32_t extent, uint32_t started)
+{
+    return HEAD_BYTES + extent / 8 + started * 4 + extent / 128 <= MR_LEDGER_METADATA_RAW_MAX;
+}
+
 uint32_t mr_offset_ledger_span(const struct mr_offset_ledger *ledger)
 {
     return ledger->span_max;
+}
+
+static void finish_slot(struct mr_offset_ledger *ledger, struct mr_ledger_slot *slot)
+{
+    if (slot->attempts > 0 && !(slot->flags & MR_LEDGER_SLOT_FINISHED)) ledger->started--;
+    slot->flags = MR_LEDGER_SLOT_FINISHED;
+}
+
+bool mr_offset_ledger_restore_slot(struct mr_offset_ledger *ledger, int64_t offset,
+                                   struct mr_ledger_slot slot)
+{
+    struct mr_ledger_slot *own = mr_offset_ledger_slot(ledger, offset);
+    if (own->flags & MR_LEDGER_SLOT_FINISHED) return false;
+    if (offset >= ledger->restored) ledger->restored = offset + 1;
+    if (own->attempts > 0) ledger->started--;
+    *own = slot;
+    if (slot.attempts == 0) return true;
+    if (fits(mr_offset_ledger_extent(ledger), ledger->started + 1))
+        ledger->started++;
+    else
+        *own = (struct mr_ledger_slot){0};
+    return true;
 }
 
 /* Moves base up over the finished offsets and clears their slots. */
@@ -88,8 +115,17 @@ void mr_offset_ledger_pass(struct mr_offset_ledger *ledger, int64_t offset)
         return;
     }
     for (; ledger->next < offset; ledger->next++)
-        mr_offset_ledger_slot(ledger, ledger->next)->flags = MR_LEDGER_SLOT_FINISHED;
+        finish_slot(ledger, mr_offset_ledger_slot(ledger, ledger->next));
     advance(ledger);
+}
+
+/* Whether the ledger can receive the offset without moving base. */
+static bool spans(const struct mr_offset_ledger *ledger, int64_t offset)
+{
+    const int64_t extent = offset + 1 - ledger->base;
+    if (extent > (int64_t)ledger->span_max) return false;
+    return extent <= (int64_t)mr_offset_ledger_extent(ledger) ||
+           fits((uint32_t)extent, ledger->started);
 }
 
 enum mr_ledger_verdict mr_offset_ledger_receive(struct mr_offset_ledger *ledger, int64_t offset,
@@ -100,8 +136,7 @@ enum mr_ledger_verdict mr_offset_ledger_receive(struct mr_offset_ledger *ledger,
     if (ledger->base < 0) mr_offset_ledger_reset(ledger, offset);
     if (offset < ledger->base) return MR_LEDGER_BACKWARD;
     if (offset < ledger->next) return MR_LEDGER_SEEN;
-    if (offset - ledger->base >= (int64_t)ledger->span_max && ledger->base != ledger->next)
-        return MR_LEDGER_FULL;
+    if (ledger->base != ledger->next && !spans(ledger, offset)) return MR_LEDGER_FULL;
     mr_offset_ledger_pass(ledger, offset); /* offsets between next and this one never arrive */
     struct mr_ledger_slot *slot = mr_offset_ledger_slot(ledger, offset);
     ledger->next = offset + 1;
@@ -126,12 +161,20 @@ static struct mr_ledger_slot *unfinished_slot(struct mr_offset_ledger *ledger, i
 
 #define RUN_FLAGS (MR_LEDGER_SLOT_RUNNING | MR_LEDGER_SLOT_ACCOMPANIED | MR_LEDGER_SLOT_APART)
 
+bool mr_offset_ledger_may_start(struct mr_offset_ledger *ledger, int64_t offset)
+{
+    const struct mr_ledger_slot *slot = unfinished_slot(ledger, offset);
+    return !slot || slot->attempts > 0 ||
+           fits(mr_offset_ledger_extent(ledger), ledger->started + 1);
+}
+
 void mr_offset_ledger_start(struct mr_offset_ledger *ledger, int64_t offset, uint8_t notes)
 {
     struct mr_ledger_slot *slot = unfinished_slot(ledger, offset);
     if (!slot || slot->flags & MR_LEDGER_SLOT_RUNNING) return;
     slot->flags &= (uint8_t) ~(RUN_FLAGS | MR_LEDGER_SLOT_CRASHED);
     slot->flags |= (uint8_t)(MR_LEDGER_SLOT_RUNNING | notes);
+    if (slot->attempts == 0) ledger->started++;
     if (slot->attempts < UINT8_MAX) slot->attempts++;
     ledger->version++;
 }
@@ -149,6 +192,9 @@ void mr_offset_ledger_learn(struct mr_offset_ledger *ledger, int64_t offset,
 {
     struct mr_ledger_slot *slot = unfinished_slot(ledger, offset);
     if (!slot || slot->flags & MR_LEDGER_SLOT_RUNNING) return;
+    if (!mr_offset_ledger_may_start(ledger, offset)) return;
+    if (slot->attempts > 0) ledger->started--;
+    if (history.attempts > 0) ledger->started++;
     *slot = (struct mr_ledger_slot){.attempts = history.attempts, .crashes = history.crashes};
     if (history.crashed) slot->flags |= MR_LEDGER_SLOT_CRASHED;
     if (history.alone) slot->flags |= MR_LEDGER_SLOT_ALONE;
@@ -192,7 +238,7 @@ void mr_offset_ledger_finish(struct mr_offset_ledger *ledger, int64_t offset)
 {
     struct mr_ledger_slot *slot = unfinished_slot(ledger, offset);
     if (!slot) return;
-    slot->flags = MR_LEDGER_SLOT_FINISHED;
+    finish_slot(ledger, slot);
     ledger->unfinished--;
     ledger->version++;
     advance(ledger);
@@ -201,10 +247,11 @@ void mr_offset_ledger_finish(struct mr_offset_ledger *ledger, int64_t offset)
 void mr_offset_ledger_found(struct mr_offset_ledger *ledger, int64_t offset)
 {
     if (ledger->next < 0 || offset < ledger->next) return;
-    if (offset - ledger->base >= (int64_t)ledger->span_max) return;
-    struct mr_ledger_slot *slot = mr_offset_ledger_restore_slot(ledger, offset);
+    if (!spans(ledger, offset)) return;
+    struct mr_ledger_slot *slot = mr_offset_ledger_slot(ledger, offset);
     if (slot->flags & MR_LEDGER_SLOT_FINISHED) return;
-    slot->flags = MR_LEDGER_SLOT_FINISHED;
+    if (offset >= ledger->restored) ledger->restored = offset + 1;
+    finish_slot(ledger, slot);
     ledger->version++;
 }
 
@@ -216,8 +263,11 @@ bool mr_offset_ledger_is_listed(const struct mr_offset_ledger *ledger, int64_t o
 
 void mr_offset_ledger_forget(struct mr_offset_ledger *ledger)
 {
-    for (int64_t offset = ledger->next; offset < ledger->restored; offset++)
-        *mr_offset_ledger_slot(ledger, offset) = (struct mr_ledger_slot){0};
+    for (int64_t offset = ledger->next; offset < ledger->restored; offset++) {
+        struct mr_ledger_slot *slot = mr_offset_ledger_slot(ledger, offset);
+        finish_slot(ledger, slot); /* so that it does not count as started */
+        *slot = (struct mr_ledger_slot){0};
+    }
     ledger->restored = ledger->next;
     ledger->version++;
 }
@@ -242,7 +292,9 @@ int64_t mr_offset_ledger_next(const struct mr_offset_ledger *ledger)
 
 bool mr_offset_ledger_has_room(const struct mr_offset_ledger *ledger)
 {
-    return ledger->next - ledger->base < (int64_t)(ledger->span_max - ledger->span_max / 4);
+    const uint32_t extent = mr_offset_ledger_extent(ledger);
+    return ledger->next - ledger->base < (int64_t)(ledger->span_max - ledger->span_max / 4) &&
+           (ledger->next < ledger->restored || fits(extent + 1, ledger->started));
 }
 
 uint32_t mr_offset_ledger_unfinished(const struct mr_offset_ledger *ledger)
@@ -268,4 +320,9 @@ void mr_offset_ledger_check(const struct mr_offset_ledger *ledger)
         if (!finished) unfinished++;
     }
     MR_ASSERT(unfinished == ledger->unfinished);
+    uint32_t started = 0;
+    for (uint32_t i = 0; i < ledger->span_max; i++)
+        started +=
+            ledger->slots[i].attempts > 0 && !(ledger->slots[i].flags & MR_LEDGER_SLOT_FINISHED);
+    MR_ASSERT(started == ledger->started);
 }

@@ -35,6 +35,11 @@
  * (worker/offsets/recovery.h). */
 #define MR_LEDGER_SPAN_MAX 12288u
 
+/* Most bytes of a commit's metadata before base64 (worker/offsets/ledger_metadata.h). The ledger
+ * takes and starts no more records than fit into them, so that every start is in the next commit:
+ * with the largest span 350 started and unfinished records, with a span of 1,000 about 720. */
+#define MR_LEDGER_METADATA_RAW_MAX 3066u
+
 struct mr_offset_ledger;
 
 enum mr_ledger_verdict {
@@ -43,7 +48,9 @@ enum mr_ledger_verdict {
     MR_LEDGER_SEEN,     /* received already since the last reset: ignore the record */
     /* the offset is below base: the log was replaced; call _reset, then receive the record again */
     MR_LEDGER_BACKWARD,
-    MR_LEDGER_FULL /* the offset is too far above base: put the record back until base has moved */
+    /* the offset is too far above base, or the metadata is full: put the record back until base has
+     * moved */
+    MR_LEDGER_FULL
 };
 
 struct mr_ledger_history {
@@ -68,6 +75,9 @@ enum mr_ledger_verdict mr_offset_ledger_receive(struct mr_offset_ledger *ledger,
  * `offset` and later records are kept. `offset` must be in the ledger's span unless nothing that
  * was received is unfinished. */
 void mr_offset_ledger_pass(struct mr_offset_ledger *ledger, int64_t offset);
+/* Whether one more start of this record, which was received, fits into the metadata. If not: ask
+ * again when another request of the partition has finished. */
+bool mr_offset_ledger_may_start(struct mr_offset_ledger *ledger, int64_t offset);
 /* Counts one attempt: the engine starts the record's request. notes: MR_LEDGER_SLOT_ACCOMPANIED,
  * MR_LEDGER_SLOT_APART or both. Like the functions below, ignores offsets that were not received
  * since the last reset and finished ones. */
@@ -86,7 +96,7 @@ bool mr_offset_ledger_is_listed(const struct mr_offset_ledger *ledger, int64_t o
 /* Discards the entries from a commit and from recovery for offsets that were not received yet. */
 void mr_offset_ledger_forget(struct mr_offset_ledger *ledger);
 /* Replaces the attempts and crashes of a record that was received and not started, because Redis
- * has newer ones. */
+ * has newer ones. No effect if they do not fit into the metadata; Redis still has them. */
 void mr_offset_ledger_learn(struct mr_offset_ledger *ledger, int64_t offset,
                             struct mr_ledger_history history);
 /* Undoes mr_offset_ledger_release: the same attempt continues. */
@@ -105,7 +115,8 @@ void mr_offset_ledger_release(struct mr_offset_ledger *ledger, int64_t offset);
 int64_t mr_offset_ledger_base(const struct mr_offset_ledger *ledger);
 /* The offset of the next record to read: the highest received + 1; -1: unknown. */
 int64_t mr_offset_ledger_next(const struct mr_offset_ledger *ledger);
-/* False when more than 75 % of the span is used: take no more records of this partition. */
+/* False when more than 75 % of the span is used or the metadata is full: take no more records of
+ * this partition. */
 bool mr_offset_ledger_has_room(const struct mr_offset_ledger *ledger);
 /* The number of records received and not finished. */
 uint32_t mr_offset_ledger_unfinished(const struct mr_offset_ledger *ledger);
@@ -129,9 +140,11 @@ struct mr_ledger_slot {
 
 /* The slot of an offset in [base, base + span_max). */
 struct mr_ledger_slot *mr_offset_ledger_slot(struct mr_offset_ledger *ledger, int64_t offset);
-/* The slot of an offset in [base, base + span_max), to be filled from a commit's metadata. */
-struct mr_ledger_slot *mr_offset_ledger_restore_slot(struct mr_offset_ledger *ledger,
-                                                     int64_t offset);
+/* Sets the slot of an offset in [base, base + span_max) from a commit's metadata. False: the offset
+ * is finished already. An entry that does not fit into the metadata is ignored: it is of an older
+ * version, whose entries are smaller. */
+bool mr_offset_ledger_restore_slot(struct mr_offset_ledger *ledger, int64_t offset,
+                                   struct mr_ledger_slot slot);
 uint32_t mr_offset_ledger_span(const struct mr_offset_ledger *ledger);
 /* Number of slots, counted from base, that may hold a received record or an entry of a commit. */
 uint32_t mr_offset_ledger_extent(const struct mr_offset_ledger *ledger);

@@ -73,6 +73,30 @@ static void a_start_whose_commit_fails_waits_for_the_next_one(void **state)
     crash(fleet);
 }
 
+/* As many other requests of the partition run as the commit's metadata can list. */
+static void a_start_that_no_commit_can_record_waits_until_another_request_ends(void **state)
+{
+    (void)state;
+    struct intake_rig rig;
+    struct mr_ledger_history history;
+    open_intake_rig(&rig);
+    struct mr_offset_ledger *ledger = assign_partition(&rig, 0, "")->ledger;
+    int64_t next = 0;
+    for (; next == 0 || mr_offset_ledger_may_start(ledger, next - 1); next++) {
+        if (next > 0) mr_offset_ledger_start(ledger, next - 1, 0);
+        assert_int_equal(mr_offset_ledger_receive(ledger, next, &history), MR_LEDGER_NEW);
+    }
+    arrive(&rig, next, "{\"id\":\"a\",\"prompt\":\"p\"}");
+    struct mr_ticket *ticket = ticket_named(&rig, "a");
+    mr_starts_add(&rig.intake->starts, ticket);
+    mr_starts_step(&rig.intake->starts, rig.now.ns);
+    assert_false(ticket->intake.running);
+    mr_offset_ledger_finish(ledger, 1);
+    mr_starts_step(&rig.intake->starts, rig.now.ns);
+    assert_true(ticket->intake.running);
+    close_intake_rig(&rig);
+}
+
 /* The engine ends a request that waits for its start: its deadline passed, or it was cancelled. */
 static void a_request_may_end_while_its_start_is_committed(void **state)
 {
@@ -281,6 +305,7 @@ static void attempts_in_redis_and_in_commits_add_up(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_start_that_no_commit_can_record_waits_until_another_request_ends),
         PLAIN(a_request_that_crashes_its_first_step_takes_two_workers),
         PLAIN(a_start_waits_for_its_commit_and_starts_share_one),
         PLAIN(a_start_whose_commit_fails_waits_for_the_next_one),

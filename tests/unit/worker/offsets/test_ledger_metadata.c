@@ -203,26 +203,111 @@ static void a_worker_that_vanishes_is_counted_and_a_hand_back_is_not(void **stat
     mr_offset_ledger_destroy(ledger);
 }
 
+static uint32_t start_if_it_fits(struct mr_offset_ledger *ledger, int64_t offset)
+{
+    if (!mr_offset_ledger_may_start(ledger, offset)) return 0;
+    mr_offset_ledger_start(ledger, offset, 0);
+    return 1;
+}
+
+/* Receives the records of [0, span) again; returns how many of them were started. */
+static uint32_t count_started(struct mr_offset_ledger *ledger, int64_t span)
+{
+    uint32_t count = 0;
+    struct mr_ledger_history history;
+    for (int64_t offset = 0; offset < span; offset++) {
+        mr_offset_ledger_receive(ledger, offset, &history);
+        count += history.attempts > 0;
+    }
+    return count;
+}
+
 static void the_largest_bitmap_and_many_attempts_fit_a_broker(void **state)
 {
     (void)state;
     struct mr_offset_ledger *ledger = make();
+    uint32_t started = 0;
     for (int64_t offset = 0; offset < MR_LEDGER_SPAN_MAX; offset++) {
         receive(ledger, offset, MR_LEDGER_NEW);
-        mr_offset_ledger_start(ledger, offset, 0);
         if (offset % 3) mr_offset_ledger_finish(ledger, offset);
     }
+    for (int64_t offset = 0; offset < MR_LEDGER_SPAN_MAX; offset += 3)
+        started += start_if_it_fits(ledger, offset);
+    assert_in_range(started, 350, 400);
     char text[MR_LEDGER_METADATA_TEXT_MAX];
     mr_ledger_metadata_encode(ledger, (struct mr_ledger_head){TIME_MS, INSTANCE}, text);
     assert_true(strlen(text) < 4096);
     assert_true(strlen(text) > 3000);
     ledger = hand_over(ledger);
-    struct mr_ledger_history first = receive(ledger, 0, MR_LEDGER_NEW);
-    assert_int_equal(first.attempts, 1);
-    for (int64_t offset = 1; offset < MR_LEDGER_SPAN_MAX; offset++)
-        receive(ledger, offset, offset % 3 ? MR_LEDGER_FINISHED : MR_LEDGER_NEW);
+    mr_offset_ledger_check(ledger);
+    assert_int_equal(count_started(ledger, MR_LEDGER_SPAN_MAX), started);
     mr_offset_ledger_check(ledger);
     mr_offset_ledger_destroy(ledger);
+}
+
+/* The bitmap grows after the starts: no record is taken that would push a start out. */
+static void a_start_stays_recorded_while_later_records_finish(void **state)
+{
+    (void)state;
+    struct mr_offset_ledger *ledger = make();
+    struct mr_ledger_history history;
+    uint32_t started = 0;
+    int64_t next = 0;
+    for (; next < 1000; next++) {
+        receive(ledger, next, MR_LEDGER_NEW);
+        if (started < 700) started += start_if_it_fits(ledger, next);
+    }
+    assert_int_equal(started, 700);
+    while (mr_offset_ledger_has_room(ledger) &&
+           mr_offset_ledger_receive(ledger, next, &history) == MR_LEDGER_NEW)
+        mr_offset_ledger_finish(ledger, next++);
+    assert_true(next < MR_LEDGER_SPAN_MAX);
+    assert_int_equal(mr_offset_ledger_receive(ledger, next + 2000, &history), MR_LEDGER_FULL);
+    mr_offset_ledger_found(ledger, next + 2000); /* recovery finds more than fits: run again */
+    ledger = hand_over(ledger);
+    assert_int_equal(count_started(ledger, next), started);
+    mr_offset_ledger_finish(ledger, 1); /* makes room for one */
+    assert_int_equal(start_if_it_fits(ledger, 999), 1);
+    assert_int_equal(start_if_it_fits(ledger, 998), 0);
+    mr_offset_ledger_check(ledger);
+    mr_offset_ledger_destroy(ledger);
+}
+
+/* Starts, ends and restarts in any order; every start is in the commit. */
+static void every_start_is_in_the_commit_whatever_happens(void **state)
+{
+    (void)state;
+    uint32_t random = 7;
+    for (uint32_t round = 0; round < 20; round++) {
+        struct mr_offset_ledger *ledger = make();
+        struct mr_ledger_history history;
+        int64_t next = 0;
+        for (int i = 0; i < 20000; i++) {
+            random = random * 1664525u + 1013904223u;
+            const int64_t base =
+                mr_offset_ledger_base(ledger) < 0 ? 0 : mr_offset_ledger_base(ledger);
+            const int64_t any = base + (int64_t)(random >> 8) % (next > base ? next - base : 1);
+            if (random % 4 < 2 && mr_offset_ledger_has_room(ledger)) {
+                next += random % 64 == 0 ? (int64_t)((random >> 8) % 200) : 0; /* a gap */
+                if (mr_offset_ledger_receive(ledger, next, &history) != MR_LEDGER_FULL) next++;
+            } else if (random % 4 < 3) {
+                start_if_it_fits(ledger, any);
+            } else if (random % (round + 5) == 0) {
+                mr_offset_ledger_finish(ledger, any);
+            }
+        }
+        mr_offset_ledger_check(ledger);
+        char before[MR_LEDGER_METADATA_TEXT_MAX], after[MR_LEDGER_METADATA_TEXT_MAX];
+        struct mr_ledger_head head = {TIME_MS, INSTANCE};
+        mr_ledger_metadata_encode(ledger, head, before);
+        const int64_t base = mr_offset_ledger_base(ledger);
+        assert_int_equal(mr_ledger_metadata_restore(ledger, base, text_of(before), &head, NULL),
+                         MR_OK);
+        mr_offset_ledger_check(ledger);
+        mr_ledger_metadata_encode(ledger, head, after);
+        assert_string_equal(before, after);
+        mr_offset_ledger_destroy(ledger);
+    }
 }
 
 static void text_of_another_application_is_refused_and_harmless(void **state)
@@ -301,6 +386,8 @@ int main(void)
         cmocka_unit_test(a_commit_made_before_records_are_read_again_forgets_nothing),
         cmocka_unit_test(a_worker_that_vanishes_is_counted_and_a_hand_back_is_not),
         cmocka_unit_test(the_largest_bitmap_and_many_attempts_fit_a_broker),
+        cmocka_unit_test(a_start_stays_recorded_while_later_records_finish),
+        cmocka_unit_test(every_start_is_in_the_commit_whatever_happens),
         cmocka_unit_test(text_of_another_application_is_refused_and_harmless),
         cmocka_unit_test(any_bytes_end_in_a_verdict),
     };

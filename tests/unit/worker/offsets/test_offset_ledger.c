@@ -182,9 +182,9 @@ static void who_takes_over_sees_which_crashes_a_request_can_have_caused(void **s
     struct mr_ledger_history history;
     mr_offset_ledger_reset(ledger, 5);
     for (int64_t i = 0; i < 5; i++) {
-        struct mr_ledger_slot *slot = mr_offset_ledger_restore_slot(ledger, 5 + i);
-        *slot = (struct mr_ledger_slot){.flags = notes[i], .attempts = 1};
-        if (i < 4) slot->flags |= running; /* the last one was released */
+        struct mr_ledger_slot slot = {.flags = notes[i], .attempts = 1};
+        if (i < 4) slot.flags |= running; /* the last one was released */
+        assert_true(mr_offset_ledger_restore_slot(ledger, 5 + i, slot));
     }
     mr_offset_ledger_take_over(ledger, released_at_8, NULL);
     for (int64_t i = 0; i < 5; i++) {
