@@ -48,7 +48,7 @@ static bool make_folder(const char *folder)
         part[slash - folder] = '\0';
         (void)mkdir(part, 0755);
     }
-    (void)mkdir(folder, 0755);
+    (void)mkdir(folder, 0700);
     if (stat(folder, &found) != 0 || !S_ISDIR(found.st_mode)) return false;
     return access(folder, W_OK | X_OK) == 0;
 }
@@ -126,16 +126,34 @@ void mr_handover_open(struct mr_handover *handover, const char *folder, struct m
 
 /* ---- the file ---- */
 
+/* O_NONBLOCK: the open of a FIFO does not block. */
+#define OPEN_FLAGS (O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+
+static int line_of(const struct mr_handover_place *place, char line[LINE_BYTES])
+{
+    return snprintf(line, LINE_BYTES, "%" PRId32 " %" PRId64 " %" PRIu32 " %s\n", place->partition,
+                    place->offset, place->attempt, place->topic);
+}
+
+/* Appends the line whole or not at all, since part of a line would join the next one. */
+static bool append_line(int file, const char *line, size_t length)
+{
+    const off_t size = lseek(file, 0, SEEK_END);
+    const ssize_t written = size < 0 ? -1 : write(file, line, length);
+    if (written == (ssize_t)length) return true;
+    if (written <= 0) return false;
+    if (ftruncate(file, size) == 0) errno = ENOSPC;
+    return false;
+}
+
 void mr_handover_add(struct mr_handover *handover, const struct mr_handover_place *place)
 {
-    char path[MR_HANDOVER_PATH_BYTES + NAME_BYTES];
+    char path[MR_HANDOVER_PATH_BYTES + NAME_BYTES], line[LINE_BYTES];
     if (handover->folder[0] == '\0' || handover->instance == 0) return;
     path_of(handover, handover->instance, path);
-    int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-    int written = file < 0 ? -1
-                           : dprintf(file, "%" PRId32 " %" PRId64 " %" PRIu32 " %s\n",
-                                     place->partition, place->offset, place->attempt, place->topic);
-    if (written > 0)
+    const int length = line_of(place, line);
+    int file = open(path, O_WRONLY | O_CREAT | O_APPEND | OPEN_FLAGS, 0600);
+    if (file >= 0 && append_line(file, line, (size_t)length))
         handover->lines++;
     else
         report(handover, path);
@@ -151,9 +169,10 @@ bool mr_handover_has(const struct mr_handover *handover, uint32_t instance,
     if (instance == handover->instance) return true;
     if (handover->folder[0] == '\0') return false;
     path_of(handover, instance, path);
-    snprintf(wanted, sizeof wanted, "%" PRId32 " %" PRId64 " %" PRIu32 " %s\n", place->partition,
-             place->offset, place->attempt, place->topic);
-    FILE *file = fopen(path, "re");
+    line_of(place, wanted);
+    int descriptor = open(path, O_RDONLY | OPEN_FLAGS);
+    FILE *file = descriptor < 0 ? NULL : fdopen(descriptor, "r");
+    if (!file && descriptor >= 0) close(descriptor);
     while (file && !found && fgets(line, sizeof line, file))
         found = strcmp(line, wanted) == 0;
     if (file) fclose(file);

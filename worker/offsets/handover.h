@@ -12,6 +12,8 @@
  * removed late: a worker removes its own file when its last commit was acknowledged, and at its
  * start every worker's files that are older than MR_HANDOVER_KEEP_S.
  *
+ * Files and the folder are readable only for the worker's user; links are not followed.
+ *
  * Owner:  one thread. Memory: the struct. Errors: a folder or file that cannot be written is logged
  *         once; requests are then not handed over. */
 #ifndef MR_WORKER_OFFSETS_HANDOVER_H

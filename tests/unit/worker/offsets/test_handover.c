@@ -1,12 +1,14 @@
 #include "worker/offsets/handover.h"
 
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -137,6 +139,75 @@ static void without_a_folder_nothing_is_handed_over(void **state)
     fclose(lines);
 }
 
+static void path_of_first(const struct scene *scene, char path[128])
+{
+    snprintf(path, 128, "%s/given-up-%08x", scene->folder, scene->first.instance);
+}
+
+/* A full disk takes part of a line. */
+static void a_line_that_does_not_fit_leaves_the_others_whole(void **state)
+{
+    struct scene *scene = *state;
+    struct mr_handover_place lost = place, later = place;
+    struct rlimit before, full;
+    struct stat found;
+    char path[128];
+    lost.offset++;
+    later.offset += 2;
+    mr_handover_open(&scene->first, scene->folder, NULL);
+    mr_handover_open(&scene->second, scene->folder, NULL);
+    mr_handover_add(&scene->first, &place);
+    path_of_first(scene, path);
+    assert_int_equal(stat(path, &found), 0);
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    full = before;
+    full.rlim_cur = (rlim_t)found.st_size + 10;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &full), 0);
+    mr_handover_add(&scene->first, &lost);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    assert_true(scene->first.failed);
+    mr_handover_add(&scene->first, &later);
+    assert_true(mr_handover_has(&scene->second, scene->first.instance, &place));
+    assert_false(mr_handover_has(&scene->second, scene->first.instance, &lost));
+    assert_true(mr_handover_has(&scene->second, scene->first.instance, &later));
+    assert_int_equal(scene->first.lines, 2);
+}
+
+static void only_the_worker_s_user_reads_its_file(void **state)
+{
+    struct scene *scene = *state;
+    struct stat found;
+    char path[128];
+    umask(0);
+    mr_handover_open(&scene->first, scene->folder, NULL);
+    mr_handover_add(&scene->first, &place);
+    path_of_first(scene, path);
+    assert_int_equal(stat(path, &found), 0);
+    assert_int_equal(found.st_mode & 0777, 0600);
+}
+
+/* A neighbour has put a link in the place of the file. */
+static void a_link_is_neither_written_nor_read(void **state)
+{
+    struct scene *scene = *state;
+    struct stat found;
+    char path[128], target[128];
+    mr_handover_open(&scene->first, scene->folder, NULL);
+    mr_handover_open(&scene->second, scene->folder, NULL);
+    path_of_first(scene, path);
+    snprintf(target, sizeof target, "%s/target", scene->folder);
+    assert_int_equal(symlink(target, path), 0);
+    mr_handover_add(&scene->first, &place);
+    assert_true(scene->first.failed);
+    assert_int_equal(stat(target, &found), -1);
+    FILE *file = fopen(target, "w");
+    assert_non_null(file);
+    fprintf(file, "3 5000000000 2 requests\n");
+    fclose(file);
+    assert_false(mr_handover_has(&scene->second, scene->first.instance, &place));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -145,6 +216,10 @@ int main(void)
                                         make, drop),
         cmocka_unit_test_setup_teardown(the_folder_is_that_of_systemd_or_of_the_user, make, drop),
         cmocka_unit_test_setup_teardown(without_a_folder_nothing_is_handed_over, make, drop),
+        cmocka_unit_test_setup_teardown(a_line_that_does_not_fit_leaves_the_others_whole, make,
+                                        drop),
+        cmocka_unit_test_setup_teardown(only_the_worker_s_user_reads_its_file, make, drop),
+        cmocka_unit_test_setup_teardown(a_link_is_neither_written_nor_read, make, drop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
