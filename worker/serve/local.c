@@ -13,7 +13,7 @@
  * 100 MB/s stores in 3 s. Further blocks are dropped, and other workers compute them. */
 #define STORE_BYTES_MAX ((uint64_t)256 << 20)
 
-struct mr_tier_redis_options mr_local_redis(const struct mr_config *config, struct mr_log *log)
+struct mr_redis_cache_options mr_local_redis(const struct mr_config *config, struct mr_log *log)
 {
     return (struct mr_redis_cache_options){
         .url = config->redis,

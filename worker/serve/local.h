@@ -26,7 +26,7 @@ enum mr_status mr_local_read_template(struct mr_model_source *source,
                                       const struct mr_config *config, struct mr_error *err);
 
 /* The options of the remote cache; the texts are borrowed from config. */
-struct mr_tier_redis_options mr_local_redis(const struct mr_config *config, struct mr_log *log);
+struct mr_redis_cache_options mr_local_redis(const struct mr_config *config, struct mr_log *log);
 
 /* The exit code of a model that could not be opened: usage for options that do not fit it. */
 enum mr_exit mr_local_model_exit(enum mr_status status);
