@@ -1,5 +1,6 @@
 #include "worker/config/options_table.h"
 
+#include "codec/check.h"
 #include "codec/nearest.h"
 
 #include <string.h>

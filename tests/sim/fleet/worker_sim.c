@@ -176,18 +176,18 @@ static enum mr_status open_redis(struct sim_worker *worker, struct mr_error *err
     const struct mr_config *config = &worker->config;
     if (!worker->options.redis) return MR_OK;
     sim_redis_enter(worker->options.redis, &worker->machine);
-    struct mr_tier_redis_options options = {.url = "redis://127.0.0.1:6379",
-                                            .password_file = "",
-                                            .key_file = "",
-                                            .tls = {"", "", ""},
-                                            .connections = 1,
-                                            .lookup_timeout_ns = config->redis_timeout_ns,
-                                            .transfer_timeout_ns = 2000000000u,
-                                            .ttl_ns = config->redis_ttl_ns,
-                                            .store_bytes_max = (uint64_t)1 << 20,
-                                            .codec = MR_FRAME_EXACT,
-                                            .log = worker->log};
-    return mr_tier_redis_create(&worker->tier, &options, err);
+    struct mr_redis_cache_options options = {.url = "redis://127.0.0.1:6379",
+                                             .password_file = "",
+                                             .key_file = "",
+                                             .tls = {"", "", ""},
+                                             .connections = 1,
+                                             .lookup_timeout_ns = config->redis_timeout_ns,
+                                             .transfer_timeout_ns = 2000000000u,
+                                             .ttl_ns = config->redis_ttl_ns,
+                                             .store_bytes_max = (uint64_t)1 << 20,
+                                             .codec = MR_FRAME_EXACT,
+                                             .log = worker->log};
+    return mr_redis_cache_create(&worker->tier, &options, err);
 }
 
 static enum mr_status open_resume(struct sim_worker *worker, struct mr_error *err)
