@@ -1,8 +1,9 @@
-/* A chained hash table over a fixed array of entries, and a list of the entries in order of last
- * access. Each entry is one complete prompt; entry i owns row i of the array of logits. */
+/* A hash table over a fixed array of entries, and a list of the entries in order of last access.
+ * Each entry is one complete prompt; entry i owns row i of the array of logits. */
 #include "batching/cache/prompt_cache.h"
 
 #include "codec/check.h"
+#include "codec/hash_table.h"
 #include "codec/index_list.h"
 
 #include <stdlib.h>
@@ -11,40 +12,35 @@
 #define NONE MR_INDEX_NONE
 
 struct prompt_entry {
+    struct mr_hash_entry link; /* in the table of keys, while the entry is in use */
     unsigned char key[MR_HASH_BYTES];
-    /* index of the next entry in the same hash bucket, or in the list of unused entries */
-    uint32_t chain_next;
+    uint32_t unused_next; /* index of the next entry in the list of unused entries */
     uint64_t accessed_ns, accesses;
 };
 
 struct mr_prompt_cache {
     struct mr_prompt_cache_options options;
-    struct prompt_entry *entries; /* [entries_max] cached prompts */
-    struct mr_index_link *links;  /* [entries_max] links of the list `accessed` */
-    float *rows;                  /* [entries_max * vocab_size] logits of the prompts */
-    uint32_t *buckets;            /* [bucket_mask + 1] first entry of each hash bucket */
-    uint32_t bucket_mask, unused;
+    struct prompt_entry *entries;  /* [entries_max] cached prompts */
+    struct mr_index_link *links;   /* [entries_max] links of the list `accessed` */
+    float *rows;                   /* [entries_max * vocab_size] logits of the prompts */
+    struct mr_hash_table keys;     /* the entries in use */
+    uint32_t unused;               /* first entry of the list of unused entries */
     struct mr_index_list accessed; /* entries in order of last access, the oldest first */
     struct mr_prompt_cache_stats stats;
 };
 
 static enum mr_status make_tables(struct mr_prompt_cache *cache)
 {
-    uint32_t count = cache->options.entries_max, buckets = 16;
-    while (buckets < count && buckets < UINT32_MAX / 4)
-        buckets *= 2;
-    cache->bucket_mask = buckets - 1;
-    cache->buckets = malloc(buckets * sizeof *cache->buckets);
+    uint32_t count = cache->options.entries_max;
     cache->entries = calloc((size_t)count + 1, sizeof *cache->entries);
     size_t row_bytes = cache->options.vocab_size * sizeof *cache->rows;
     cache->rows = calloc((size_t)count + 1, row_bytes);
     cache->links = calloc((size_t)count + 1, sizeof *cache->links);
-    if (cache->buckets == NULL || cache->entries == NULL || cache->rows == NULL ||
-        cache->links == NULL)
+    if (!mr_hash_table_create(&cache->keys, count) || cache->entries == NULL ||
+        cache->rows == NULL || cache->links == NULL)
         return MR_NOMEM;
-    memset(cache->buckets, 0xff, buckets * sizeof *cache->buckets);
     for (uint32_t i = 0; i < count; i++)
-        cache->entries[i].chain_next = i + 1 < count ? i + 1 : NONE;
+        cache->entries[i].unused_next = i + 1 < count ? i + 1 : NONE;
     cache->unused = count > 0 ? 0 : NONE;
     return MR_OK;
 }
@@ -76,24 +72,29 @@ void mr_prompt_cache_destroy(struct mr_prompt_cache *cache)
     free(cache->rows);
     free(cache->links);
     free(cache->entries);
-    free(cache->buckets);
+    mr_hash_table_destroy(&cache->keys);
     free(cache);
 }
 
-/* Hash bucket of a key. The key is a SHA-256, so its first 32 bits serve as the hash. */
-static uint32_t bucket_of(const struct mr_prompt_cache *cache, const unsigned char *key)
+/* The key is a SHA-256, so its first 64 bits serve as the hash. */
+static uint64_t hash_of(const unsigned char *key)
 {
-    uint32_t bits;
-    memcpy(&bits, key, sizeof bits);
-    return bits & cache->bucket_mask;
+    uint64_t hash;
+    memcpy(&hash, key, sizeof hash);
+    return hash;
+}
+
+static bool has_key(const struct mr_hash_entry *link, const void *key)
+{
+    return memcmp(MR_HASH_ITEM(link, const struct prompt_entry, link)->key, key, MR_HASH_BYTES) ==
+           0;
 }
 
 static uint32_t lookup(const struct mr_prompt_cache *cache, const unsigned char *key)
 {
-    uint32_t index = cache->buckets[bucket_of(cache, key)];
-    while (index != NONE && memcmp(cache->entries[index].key, key, MR_HASH_BYTES) != 0)
-        index = cache->entries[index].chain_next;
-    return index;
+    const struct mr_hash_entry *link = mr_hash_table_find(&cache->keys, hash_of(key), has_key, key);
+    if (link == NULL) return NONE;
+    return (uint32_t)(MR_HASH_ITEM(link, struct prompt_entry, link) - cache->entries);
 }
 
 static bool is_expired(const struct mr_prompt_cache *cache, uint32_t index, uint64_t now_ns)
@@ -113,12 +114,9 @@ static void append(struct mr_prompt_cache *cache, uint32_t index, uint64_t now_n
 static void remove_entry(struct mr_prompt_cache *cache, uint32_t index)
 {
     struct prompt_entry *entry = &cache->entries[index];
-    uint32_t *link = &cache->buckets[bucket_of(cache, entry->key)];
-    while (*link != index)
-        link = &cache->entries[*link].chain_next;
-    *link = entry->chain_next;
+    mr_hash_table_remove(&cache->keys, &entry->link);
     mr_index_list_remove(&cache->accessed, cache->links, index);
-    entry->chain_next = cache->unused;
+    entry->unused_next = cache->unused;
     cache->unused = index;
     cache->stats.count--;
 }
@@ -162,7 +160,7 @@ static uint32_t take_unused(struct mr_prompt_cache *cache)
         cache->stats.evictions++;
     }
     uint32_t index = cache->unused;
-    cache->unused = cache->entries[index].chain_next;
+    cache->unused = cache->entries[index].unused_next;
     return index;
 }
 
@@ -177,11 +175,9 @@ float *mr_prompt_cache_put(struct mr_prompt_cache *cache, const unsigned char ke
     } else {
         index = take_unused(cache);
         struct prompt_entry *entry = &cache->entries[index];
-        uint32_t bucket = bucket_of(cache, key);
         memcpy(entry->key, key, MR_HASH_BYTES);
         entry->accesses = 0;
-        entry->chain_next = cache->buckets[bucket];
-        cache->buckets[bucket] = index;
+        mr_hash_table_add(&cache->keys, &entry->link, hash_of(key));
         cache->stats.count++;
     }
     append(cache, index, now_ns);
@@ -219,13 +215,15 @@ void mr_prompt_cache_check(const struct mr_prompt_cache *cache)
     uint32_t unused = 0;
     uint64_t accessed_ns = 0;
     mr_index_list_check(&cache->accessed, cache->links);
+    mr_hash_table_check(&cache->keys);
     for (uint32_t i = cache->accessed.first; i != NONE; i = cache->links[i].next) {
         MR_ASSERT(lookup(cache, cache->entries[i].key) == i);
         MR_ASSERT(cache->entries[i].accessed_ns >= accessed_ns);
         accessed_ns = cache->entries[i].accessed_ns;
     }
     MR_ASSERT(cache->accessed.count == cache->stats.count);
-    for (uint32_t i = cache->unused; i != NONE; i = cache->entries[i].chain_next)
+    MR_ASSERT(cache->keys.count == cache->stats.count);
+    for (uint32_t i = cache->unused; i != NONE; i = cache->entries[i].unused_next)
         MR_ASSERT(unused++ < cache->options.entries_max);
     MR_ASSERT(cache->stats.count + unused == cache->options.entries_max);
 }

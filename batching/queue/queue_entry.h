@@ -7,6 +7,7 @@
 #ifndef MR_BATCHING_QUEUE_QUEUE_ENTRY_H
 #define MR_BATCHING_QUEUE_QUEUE_ENTRY_H
 
+#include "codec/hash_table.h"
 #include "codec/text.h"
 
 #include <stdbool.h>
@@ -26,7 +27,8 @@ struct mr_queue_entry {
     uint32_t heap_index, deadline_index;
     uint64_t sequence;
     bool is_waiting, is_cancelled;
-    struct mr_queue_entry *hash_next, *cancelled_next;
+    struct mr_hash_entry link; /* in the table of ids */
+    struct mr_queue_entry *cancelled_next;
 };
 
 #endif

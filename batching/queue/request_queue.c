@@ -1,11 +1,12 @@
 /* A heap by effective priority for each tenant, one heap by deadline for all waiting requests, a
- * chained hash table by id, and a list of the cancelled requests. One mutex guards all of them, and
+ * hash table by id, and a list of the cancelled requests. One mutex guards all of them, and
  * every public function locks it once. */
 #include "batching/queue/request_queue.h"
 
 #include "batching/queue/entry_heap.h"
 #include "codec/check.h"
 #include "codec/hash.h"
+#include "codec/hash_table.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -24,49 +25,42 @@ struct mr_request_queue {
     struct mr_fair_share share;
     struct tenant_queue *tenants; /* [share.tenant_count] queue of each tenant */
     struct mr_entry_heap deadlines;
-    struct mr_queue_entry **buckets; /* [bucket_mask + 1] first entry of each hash bucket */
+    struct mr_hash_table ids; /* every entry, by request id */
     /* cancelled entries that _cancelled has not returned yet, the oldest first */
     struct mr_queue_entry *first_cancelled, **last_cancelled;
-    uint32_t count, id_count; /* waiting entries; all entries in the buckets */
-    uint32_t bucket_mask, capacity;
+    uint32_t count, capacity; /* waiting entries, and the most of them */
     uint64_t sequence, hash_seed;
-    bool is_checked; /* the buckets have not changed since mr_request_queue_check counted them */
+    bool is_checked; /* the ids have not changed since mr_request_queue_check counted them */
 };
 
 /* ---- ids ---- */
 
-static struct mr_queue_entry **bucket_of(const struct mr_request_queue *queue, struct mr_text id)
+static uint64_t hash_of(const struct mr_request_queue *queue, struct mr_text id)
 {
-    uint64_t hash = mr_hash_bytes(queue->hash_seed, id.bytes, id.length);
-    return &queue->buckets[(hash ^ (hash >> 32)) & queue->bucket_mask];
+    return mr_hash_bytes(queue->hash_seed, id.bytes, id.length);
+}
+
+static bool has_id(const struct mr_hash_entry *link, const void *id)
+{
+    return mr_text_equal(MR_HASH_ITEM(link, const struct mr_queue_entry, link)->id,
+                         *(const struct mr_text *)id);
 }
 
 static struct mr_queue_entry *find(const struct mr_request_queue *queue, struct mr_text id)
 {
-    struct mr_queue_entry *entry = *bucket_of(queue, id);
-    while (entry != NULL &&
-           (entry->id.length != id.length || memcmp(entry->id.bytes, id.bytes, id.length) != 0))
-        entry = entry->hash_next;
-    return entry;
+    struct mr_hash_entry *link = mr_hash_table_find(&queue->ids, hash_of(queue, id), has_id, &id);
+    return link ? MR_HASH_ITEM(link, struct mr_queue_entry, link) : NULL;
 }
 
 static void add_id(struct mr_request_queue *queue, struct mr_queue_entry *entry)
 {
-    struct mr_queue_entry **bucket = bucket_of(queue, entry->id);
-    entry->hash_next = *bucket;
-    *bucket = entry;
-    queue->id_count++;
+    mr_hash_table_add(&queue->ids, &entry->link, hash_of(queue, entry->id));
     queue->is_checked = false;
 }
 
 static void remove_id(struct mr_request_queue *queue, struct mr_queue_entry *entry)
 {
-    struct mr_queue_entry **link = bucket_of(queue, entry->id);
-    while (*link != entry)
-        link = &(*link)->hash_next;
-    *link = entry->hash_next;
-    entry->hash_next = NULL;
-    queue->id_count--;
+    mr_hash_table_remove(&queue->ids, &entry->link);
     queue->is_checked = false;
 }
 
@@ -156,14 +150,9 @@ static bool make_tenants(struct mr_request_queue *queue)
 
 static enum mr_status make_tables(struct mr_request_queue *queue)
 {
-    uint32_t buckets = 16;
-    if (!make_tenants(queue)) return MR_NOMEM;
-    while (buckets < queue->capacity && buckets < UINT32_MAX / 4)
-        buckets *= 2;
-    queue->bucket_mask = buckets - 1;
-    queue->buckets = calloc(buckets, sizeof(struct mr_queue_entry *));
-    bool made = mr_entry_heap_open(&queue->deadlines, MR_HEAP_BY_DEADLINE, queue->capacity, 0);
-    return made && queue->buckets != NULL ? MR_OK : MR_NOMEM;
+    bool made = make_tenants(queue) && mr_hash_table_create(&queue->ids, queue->capacity) &&
+                mr_entry_heap_open(&queue->deadlines, MR_HEAP_BY_DEADLINE, queue->capacity, 0);
+    return made ? MR_OK : MR_NOMEM;
 }
 
 static void free_tables(struct mr_request_queue *queue)
@@ -172,7 +161,7 @@ static void free_tables(struct mr_request_queue *queue)
         mr_entry_heap_close(&queue->tenants[i].best);
     mr_entry_heap_close(&queue->deadlines);
     free(queue->tenants);
-    free(queue->buckets);
+    mr_hash_table_destroy(&queue->ids);
 }
 
 enum mr_status mr_request_queue_create(struct mr_request_queue **out,
@@ -204,7 +193,7 @@ fail:
 void mr_request_queue_destroy(struct mr_request_queue *queue)
 {
     if (queue == NULL) return;
-    MR_ASSERT(queue->count == 0 && queue->id_count == 0);
+    MR_ASSERT(queue->count == 0 && queue->ids.count == 0);
     pthread_mutex_destroy(&queue->mutex);
     free_tables(queue);
     free(queue);
@@ -433,15 +422,6 @@ static void check_tenant(const struct mr_request_queue *queue, uint32_t tenant, 
     *count += own->best.count;
 }
 
-static uint32_t hashed_entries(const struct mr_request_queue *queue)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i <= queue->bucket_mask; i++)
-        for (struct mr_queue_entry *entry = queue->buckets[i]; entry; entry = entry->hash_next)
-            count++;
-    return count;
-}
-
 void mr_request_queue_check(struct mr_request_queue *queue)
 {
     lock(queue);
@@ -450,8 +430,8 @@ void mr_request_queue_check(struct mr_request_queue *queue)
     for (uint32_t i = 0; i < queue->share.tenant_count; i++)
         check_tenant(queue, i, &count, &with_deadline);
     MR_ASSERT(with_deadline == queue->deadlines.count);
-    MR_ASSERT(count == queue->count && count <= queue->id_count);
-    if (!queue->is_checked) MR_ASSERT(hashed_entries(queue) == queue->id_count);
+    MR_ASSERT(count == queue->count && count <= queue->ids.count);
+    if (!queue->is_checked) mr_hash_table_check(&queue->ids);
     queue->is_checked = true;
     unlock(queue);
 }

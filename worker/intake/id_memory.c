@@ -2,6 +2,7 @@
 
 #include "codec/check.h"
 #include "codec/hash.h"
+#include "codec/hash_table.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,13 +16,13 @@ struct entry {
     uint32_t tenant_index;
     unsigned char note[MR_ID_NOTE_BYTES];
     uint64_t until_ns;
-    struct entry *next;
+    struct mr_hash_entry link;
 };
 
 struct mr_id_memory {
-    uint32_t count_max, mask, oldest, used, count;
+    uint32_t count_max, oldest, used;
     uint64_t keep_ns;
-    struct entry **buckets;
+    struct mr_hash_table table;
     struct entry entries[];
 };
 
@@ -29,16 +30,10 @@ enum mr_status mr_id_memory_create(struct mr_id_memory **out, uint32_t count_max
                                    struct mr_error *err)
 {
     MR_ASSERT(count_max > 0);
-    uint32_t buckets = 16;
     *out = NULL;
-    while (buckets < count_max)
-        buckets *= 2;
     struct mr_id_memory *memory = calloc(1, sizeof *memory + count_max * sizeof memory->entries[0]);
-    if (!memory) goto fail;
-    memory->buckets = calloc(buckets, sizeof *memory->buckets);
-    if (!memory->buckets) goto fail;
+    if (!memory || !mr_hash_table_create(&memory->table, count_max)) goto fail;
     memory->count_max = count_max;
-    memory->mask = buckets - 1;
     memory->keep_ns = keep_ns;
     *out = memory;
     return MR_OK;
@@ -50,42 +45,55 @@ fail:
 void mr_id_memory_destroy(struct mr_id_memory *memory)
 {
     if (!memory) return;
-    free(memory->buckets);
+    mr_hash_table_destroy(&memory->table);
     free(memory);
 }
 
-static bool has_id(const struct entry *entry, uint32_t tenant_index, struct mr_text id)
+struct key {
+    uint32_t tenant_index;
+    struct mr_text id;
+};
+
+static struct entry *entry_of(const struct mr_hash_entry *link)
 {
-    return entry->length == id.length && entry->tenant_index == tenant_index &&
-           memcmp(entry->id, id.bytes, id.length) == 0;
+    return MR_HASH_ITEM(link, struct entry, link);
 }
 
-/* Returns the pointer that points to the id's entry, or the pointer with value NULL at the end of
- * the id's hash chain. */
-static struct entry **find(struct mr_id_memory *memory, uint32_t tenant_index, struct mr_text id)
+uint64_t mr_id_hash(uint32_t tenant_index, struct mr_text id)
 {
     uint64_t hash = mr_hash_bytes(MR_HASH_START, id.bytes, id.length);
-    hash = mr_hash_bytes(hash, &tenant_index, sizeof tenant_index);
-    struct entry **link = &memory->buckets[hash & memory->mask];
-    while (*link && !has_id(*link, tenant_index, id))
-        link = &(*link)->next;
-    return link;
+    return mr_hash_bytes(hash, &tenant_index, sizeof tenant_index);
 }
 
-static void forget(struct mr_id_memory *memory, struct entry **link)
+static bool has_key(const struct mr_hash_entry *link, const void *context)
 {
-    struct entry *entry = *link;
-    *link = entry->next;
+    const struct entry *entry = entry_of(link);
+    const struct key *key = context;
+    return entry->length == key->id.length && entry->tenant_index == key->tenant_index &&
+           memcmp(entry->id, key->id.bytes, key->id.length) == 0;
+}
+
+/* The entry of the id; NULL when there is none. */
+static struct entry *find(const struct mr_id_memory *memory, uint32_t tenant_index,
+                          struct mr_text id)
+{
+    struct key key = {tenant_index, id};
+    struct mr_hash_entry *link =
+        mr_hash_table_find(&memory->table, mr_id_hash(tenant_index, id), has_key, &key);
+    return link ? entry_of(link) : NULL;
+}
+
+static void forget(struct mr_id_memory *memory, struct entry *entry)
+{
+    mr_hash_table_remove(&memory->table, &entry->link);
     *entry = (struct entry){0};
-    memory->count--;
 }
 
 /* Removes the oldest id of the ring. */
 static void remove_oldest(struct mr_id_memory *memory)
 {
     struct entry *entry = &memory->entries[memory->oldest];
-    struct mr_text id = {entry->id, entry->length};
-    if (entry->length > 0) forget(memory, find(memory, entry->tenant_index, id));
+    if (entry->length > 0) forget(memory, entry);
     memory->oldest = (memory->oldest + 1) % memory->count_max;
     memory->used--;
 }
@@ -107,23 +115,20 @@ void mr_id_memory_put(struct mr_id_memory *memory, uint32_t tenant_index, struct
         remove_oldest(memory);
     }
     struct entry *entry = &memory->entries[(memory->oldest + memory->used) % memory->count_max];
-    struct entry **link = find(memory, tenant_index, id);
     memcpy(entry->id, id.bytes, id.length);
     memcpy(entry->note, note, MR_ID_NOTE_BYTES);
     entry->length = (uint8_t)id.length;
     entry->tenant_index = tenant_index;
     entry->until_ns = now_ns + memory->keep_ns;
-    entry->next = NULL;
-    *link = entry;
+    mr_hash_table_add(&memory->table, &entry->link, mr_id_hash(tenant_index, id));
     memory->used++;
-    memory->count++;
 }
 
 bool mr_id_memory_get(struct mr_id_memory *memory, uint32_t tenant_index, struct mr_text id,
                       unsigned char note[MR_ID_NOTE_BYTES], uint64_t now_ns)
 {
     if (!is_id(id)) return false;
-    const struct entry *entry = *find(memory, tenant_index, id);
+    const struct entry *entry = find(memory, tenant_index, id);
     if (!entry || entry->until_ns <= now_ns) return false;
     memcpy(note, entry->note, MR_ID_NOTE_BYTES);
     return true;
@@ -132,23 +137,21 @@ bool mr_id_memory_get(struct mr_id_memory *memory, uint32_t tenant_index, struct
 void mr_id_memory_remove(struct mr_id_memory *memory, uint32_t tenant_index, struct mr_text id)
 {
     if (!is_id(id)) return;
-    struct entry **link = find(memory, tenant_index, id);
-    if (*link) forget(memory, link);
+    struct entry *entry = find(memory, tenant_index, id);
+    if (entry) forget(memory, entry);
 }
 
 uint32_t mr_id_memory_count(const struct mr_id_memory *memory)
 {
-    return memory->count;
+    return memory->table.count;
 }
 
 void mr_id_memory_check(const struct mr_id_memory *memory)
 {
-    uint32_t chained = 0, placed = 0;
-    for (uint32_t i = 0; i <= memory->mask; i++)
-        for (const struct entry *entry = memory->buckets[i]; entry; entry = entry->next)
-            chained++;
+    uint32_t placed = 0;
+    mr_hash_table_check(&memory->table);
     for (uint32_t i = 0; i < memory->count_max; i++)
         if (memory->entries[i].length > 0) placed++;
-    MR_ASSERT(chained == memory->count && placed == memory->count);
-    MR_ASSERT(memory->count <= memory->used && memory->used <= memory->count_max);
+    MR_ASSERT(placed == memory->table.count && placed <= memory->used);
+    MR_ASSERT(memory->used <= memory->count_max);
 }

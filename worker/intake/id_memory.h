@@ -35,4 +35,7 @@ void mr_id_memory_remove(struct mr_id_memory *memory, uint32_t tenant_index, str
 uint32_t mr_id_memory_count(const struct mr_id_memory *memory);
 void mr_id_memory_check(const struct mr_id_memory *memory);
 
+/* The hash of a request's name for tables of requests: tenant and id. */
+uint64_t mr_id_hash(uint32_t tenant_index, struct mr_text id);
+
 #endif

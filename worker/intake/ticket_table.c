@@ -1,34 +1,43 @@
 #include "worker/intake/ticket_table.h"
 
 #include "codec/check.h"
-#include "codec/hash.h"
+#include "codec/hash_table.h"
+#include "worker/intake/id_memory.h"
 
 #include <stdlib.h>
 
 struct mr_ticket_table {
-    uint32_t count, count_max, mask;
-    struct mr_ticket *buckets[];
+    uint32_t count_max;
+    struct mr_hash_table table;
 };
 
-static struct mr_ticket **bucket_of(const struct mr_ticket_table *table, uint32_t tenant_index,
-                                    struct mr_text id)
+struct key {
+    uint32_t tenant_index;
+    struct mr_text id;
+};
+
+static struct mr_ticket *ticket_of(const struct mr_hash_entry *entry)
 {
-    uint64_t hash = mr_hash_bytes(MR_HASH_START, id.bytes, id.length);
-    hash = mr_hash_bytes(hash, &tenant_index, sizeof tenant_index);
-    return (struct mr_ticket **)&table->buckets[hash & table->mask];
+    return MR_HASH_ITEM(entry, struct mr_ticket, intake.table_entry);
+}
+
+static bool has_key(const struct mr_hash_entry *entry, const void *context)
+{
+    const struct mr_ticket *ticket = ticket_of(entry);
+    const struct key *key = context;
+    return ticket->tenant_index == key->tenant_index && mr_text_is(key->id, ticket->id);
 }
 
 enum mr_status mr_ticket_table_create(struct mr_ticket_table **out, uint32_t count_max,
                                       struct mr_error *err)
 {
-    uint32_t buckets = 16;
     *out = NULL;
-    while (buckets < count_max && buckets < 1u << 20)
-        buckets *= 2;
-    struct mr_ticket_table *table = calloc(1, sizeof *table + buckets * sizeof table->buckets[0]);
-    if (!table) return mr_fail(err, MR_NOMEM, "no memory for %u tickets", count_max);
+    struct mr_ticket_table *table = calloc(1, sizeof *table);
+    if (!table || !mr_hash_table_create(&table->table, count_max)) {
+        free(table);
+        return mr_fail(err, MR_NOMEM, "no memory for %u tickets", count_max);
+    }
     table->count_max = count_max;
-    table->mask = buckets - 1;
     *out = table;
     return MR_OK;
 }
@@ -36,64 +45,58 @@ enum mr_status mr_ticket_table_create(struct mr_ticket_table **out, uint32_t cou
 void mr_ticket_table_destroy(struct mr_ticket_table *table)
 {
     if (!table) return;
-    MR_ASSERT(table->count == 0);
+    MR_ASSERT(table->table.count == 0);
+    mr_hash_table_destroy(&table->table);
     free(table);
 }
 
 void mr_ticket_table_add(struct mr_ticket_table *table, struct mr_ticket *ticket)
 {
-    MR_ASSERT(table->count < table->count_max);
-    MR_ASSERT(!mr_ticket_table_find(table, ticket->tenant_index, mr_ticket_id(ticket)));
-    struct mr_ticket **bucket = bucket_of(table, ticket->tenant_index, mr_ticket_id(ticket));
-    ticket->intake.next = *bucket;
-    *bucket = ticket;
-    table->count++;
+    struct key key = {ticket->tenant_index, mr_ticket_id(ticket)};
+    MR_ASSERT(table->table.count < table->count_max);
+    MR_ASSERT(!mr_ticket_table_find(table, key.tenant_index, key.id));
+    mr_hash_table_add(&table->table, &ticket->intake.table_entry,
+                      mr_id_hash(key.tenant_index, key.id));
 }
 
 struct mr_ticket *mr_ticket_table_find(const struct mr_ticket_table *table, uint32_t tenant_index,
                                        struct mr_text id)
 {
-    struct mr_ticket *ticket = *bucket_of(table, tenant_index, id);
-    while (ticket && (ticket->tenant_index != tenant_index || !mr_text_is(id, ticket->id)))
-        ticket = ticket->intake.next;
-    return ticket;
+    struct key key = {tenant_index, id};
+    struct mr_hash_entry *entry =
+        mr_hash_table_find(&table->table, mr_id_hash(key.tenant_index, key.id), has_key, &key);
+    return entry ? ticket_of(entry) : NULL;
 }
 
 void mr_ticket_table_remove(struct mr_ticket_table *table, struct mr_ticket *ticket)
 {
-    struct mr_ticket **link = bucket_of(table, ticket->tenant_index, mr_ticket_id(ticket));
-    while (*link && *link != ticket)
-        link = &(*link)->intake.next;
-    MR_ASSERT(*link == ticket);
-    *link = ticket->intake.next;
-    ticket->intake.next = NULL;
-    table->count--;
+    mr_hash_table_remove(&table->table, &ticket->intake.table_entry);
 }
 
 uint32_t mr_ticket_table_count(const struct mr_ticket_table *table)
 {
-    return table->count;
+    return table->table.count;
+}
+
+struct visitor {
+    void (*visit)(void *context, struct mr_ticket *ticket);
+    void *context;
+};
+
+static void visit_entry(void *context, struct mr_hash_entry *entry)
+{
+    const struct visitor *visitor = context;
+    visitor->visit(visitor->context, ticket_of(entry));
 }
 
 void mr_ticket_table_each(struct mr_ticket_table *table,
                           void (*visit)(void *context, struct mr_ticket *ticket), void *context)
 {
-    for (uint32_t i = 0; i <= table->mask; i++)
-        for (struct mr_ticket *ticket = table->buckets[i], *next; ticket; ticket = next) {
-            next = ticket->intake.next;
-            visit(context, ticket);
-        }
+    mr_hash_table_each(&table->table, visit_entry, &(struct visitor){visit, context});
 }
 
 void mr_ticket_table_check(const struct mr_ticket_table *table)
 {
-    uint32_t count = 0;
-    for (uint32_t i = 0; i <= table->mask; i++)
-        for (const struct mr_ticket *ticket = table->buckets[i]; ticket;
-             ticket = ticket->intake.next) {
-            MR_ASSERT(bucket_of(table, ticket->tenant_index, mr_ticket_id(ticket)) ==
-                      &table->buckets[i]);
-            count++;
-        }
-    MR_ASSERT(count == table->count && count <= table->count_max);
+    mr_hash_table_check(&table->table);
+    MR_ASSERT(table->table.count <= table->count_max);
 }

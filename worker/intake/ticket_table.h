@@ -1,8 +1,8 @@
-/* ticket_table - the tickets of submitted requests in a chained hash table by tenant and request
- * id. The field intake.next links the tickets of one bucket.
+/* ticket_table - finds a ticket by tenant and request id (codec/hash_table.h). A ticket is in at
+ * most one table at a time.
  *
- * Owner:  intake thread. Memory: buckets for count_max tickets, made by _create; tickets are
- *         borrowed. Errors: _create MR_NOMEM. */
+ * Owner:  intake thread. Memory: made by _create for count_max tickets; tickets are borrowed.
+ * Errors: _create MR_NOMEM. */
 #ifndef MR_WORKER_INTAKE_TICKET_TABLE_H
 #define MR_WORKER_INTAKE_TICKET_TABLE_H
 

@@ -8,6 +8,7 @@
 #ifndef MR_WORKER_TICKET_TICKET_INTAKE_H
 #define MR_WORKER_TICKET_TICKET_INTAKE_H
 
+#include "codec/hash_table.h"
 #include "codec/records/request.h"
 #include "ops/sampling/sample.h"
 
@@ -38,7 +39,8 @@ struct mr_start_state {
 
 struct mr_ticket_intake {
     struct mr_partition *partition;
-    struct mr_ticket *next;      /* link in one bucket of the table of tickets, or in a list */
+    struct mr_hash_entry table_entry; /* in a table of tickets (worker/intake/ticket_table.h) */
+    struct mr_ticket *next;           /* link in a list of tickets */
     struct mr_ticket *followers; /* later records of the same request, ended by the same result */
     /* exactly-once delivery: link in the ready list or in the running transaction */
     struct mr_ticket *ready_next;
