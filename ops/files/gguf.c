@@ -17,11 +17,30 @@ struct mr_gguf {
 struct cursor {
     const unsigned char *at;
     size_t left;
+    const struct mr_mapped_file *file; /* NULL: the bytes are private memory already */
+    size_t held;                       /* leading bytes of the file that are private memory */
+    struct mr_error failure; /* of copying them: every take_ function fails from then on */
 };
+
+#define HOLD_BYTES ((size_t)1 << 20) /* copied at a time */
+
+/* Makes the next `bytes` bytes private memory. */
+static bool hold(struct cursor *cursor, size_t bytes)
+{
+    const struct mr_mapped_file *file = cursor->file;
+    if (!file) return true;
+    const size_t end = (size_t)(cursor->at - file->bytes) + bytes;
+    if (end <= cursor->held) return true;
+    size_t to = end + HOLD_BYTES < file->size ? end + HOLD_BYTES : file->size;
+    const size_t size = to - cursor->held;
+    if (mr_mapped_file_hold(file, cursor->held, size, &cursor->failure) != MR_OK) return false;
+    cursor->held = to;
+    return true;
+}
 
 static bool take(struct cursor *cursor, size_t size, const unsigned char **bytes)
 {
-    if (cursor->left < size) return false;
+    if (cursor->left < size || !hold(cursor, size)) return false;
     *bytes = cursor->at;
     cursor->at += size;
     cursor->left -= size;
@@ -229,6 +248,7 @@ static enum mr_status place_tensors(struct mr_gguf *gguf, const uint64_t *offset
                            mr_stored_name_shown(tensor->name), tensor->name.bytes,
                            (unsigned long long)offsets[i], (unsigned long long)tensor->size_bytes);
         tensor->bytes = data.at + offsets[i];
+        tensor->file = &gguf->file;
     }
     qsort(table->entries, table->count, sizeof(*table->entries), compare_places);
     for (uint32_t i = 1; i < table->count; i++) {
@@ -278,20 +298,27 @@ static enum mr_status parse_tensors(struct mr_gguf *gguf, struct cursor *cursor,
 
 /* ---- the file ---- */
 
-static enum mr_status parse(struct mr_gguf *gguf, struct mr_error *err)
+static enum mr_status parse_all(struct mr_gguf *gguf, struct cursor *cursor, struct mr_error *err)
 {
-    struct cursor cursor = {gguf->file.bytes, gguf->file.size};
     const unsigned char *magic;
     uint32_t version;
     uint64_t tensor_count, key_count;
-    if (!take(&cursor, 4, &magic) || memcmp(magic, "GGUF", 4) != 0)
+    if (!take(cursor, 4, &magic) || memcmp(magic, "GGUF", 4) != 0)
         return mr_fail(err, MR_BAD_FILE, "not a GGUF file: it does not begin with \"GGUF\"");
-    if (!take_u32(&cursor, &version) || version < 2 || version > 3)
+    if (!take_u32(cursor, &version) || version < 2 || version > 3)
         return mr_fail(err, MR_BAD_FILE, "GGUF: only little-endian versions 2 and 3 are read");
-    if (!take_u64(&cursor, &tensor_count) || !take_u64(&cursor, &key_count))
+    if (!take_u64(cursor, &tensor_count) || !take_u64(cursor, &key_count))
         return mr_fail(err, MR_BAD_FILE, "GGUF: the file ends inside its header");
-    enum mr_status status = parse_values(gguf, &cursor, key_count, err);
-    return status == MR_OK ? parse_tensors(gguf, &cursor, tensor_count, err) : status;
+    enum mr_status status = parse_values(gguf, cursor, key_count, err);
+    return status == MR_OK ? parse_tensors(gguf, cursor, tensor_count, err) : status;
+}
+
+static enum mr_status parse(struct mr_gguf *gguf, struct mr_error *err)
+{
+    struct cursor cursor = {.at = gguf->file.bytes, .left = gguf->file.size, .file = &gguf->file};
+    enum mr_status status = parse_all(gguf, &cursor, err);
+    const struct mr_error *failure = &cursor.failure;
+    return failure->status == MR_OK ? status : mr_fail(err, failure->status, "%s", failure->detail);
 }
 
 enum mr_status mr_gguf_open(struct mr_gguf **out, const char *path, struct mr_error *err)
@@ -299,7 +326,7 @@ enum mr_status mr_gguf_open(struct mr_gguf **out, const char *path, struct mr_er
     *out = NULL;
     struct mr_gguf *gguf = calloc(1, sizeof(*gguf));
     if (!gguf) return mr_fail(err, MR_NOMEM, "no memory to open %s", path);
-    enum mr_status status = mr_mapped_file_open(&gguf->file, path, err);
+    enum mr_status status = mr_mapped_file_map(&gguf->file, path, err);
     if (status == MR_OK) status = parse(gguf, err);
     if (status != MR_OK) {
         mr_gguf_close(gguf);
@@ -420,7 +447,7 @@ bool mr_gguf_text(const struct mr_gguf *gguf, const char *key, struct mr_text *o
 {
     const struct mr_gguf_value *value = find_single(gguf, key);
     if (!value || value->type != MR_GGUF_TEXT) return false;
-    struct cursor cursor = {value->bytes, SIZE_MAX};
+    struct cursor cursor = {.at = value->bytes, .left = SIZE_MAX};
     return take_text(&cursor, MR_GGUF_TEXT_MAX, out);
 }
 
@@ -428,7 +455,7 @@ struct mr_text *mr_gguf_texts(const struct mr_gguf_value *value)
 {
     MR_ASSERT(value->type == MR_GGUF_TEXT);
     struct mr_text *texts = calloc(value->count + 1, sizeof(*texts));
-    struct cursor cursor = {value->bytes, SIZE_MAX};
+    struct cursor cursor = {.at = value->bytes, .left = SIZE_MAX};
     for (uint64_t i = 0; texts && i < value->count; i++)
         (void)take_text(&cursor, MR_GGUF_TEXT_MAX, &texts[i]);
     return texts;

@@ -171,6 +171,17 @@ static void read_experts(struct mr_model_config *config, struct reader *reader)
 
 /* ---- rope ---- */
 
+static enum mr_status hold_factors(const struct mr_tensor_table *tensors, struct mr_error *err)
+{
+    static const char *const names[] = {MR_GGUF_ROPE_FREQS, MR_GGUF_ROPE_SHORT, MR_GGUF_ROPE_LONG};
+    enum mr_status status = MR_OK;
+    for (size_t i = 0; status == MR_OK && i < sizeof(names) / sizeof(names[0]); i++) {
+        const struct mr_stored_tensor *tensor = mr_tensor_table_find(tensors, names[i]);
+        if (tensor) status = mr_stored_tensor_hold(tensor, err);
+    }
+    return status;
+}
+
 /* Reads a tensor that has a factor for each pair; false when the file has no such tensor. */
 static bool read_factors(const struct reader *reader, const char *name, uint32_t pairs, float *out,
                          bool *wrong)
@@ -368,7 +379,8 @@ enum mr_status mr_model_config_from_gguf(struct mr_model_config *out, const stru
     read_scales(out, &reader);
     read_windows(out, &reader);
     read_experts(out, &reader);
-    status = read_vocabulary(out, tensors, err);
+    status = hold_factors(tensors, err);
+    if (status == MR_OK) status = read_vocabulary(out, tensors, err);
     if (status == MR_OK) status = read_end_tokens(out, gguf, err);
     if (status == MR_OK) status = read_rope(out, &reader, err);
     if (status != MR_OK) return status;

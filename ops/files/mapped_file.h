@@ -1,10 +1,15 @@
-/* mapped_file - a whole file mapped as read-only memory.
+/* mapped_file - the bytes of a file at one address, copied into private memory before they are
+ * read.
  *
- * Owner:  the opener; any thread may read the bytes until _close.
- * Memory: pages of the kernel's page cache; nothing is copied.
+ * Reading mapped pages of a file that another process truncates ends the process with SIGBUS. So
+ * _open copies the whole file. _map only maps it: the reader of a large file copies ranges, in
+ * place with _hold or into its own memory with _read, and both fail when the file has become
+ * shorter.
+ *
+ * Owner:  the opener; any thread may read the bytes and call _read until _close.
+ * Memory: held ranges are private memory; the rest are addresses of the file.
  * Errors: MR_BAD_FILE with the path and the reason (absent, empty, not a regular file, a Git LFS
- * pointer in place of the file). Reading a mapped file that another process has truncated ends the
- * process with SIGBUS; users close the file as soon as they have copied what they need. */
+ *         pointer in place of the file, shorter than when it was opened). */
 #ifndef MR_OPS_FILES_MAPPED_FILE_H
 #define MR_OPS_FILES_MAPPED_FILE_H
 
@@ -28,10 +33,22 @@ struct mr_mapped_file {
     const unsigned char *bytes; /* NULL when the file is closed */
     size_t size;
     struct mr_file_stamp stamp; /* at the time of _open */
+    int descriptor;
+    char *path; /* owned */
 };
 
 enum mr_status mr_mapped_file_open(struct mr_mapped_file *out, const char *path,
                                    struct mr_error *err);
+enum mr_status mr_mapped_file_map(struct mr_mapped_file *out, const char *path,
+                                  struct mr_error *err);
+/* Makes bytes [first, first + size), which are in the file, private memory at the same address. */
+enum mr_status mr_mapped_file_hold(const struct mr_mapped_file *file, size_t first, size_t size,
+                                   struct mr_error *err);
+/* Copies bytes [first, first + size) of the file to out. */
+enum mr_status mr_mapped_file_read(const struct mr_mapped_file *file, size_t first, size_t size,
+                                   void *out, struct mr_error *err);
+/* MR_BAD_FILE when the file is not the one that was opened any more, by its stamp. */
+enum mr_status mr_mapped_file_check(const struct mr_mapped_file *file, struct mr_error *err);
 /* Puts the path before the sentence of err, unless the sentence names it; returns status. */
 enum mr_status mr_mapped_file_blame(const char *path, enum mr_status status, struct mr_error *err);
 /* Closing a closed (zeroed) file does nothing. */

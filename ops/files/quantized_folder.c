@@ -296,6 +296,8 @@ static enum mr_status set_order(const struct builder *builder, struct draft *wei
 {
     weight->order = piece(builder, suffix);
     if (!weight->order) return MR_OK;
+    enum mr_status status = mr_stored_tensor_hold(weight->order, builder->err);
+    if (status != MR_OK) return status;
     if (!check_order(weight))
         return misfit(builder, suffix, "it does not name a group for each column");
     if (!in_order(weight)) return MR_OK;
@@ -332,6 +334,8 @@ static enum mr_status read_packed(const struct builder *builder, struct draft *w
     weight->repeats[0] = piece(builder, ".weight_shape");
     if (!weight->scale || !weight->repeats[0])
         return misfit(builder, ".weight_packed", "weight_scale or weight_shape is missing");
+    enum mr_status status = mr_stored_tensor_hold(weight->repeats[0], builder->err);
+    if (status != MR_OK) return status;
     if (!set_packed_size(weight))
         return misfit(builder, ".weight_packed",
                       "its shape is not that of 4 or 8 bits for each number of weight_shape");
@@ -460,8 +464,8 @@ static void add_piece(struct builder *builder, struct mr_quantized *weight,
                       enum mr_quantized_place place, const struct mr_stored_tensor *tensor)
 {
     if (!tensor) return;
-    weight->pieces[place] =
-        (struct mr_quantized_piece){tensor->storage, tensor->bytes, tensor->size_bytes};
+    weight->pieces[place] = (struct mr_quantized_piece){tensor->storage, tensor->bytes,
+                                                        tensor->size_bytes, tensor->file};
     builder->used[tensor - builder->stored->entries] = true;
 }
 

@@ -108,6 +108,7 @@ static enum mr_status read_tensor(const struct shard *shard, const struct mr_jso
         return mr_fail(err, MR_BAD_FILE, "%s: tensor \"%.*s\": %s", shard->name,
                        mr_stored_name_shown(member->name), member->name.bytes, reason);
     tensor->bytes = shard->data + extent->begin;
+    tensor->file = &shard->file;
     return MR_OK;
 }
 
@@ -129,13 +130,15 @@ static enum mr_status open_shard(struct shard *shard, const char *folder, struct
 {
     char path[PATH_MAX];
     snprintf(path, sizeof(path), "%s/%s", folder, shard->name);
-    enum mr_status status = mr_mapped_file_open(&shard->file, path, err);
+    enum mr_status status = mr_mapped_file_map(&shard->file, path, err);
     if (status != MR_OK) return status;
     uint64_t length = 0;
     if (shard->file.size >= sizeof(length)) memcpy(&length, shard->file.bytes, sizeof(length));
     if (length < 2 || length > MR_SAFETENSORS_HEADER_MAX || length > shard->file.size - 8)
         return mr_fail(err, MR_BAD_FILE, "%s: the header length %llu is not valid", shard->name,
                        (unsigned long long)length);
+    status = mr_mapped_file_hold(&shard->file, 0, 8 + (size_t)length, err);
+    if (status != MR_OK) return status;
     if (shard->file.bytes[8] != '{')
         return mr_fail(err, MR_BAD_FILE, "%s: the header does not begin with \"{\"", shard->name);
     shard->data = shard->file.bytes + 8 + length;

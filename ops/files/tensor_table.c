@@ -98,6 +98,32 @@ uint64_t mr_stored_tensor_rows(const struct mr_stored_tensor *tensor)
     return rows;
 }
 
+static const struct mr_mapped_file *file_of(const struct mr_stored_tensor *tensor)
+{
+    return tensor->quantized ? tensor->quantized->pieces[0].file : tensor->file;
+}
+
+enum mr_status mr_tensor_table_check_files(const struct mr_tensor_table *table,
+                                           struct mr_error *err)
+{
+    const struct mr_mapped_file *checked = NULL;
+    for (uint32_t i = 0; i < table->count; i++) {
+        const struct mr_mapped_file *file = file_of(&table->entries[i]);
+        if (!file || file == checked) continue;
+        enum mr_status status = mr_mapped_file_check(file, err);
+        if (status != MR_OK) return status;
+        checked = file;
+    }
+    return MR_OK;
+}
+
+enum mr_status mr_stored_tensor_hold(const struct mr_stored_tensor *tensor, struct mr_error *err)
+{
+    if (!tensor->file) return MR_OK;
+    return mr_mapped_file_hold(tensor->file, (size_t)(tensor->bytes - tensor->file->bytes),
+                               (size_t)tensor->size_bytes, err);
+}
+
 void mr_stored_tensor_row(const struct mr_stored_tensor *tensor, uint64_t row, float *out)
 {
     MR_ASSERT(tensor->dim_count >= 1 && tensor->dim_count <= MR_STORED_DIMS_MAX);

@@ -10,6 +10,7 @@
 
 #include "codec/status.h"
 #include "codec/text.h"
+#include "ops/files/mapped_file.h"
 #include "ops/numbers/quantized.h"
 
 #include <stdbool.h>
@@ -25,6 +26,7 @@ struct mr_stored_tensor {
     uint32_t dim_count; /* 0: the tensor is a single number */
     uint64_t dims[MR_STORED_DIMS_MAX];
     const unsigned char *bytes;           /* NULL for MR_STORAGE_PIECES */
+    const struct mr_mapped_file *file;    /* that has the bytes, borrowed; NULL: in memory */
     uint64_t size_bytes;                  /* for MR_STORAGE_PIECES of all pieces */
     const struct mr_quantized *quantized; /* for MR_STORAGE_PIECES, borrowed; else NULL */
 };
@@ -45,6 +47,9 @@ enum mr_status mr_tensor_table_sort(struct mr_tensor_table *table, struct mr_err
  * sorted. */
 const struct mr_stored_tensor *mr_tensor_table_find(const struct mr_tensor_table *table,
                                                     const char *name);
+/* MR_BAD_FILE when a file of the tensors was changed since it was opened. */
+enum mr_status mr_tensor_table_check_files(const struct mr_tensor_table *table,
+                                           struct mr_error *err);
 /* Sets *numbers to the product of the dimensions, and *bytes to the size of these numbers in the
  * file. False when a product overflows, a dimension is 0, or a row is not a whole number of storage
  * blocks. */
@@ -54,6 +59,8 @@ bool mr_stored_tensor_sizes(const struct mr_stored_tensor *tensor, uint64_t *num
  * the width of a row; 1 for a one-dimensional tensor. A tensor of experts [experts, out, in] has
  * experts * out rows. */
 uint64_t mr_stored_tensor_rows(const struct mr_stored_tensor *tensor);
+/* Makes the bytes of a tensor, which is not in pieces, private memory (mapped_file.h). */
+enum mr_status mr_stored_tensor_hold(const struct mr_stored_tensor *tensor, struct mr_error *err);
 /* Converts row `row` of a tensor of at least one dimension to floats: out[width]. */
 void mr_stored_tensor_row(const struct mr_stored_tensor *tensor, uint64_t row, float *out);
 

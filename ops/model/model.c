@@ -158,6 +158,7 @@ static enum mr_status load_weights(struct mr_model *model, const struct mr_model
     bool found = caches && mr_digest_cache_find(&cache, content);
     enum mr_status status = found ? pack_weights(model, options, NULL, err)
                                   : pack_and_hash(model, options, content, err);
+    if (status == MR_OK) status = mr_tensor_table_check_files(tensors, err);
     if (status == MR_OK && caches && !found) (void)mr_digest_cache_keep(&cache, content);
     free(stamps);
     if (status == MR_BAD_FILE) status = blame(&model->source, status, err);

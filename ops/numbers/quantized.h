@@ -47,10 +47,13 @@ enum mr_quantized_place {
     MR_QUANTIZED_PIECES
 };
 
+struct mr_mapped_file;
+
 struct mr_quantized_piece {
     enum mr_storage storage;
     const unsigned char *bytes; /* NULL: the weight has no such piece */
     uint64_t size_bytes;
+    const struct mr_mapped_file *file; /* that has the bytes (ops/files/mapped_file.h), or NULL */
 };
 
 struct mr_quantized {

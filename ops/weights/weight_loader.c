@@ -2,6 +2,7 @@
 
 #include "codec/check.h"
 #include "ops/cpu_kernels/quant/format.h"
+#include "ops/weights/tensor_copies.h"
 #include "ops/weights/weight_repack.h"
 
 #include <stdio.h>
@@ -89,13 +90,20 @@ enum mr_status mr_weight_loader_begin(struct mr_weight_loader *loader)
     }
     loader->naming.exceptions = spec->config->family->names;
     loader->naming.gguf = spec->gguf_names;
-    return MR_OK;
+    return loader->checks_only ? MR_OK : mr_tensor_copies_create(&loader->copies, loader->err);
 }
 
 void mr_weight_loader_end(struct mr_weight_loader *loader)
 {
     free(loader->used);
     loader->used = NULL;
+    mr_tensor_copies_destroy(loader->copies);
+    loader->copies = NULL;
+}
+
+void mr_weight_loader_next_layer(struct mr_weight_loader *loader)
+{
+    if (loader->copies) mr_tensor_copies_recycle(loader->copies);
 }
 
 static bool begins_with(struct mr_text name, const char *word)
@@ -157,11 +165,11 @@ static enum mr_status wrong_shape(struct mr_weight_loader *loader,
                    mr_storage_name(tensor->storage), tensor->dim_count, stored, needed);
 }
 
-/* Checks a tensor that will be read next, and hashes its bytes, so that both uses read the file
- * from disk once. */
-static enum mr_status accept(struct mr_weight_loader *loader, const struct mr_stored_tensor *tensor,
+/* Checks a tensor that will be read next, sets *out to a copy of it, and hashes the copy. */
+static enum mr_status accept(struct mr_weight_loader *loader, const struct mr_stored_tensor **out,
                              const struct shape *shape)
 {
+    const struct mr_stored_tensor *tensor = *out;
     /* A matrix of one row may be stored as a vector. */
     uint32_t skipped = shape->dim_count == 2 && shape->dims[0] == 1 && tensor->dim_count == 1;
     bool fits = tensor->dim_count == shape->dim_count - skipped;
@@ -169,16 +177,18 @@ static enum mr_status accept(struct mr_weight_loader *loader, const struct mr_st
         fits = tensor->dims[i] == shape->dims[i + skipped];
     if (!fits || tensor->storage == MR_STORAGE_OTHER) return wrong_shape(loader, tensor, shape);
     mark(loader, tensor);
-    if (loader->spec->digest && !loader->checks_only)
-        mr_weights_digest_add(loader->spec->digest, tensor);
-    return MR_OK;
+    if (loader->checks_only) return MR_OK;
+    enum mr_status status = mr_tensor_copies_take(loader->copies, tensor, out, loader->err);
+    if (status == MR_OK && loader->spec->digest)
+        mr_weights_digest_add(loader->spec->digest, tensor, *out);
+    return status;
 }
 
 static enum mr_status need_weight(struct mr_weight_loader *loader, struct mr_weight_place place,
                                   const struct shape *shape, const struct mr_stored_tensor **out)
 {
     *out = find_weight(loader, place);
-    if (*out) return accept(loader, *out, shape);
+    if (*out) return accept(loader, out, shape);
     char name[MR_TENSOR_NAME_BYTES];
     if (!mr_tensor_name(&loader->naming, place.part, place.layer, place.index, ".weight", name))
         return mr_fail(loader->err, MR_BAD_FILE, "a tensor of layer %u is missing", place.layer);
@@ -257,7 +267,7 @@ enum mr_status mr_weight_loader_bias(struct mr_weight_loader *loader, struct mr_
     mr_tensor_name(&loader->naming, place.part, place.layer, place.index, ".bias", name);
     if (!tensor) return mr_fail(loader->err, MR_BAD_FILE, "tensor \"%s\" is missing", name);
     float *numbers = NULL;
-    enum mr_status status = accept(loader, tensor, &shape);
+    enum mr_status status = accept(loader, &tensor, &shape);
     if (status == MR_OK) status = read_vector(loader, tensor, count, 0.0f, &numbers);
     return mr_weight_loader_upload(loader, status, numbers, count, out);
 }
@@ -296,7 +306,7 @@ static enum mr_status gather_share(struct mr_weight_loader *loader,
     if (status != MR_OK) return status;
     to->bias = find_bias(loader, place);
     shape = bias_shape(plan, all);
-    if (to->bias) status = accept(loader, to->bias, &shape);
+    if (to->bias) status = accept(loader, &to->bias, &shape);
     to->first_row = (uint64_t)(plan->stacked > 0 ? plan->index : 0) * all + share->first;
     to->row_count = share->rows;
     to->pair_dim = share->rotary_pairs ? config->head_dim : 0;

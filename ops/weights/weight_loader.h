@@ -38,14 +38,16 @@ struct mr_weights_spec {
     void *progress_context;
 };
 
+struct mr_tensor_copies; /* ops/weights/tensor_copies.h */
 struct mr_weight_loader {
     const struct mr_weights_spec *spec;
     struct mr_error *err;
     struct mr_tensor_naming naming;
     uint64_t done_bytes, total_bytes;
     uint64_t parameter_count, packed_bytes;
-    bool quantized; /* a linear layer has integer weights */
-    bool *used;     /* [tensors->count]; true: the model uses the tensor */
+    bool quantized;                  /* a linear layer has integer weights */
+    bool *used;                      /* [tensors->count]; true: the model uses the tensor */
+    struct mr_tensor_copies *copies; /* of the tensors of a layer; NULL when only checking */
     bool checks_only;
 };
 
@@ -80,6 +82,8 @@ struct mr_linear_plan {
  * _end frees the loader's memory, also after a failed _begin. */
 enum mr_status mr_weight_loader_begin(struct mr_weight_loader *loader);
 void mr_weight_loader_end(struct mr_weight_loader *loader);
+/* Ends the use of the tensors that were read: the next layer takes their memory. */
+void mr_weight_loader_next_layer(struct mr_weight_loader *loader);
 /* MR_BAD_FILE when the table has an unused tensor that would change the computation. */
 enum mr_status mr_weight_loader_reject_unused(const struct mr_weight_loader *loader);
 

@@ -212,8 +212,10 @@ static enum mr_status load_all(struct mr_weight_loader *loader, struct mr_weight
                        i < sizeof(read_before) / sizeof(read_before[0]);
          i++)
         mr_weight_loader_ignore_name(loader, read_before[i]);
-    for (uint32_t i = 0; status == MR_OK && i < weights->layer_count; i++)
+    for (uint32_t i = 0; status == MR_OK && i < weights->layer_count; i++) {
         status = load_layer(loader, i, &weights->layers[i]);
+        mr_weight_loader_next_layer(loader);
+    }
     if (status == MR_OK) status = load_embedding_and_head(loader, weights);
     return status == MR_OK ? mr_weight_loader_reject_unused(loader) : status;
 }

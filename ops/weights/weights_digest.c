@@ -3,6 +3,7 @@
 #include "codec/check.h"
 #include "codec/sha256.h"
 #include "ops/cpu_kernels/parallel.h"
+#include "ops/weights/tensor_copies.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -102,13 +103,14 @@ static void hash_parts(void *context, size_t begin, size_t end)
     }
 }
 
-void mr_weights_digest_add(struct mr_weights_digest *digest, const struct mr_stored_tensor *tensor)
+void mr_weights_digest_add(struct mr_weights_digest *digest, const struct mr_stored_tensor *tensor,
+                           const struct mr_stored_tensor *copy)
 {
     size_t index = (size_t)(tensor - digest->tensors->entries);
     MR_ASSERT(index < digest->tensors->count);
     if (digest->added[index]) return;
     struct extent extents[MR_QUANTIZED_PIECES];
-    uint32_t count = extents_of(tensor, extents);
+    uint32_t count = extents_of(copy, extents);
     size_t parts = 0;
     for (uint32_t i = 0; i < count; i++) {
         struct hashing hashing = {extents[i], digest->part_hashes + parts};
@@ -120,6 +122,22 @@ void mr_weights_digest_add(struct mr_weights_digest *digest, const struct mr_sto
     digest->added[index] = true;
 }
 
+/* Adds the tensors that the loader has not read. */
+static enum mr_status add_others(struct mr_weights_digest *digest, struct mr_error *err)
+{
+    struct mr_tensor_copies *copies;
+    enum mr_status status = mr_tensor_copies_create(&copies, err);
+    for (uint32_t i = 0; status == MR_OK && i < digest->tensors->count; i++) {
+        const struct mr_stored_tensor *tensor = &digest->tensors->entries[i], *copy;
+        if (digest->added[i]) continue;
+        status = mr_tensor_copies_take(copies, tensor, &copy, err);
+        if (status == MR_OK) mr_weights_digest_add(digest, tensor, copy);
+        mr_tensor_copies_recycle(copies);
+    }
+    mr_tensor_copies_destroy(copies);
+    return status;
+}
+
 enum mr_status mr_weights_digest_content(struct mr_weights_digest *digest,
                                          unsigned char content[MR_DIGEST_BYTES],
                                          struct mr_error *err)
@@ -127,13 +145,12 @@ enum mr_status mr_weights_digest_content(struct mr_weights_digest *digest,
     const struct mr_tensor_table *tensors = digest->tensors;
     struct mr_sha256 *hash = mr_sha256_create();
     if (!hash) return mr_fail(err, MR_NOMEM, "no memory for the digest of the weights");
-    for (uint32_t i = 0; i < tensors->count; i++)
-        mr_weights_digest_add(digest, &tensors->entries[i]);
+    enum mr_status status = add_others(digest, err);
     mr_sha256_begin(hash);
     mr_sha256_add(hash, digest->tensor_hashes, tensors->count * sizeof(*digest->tensor_hashes));
     mr_sha256_end(hash, content);
     mr_sha256_destroy(hash);
-    return MR_OK;
+    return status;
 }
 
 /* ---- configuration, names and shapes ---- */

@@ -26,10 +26,13 @@ enum mr_status mr_weights_digest_create(struct mr_weights_digest **out,
 /* digest may be NULL. */
 void mr_weights_digest_destroy(struct mr_weights_digest *digest);
 
-/* Hashes the bytes of a tensor of the table; a second call for the same tensor does nothing. The
- * loader calls this for each tensor that it reads, so that a file is read from disk once. */
-void mr_weights_digest_add(struct mr_weights_digest *digest, const struct mr_stored_tensor *tensor);
-/* Hashes the tensors that were not added, and returns the hash of the bytes of all tensors. */
+/* Hashes the bytes of a tensor of the table, which `copy` has (tensor_copies.h); a second call for
+ * the same tensor does nothing. The loader calls this for each tensor that it reads, so that a file
+ * is read from disk once. */
+void mr_weights_digest_add(struct mr_weights_digest *digest, const struct mr_stored_tensor *tensor,
+                           const struct mr_stored_tensor *copy);
+/* Copies and hashes the tensors that were not added, and returns the hash of the bytes of all
+ * tensors. */
 enum mr_status mr_weights_digest_content(struct mr_weights_digest *digest,
                                          unsigned char content[MR_DIGEST_BYTES],
                                          struct mr_error *err);

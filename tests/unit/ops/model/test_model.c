@@ -1,15 +1,20 @@
 #include "ops/model/model.h"
 
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <cmocka.h>
 
+#include "ops/files/model_files.h"
+
 #include "../real_model.h"
 #include "../scratch.h"
+#include "../tiny_folder.h"
 
 #include <math.h>
 
@@ -408,6 +413,86 @@ static void the_hash_of_large_weights_is_kept_beside_them(void **state)
     scratch_close(&scratch);
 }
 
+/* ---- files that change while they are loaded ---- */
+
+#define TINY_GGUF "tests/golden/gguf/llama3_rope_sharded.gguf"
+
+struct change {
+    char path[192];
+    bool overwrite; /* false: truncate */
+    uint32_t left;  /* tensors that are loaded before */
+};
+
+static void change_file(void *context, uint64_t done, uint64_t total)
+{
+    struct change *change = context;
+    (void)done;
+    (void)total;
+    if (change->left > 0 && --change->left > 0) return;
+    if (!change->overwrite) {
+        assert_int_equal(truncate(change->path, 3000), 0);
+        return;
+    }
+    FILE *file = fopen(change->path, "r+b");
+    assert_non_null(file);
+    assert_int_equal(fputc('x', file), 'x');
+    assert_int_equal(fclose(file), 0);
+}
+
+static void copy_to(const char *from, const char *to)
+{
+    static unsigned char bytes[1 << 20];
+    FILE *in = fopen(from, "rb"), *out = fopen(to, "wb");
+    assert_true(in && out);
+    for (size_t size; (size = fread(bytes, 1, sizeof bytes, in)) > 0;)
+        assert_int_equal(fwrite(bytes, 1, size, out), size);
+    assert_int_equal(fclose(in) + fclose(out), 0);
+    const struct timespec long_ago[2] = {{.tv_sec = 1000000000}, {.tv_sec = 1000000000}};
+    assert_int_equal(utimensat(AT_FDCWD, to, long_ago, 0), 0);
+}
+
+/* before: the file changes between reading its header and loading; else after some tensors. */
+static void check_change(const char *folder, struct change change, bool before, const char *because)
+{
+    struct mr_model_source source;
+    struct mr_model_options options = {.device = "cpu",
+                                       .rows_max = 8,
+                                       .sequences_max = 2,
+                                       .kv_bytes = 1 << 20,
+                                       .progress = before ? NULL : change_file,
+                                       .progress_context = &change};
+    struct mr_error err = {0};
+    options.path = folder ? folder : change.path;
+    if (mr_model_files_read(&source, options.path, &err) != MR_OK) fail_msg("%s", err.detail);
+    if (before) change_file(&change, 0, 0);
+    options.source = &source;
+    struct mr_model *model;
+    assert_int_equal(mr_model_open(&model, &options, &err), MR_BAD_FILE);
+    if (!strstr(err.detail, because) || !strstr(err.detail, options.path))
+        fail_msg("\"%s\" without \"%s\" or \"%s\"", err.detail, because, options.path);
+    mr_model_source_close(&source);
+}
+
+static void a_file_that_changes_during_loading_is_an_error(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < 8; i++) {
+        struct scratch scratch;
+        struct change change = {.overwrite = i & 1, .left = i & 2 ? 0 : 3};
+        const bool before = i & 2, in_folder = i & 4;
+        if (in_folder)
+            tiny_folder_open(&scratch, "grouped_tied");
+        else
+            scratch_open(&scratch);
+        snprintf(change.path, sizeof change.path, "%s/%s", scratch.folder,
+                 in_folder ? "model.safetensors" : "m.gguf");
+        copy_to(in_folder ? TINY "/model.safetensors" : TINY_GGUF, change.path);
+        check_change(in_folder ? scratch.folder : NULL, change, before,
+                     change.overwrite ? "was changed while it was read" : "became shorter");
+        scratch_close(&scratch);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -422,6 +507,7 @@ int main(void)
         cmocka_unit_test(the_digest_depends_on_the_weights_and_not_on_the_dtype),
         cmocka_unit_test(the_kv_pool_fits_into_the_memory),
         cmocka_unit_test(the_hash_of_large_weights_is_kept_beside_them),
+        cmocka_unit_test(a_file_that_changes_during_loading_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

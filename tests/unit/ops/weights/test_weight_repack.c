@@ -95,8 +95,8 @@ static void a_layer_that_cannot_be_blocks_is_left_alone(void **state)
     is_left_alone(&rig);
     set_up(&rig);
     static float scales[ROWS][GROUPS] = {{1.0f, 1.0001f}}; /* the second is not a half */
-    rig.quantized.pieces[MR_QUANTIZED_SCALE] =
-        (struct mr_quantized_piece){MR_STORAGE_F32, (const unsigned char *)scales, sizeof scales};
+    rig.quantized.pieces[MR_QUANTIZED_SCALE] = (struct mr_quantized_piece){
+        MR_STORAGE_F32, (const unsigned char *)scales, sizeof scales, NULL};
     is_left_alone(&rig);
 }
 
