@@ -194,6 +194,7 @@ static void init(struct mr_schema *schema, struct mr_expr_builder *builder)
                                  .character = UINT32_MAX,
                                  .number = UINT32_MAX,
                                  .integer = UINT32_MAX,
+                                 .digits = UINT32_MAX,
                                  .indent = UINT32_MAX};
 }
 

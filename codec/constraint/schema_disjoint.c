@@ -15,12 +15,24 @@ static bool equal_members(const struct mr_json_value *one, const struct mr_json_
     return true;
 }
 
+static bool equal_numbers(const struct mr_json_value *one, const struct mr_json_value *other)
+{
+    int64_t i, j;
+    char scratch[2][32];
+    struct mr_decimal a, b;
+    if (mr_schema_type_of(other) != MR_TYPE_NUMBER) return false;
+    if (mr_json_int(one, &i) && mr_json_int(other, &j)) return i == j;
+    struct mr_text s = mr_json_number_text(one, scratch[0]);
+    struct mr_text t = mr_json_number_text(other, scratch[1]);
+    if (!mr_decimal_read(&a, s) || !mr_decimal_read(&b, t)) return mr_text_equal(s, t);
+    return mr_decimal_compare(&a, &b) == 0;
+}
+
 bool mr_schema_equal_values(const struct mr_json_value *one, const struct mr_json_value *other)
 {
-    double a, b;
     bool p, q;
     struct mr_text s, t;
-    if (mr_json_number(one, &a)) return mr_json_number(other, &b) && !(a < b) && !(a > b);
+    if (mr_schema_type_of(one) == MR_TYPE_NUMBER) return equal_numbers(one, other);
     if (mr_json_kind(one) != mr_json_kind(other)) return false;
     if (mr_json_bool(one, &p)) return mr_json_bool(other, &q) && p == q;
     if (mr_json_text(one, &s)) return mr_json_text(other, &t) && mr_text_equal(s, t);
@@ -40,6 +52,7 @@ unsigned mr_schema_type_of(const struct mr_json_value *value)
         return MR_TYPE_BOOL;
     case MR_JSON_INT:
     case MR_JSON_REAL:
+    case MR_JSON_BIG:
         return MR_TYPE_NUMBER;
     case MR_JSON_TEXT:
         return MR_TYPE_STRING;

@@ -5,6 +5,10 @@
 #include <math.h>
 #include <string.h>
 
+#define MULTIPLE_DIGITS_MAX      15u
+#define MULTIPLE_MAX             999999999999999u
+#define MULTIPLE_SIGNIFICANT_MAX 2000u
+
 /* ---- keywords ---- */
 
 /* Keywords of draft 2020-12 and earlier drafts that restrict values in a way that is not
@@ -300,56 +304,106 @@ static void merge_types(struct mr_schema *schema, const struct mr_conjunction *c
     if (!typed && implied != 0) facts->types &= implied;
 }
 
+const struct mr_decimal *mr_schema_decimal(struct mr_schema *schema,
+                                           const struct mr_json_value *number)
+{
+    char scratch[32];
+    struct mr_decimal *decimal = mr_expr_take(schema->builder, 1, sizeof *decimal);
+    if (decimal && mr_decimal_read(decimal, mr_json_number_text(number, scratch))) return decimal;
+    if (decimal)
+        mr_schema_fail(schema, MR_UNSUPPORTED, number, NULL, "is a number of too many digits");
+    return NULL;
+}
+
+static bool is_number(const struct mr_json_value *value)
+{
+    return value && mr_schema_type_of(value) == MR_TYPE_NUMBER;
+}
+
 static void merge_bound(struct mr_schema *schema, const struct mr_json_value *node,
                         const char *keyword, struct mr_schema_facts *facts)
 {
-    double bound;
     const struct mr_json_value *value = mr_json_get(node, keyword);
     bool lower = strcmp(keyword, "minimum") == 0 || strcmp(keyword, "exclusiveMinimum") == 0;
     bool exclusive = strncmp(keyword, "exclusive", 9) == 0;
     if (!value) return;
-    if (!mr_json_number(value, &bound)) {
+    if (!is_number(value)) {
         mr_schema_fail(schema, MR_INVALID_REQUEST, node, keyword, "must be a number");
-    } else if (lower &&
-               (!facts->has_min || bound > facts->min || (bound == facts->min && exclusive))) {
-        facts->has_min = true;
-        facts->min = bound;
-        facts->above_min = exclusive;
-    } else if (!lower &&
-               (!facts->has_max || bound < facts->max || (bound == facts->max && exclusive))) {
-        facts->has_max = true;
-        facts->max = bound;
-        facts->below_max = exclusive;
+        return;
     }
+    const struct mr_decimal *bound = mr_schema_decimal(schema, value);
+    const struct mr_decimal **kept = lower ? &facts->min : &facts->max;
+    if (!bound) return;
+    int order = *kept ? mr_decimal_compare(bound, *kept) : 0;
+    if (*kept && (lower ? order < 0 : order > 0)) return;
+    if (*kept && order == 0 && !exclusive) return;
+    *kept = bound;
+    *(lower ? &facts->above_min : &facts->below_max) = exclusive;
+}
+
+/* Reads multipleOf as *step / 10^*places. False: it is not positive, or has more than 15 digits. */
+static bool read_step(struct mr_schema *schema, const struct mr_json_value *value, uint64_t *step,
+                      uint32_t *places)
+{
+    const struct mr_decimal *decimal = is_number(value) ? mr_schema_decimal(schema, value) : NULL;
+    *step = 0;
+    if (!decimal || decimal->negative ||
+        decimal->whole_length + decimal->fraction_length > MULTIPLE_DIGITS_MAX)
+        return false;
+    for (size_t i = 0; i < decimal->whole_length; i++)
+        *step = *step * 10 + (uint64_t)(decimal->whole[i] - '0');
+    for (size_t i = 0; i < decimal->fraction_length; i++)
+        *step = *step * 10 + (uint64_t)(decimal->fraction[i] - '0');
+    *places = (uint32_t)decimal->fraction_length;
+    return *step > 0;
+}
+
+/* Sets *step to the least common multiple of both. False: it has too many digits. */
+static bool join_steps(uint64_t *step, uint32_t *places, uint64_t other, uint32_t other_places)
+{
+    for (; *places < other_places; ++*places)
+        if ((*step *= 10) > MULTIPLE_MAX) return false;
+    for (; other_places < *places; other_places++)
+        if ((other *= 10) > MULTIPLE_MAX) return false;
+    uint64_t a = *step, b = other;
+    while (b != 0) {
+        uint64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    if (*step / a > MULTIPLE_MAX / other) return false;
+    *step = *step / a * other;
+    for (; *places > 0 && *step % 10 == 0; --*places)
+        *step /= 10;
+    return true;
 }
 
 static void merge_multiple(struct mr_schema *schema, const struct mr_json_value *node,
                            struct mr_schema_facts *facts)
 {
-    double step;
+    uint64_t step = 0;
+    uint32_t places = 0;
     const struct mr_json_value *value = mr_json_get(node, "multipleOf");
     if (!value) return;
-    if (!mr_json_number(value, &step) || step <= 0) {
+    double number = 0;
+    if (!is_number(value) || (mr_json_number(value, &number) && number <= 0)) {
         mr_schema_fail(schema, MR_INVALID_REQUEST, node, "multipleOf", "must be a positive number");
         return;
     }
-    if (step != floor(step) || step > 2000) {
+    bool fits = read_step(schema, value, &step, &places);
+    if (fits && facts->multiple > 0)
+        fits = join_steps(&step, &places, facts->multiple, facts->multiple_places);
+    uint64_t significant = step;
+    while (fits && places == 0 && significant % 10 == 0)
+        significant /= 10;
+    if (!fits || significant > MULTIPLE_SIGNIFICANT_MAX) {
         mr_schema_fail(schema, MR_UNSUPPORTED, node, "multipleOf",
-                       "only integers up to 2000 are supported");
+                       "is supported if its digits, without zeros at the ends, are at most 2000");
         return;
     }
-    uint32_t one = facts->multiple ? facts->multiple : 1, other = (uint32_t)step, a = one,
-             b = other;
-    while (b != 0) {
-        uint32_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    if (one / a * other > 2000)
-        mr_schema_fail(schema, MR_UNSUPPORTED, node, "multipleOf",
-                       "the least common multiple is above 2000");
-    facts->multiple = one / a * other;
-    facts->integer = true;
+    facts->multiple = step;
+    facts->multiple_places = places;
+    facts->integer |= places == 0;
 }
 
 /* Reads a keyword whose value is a count. minimum: keeps the largest value, otherwise the smallest.

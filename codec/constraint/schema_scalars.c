@@ -2,9 +2,6 @@
 #include "codec/constraint/regex_front.h"
 #include "codec/constraint/schema_state.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* White space: nothing, one space, or a line end and up to 40 spaces and tabs. */
@@ -128,20 +125,8 @@ static const struct mr_expr *constant(struct mr_schema *schema, const struct mr_
 static const struct mr_expr *constant_number(struct mr_schema *schema,
                                              const struct mr_json_value *value)
 {
-    char text[40];
-    int64_t integer;
-    double number = 0;
-    if (mr_json_int(value, &integer)) {
-        snprintf(text, sizeof text, "%lld", (long long)integer);
-        return mr_expr_word(schema->builder, text);
-    }
-    mr_json_number(value, &number);
-    for (int precision = 15; precision <= 17; precision++) {
-        snprintf(text, sizeof text, "%.*g", precision, number);
-        const double back = strtod(text, NULL);
-        if (!(back < number) && !(back > number)) break;
-    }
-    return mr_expr_word(schema->builder, text);
+    char scratch[32];
+    return mr_expr_bytes(schema->builder, mr_json_number_text(value, scratch));
 }
 
 static const struct mr_expr *constant_container(struct mr_schema *schema,
@@ -182,16 +167,18 @@ static const struct mr_expr *constant(struct mr_schema *schema, const struct mr_
     return constant_number(schema, value);
 }
 
-static bool number_fits(const struct mr_json_value *value, const struct mr_schema_facts *facts)
+static bool number_fits(struct mr_schema *schema, const struct mr_json_value *value,
+                        const struct mr_schema_facts *facts)
 {
-    double number = 0;
-    mr_json_number(value, &number);
-    if (facts->integer && number != floor(number)) return false;
-    if (facts->has_min && (number < facts->min || (facts->above_min && number <= facts->min)))
+    if (!facts->integer && !facts->min && !facts->max && facts->multiple == 0) return true;
+    const struct mr_decimal *number = mr_schema_decimal(schema, value);
+    if (!number || (facts->integer && number->fraction_length > 0)) return false;
+    int low = facts->min ? mr_decimal_compare(number, facts->min) : 1;
+    int high = facts->max ? mr_decimal_compare(number, facts->max) : -1;
+    if (low < 0 || (low == 0 && facts->above_min) || high > 0 || (high == 0 && facts->below_max))
         return false;
-    if (facts->has_max && (number > facts->max || (facts->below_max && number >= facts->max)))
-        return false;
-    return facts->multiple <= 1 || !(fabs(fmod(number, facts->multiple)) > 0);
+    return facts->multiple == 0 ||
+           mr_decimal_is_multiple(number, facts->multiple, facts->multiple_places);
 }
 
 /* True if every node with enum or const has this constant. */
@@ -247,7 +234,7 @@ static const struct mr_expr *checked_constant(struct mr_schema *schema,
     unsigned type = mr_schema_type_of(value);
     if (!is_constant_of_all(schema, conjunction, value)) return mr_expr_never();
     if ((facts->types & type) == 0) return mr_expr_never();
-    if (type == MR_TYPE_NUMBER && !number_fits(value, facts)) return mr_expr_never();
+    if (type == MR_TYPE_NUMBER && !number_fits(schema, value, facts)) return mr_expr_never();
     if (mr_json_text(value, &text)) return constant_text(schema, conjunction, facts, text);
     return constant(schema, value);
 }

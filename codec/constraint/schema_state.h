@@ -5,12 +5,13 @@
 #ifndef MR_CODEC_CONSTRAINT_SCHEMA_STATE_H
 #define MR_CODEC_CONSTRAINT_SCHEMA_STATE_H
 
+#include "codec/constraint/decimal.h"
 #include "codec/grammar/expr.h"
 #include "codec/wire/json.h"
 
 #define MR_CONJUNCTION_MAX 48u   /* schemas that one place must satisfy */
 #define MR_PROPERTIES_MAX  4096u /* properties of one object */
-#define MR_NUMBER_DIGITS   15u   /* digits before and after the point: a double has them exactly */
+#define MR_NUMBER_DIGITS   64u   /* most digits of a number on each side of the point */
 
 enum {
     MR_TYPE_NULL = 1,
@@ -36,9 +37,11 @@ struct mr_conjunction {
 struct mr_schema_facts {
     unsigned types;
     bool integer;
-    bool has_min, has_max, above_min, below_max;
-    double min, max;
-    uint32_t multiple; /* 0: none */
+    const struct mr_decimal *min, *max; /* NULL: none */
+    bool above_min, below_max;
+    /* a number is a multiple of multiple / 10^multiple_places; 0: of anything */
+    uint64_t multiple;
+    uint32_t multiple_places;
     uint32_t length_min, length_max, items_min, items_max, properties_min, properties_max;
 };
 
@@ -56,7 +59,7 @@ struct mr_schema {
     const struct mr_expr *(*value)(struct mr_schema *schema,
                                    const struct mr_conjunction *conjunction);
     /* rules for values without conditions; UINT32_MAX until needed */
-    uint32_t any, object, array, string, character, number, integer, indent;
+    uint32_t any, object, array, string, character, number, integer, digits, indent;
     /* the rules of conjunctions by hash, and the queue of those without a definition */
     struct mr_schema_place *table[1024];
     const struct mr_schema_place **queue;
@@ -88,6 +91,9 @@ bool mr_schema_disjoint(struct mr_schema *schema, const struct mr_json_value *on
                         const struct mr_json_value *other, unsigned depth);
 /* The MR_TYPE_ of a value. */
 unsigned mr_schema_type_of(const struct mr_json_value *value);
+/* Reads a number into the builder's memory. NULL and a failure if it has too many digits. */
+const struct mr_decimal *mr_schema_decimal(struct mr_schema *schema,
+                                           const struct mr_json_value *number);
 bool mr_schema_equal_values(const struct mr_json_value *one, const struct mr_json_value *other);
 
 /* ---- schema_scalars.c ---- */

@@ -274,12 +274,14 @@ const struct mr_expr *mr_expr_list(struct mr_expr_builder *builder,
     return expr;
 }
 
-const struct mr_expr *mr_expr_multiple(struct mr_expr_builder *builder, uint32_t divisor)
+const struct mr_expr *mr_expr_multiple(struct mr_expr_builder *builder, uint32_t divisor,
+                                       uint32_t places)
 {
     struct mr_expr *expr = make(builder, MR_EXPR_MULTIPLE);
     if (!expr) return &never_expr;
     expr->min = divisor;
-    expr->size = divisor;
+    expr->max = places;
+    expr->size = add_size((uint64_t)divisor * (places + 2), 0);
     expr->nullable = true;
     return expr;
 }

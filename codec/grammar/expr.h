@@ -1,11 +1,10 @@
 /* expr - a grammar while it is built: rules, each with an expression over bytes. Front ends
  * (codec/constraint) make expressions; codec/grammar/compile.h turns them into an automaton.
  *
- * An expression matches bytes of UTF-8. mr_expr_class and mr_expr_text (codec/grammar/expr_chars.c)
- * spell a character either as itself or as in a JSON string. In the JSON spelling each character
- * has exactly one form, so that AND and MINUS of two languages of JSON strings are AND and MINUS of
- * the texts they stand for. Of the control characters that spelling has only those with a short
- * escape (\b \f \n \r \t); mr_expr_text has all of them.
+ * An expression matches bytes of UTF-8. mr_expr_class and mr_expr_text spell a character as itself
+ * or as in a JSON string. In the JSON spelling each character has exactly one form, so that AND and
+ * MINUS of two languages of JSON strings are AND and MINUS of the texts they stand for. Of the
+ * control characters it has only those with a short escape (\b \f \n \r \t); mr_expr_text has all.
  *
  * Owner: one compilation. Memory: an arena of at most MR_GRAMMAR_BUILD_BYTES_MAX. Errors: sticky.
  * After the first error, functions return an expression that matches nothing. */
@@ -41,7 +40,7 @@ enum mr_expr_kind {
      * `count` members, the separator, the expression that may follow if no member is present, and
      * the one that may follow the last member. */
     MR_EXPR_LIST,
-    MR_EXPR_MULTIPLE, /* decimal digits, or none, whose value is a multiple of `min` */
+    MR_EXPR_MULTIPLE, /* decimal digits, `max` after a point: multiples of min / 10^max; or none */
     MR_EXPR_AND,      /* both of items[0] and items[1]; neither has a REF */
     MR_EXPR_MINUS     /* items[0] without items[1]; neither has a REF */
 };
@@ -52,7 +51,7 @@ struct mr_expr {
     bool nullable; /* may match the empty text; false for a REF */
     unsigned char low, high;
     uint32_t size;     /* estimate of the number of states */
-    uint32_t min, max; /* of REPEAT */
+    uint32_t min, max; /* of REPEAT, MULTIPLE */
     uint32_t rule;     /* of REF */
     uint32_t count;    /* items of SEQ, ALT, REPEAT, AND, MINUS */
     struct mr_text bytes;
@@ -126,14 +125,15 @@ const struct mr_expr *mr_expr_either(struct mr_expr_builder *builder, const stru
                                      const struct mr_expr *other);
 const struct mr_expr *mr_expr_repeat(struct mr_expr_builder *builder, const struct mr_expr *item,
                                      uint32_t min, uint32_t max);
-/* As mr_expr_repeat, for a rule that does not match the empty text; needs no states to count. */
+/* As mr_expr_repeat, for a rule that matches no empty text; needs no states to count. */
 const struct mr_expr *mr_expr_counted(struct mr_expr_builder *builder, uint32_t item, uint32_t min,
                                       uint32_t max);
 /* items: [count + 3] as MR_EXPR_LIST has them, copied; optional: [count], borrowed. */
 const struct mr_expr *mr_expr_list(struct mr_expr_builder *builder,
                                    const struct mr_expr *const *items, const bool *optional,
                                    uint32_t count);
-const struct mr_expr *mr_expr_multiple(struct mr_expr_builder *builder, uint32_t divisor);
+const struct mr_expr *mr_expr_multiple(struct mr_expr_builder *builder, uint32_t divisor,
+                                       uint32_t places);
 const struct mr_expr *mr_expr_ref(struct mr_expr_builder *builder, uint32_t rule);
 const struct mr_expr *mr_expr_and(struct mr_expr_builder *builder, const struct mr_expr *one,
                                   const struct mr_expr *other);

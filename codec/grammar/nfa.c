@@ -153,18 +153,26 @@ static void add_list(struct mr_nfa *nfa, const struct mr_expr *expr, uint32_t fr
     mr_nfa_add(nfa, expr->items[expr->count + 2], behind_some, to);
 }
 
-/* One state for each remainder of the division. */
-static void add_multiple(struct mr_nfa *nfa, uint32_t divisor, uint32_t from, uint32_t to)
+/* One state for each remainder of the division and each part of the number: part 0 are the whole
+ * digits, part 1 begins after the point, and each digit after it leads to the next part. */
+static void add_multiple(struct mr_nfa *nfa, const struct mr_expr *expr, uint32_t from, uint32_t to)
 {
-    uint32_t first = mr_nfa_state(nfa);
-    for (uint32_t i = 1; i < divisor; i++)
+    const uint32_t divisor = expr->min, places = expr->max;
+    const uint32_t parts = places > 0 ? places + 2 : 1, first = mr_nfa_state(nfa);
+    for (uint32_t i = 1; i < divisor * parts; i++)
         mr_nfa_state(nfa);
-    for (uint32_t i = 0; i < divisor && nfa->builder->status == MR_OK; i++)
-        for (uint32_t digit = 0; digit < 10; digit++)
-            mr_nfa_bytes(nfa, first + i, first + (10 * i + digit) % divisor, '0' + digit,
-                         '0' + digit);
+    for (uint32_t i = 0; i < divisor * parts && nfa->builder->status == MR_OK; i++) {
+        uint32_t rest = i % divisor, part = i / divisor, next = part == 0 ? 0 : part + 1;
+        uint64_t scaled = rest;
+        for (uint32_t place = part > 0 ? part - 1 : 0; place < places; place++)
+            scaled = scaled * 10 % divisor;
+        if (scaled == 0) mr_nfa_epsilon(nfa, first + i, to);
+        if (part == 0 && places > 0) mr_nfa_bytes(nfa, first + i, first + i + divisor, '.', '.');
+        for (uint32_t digit = 0; digit < 10 && next < parts; digit++)
+            mr_nfa_bytes(nfa, first + i, first + next * divisor + (10 * rest + digit) % divisor,
+                         '0' + digit, '0' + digit);
+    }
     mr_nfa_epsilon(nfa, from, first);
-    mr_nfa_epsilon(nfa, first, to);
 }
 
 /* ---- AND and MINUS of two regular languages: the product of their automata ---- */
@@ -303,7 +311,7 @@ void mr_nfa_add(struct mr_nfa *nfa, const struct mr_expr *expr, uint32_t from, u
         add_list(nfa, expr, from, to);
         break;
     case MR_EXPR_MULTIPLE:
-        add_multiple(nfa, expr->min, from, to);
+        add_multiple(nfa, expr, from, to);
         break;
     case MR_EXPR_AND:
     case MR_EXPR_MINUS:

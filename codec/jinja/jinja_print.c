@@ -149,6 +149,9 @@ static void repr_at(struct mr_jinja_run *run, struct mr_jinja_buffer *buffer,
     case MR_JINJA_BOOL:
         append_literal(run, buffer, value.integer ? "True" : "False");
         break;
+    case MR_JINJA_BIG:
+        mr_jinja_append(run, buffer, value);
+        break;
     case MR_JINJA_INT:
     case MR_JINJA_FLOAT:
         append_number(run, buffer, value, false);
@@ -292,6 +295,8 @@ static void json_at(struct mr_jinja_run *run, struct mr_jinja_buffer *buffer,
         append_literal(run, buffer, value.integer ? "true" : "false");
     else if (value.kind == MR_JINJA_INT || value.kind == MR_JINJA_FLOAT)
         append_number(run, buffer, value, true);
+    else if (value.kind == MR_JINJA_BIG)
+        mr_jinja_append(run, buffer, value);
     else if (list)
         json_list(run, buffer, value.list, style, level + 1);
     else if (value.kind == MR_JINJA_DICT)

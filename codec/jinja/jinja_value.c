@@ -182,6 +182,7 @@ static bool equal_scalars(struct mr_jinja_value a, struct mr_jinja_value b)
         return a.integer == b.integer;
     }
     if (a.kind != b.kind) return false;
+    if (a.kind == MR_JINJA_BIG) a.kind = b.kind = MR_JINJA_TEXT; /* the digits are a text */
     if (a.kind == MR_JINJA_TEXT) return mr_text_equal(mr_jinja_as_text(a), mr_jinja_as_text(b));
     if (a.kind == MR_JINJA_NAMESPACE) return a.dict == b.dict;
     return a.kind == MR_JINJA_NONE || a.kind == MR_JINJA_UNDEFINED;

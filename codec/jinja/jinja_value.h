@@ -6,8 +6,7 @@
  * trimming and replacing keep the marks, so user text cannot forge special tokens.
  *
  * Owner:  one rendering. Memory: all from the arena of the rendering.
- * Errors: MR_INVALID_REQUEST, which stays in the run: later calls do nothing and return undefined.
- */
+ * Errors: MR_INVALID_REQUEST, sticky in the run: later calls do nothing and return undefined. */
 #ifndef MR_CODEC_JINJA_JINJA_VALUE_H
 #define MR_CODEC_JINJA_JINJA_VALUE_H
 
@@ -31,6 +30,7 @@ enum mr_jinja_kind {
     MR_JINJA_LOOP,   /* the variable `loop` of a for loop */
     MR_JINJA_CYCLER, /* result of cycler(...) */
     MR_JINJA_JOINER, /* result of joiner(...): a list of the separator, empty before its use */
+    MR_JINJA_BIG     /* a number outside of 64 bits: its digits are `text` */
 };
 
 enum mr_jinja_list_kind {

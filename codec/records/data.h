@@ -15,6 +15,7 @@ enum mr_data_kind {
     MR_DATA_BOOL,
     MR_DATA_INT,
     MR_DATA_FLOAT, /* finite */
+    MR_DATA_BIG,   /* a number outside of both: its digits are in `text` */
     MR_DATA_TEXT,
     MR_DATA_LIST,
     MR_DATA_MAP

@@ -48,6 +48,7 @@ static enum mr_status copy_map(struct mr_request_reader *reader, const char *fie
 static enum mr_status copy(struct mr_request_reader *reader, const char *field,
                            struct mr_value value, struct mr_data *out)
 {
+    char digits[24];
     switch (mr_value_kind(value)) {
     case MR_VALUE_NULL:
         out->kind = MR_DATA_NULL;
@@ -66,6 +67,9 @@ static enum mr_status copy(struct mr_request_reader *reader, const char *field,
         if (isfinite(out->number)) return MR_OK;
         return mr_fail(reader->err, MR_INVALID_REQUEST, "%s holds a number that is not finite",
                        field);
+    case MR_VALUE_BIG:
+        out->kind = MR_DATA_BIG;
+        return mr_request_copy_text(reader, mr_value_big(value, digits), &out->text);
     case MR_VALUE_TEXT:
         out->kind = MR_DATA_TEXT;
         return mr_request_copy_text(reader, mr_value_text(value), &out->text);
@@ -170,7 +174,7 @@ static enum mr_status open_arguments(struct mr_request_reader *reader, struct mr
         *arguments = (struct mr_data){.kind = MR_DATA_MAP};
         return MR_OK;
     }
-    enum mr_status status = mr_document_open(&document, arguments->text, MR_ENCODING_JSON, &why);
+    enum mr_status status = mr_document_open_wide(&document, arguments->text, &why);
     if (status == MR_NOMEM) return mr_fail(reader->err, status, "no memory for a request");
     if (status != MR_OK) return MR_OK;
     status = copy(reader, "messages", mr_document_root(document), arguments);

@@ -12,6 +12,7 @@
 static void put_value(struct mr_json_writer *writer, struct mr_value value, bool *exact)
 {
     struct mr_member member = {0};
+    char digits[24];
     switch (mr_value_kind(value)) {
     case MR_VALUE_BOOL:
         mr_json_put_bool(writer, mr_value_bool(value));
@@ -43,6 +44,8 @@ static void put_value(struct mr_json_writer *writer, struct mr_value value, bool
         mr_json_put_null(writer);
         break;
     case MR_VALUE_BIG:
+        mr_json_put_raw(writer, mr_value_big(value, digits));
+        break;
     case MR_VALUE_BINARY:
         mr_json_put_null(writer);
         *exact = false;
@@ -68,7 +71,7 @@ static enum mr_status copy_json(struct mr_request_reader *reader, const char *fi
     if (status != MR_OK) return mr_fail(reader->err, status, "%s", why.detail);
     status = exact ? mr_request_copy_text(reader, (struct mr_text){bytes, length}, out)
                    : mr_fail(reader->err, MR_INVALID_REQUEST,
-                             "%s holds binary data or an integer above 2^63 - 1", field);
+                             "%s holds binary data, which JSON cannot express", field);
     free(bytes);
     return status;
 }

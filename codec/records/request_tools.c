@@ -74,6 +74,9 @@ static void put_schema(struct mr_json_writer *writer, const struct mr_data *data
     case MR_DATA_FLOAT:
         mr_json_put_double(writer, data->number);
         break;
+    case MR_DATA_BIG:
+        mr_json_put_raw(writer, data->text);
+        break;
     case MR_DATA_TEXT:
         mr_json_put_text(writer, data->text);
         break;

@@ -105,6 +105,10 @@ static struct mr_jinja_value make(struct mr_jinja_run *run, const struct mr_data
         return mr_jinja_int(data->integer);
     case MR_DATA_FLOAT:
         return mr_jinja_float(data->number);
+    case MR_DATA_BIG:
+        value = mr_jinja_text(run, data->text, true);
+        value.kind = MR_JINJA_BIG;
+        return value;
     case MR_DATA_TEXT:
         return mr_jinja_text(run, data->text, true);
     case MR_DATA_LIST:

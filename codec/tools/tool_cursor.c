@@ -95,7 +95,7 @@ static enum mr_tool_outcome check_object(struct mr_text json)
 {
     struct mr_document *document;
     struct mr_error err;
-    enum mr_status status = mr_document_open(&document, json, MR_ENCODING_JSON, &err);
+    enum mr_status status = mr_document_open_wide(&document, json, &err);
     mr_document_close(document);
     return of(status);
 }
@@ -146,7 +146,7 @@ enum mr_tool_outcome mr_tool_add_object(struct mr_tool_cursor *cursor, struct mr
     struct mr_document *document;
     struct mr_value value;
     struct mr_error err;
-    enum mr_tool_outcome outcome = of(mr_document_open(&document, object, MR_ENCODING_JSON, &err));
+    enum mr_tool_outcome outcome = of(mr_document_open_wide(&document, object, &err));
     if (outcome != MR_TOOL_FOUND) return outcome;
     bool named = mr_value_get(mr_document_root(document), "name", &value) &&
                  mr_value_kind(value) == MR_VALUE_TEXT;

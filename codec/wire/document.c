@@ -20,7 +20,7 @@ static enum mr_value_kind json_kind(const void *node)
         [MR_JSON_NULL] = MR_VALUE_NULL,  [MR_JSON_BOOL] = MR_VALUE_BOOL,
         [MR_JSON_INT] = MR_VALUE_INT,    [MR_JSON_REAL] = MR_VALUE_FLOAT,
         [MR_JSON_TEXT] = MR_VALUE_TEXT,  [MR_JSON_ARRAY] = MR_VALUE_ARRAY,
-        [MR_JSON_OBJECT] = MR_VALUE_MAP,
+        [MR_JSON_OBJECT] = MR_VALUE_MAP, [MR_JSON_BIG] = MR_VALUE_BIG,
     };
     return kinds[mr_json_kind(node)];
 }
@@ -48,6 +48,14 @@ static struct mr_text json_text(const void *node)
     return text;
 }
 
+static struct mr_text json_big(const void *node, char scratch[24])
+{
+    struct mr_text text = {"0", 1};
+    (void)scratch;
+    mr_json_big(node, &text);
+    return text;
+}
+
 static size_t json_count(const void *node)
 {
     return mr_json_count(node);
@@ -68,8 +76,8 @@ static bool json_next(const void *node, struct mr_member *member)
     return true;
 }
 
-static const struct mr_value_ops json_ops = {json_kind,  json_integer, json_number, json_text,
-                                             json_count, json_at,      json_next};
+static const struct mr_value_ops json_ops = {json_kind, json_integer, json_number, json_text,
+                                             json_big,  json_count,   json_at,     json_next};
 
 struct mr_value mr_document_json_value(const struct mr_json_value *value)
 {
@@ -78,10 +86,11 @@ struct mr_value mr_document_json_value(const struct mr_json_value *value)
 
 /* ---- opening ---- */
 
-static enum mr_status open_json(struct mr_document *document, struct mr_error *err)
+static enum mr_status open_json(struct mr_document *document, bool lenient, struct mr_error *err)
 {
     struct mr_json_limits limits = {document->record.length, MR_NODES_MAX, MR_NESTING_MAX};
-    enum mr_status status = mr_json_parse(&document->json, document->record, &limits, err);
+    enum mr_status status = (lenient ? mr_json_parse_wide : mr_json_parse)(
+        &document->json, document->record, &limits, err);
     if (status == MR_RECORD_TOO_LARGE) {
         /* the same status as for msgpack records with too many values or too much nesting */
         status = MR_MALFORMED;
@@ -92,8 +101,8 @@ static enum mr_status open_json(struct mr_document *document, struct mr_error *e
     return status;
 }
 
-enum mr_status mr_document_open(struct mr_document **out, struct mr_text record,
-                                enum mr_encoding encoding, struct mr_error *err)
+static enum mr_status open_as(struct mr_document **out, struct mr_text record,
+                              enum mr_encoding encoding, bool lenient, struct mr_error *err)
 {
     *out = NULL;
     struct mr_document *document = calloc(1, sizeof *document);
@@ -101,7 +110,7 @@ enum mr_status mr_document_open(struct mr_document **out, struct mr_text record,
     document->encoding = encoding;
     document->record = record;
     enum mr_status status = encoding == MR_ENCODING_JSON
-                                ? open_json(document, err)
+                                ? open_json(document, lenient, err)
                                 : mr_wire_open(&document->wire, record, err);
     if (status != MR_OK) {
         mr_document_close(document);
@@ -109,6 +118,18 @@ enum mr_status mr_document_open(struct mr_document **out, struct mr_text record,
     }
     *out = document;
     return MR_OK;
+}
+
+enum mr_status mr_document_open(struct mr_document **out, struct mr_text record,
+                                enum mr_encoding encoding, struct mr_error *err)
+{
+    return open_as(out, record, encoding, false, err);
+}
+
+enum mr_status mr_document_open_wide(struct mr_document **out, struct mr_text json,
+                                     struct mr_error *err)
+{
+    return open_as(out, json, MR_ENCODING_JSON, true, err);
 }
 
 void mr_document_close(struct mr_document *document)

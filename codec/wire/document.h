@@ -17,6 +17,10 @@ struct mr_document;
 /* Opens a record. MR_MALFORMED also when its root is not a map. */
 enum mr_status mr_document_open(struct mr_document **out, struct mr_text record,
                                 enum mr_encoding encoding, struct mr_error *err);
+/* Opens a text of JSON as Python's json.loads reads it (mr_json_parse_wide): what a model writes.
+ */
+enum mr_status mr_document_open_wide(struct mr_document **out, struct mr_text json,
+                                     struct mr_error *err);
 /* document may be NULL. */
 void mr_document_close(struct mr_document *document);
 struct mr_value mr_document_root(const struct mr_document *document);

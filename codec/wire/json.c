@@ -1,6 +1,11 @@
 #include "codec/wire/json.h"
 
+#include "codec/wire/json_writer.h"
+
+#include <errno.h>
 #include <jansson.h>
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -81,57 +86,193 @@ static const char *reason_of(const json_error_t *error)
     }
 }
 
-/* Index after the number at start, or after the one character at start. *digits is the number of
- * digits of an integer, 0 for anything else. */
-static size_t skip_number(struct mr_text text, size_t start, size_t *digits)
-{
-    size_t at = start, other = 0;
-    *digits = 0;
-    while (at < text.length && text.bytes[at] != 0 && strchr("0123456789+-.eE", text.bytes[at])) {
-        bool digit = text.bytes[at] >= '0' && text.bytes[at] <= '9';
-        *digits += digit;
-        other += !digit && !(at == start && text.bytes[at] == '-');
-        at++;
-    }
-    if (other > 0) *digits = 0;
-    return at > start ? at : start + 1;
-}
+/* ---- numbers that the library cannot keep, and escapes that only Python reads ---- */
 
-/* A copy of text with ".0" after every integer of 19 digits or more, so that the library reads it
- * as a real. *length is the length of the copy. NULL when memory is out. */
-static char *widen_integers(struct mr_text text, size_t *length)
-{
-    char *copy = malloc(text.length + text.length / 19 * 2 + 1);
-    size_t used = 0;
-    for (size_t at = 0; copy && at < text.length;) {
-        size_t digits = 0;
-        size_t end = text.bytes[at] == '"' ? skip_string(text, at) : skip_number(text, at, &digits);
-        memcpy(copy + used, text.bytes + at, end - at);
-        used += end - at;
-        if (digits >= 19) {
-            memcpy(copy + used, ".0", 2);
-            used += 2;
-        }
-        at = end;
-    }
-    *length = used;
-    return copy;
-}
+/* First byte of the text node that stands for such a number. No text of a document begins with it,
+ * because it is not UTF-8. */
+#define BIG_MARK '\xff'
+/* The library reads number i of the document as INT64_MIN + i, and restore() replaces it. */
+#define PLACEHOLDERS_MAX 4000000u
 
-static json_t *load(struct mr_text text, bool wide, json_error_t *error)
-{
-    const size_t flags = JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL;
-    json_t *root = json_loadb(text.bytes, text.length, flags, error);
-    if (root || !wide || json_error_code(error) != json_error_numeric_overflow) return root;
+struct rewrite {
+    char *copy;
     size_t length;
-    char *copy = widen_integers(text, &length);
-    if (copy) root = json_loadb(copy, length, flags, error);
-    free(copy);
+    struct mr_text *numbers; /* [count] the numbers that placeholders stand for */
+    size_t count;
+};
+
+static size_t skip_digits(struct mr_text text, size_t at)
+{
+    while (at < text.length && text.bytes[at] >= '0' && text.bytes[at] <= '9')
+        at++;
+    return at;
+}
+
+/* Index after the number at `start`; `start` if no number of JSON begins there. */
+static size_t skip_number(struct mr_text text, size_t start, bool *is_integer)
+{
+    size_t at = start + (start < text.length && text.bytes[start] == '-');
+    size_t end = skip_digits(text, at);
+    *is_integer = true;
+    if (end == at || (text.bytes[at] == '0' && end > at + 1)) return start;
+    if (end < text.length && text.bytes[end] == '.') {
+        at = end + 1;
+        end = skip_digits(text, at);
+        *is_integer = false;
+        if (end == at) return start;
+    }
+    if (end < text.length && (text.bytes[end] == 'e' || text.bytes[end] == 'E')) {
+        at = end + 1;
+        at += at < text.length && (text.bytes[at] == '+' || text.bytes[at] == '-');
+        end = skip_digits(text, at);
+        *is_integer = false;
+        if (end == at) return start;
+    }
+    return end;
+}
+
+/* True for a number that is not an int64_t or a finite double, or that equals a placeholder. The
+ * byte after a number is not one of a number, so strtod stops there. */
+static bool is_big(struct mr_text number, bool is_integer)
+{
+    char digits[32];
+    if (!is_integer && number.length < sizeof digits) {
+        memcpy(digits, number.bytes, number.length);
+        digits[number.length] = '\0';
+        return isinf(strtod(digits, NULL));
+    }
+    if (!is_integer || number.length > 20) return true;
+    memcpy(digits, number.bytes, number.length);
+    digits[number.length] = '\0';
+    errno = 0;
+    long long value = strtoll(digits, NULL, 10);
+    return errno == ERANGE || value < INT64_MIN + (long long)PLACEHOLDERS_MAX;
+}
+
+/* The value of four hexadecimal digits at text[at], -1 if there are none. */
+static int32_t code_unit(struct mr_text text, size_t at)
+{
+    int32_t unit = 0;
+    if (at + 6 > text.length || text.bytes[at] != '\\' || text.bytes[at + 1] != 'u') return -1;
+    for (size_t i = at + 2; i < at + 6; i++) {
+        int digit = mr_text_hex_value(text.bytes[i]);
+        if (digit < 0) return -1;
+        unit = 16 * unit + digit;
+    }
+    return unit;
+}
+
+/* Copies a text with its quotes; escapes of lone surrogates become U+FFFD. */
+static void rewrite_text(struct rewrite *out, struct mr_text text)
+{
+    for (size_t at = 0; at < text.length;) {
+        size_t length = text.bytes[at] == '\\' && at + 1 < text.length ? 2 : 1;
+        int32_t unit = code_unit(text, at);
+        const char *from = text.bytes + at;
+        if (unit >= 0) length = 6;
+        if (unit >= 0xd800 && unit < 0xe000) {
+            int32_t low = unit < 0xdc00 ? code_unit(text, at + 6) : -1;
+            if (low >= 0xdc00 && low < 0xe000)
+                length = 12;
+            else
+                from = "\\ufffd";
+        }
+        memcpy(out->copy + out->length, from, length);
+        out->length += length;
+        at += length;
+    }
+}
+
+/* Makes a copy of a document with placeholders for its big numbers. False: no memory. */
+static bool rewrite(struct rewrite *out, struct mr_text text, bool lenient)
+{
+    size_t numbers = 0;
+    for (size_t i = 0; i < text.length; i++)
+        numbers += text.bytes[i] == ',' || text.bytes[i] == ':' || text.bytes[i] == '[';
+    if (numbers > PLACEHOLDERS_MAX) numbers = PLACEHOLDERS_MAX;
+    out->numbers = calloc(numbers + 1, sizeof *out->numbers);
+    out->copy = malloc(text.length + 20 * numbers + 1);
+    if (!out->numbers || !out->copy) return false;
+    for (size_t at = 0, end; at < text.length; at = end) {
+        bool integer;
+        if (text.bytes[at] == '"') {
+            end = skip_string(text, at);
+            if (lenient) {
+                rewrite_text(out, mr_text_part(text, at, end));
+                continue;
+            }
+        } else {
+            end = skip_number(text, at, &integer);
+            if (end > at && out->count < numbers && is_big(mr_text_part(text, at, end), integer)) {
+                out->numbers[out->count] = mr_text_part(text, at, end);
+                out->length += (size_t)sprintf(out->copy + out->length, "%lld",
+                                               INT64_MIN + (long long)out->count++);
+                continue;
+            }
+            if (end == at) end++;
+        }
+        memcpy(out->copy + out->length, text.bytes + at, end - at);
+        out->length += end - at;
+    }
+    return true;
+}
+
+/* The node that replaces a placeholder; NULL: the node is none, or no memory. */
+static json_t *big_of(const struct rewrite *from, const json_t *node, bool *failed)
+{
+    if (!json_is_integer(node)) return NULL;
+    uint64_t index = (uint64_t)json_integer_value(node) - (uint64_t)INT64_MIN;
+    if (index >= from->count) return NULL;
+    struct mr_text number = from->numbers[index];
+    char *text = malloc(number.length + 1);
+    if (text) memcpy(text + 1, number.bytes, number.length);
+    if (text) text[0] = BIG_MARK;
+    json_t *big = text ? json_stringn_nocheck(text, number.length + 1) : NULL;
+    free(text);
+    *failed |= !big;
+    return big;
+}
+
+/* Replaces the placeholders below a node. Recursive; the depth has been checked. */
+static bool restore(const struct rewrite *from, json_t *node)
+{
+    bool failed = false;
+    for (size_t i = 0; json_is_array(node) && i < json_array_size(node); i++) {
+        json_t *big = big_of(from, json_array_get(node, i), &failed);
+        if (big && json_array_set_new(node, i, big) != 0) return false;
+        if (failed || !restore(from, json_array_get(node, i))) return false;
+    }
+    if (!json_is_object(node)) return true;
+    for (void *at = json_object_iter(node); at; at = json_object_iter_next(node, at)) {
+        json_t *big = big_of(from, json_object_iter_value(at), &failed);
+        if (big && json_object_iter_set_new(node, at, big) != 0) return false;
+        if (failed || !restore(from, json_object_iter_value(at))) return false;
+    }
+    return true;
+}
+
+static json_t *load(struct mr_text text, bool lenient, json_error_t *error)
+{
+    const size_t flags = JSON_ALLOW_NUL | (lenient ? 0 : JSON_REJECT_DUPLICATES);
+    json_t *root = json_loadb(text.bytes, text.length, flags, error);
+    if (root || (!lenient && json_error_code(error) != json_error_numeric_overflow)) return root;
+    struct rewrite copy = {0};
+    bool made = rewrite(&copy, text, lenient);
+    if (made) root = json_loadb(copy.copy, copy.length, flags, error);
+    made = made && (!root || copy.count == 0 || restore(&copy, root));
+    if (!made) {
+        json_decref(root);
+        root = NULL;
+        memset(error, 0, sizeof *error);
+        error->text[JSON_ERROR_TEXT_LENGTH - 1] = json_error_out_of_memory;
+    }
+    free(copy.copy);
+    free(copy.numbers);
     return root;
 }
 
 static enum mr_status parse(struct mr_json **out, struct mr_text bytes,
-                            const struct mr_json_limits *limits, bool wide, struct mr_error *err)
+                            const struct mr_json_limits *limits, bool lenient, struct mr_error *err)
 {
     *out = NULL;
     enum mr_status status = check_limits(bytes, limits, err);
@@ -140,7 +281,7 @@ static enum mr_status parse(struct mr_json **out, struct mr_text bytes,
     if (!document) return mr_fail(err, MR_NOMEM, "no memory for a JSON document");
     json_error_t error;
     if (!bytes.bytes) bytes = (struct mr_text){"", 0};
-    document->root = load(bytes, wide, &error);
+    document->root = load(bytes, lenient, &error);
     if (!document->root) {
         free(document);
         if (json_error_code(&error) == json_error_out_of_memory)
@@ -176,6 +317,12 @@ const struct mr_json_value *mr_json_root(const struct mr_json *document)
     return value_of(document->root);
 }
 
+static bool is_big_node(const json_t *node)
+{
+    return json_is_string(node) && json_string_length(node) > 0 &&
+           json_string_value(node)[0] == BIG_MARK;
+}
+
 enum mr_json_kind mr_json_kind(const struct mr_json_value *value)
 {
     switch (json_typeof(node_of(value))) {
@@ -184,7 +331,7 @@ enum mr_json_kind mr_json_kind(const struct mr_json_value *value)
     case JSON_ARRAY:
         return MR_JSON_ARRAY;
     case JSON_STRING:
-        return MR_JSON_TEXT;
+        return is_big_node(node_of(value)) ? MR_JSON_BIG : MR_JSON_TEXT;
     case JSON_INTEGER:
         return MR_JSON_INT;
     case JSON_REAL:
@@ -266,14 +413,44 @@ bool mr_json_int(const struct mr_json_value *value, int64_t *out)
 
 bool mr_json_number(const struct mr_json_value *value, double *out)
 {
+    struct mr_text digits;
+    if (mr_json_big(value, &digits)) {
+        double number = strtod(digits.bytes, NULL);
+        if (isinf(number)) return false;
+        *out = number;
+        return true;
+    }
     if (!value || !json_is_number(node_of(value))) return false;
     *out = json_number_value(node_of(value));
     return true;
 }
 
+bool mr_json_big(const struct mr_json_value *value, struct mr_text *out)
+{
+    if (!value || !is_big_node(node_of(value))) return false;
+    *out = (struct mr_text){json_string_value(node_of(value)) + 1,
+                            json_string_length(node_of(value)) - 1};
+    return true;
+}
+
+struct mr_text mr_json_number_text(const struct mr_json_value *value, char scratch[32])
+{
+    struct mr_text text;
+    int64_t integer;
+    double number = 0;
+    if (mr_json_big(value, &text)) return text;
+    if (mr_json_int(value, &integer)) {
+        snprintf(scratch, 32, "%lld", (long long)integer);
+    } else {
+        mr_json_number(value, &number);
+        mr_json_format_double(number, scratch);
+    }
+    return (struct mr_text){scratch, strlen(scratch)};
+}
+
 bool mr_json_text(const struct mr_json_value *value, struct mr_text *out)
 {
-    if (!value || !json_is_string(node_of(value))) return false;
+    if (!value || !json_is_string(node_of(value)) || is_big_node(node_of(value))) return false;
     out->bytes = json_string_value(node_of(value));
     out->length = json_string_length(node_of(value));
     return true;
@@ -320,6 +497,7 @@ static bool name_equals(struct mr_text quoted, const char *name)
 
 bool mr_json_raw_member(struct mr_text bytes, const char *name, struct mr_text *raw)
 {
+    bool has = false;
     size_t at = skip_space(bytes, 0);
     if (at >= bytes.length || bytes.bytes[at] != '{') return false;
     for (at = skip_space(bytes, at + 1); at < bytes.length && bytes.bytes[at] == '"';
@@ -332,11 +510,9 @@ bool mr_json_raw_member(struct mr_text bytes, const char *name, struct mr_text *
         size_t trimmed = end;
         while (trimmed > start && strchr(" \t\r\n", bytes.bytes[trimmed - 1]))
             trimmed--;
-        if (found) {
-            *raw = mr_text_part(bytes, start, trimmed);
-            return true;
-        }
+        if (found) *raw = mr_text_part(bytes, start, trimmed);
+        has |= found;
         at = skip_space(bytes, end);
     }
-    return false;
+    return has;
 }

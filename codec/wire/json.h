@@ -1,7 +1,7 @@
 /* json - reads JSON from records and files. The only module that uses the JSON library (jansson).
  *
  * A scan checks size, nesting and number of values before the parser allocates memory. Duplicate
- * names, invalid UTF-8, numbers out of range and bytes after the value are errors. Names and texts
+ * names, invalid UTF-8 and bytes after the value are errors. Names and texts
  * may contain any character, except that a name cannot contain U+0000.
  *
  * Threads: a document is immutable after parsing and may be read by any number of threads.
@@ -25,7 +25,8 @@ enum mr_json_kind {
     MR_JSON_NULL,
     MR_JSON_BOOL,
     MR_JSON_INT,  /* a number without fraction and exponent that fits int64_t */
-    MR_JSON_REAL, /* any other number; it is finite */
+    MR_JSON_REAL, /* any other number that is a finite double */
+    MR_JSON_BIG,  /* a number outside of both: it is kept as it is written */
     MR_JSON_TEXT,
     MR_JSON_ARRAY,
     MR_JSON_OBJECT
@@ -40,8 +41,8 @@ struct mr_json_limits {
 /* Parses a document, which must be one object or array. */
 enum mr_status mr_json_parse(struct mr_json **out, struct mr_text bytes,
                              const struct mr_json_limits *limits, struct mr_error *err);
-/* As mr_json_parse, but integers that do not fit int64_t become MR_JSON_REAL. In a document with
- * such an integer, all integers of 19 digits or more become MR_JSON_REAL. */
+/* As mr_json_parse, but reads what Python's json.loads reads: of several members with one name the
+ * last is kept, and the escape of a lone surrogate becomes U+FFFD. NaN and Infinity are errors. */
 enum mr_status mr_json_parse_wide(struct mr_json **out, struct mr_text bytes,
                                   const struct mr_json_limits *limits, struct mr_error *err);
 /* document may be NULL. */
@@ -77,12 +78,18 @@ bool mr_json_next(const struct mr_json_value *object, struct mr_json_member *mem
  * value is NULL or of another kind. */
 bool mr_json_bool(const struct mr_json_value *value, bool *out);
 bool mr_json_int(const struct mr_json_value *value, int64_t *out);
-/* reads values of kind INT or REAL */
+/* Reads values of kind INT, REAL or BIG; false for a number that is not a finite double. */
 bool mr_json_number(const struct mr_json_value *value, double *out);
 bool mr_json_text(const struct mr_json_value *value, struct mr_text *out);
+/* Reads a value of kind BIG: the bytes of the number, as written. */
+bool mr_json_big(const struct mr_json_value *value, struct mr_text *out);
+/* A number of any kind in decimal: as written, or the shortest text that reads back as the same
+ * double. It is in scratch or in the document. */
+struct mr_text mr_json_number_text(const struct mr_json_value *value, char scratch[32]);
 
 /* Sets *raw to the bytes of a member's value in the root object, without the white space around
- * them. bytes must be a text that mr_json_parse accepts. False when the root has no such member. */
+ * them. bytes must be a text that mr_json_parse accepts. Of several with the
+ * name it is the last. False if there is none. */
 bool mr_json_raw_member(struct mr_text bytes, const char *name, struct mr_text *raw);
 
 #endif

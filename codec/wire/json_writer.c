@@ -183,16 +183,22 @@ void mr_json_put_uint(struct mr_json_writer *writer, uint64_t value)
     put_word(writer, text);
 }
 
-/* Writes a number with %g; outputs such as 1e+20 or 3 are valid JSON. -0 becomes -0.0, because
- * readers would take -0 as the integer 0. */
-void mr_json_put_double(struct mr_json_writer *writer, double value)
+/* Outputs of %g such as 1e+20 or 3 are valid JSON. -0 becomes -0.0, because readers would take -0
+ * as the integer 0. */
+void mr_json_format_double(double value, char text[32])
 {
-    char text[40] = "null";
-    for (int digits = 15; isfinite(value) && digits <= 17; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, value);
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(text, 32, "%.*g", digits, value);
         if (memcmp(&(double){strtod(text, NULL)}, &value, sizeof value) == 0) break;
     }
-    put_word(writer, value == 0.0 && signbit(value) ? "-0.0" : text);
+    if (value == 0.0 && signbit(value)) snprintf(text, 32, "-0.0");
+}
+
+void mr_json_put_double(struct mr_json_writer *writer, double value)
+{
+    char text[32] = "null";
+    if (isfinite(value)) mr_json_format_double(value, text);
+    put_word(writer, text);
 }
 
 void mr_json_put_float(struct mr_json_writer *writer, float value)

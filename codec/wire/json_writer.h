@@ -46,6 +46,8 @@ void mr_json_put_null(struct mr_json_writer *writer);
 void mr_json_put_bool(struct mr_json_writer *writer, bool value);
 void mr_json_put_int(struct mr_json_writer *writer, int64_t value);
 void mr_json_put_uint(struct mr_json_writer *writer, uint64_t value);
+/* Writes a finite double to text: the shortest decimal that reads back as the same value. */
+void mr_json_format_double(double value, char text[32]);
 /* Writes the shortest text that reads back as the same value; null if the value is not finite. */
 void mr_json_put_double(struct mr_json_writer *writer, double value);
 void mr_json_put_float(struct mr_json_writer *writer, float value);

@@ -12,7 +12,7 @@ const char *mr_value_kind_name(enum mr_value_kind kind)
 {
     static const char *const names[] = {
         [MR_VALUE_NULL] = "null",          [MR_VALUE_BOOL] = "a boolean",
-        [MR_VALUE_INT] = "an integer",     [MR_VALUE_BIG] = "an integer above 2^63 - 1",
+        [MR_VALUE_INT] = "an integer",     [MR_VALUE_BIG] = "a number outside of 64 bits",
         [MR_VALUE_FLOAT] = "a float",      [MR_VALUE_TEXT] = "text",
         [MR_VALUE_BINARY] = "binary data", [MR_VALUE_ARRAY] = "an array",
         [MR_VALUE_MAP] = "a map",
@@ -49,6 +49,12 @@ double mr_value_number(struct mr_value value)
     enum mr_value_kind kind = mr_value_kind(value);
     MR_ASSERT(kind == MR_VALUE_INT || kind == MR_VALUE_FLOAT);
     return value.ops->number(value.node);
+}
+
+struct mr_text mr_value_big(struct mr_value value, char scratch[24])
+{
+    MR_ASSERT(mr_value_kind(value) == MR_VALUE_BIG);
+    return value.ops->big(value.node, scratch);
 }
 
 struct mr_text mr_value_text(struct mr_value value)

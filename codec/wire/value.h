@@ -20,7 +20,7 @@ enum mr_value_kind {
     MR_VALUE_NULL,
     MR_VALUE_BOOL,
     MR_VALUE_INT, /* an integer that fits int64_t */
-    MR_VALUE_BIG, /* an integer above INT64_MAX */
+    MR_VALUE_BIG, /* an integer outside of int64_t; in JSON also a number beyond the doubles */
     MR_VALUE_FLOAT,
     MR_VALUE_TEXT,   /* text in valid UTF-8 */
     MR_VALUE_BINARY, /* binary data, in msgpack only */
@@ -49,6 +49,7 @@ struct mr_value_ops {
     int64_t (*integer)(const void *node);
     double (*number)(const void *node);
     struct mr_text (*text)(const void *node);
+    struct mr_text (*big)(const void *node, char scratch[24]);
     size_t (*count)(const void *node);
     struct mr_value (*at)(const void *node, size_t index);
     bool (*next)(const void *node, struct mr_member *member);
@@ -64,6 +65,9 @@ int64_t mr_value_int(struct mr_value value);
 bool mr_value_integer(struct mr_value value, int64_t *out);
 /* The number in a value of kind INT or FLOAT. A float of msgpack may be NaN or infinite. */
 double mr_value_number(struct mr_value value);
+/* The decimal text of a value of kind BIG, as written in JSON. It is in the document or in scratch.
+ */
+struct mr_text mr_value_big(struct mr_value value, char scratch[24]);
 /* The bytes of a value of kind TEXT or BINARY. */
 struct mr_text mr_value_text(struct mr_value value);
 /* Number of elements of an ARRAY or members of a MAP. */

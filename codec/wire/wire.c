@@ -5,6 +5,7 @@
 #include "codec/utf8.h"
 
 #include <msgpack.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -285,6 +286,12 @@ static struct mr_text wire_text(const void *node)
     return (struct mr_text){object->via.str.ptr, object->via.str.size};
 }
 
+static struct mr_text wire_big(const void *node, char scratch[24])
+{
+    const unsigned long long value = ((const msgpack_object *)node)->via.u64;
+    return (struct mr_text){scratch, (size_t)snprintf(scratch, 24, "%llu", value)};
+}
+
 static const struct mr_value_ops wire_ops;
 
 static size_t wire_count(const void *node)
@@ -309,8 +316,8 @@ static bool wire_next(const void *node, struct mr_member *member)
     return true;
 }
 
-static const struct mr_value_ops wire_ops = {wire_kind,  wire_integer, wire_number, wire_text,
-                                             wire_count, wire_at,      wire_next};
+static const struct mr_value_ops wire_ops = {wire_kind, wire_integer, wire_number, wire_text,
+                                             wire_big,  wire_count,   wire_at,     wire_next};
 
 struct mr_value mr_wire_root(const struct mr_wire *wire)
 {

@@ -216,9 +216,30 @@ static void put_array(struct mr_writer *writer, struct mr_value array)
         mr_writer_value(writer, mr_value_at(array, i));
 }
 
+/* A number that msgpack cannot express becomes the nearest one that it can. */
+static void put_big(struct mr_writer *writer, struct mr_text digits)
+{
+    if (in_json(writer)) {
+        mr_writer_raw(writer, digits);
+        return;
+    }
+    uint64_t integer = 0;
+    bool fits = digits.length > 0;
+    for (size_t i = 0; i < digits.length && fits; i++) {
+        unsigned digit = (unsigned char)digits.bytes[i] - (unsigned)'0';
+        fits = digit < 10 && integer <= (UINT64_MAX - digit) / 10;
+        if (fits) integer = integer * 10 + digit;
+    }
+    if (fits)
+        mr_writer_uint(writer, integer);
+    else
+        mr_writer_double(writer, strtod(digits.bytes, NULL));
+}
+
 /* Writes a value. Recursive; the document has limited the depth to MR_NESTING_MAX. */
 void mr_writer_value(struct mr_writer *writer, struct mr_value value)
 {
+    char digits[24];
     switch (mr_value_kind(value)) {
     case MR_VALUE_BOOL:
         mr_writer_bool(writer, mr_value_bool(value));
@@ -239,6 +260,8 @@ void mr_writer_value(struct mr_writer *writer, struct mr_value value)
         put_map(writer, value);
         return;
     case MR_VALUE_BIG:
+        put_big(writer, mr_value_big(value, digits));
+        return;
     case MR_VALUE_BINARY:
     case MR_VALUE_NULL:
         mr_writer_null(writer);

@@ -1,5 +1,7 @@
 #include "constraints.h"
 
+#include "codec/constraint/decimal.h"
+
 #define SCHEMA(source, yes, no)      assert_language(MR_CONSTRAINT_JSON_SCHEMA, source, yes, no)
 #define REFUSED(source, status, why) assert_refused(MR_CONSTRAINT_JSON_SCHEMA, source, status, why)
 
@@ -82,6 +84,90 @@ static void numbers_keep_their_bounds(void **state)
            LIST("-2", "-2.0", "-0.5", "0", "1"));
     SCHEMA("{\"type\":\"integer\",\"multipleOf\":12,\"minimum\":5}", LIST("12", "24", "120"),
            LIST("0", "6", "13", "-12"));
+}
+
+static void numbers_are_exact(void **state)
+{
+    (void)state;
+    SCHEMA("{\"type\":\"integer\"}",
+           LIST("2512292042121000001", "-1234567890123456789012345678901234567890"), LIST("01"));
+    SCHEMA("{\"type\":\"number\"}",
+           LIST("0.1000000000000000055511151231257827", "1.7976931348623157e+308", "5e-324",
+                "123456789012345678901234567890.5"),
+           LIST("1e", "1."));
+    SCHEMA("{\"type\":\"integer\",\"minimum\":1000000000000000}",
+           LIST("1000000000000000", "18446744073709551616"), LIST("999999999999999", "0"));
+    SCHEMA("{\"type\":\"integer\",\"minimum\":-9223372036854775808,\"maximum\":"
+           "18446744073709551615}",
+           LIST("-9223372036854775808", "18446744073709551615", "0"),
+           LIST("-9223372036854775809", "18446744073709551616"));
+    SCHEMA("{\"type\":\"number\",\"exclusiveMinimum\":0.1,\"maximum\":0.3}",
+           LIST("0.10000000000000002", "0.2", "0.3", "0.30"),
+           LIST("0.1", "0.1000000000000000001", "0.30000000000000000001"));
+    SCHEMA("{\"type\":\"number\",\"minimum\":0,\"maximum\":1.7976931348623157e308}",
+           LIST("0", "1.5e3", "2E-7", "12345678901234567890"), LIST("-1", "1e308"));
+    SCHEMA("{\"type\":\"number\",\"minimum\":0,\"maximum\":1}", LIST("1e-5", "0.5"), LIST("1e-0"));
+    SCHEMA("{\"type\":\"number\",\"multipleOf\":0.05,\"maximum\":20}",
+           LIST("-0.05", "0.1", "19.95", "20.0", "7"), LIST("0.01", "0.051", "20.05"));
+    SCHEMA("{\"multipleOf\":1500000}", LIST("0", "-3000000", "1500000"), LIST("1500001", "15"));
+    SCHEMA("{\"enum\":[18446744073709551616,9007199254740993],\"minimum\":9007199254740993}",
+           LIST("18446744073709551616", "9007199254740993"), LIST("9007199254740992"));
+}
+
+/* A random decimal near 10^digits with up to `places` digits after the point. */
+static void draw_number(uint64_t *state, bool integer, char out[64])
+{
+    static const char *const ends[] = {"", "0", "5", "25", "999", "0001"};
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    uint64_t value = (*state >> (integer ? 8 : 30)) >> (*state >> 12) % 34;
+    const char *end = ends[(*state >> 8) % (sizeof ends / sizeof ends[0])];
+    bool whole = integer || !*end;
+    snprintf(out, 64, "%s%llu%s%s", (*state >> 16) % 3 == 0 ? "-" : "", (unsigned long long)value,
+             whole ? "" : ".", whole ? "" : end);
+    if (strcmp(out, "-0") == 0) memcpy(out, "0", 2);
+}
+
+/* The grammar has exactly the decimals within inclusive bounds, and exclusive ones as doubles. */
+static void random_bounds_hold_for_random_numbers(void **state)
+{
+    (void)state;
+    uint64_t seed = 42;
+    unsigned inside = 0, outside = 0;
+    for (unsigned round = 0; round < 400; round++) {
+        char low[64], high[64], schema[256];
+        struct mr_decimal min, max, number;
+        bool integer = round % 2, exclusive = round % 4 > 1;
+        draw_number(&seed, integer, low);
+        draw_number(&seed, integer, high);
+        assert_true(mr_decimal_read(&min, text_of(low)) && mr_decimal_read(&max, text_of(high)));
+        if (mr_decimal_compare(&min, &max) >= 0) continue;
+        snprintf(schema, sizeof schema, "{\"type\":\"%s\",\"%s\":%s,\"%s\":%s}",
+                 integer ? "integer" : "number", exclusive ? "exclusiveMinimum" : "minimum", low,
+                 exclusive ? "exclusiveMaximum" : "maximum", high);
+        struct mr_grammar *grammar;
+        const struct mr_constraint constraint = {MR_CONSTRAINT_JSON_SCHEMA, text_of(schema), false};
+        struct mr_error err;
+        enum mr_status status = mr_constraint_compile(&grammar, &constraint, NULL, &err);
+        if (status != MR_OK && integer && exclusive) continue; /* nothing between n and n + 1 */
+        if (status != MR_OK) fail_msg("%s: %s", schema, err.detail);
+        for (unsigned i = 0; i < 20; i++) {
+            char text[64];
+            if (i < 2)
+                snprintf(text, sizeof text, "%s", i ? low : high);
+            else
+                draw_number(&seed, integer, text);
+            assert_true(mr_decimal_read(&number, text_of(text)));
+            if (mr_decimal_is_zero(&number) && text[0] == '-') continue;
+            int below = mr_decimal_compare(&number, &min),
+                above = mr_decimal_compare(&number, &max);
+            bool fits = exclusive ? below > 0 && above < 0 : below >= 0 && above <= 0;
+            if (matches(grammar, text) != fits) fail_msg("%s and %s", schema, text);
+            inside += fits;
+            outside += !fits;
+        }
+        mr_grammar_drop(grammar);
+    }
+    assert_true(inside > 300 && outside > 300);
 }
 
 static void constants_are_written_out(void **state)
@@ -183,7 +269,7 @@ static void what_cannot_be_guaranteed_is_refused(void **state)
         {"{\"properties\":{\"a\":{\"if\":{}}}}", "#/properties/a/if", MR_UNSUPPORTED},
         {"{\"patternProperties\":{}}", "#/patternProperties", MR_UNSUPPORTED},
         {"{\"items\":[{}]}", "#/items", MR_UNSUPPORTED},
-        {"{\"multipleOf\":0.01}", "#/multipleOf", MR_UNSUPPORTED},
+        {"{\"multipleOf\":0.123456789}", "#/multipleOf", MR_UNSUPPORTED},
         {"{\"properties\":{\"a\":{},\"b\":{}},\"minProperties\":1}", "minProperties",
          MR_UNSUPPORTED},
         {"{\"type\":\"integer\",\"minimum\":5,\"maximum\":4}", "no text", MR_INVALID_REQUEST},
@@ -217,6 +303,8 @@ int main(void)
         cmocka_unit_test(arrays_have_their_length),
         cmocka_unit_test(strings_have_their_length_in_characters),
         cmocka_unit_test(numbers_keep_their_bounds),
+        cmocka_unit_test(numbers_are_exact),
+        cmocka_unit_test(random_bounds_hold_for_random_numbers),
         cmocka_unit_test(constants_are_written_out),
         cmocka_unit_test(alternatives_and_conjunctions_combine),
         cmocka_unit_test(one_of_looks_through_references),

@@ -68,7 +68,7 @@ static void multiples_follow_the_remainder(void **state)
     struct mr_expr_builder builder;
     struct mr_dfa dfa;
     begin(&builder, NULL);
-    mr_dfa_build(&dfa, &builder, mr_expr_multiple(&builder, 37), true);
+    mr_dfa_build(&dfa, &builder, mr_expr_multiple(&builder, 37, 0), true);
     for (int i = 0; i < 2000; i++) {
         char text[16];
         snprintf(text, sizeof text, "%d", i);

@@ -230,6 +230,30 @@ static void fields_are_checked_together(void **state)
         MR_INVALID_REQUEST);
 }
 
+static void numbers_outside_of_64_bits_are_kept(void **state)
+{
+    (void)state;
+    struct decoded got =
+        decode(text_of("{\"prompt\":\"x\",\"unknown\":[18446744073709551615,1e400],\"metadata\":"
+                       "{\"parcel\":1234567890123456789012}}"));
+    assert_int_equal(got.status, MR_OK);
+    assert_true(mr_text_is(got.request->metadata, "{\"parcel\":1234567890123456789012}"));
+    mr_request_destroy(got.request);
+    got = decode(text_of("{\"messages\":[{\"role\":\"assistant\",\"tool_calls\":[{\"function\":"
+                         "{\"name\":\"f\",\"arguments\":\"{\\\"n\\\":1234567890123456789012}\"}}"
+                         "]}],\"tools\":[{\"function\":{\"name\":\"f\",\"parameters\":{"
+                         "\"properties\":{\"n\":{\"maximum\":18446744073709551615}}}}}],"
+                         "\"tool_choice\":\"required\"}"));
+    assert_int_equal(got.status, MR_OK);
+    assert_non_null(strstr(got.request->constraint.text.bytes, "18446744073709551615"));
+    const struct mr_data *calls = mr_data_get(got.request->chat.messages, "tool_calls");
+    const struct mr_data *function = mr_data_get(calls->list.items, "function");
+    const struct mr_data *n = mr_data_get(mr_data_get(function, "arguments"), "n");
+    assert_int_equal(n->kind, MR_DATA_BIG);
+    assert_true(mr_text_is(n->text, "1234567890123456789012"));
+    mr_request_destroy(got.request);
+}
+
 static void metadata_is_kept_byte_for_byte(void **state)
 {
     (void)state;
@@ -255,6 +279,7 @@ int main(void)
         cmocka_unit_test(exactly_one_prompt_is_needed),
         cmocka_unit_test(a_deadline_is_a_time_or_a_timeout),
         cmocka_unit_test(fields_are_checked_together),
+        cmocka_unit_test(numbers_outside_of_64_bits_are_kept),
         cmocka_unit_test(metadata_is_kept_byte_for_byte),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -161,6 +161,26 @@ static void arguments_may_be_a_text_that_contains_the_object(void **state)
     mr_arena_destroy(arena);
 }
 
+/* Python's json.loads reads all of them. */
+static void arguments_stay_as_they_are_written(void **state)
+{
+    (void)state;
+    static const char *const cases[] = {"{\"parcel\": 1234567890123456789012}",
+                                        "{\"a\": [18446744073709551615, -1e400]}",
+                                        "{\"a\": 1, \"a\": 2}", "{\"a\": \"\\ud83d\"}"};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char text[256];
+        struct mr_arena *arena = mr_arena_create(1 << 20);
+        snprintf(text, sizeof text, "<tool_call>{\"name\": \"f\", \"arguments\": %s}</tool_call>",
+                 cases[i]);
+        const struct mr_tool_calls *found =
+            find(arena, MR_TOOLS_HERMES, (struct mr_text){text, strlen(text)}, 0);
+        if (found->count != 1) fail_msg("no call: %s", cases[i]);
+        assert_true(mr_text_is(found->calls[0].arguments, cases[i]));
+        mr_arena_destroy(arena);
+    }
+}
+
 static void only_so_many_calls_are_looked_for(void **state)
 {
     (void)state;
@@ -225,6 +245,7 @@ int main(void)
         cmocka_unit_test(an_unfinished_call_stays_text),
         cmocka_unit_test(a_damaged_call_stays_text),
         cmocka_unit_test(arguments_may_be_a_text_that_contains_the_object),
+        cmocka_unit_test(arguments_stay_as_they_are_written),
         cmocka_unit_test(only_so_many_calls_are_looked_for),
         cmocka_unit_test(markers_behind_the_last_call_are_no_text),
         cmocka_unit_test(hostile_text_costs_bounded_work),

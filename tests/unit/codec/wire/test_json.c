@@ -116,8 +116,8 @@ static void text_that_is_not_json_is_malformed(void **state)
         "{\"a\":1,\"a\":2}",
         "{\"a\\u0000\":1}",
         "[01]",
-        "[1e999]",
-        "[9223372036854775808]",
+        "[1e999x]",
+        "[09223372036854775808]",
         "[NaN]",
         "[\"\xff\"]",
         "[\"\xed\xa0\x80\"]",
@@ -181,30 +181,61 @@ static void raw_members_are_the_bytes_written(void **state)
     assert_false(mr_json_raw_member(text_of("{}"), "x", &raw));
 }
 
-static void wide_parsing_reads_large_integers_as_reals(void **state)
+static void assert_big(const struct mr_json_value *value, const char *digits)
+{
+    struct mr_text text;
+    char scratch[32];
+    int64_t integer;
+    assert_int_equal(mr_json_kind(value), MR_JSON_BIG);
+    assert_false(mr_json_int(value, &integer) || mr_json_text(value, &text));
+    assert_true(mr_json_big(value, &text));
+    assert_text(text, digits, strlen(digits));
+    assert_text(mr_json_number_text(value, scratch), digits, strlen(digits));
+}
+
+static void numbers_outside_of_64_bits_are_kept_as_written(void **state)
 {
     (void)state;
-    static const char text[] =
-        "{\"a\":1000000000000000019884624838656,\"b\":-7,\"c\":"
-        "\"9999999999999999999999\",\"d\":1.5e3,\"e\":[99999999999999999999]}";
-    struct mr_text bytes = {text, sizeof text - 1};
-    struct mr_json *document;
+    struct mr_json *document =
+        parse("{\"a\":1000000000000000019884624838656,\"b\":-7,\"c\":\"9999999999999999999999\","
+              "\"d\":1.5e3,\"e\":[18446744073709551615,{\"f\":-9223372036854775809}],"
+              "\"g\":-9223372036854775808,\"h\":-1e400}");
+    const struct mr_json_value *root = mr_json_root(document);
     double number;
     int64_t integer;
     struct mr_text plain;
-    assert_int_equal(mr_json_parse(&document, bytes, &limits, NULL), MR_MALFORMED);
-    assert_int_equal(mr_json_parse_wide(&document, bytes, &limits, NULL), MR_OK);
-    const struct mr_json_value *root = mr_json_root(document);
-    assert_int_equal(mr_json_kind(mr_json_get(root, "a")), MR_JSON_REAL);
+    assert_big(mr_json_get(root, "a"), "1000000000000000019884624838656");
     assert_true(mr_json_number(mr_json_get(root, "a"), &number) && number > 9.9e29);
     assert_true(mr_json_int(mr_json_get(root, "b"), &integer) && integer == -7);
     assert_true(mr_json_text(mr_json_get(root, "c"), &plain) && plain.length == 22);
     assert_true(mr_json_number(mr_json_get(root, "d"), &number) && number == 1500.0);
+    assert_big(mr_json_at(mr_json_get(root, "e"), 0), "18446744073709551615");
+    assert_big(mr_json_get(mr_json_at(mr_json_get(root, "e"), 1), "f"), "-9223372036854775809");
+    assert_true(mr_json_number(mr_json_get(root, "g"), &number) && number == -0x1p63);
+    assert_big(mr_json_get(root, "h"), "-1e400");
+    assert_false(mr_json_number(mr_json_get(root, "h"), &number));
     mr_json_destroy(document);
-    bytes.length -= 2; /* ends in the list, after a digit */
-    assert_int_equal(mr_json_parse_wide(&document, bytes, &limits, NULL), MR_MALFORMED);
-    bytes = (struct mr_text){"[1e999]", 7};
-    assert_int_equal(mr_json_parse_wide(&document, bytes, &limits, NULL), MR_MALFORMED);
+}
+
+/* As Python's json.loads reads the text. */
+static void wide_parsing_reads_what_python_reads(void **state)
+{
+    (void)state;
+    struct mr_json *document;
+    struct mr_text text = text_of("{\"a\":1,\"b\":\"x\\ud83dy\\ud83d\\ude00\\\\ud83d\",\"a\":2}"),
+                   got, raw;
+    int64_t integer;
+    assert_int_equal(refuse(text), MR_MALFORMED);
+    assert_int_equal(mr_json_parse_wide(&document, text, &limits, NULL), MR_OK);
+    const struct mr_json_value *root = mr_json_root(document);
+    assert_true(mr_json_int(mr_json_get(root, "a"), &integer) && integer == 2);
+    assert_true(mr_json_text(mr_json_get(root, "b"), &got));
+    assert_text(got, "x\xef\xbf\xbdy\xf0\x9f\x98\x80\\ud83d", 15);
+    assert_true(mr_json_raw_member(text, "a", &raw));
+    assert_text(raw, "2", 1);
+    mr_json_destroy(document);
+    text = text_of("{\"a\":\"\\ud83d\",}");
+    assert_int_equal(mr_json_parse_wide(&document, text, &limits, NULL), MR_MALFORMED);
 }
 
 int main(void)
@@ -217,7 +248,8 @@ int main(void)
         cmocka_unit_test(limits_hold_before_parsing),
         cmocka_unit_test(errors_do_not_quote_the_payload),
         cmocka_unit_test(raw_members_are_the_bytes_written),
-        cmocka_unit_test(wide_parsing_reads_large_integers_as_reals),
+        cmocka_unit_test(numbers_outside_of_64_bits_are_kept_as_written),
+        cmocka_unit_test(wide_parsing_reads_what_python_reads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
