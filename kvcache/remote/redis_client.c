@@ -36,14 +36,20 @@ struct mr_redis_client {
 
 /* ---- nodes ---- */
 
-/* Finds or creates the node with this address; NULL: too many nodes, or no memory. */
-static struct node *node_of(struct mr_redis_client *client, const char *host, size_t length,
-                            uint16_t port)
+/* Finds or creates the node with this address; NULL: too many nodes, or no memory. An empty host
+ * means the host of the node `from`, which named the address: a node that does not know its own
+ * address leaves it out. */
+static struct node *node_of(struct mr_redis_client *client, const struct node *from,
+                            const char *host, size_t length, uint16_t port)
 {
     struct mr_redis_url where = client->options.where;
+    if (length == 0) {
+        host = from->where.host;
+        length = strlen(host);
+    }
     if (length >= sizeof where.host) return NULL;
-    if (length) memcpy(where.host, host, length);
-    if (length) where.host[length] = '\0';
+    memcpy(where.host, host, length);
+    where.host[length] = '\0';
     where.port = port;
     where.path[0] = '\0';
     for (uint32_t i = 0; i < client->node_count; i++)
@@ -212,7 +218,8 @@ static void send_or_wait(struct mr_redis_client *client, struct node *node,
 
 /* Takes over one element of the reply to CLUSTER SLOTS: first slot, last slot, [host, port, ...] of
  * the master, then its replicas. */
-static void set_range(struct mr_redis_client *client, const struct mr_redis_reply *range)
+static void set_range(struct mr_redis_client *client, const struct node *from,
+                      const struct mr_redis_reply *range)
 {
     if (mr_redis_reply_count(range) < 3) return;
     const struct mr_redis_reply *master = mr_redis_reply_at(range, 2);
@@ -224,18 +231,19 @@ static void set_range(struct mr_redis_client *client, const struct mr_redis_repl
     const char *host = mr_redis_reply_text(mr_redis_reply_at(master, 0), &length);
     int64_t port = mr_redis_reply_integer(mr_redis_reply_at(master, 1));
     if (port < 1 || port > 65535) return;
-    struct node *node = node_of(client, host, length, (uint16_t)port);
+    struct node *node = node_of(client, from, host, length, (uint16_t)port);
     if (!node) return;
     for (int64_t slot = first; slot <= last; slot++)
         client->slots[slot] = (uint8_t)(node - client->nodes);
 }
 
-static void update_map(struct mr_redis_client *client, const struct mr_redis_command *command)
+static void update_map(struct mr_redis_client *client, const struct node *from,
+                       const struct mr_redis_command *command)
 {
     if (command->outcome != MR_REDIS_DONE) return;
     size_t count = mr_redis_reply_count(command->reply);
     for (size_t i = 0; i < count; i++)
-        set_range(client, mr_redis_reply_at(command->reply, i));
+        set_range(client, from, mr_redis_reply_at(command->reply, i));
 }
 
 static void request_map(struct mr_redis_client *client, struct node *node, uint64_t deadline_ns)
@@ -257,9 +265,7 @@ static bool redirect(struct mr_redis_client *client, struct node *from,
     struct mr_redis_redirect to;
     if (command->redirects >= MR_REDIS_REDIRECTS_MAX) return false;
     if (!mr_redis_redirect_parse(command->error, strlen(command->error), &to)) return false;
-    const char *host = to.host_length ? to.host : from->where.host;
-    size_t length = to.host_length ? to.host_length : strlen(from->where.host);
-    struct node *node = node_of(client, host, length, to.port);
+    struct node *node = node_of(client, from, to.host, to.host_length, to.port);
     if (!node) return false;
     command->redirects++;
     command->asking = to.ask;
@@ -284,7 +290,7 @@ static void collect(struct mr_redis_client *client, struct node *node)
     struct mr_redis_command *command;
     while ((command = mr_redis_conn_take(node->conn)) != NULL) {
         if (was_answered(command->outcome)) mr_redis_breaker_succeeded(&node->breaker);
-        if (is_map_request(client, command)) update_map(client, command);
+        if (is_map_request(client, command)) update_map(client, node, command);
         if (command->outcome != MR_REDIS_MOVED || !redirect(client, node, command))
             end_command(client, command);
     }

@@ -266,6 +266,39 @@ static void moved_updates_the_slot_and_requests_the_map(void **state)
     rig_close(&rig);
 }
 
+/* The second server answers MOVED and CLUSTER SLOTS as a node that does not know its own address.
+ */
+static void an_empty_host_in_the_map_is_that_of_the_node_that_answers(void **state)
+{
+    struct rig rig = {.servers = {server_open(), server_open()}};
+    struct mr_redis_conn_options options = {
+        .where = {.host = "0.0.0.0", .port = rig.servers[0].port}, /* another name of 127.0.0.1 */
+        .connect_timeout_ns = 20 * MS};
+    char text[128];
+    (void)state;
+    assert_int_equal(mr_redis_port_open(&rig.client, &options, 7, NULL), MR_OK);
+    turn(&rig, 0);
+    ask(&rig, 100 * MS);
+    send_on(&rig, "MOVED", rig.servers[1].port); /* to 127.0.0.1 */
+    assert_true(server_heard(&rig.servers[1], "STRLEN"));
+    assert_true(server_heard(&rig.servers[0], "CLUSTER"));
+    server_say(&rig.servers[0], "*0\r\n");
+    assert_answered(&rig, &rig.servers[1], ":9\r\n", 9);
+    assert_true(send_lookup(&rig, "foo", 100 * MS));
+    turn(&rig, 0);
+    assert_true(server_heard(&rig.servers[1], "STRLEN"));
+    snprintf(text, sizeof text, "-MOVED 12182 127.0.0.1:%u\r\n", rig.servers[1].port);
+    server_say(&rig.servers[1], text);
+    turn(&rig, 0);
+    assert_true(server_heard(&rig.servers[1], "CLUSTER"));
+    snprintf(text, sizeof text, "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$0\r\n\r\n:%u\r\n",
+             rig.servers[1].port);
+    server_say(&rig.servers[1], text);
+    turn(&rig, 0);
+    assert_int_equal(rig.client.stats(rig.client.context).nodes, 2); /* not 0.0.0.0 as a third */
+    rig_close(&rig);
+}
+
 static void ask_redirects_once_after_asking(void **state)
 {
     struct rig rig = rig_ready();
@@ -417,6 +450,7 @@ int main(void)
         cmocka_unit_test(a_closed_client_connects_again_at_the_next_step),
         cmocka_unit_test(a_changed_password_is_used_for_every_node),
         cmocka_unit_test(moved_updates_the_slot_and_requests_the_map),
+        cmocka_unit_test(an_empty_host_in_the_map_is_that_of_the_node_that_answers),
         cmocka_unit_test(ask_redirects_once_after_asking),
         cmocka_unit_test(redirections_in_a_circle_end),
         cmocka_unit_test(a_redirection_to_an_unreachable_node_times_out),

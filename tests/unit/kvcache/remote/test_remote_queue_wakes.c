@@ -77,11 +77,11 @@ static void the_queue_can_be_used_while_it_wakes_threads(void **state)
 
 /* Each thread has two slices at most, as a connection thread. A thread that takes nothing sleeps
  * until it is woken, so all slices are loaded only if enough threads are woken. */
-static void a_finished_get_wakes_only_threads_that_can_take_a_slice(void **state)
+static void a_finished_get_wakes_no_more_than_two_threads(void **state)
 {
     struct rig rig;
     struct mr_remote_slice *held[THREADS][2] = {{0}};
-    unsigned finished = 0, idle = 0;
+    unsigned finished = 0;
     (void)state;
     rig_open(&rig);
     post_load(&rig);
@@ -91,7 +91,6 @@ static void a_finished_get_wakes_only_threads_that_can_take_a_slice(void **state
             rig.woken[i] = false;
             for (int k = 0; k < 2; k++)
                 if (!held[i][k]) held[i][k] = mr_remote_queue_take(rig.queue, i, now_ns);
-            idle += !held[i][0] && !held[i][1];
         }
         uint32_t from = 1;
         while (from < THREADS && !held[from][0] && !held[from][1])
@@ -105,7 +104,6 @@ static void a_finished_get_wakes_only_threads_that_can_take_a_slice(void **state
         finished++;
     }
     assert_in_range(rig.wakes, THREADS - 1, THREADS - 1 + 2 * VALUES); /* not 16 * VALUES */
-    assert_in_range(idle, 1, THREADS + VALUES / 2);
     mr_remote_queue_check(rig.queue);
     mr_remote_queue_destroy(rig.queue);
 }
@@ -114,7 +112,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_queue_can_be_used_while_it_wakes_threads),
-        cmocka_unit_test(a_finished_get_wakes_only_threads_that_can_take_a_slice),
+        cmocka_unit_test(a_finished_get_wakes_no_more_than_two_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
