@@ -179,7 +179,7 @@ enum mr_redis_outcome mr_redis_outcome_of(const char *error, size_t length)
         {"MASTERDOWN", MR_REDIS_BUSY},    {"MISCONF", MR_REDIS_FULL},
         {"OOM", MR_REDIS_FULL},           {"NOAUTH", MR_REDIS_DENIED},
         {"WRONGPASS", MR_REDIS_DENIED},   {"NOPERM", MR_REDIS_DENIED},
-        {"READONLY", MR_REDIS_READ_ONLY},
+        {"READONLY", MR_REDIS_READ_ONLY}, {"WRONGTYPE", MR_REDIS_WRONG_TYPE},
     };
     const char *space = memchr(error, ' ', length);
     size_t first = space ? (size_t)(space - error) : length;

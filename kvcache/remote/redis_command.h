@@ -35,6 +35,7 @@ enum mr_redis_outcome {
     MR_REDIS_FULL,       /* the server is out of memory */
     MR_REDIS_DENIED,     /* authentication failed, or permission is missing */
     MR_REDIS_READ_ONLY,  /* the server is a read-only replica */
+    MR_REDIS_WRONG_TYPE, /* the key has a value of another type */
     MR_REDIS_REFUSED,    /* any other error reply */
     MR_REDIS_MALFORMED,  /* the reply is not valid */
     MR_REDIS_TIMEOUT,

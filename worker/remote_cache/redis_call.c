@@ -3,6 +3,7 @@
 #include "codec/check.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define CALL_BYTES_MAX ((size_t)16 << 20)
 #define IN_FLIGHT_MAX  2048u
@@ -11,6 +12,9 @@ struct call {
     struct mr_mail mail;
     struct mr_redis_command command; /* command.owner points to the struct mr_redis_calls */
     struct mr_redis_call options;
+    bool again; /* the command was sent again after its key was deleted */
+    uint32_t key_length;
+    char key[MR_REDIS_KEY_BYTES]; /* of a key that is longer, its first bytes */
 };
 
 struct mr_redis_calls {
@@ -51,6 +55,9 @@ static struct call *create_call(struct mr_redis_calls *calls, const struct mr_re
     for (int i = 0; i < options->count; i++)
         call->mail.bytes += options->lengths[i];
     call->options = *options;
+    call->key_length = (uint32_t)options->lengths[1];
+    if (call->key_length <= sizeof call->key)
+        memcpy(call->key, options->words[1], call->key_length);
     if (mr_redis_command_make(&call->command, options->count, options->words, options->lengths,
                               true)) {
         call->command.owner = calls;
@@ -87,7 +94,8 @@ bool mr_redis_calls_post(struct mr_redis_calls *calls, const struct mr_redis_cal
 static void end_call(struct mr_redis_calls *calls, struct call *call)
 {
     calls->in_flight--;
-    call->options.done(call->options.context, call->command.outcome, call->command.reply);
+    if (call->options.done)
+        call->options.done(call->options.context, call->command.outcome, call->command.reply);
     free_call(call);
 }
 
@@ -106,10 +114,35 @@ void mr_redis_calls_send(struct mr_redis_calls *calls, const struct mr_redis_por
     }
 }
 
-bool mr_redis_calls_finish(struct mr_redis_calls *calls, struct mr_redis_command *command)
+/* Sends DEL and the command again, in this order, after a key was found to have another type: such
+ * a key is not ours, and would end the trail of a request for as long as it exists. False: not
+ * sent. */
+static bool replace_key(struct mr_redis_calls *calls, const struct mr_redis_port *port,
+                        struct call *call)
+{
+    if (call->again || call->key_length > sizeof call->key) return false;
+    struct call *deletion = calloc(1, sizeof *deletion);
+    if (!deletion) return false;
+    mr_redis_command_word(&deletion->command, "DEL", call->key, call->key_length);
+    deletion->command.owner = calls;
+    deletion->command.deadline_ns = call->command.deadline_ns;
+    if (!port->send(port->context, &deletion->command)) {
+        free_call(deletion);
+        return false;
+    }
+    calls->in_flight++;
+    call->again = true;
+    call->command.redirects = 0;
+    return port->send(port->context, &call->command);
+}
+
+bool mr_redis_calls_finish(struct mr_redis_calls *calls, const struct mr_redis_port *port,
+                           struct mr_redis_command *command)
 {
     if (command->owner != calls) return false;
-    end_call(calls, (struct call *)(void *)((char *)command - offsetof(struct call, command)));
+    struct call *call = (struct call *)(void *)((char *)command - offsetof(struct call, command));
+    if (command->outcome == MR_REDIS_WRONG_TYPE && replace_key(calls, port, call)) return true;
+    end_call(calls, call);
     return true;
 }
 

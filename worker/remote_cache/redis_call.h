@@ -60,7 +60,8 @@ void mr_redis_calls_send(struct mr_redis_calls *calls, const struct mr_redis_por
                          uint64_t now_ns);
 /* If the command is that of a call: ends the call (calls its `done`) and returns true. Otherwise
  * returns false. */
-bool mr_redis_calls_finish(struct mr_redis_calls *calls, struct mr_redis_command *command);
+bool mr_redis_calls_finish(struct mr_redis_calls *calls, const struct mr_redis_port *port,
+                           struct mr_redis_command *command);
 /* From now on _post refuses every command. Call _send once more to end the commands posted
  * before. */
 void mr_redis_calls_close(struct mr_redis_calls *calls);

@@ -204,7 +204,8 @@ static bool verify(struct mr_redis_thread *thread, struct mr_remote_slice *slice
     if (done)
         verdict = mr_frame_read(slice->header, &slice->frame, slice->payload, &thread->keys,
                                 slice->digest);
-    else if (slice->command.outcome == MR_REDIS_WRONG_SIZE)
+    else if (slice->command.outcome == MR_REDIS_WRONG_SIZE ||
+             slice->command.outcome == MR_REDIS_WRONG_TYPE)
         verdict = MR_VERDICT_MISPLACED;
     if (verdict != MR_VERDICT_GOOD) mr_remote_queue_damaged(thread->options.queue, slice, verdict);
     return done && verdict == MR_VERDICT_GOOD;
@@ -223,7 +224,8 @@ static bool is_good(struct mr_redis_thread *thread, struct mr_remote_slice *slic
     /* After a release the engine uses the memory, which verifying would decrypt in place. */
     if (slice->step == MR_REMOTE_STEP_GET) return !slice->released && verify(thread, slice);
     if (slice->step != MR_REMOTE_STEP_LOOKUP) return done;
-    slice->unanswered = !done;
+    /* A key of another type is an answer: Redis lacks the slice, and SET replaces any type. */
+    slice->unanswered = !done && command->outcome != MR_REDIS_WRONG_TYPE;
     return done && mr_redis_reply_integer(command->reply) ==
                        (int64_t)(MR_FRAME_BYTES + slice->frame.length);
 }
@@ -274,7 +276,7 @@ static void collect(struct mr_redis_thread *thread, uint64_t now_ns)
     const struct mr_redis_port *port = thread->port;
     for (struct mr_redis_command *command; (command = port->take(port->context)) != NULL;) {
         if (command->outcome == MR_REDIS_READ_ONLY) thread->read_only_ns = now_ns;
-        if (mr_redis_calls_finish(thread->calls, command)) continue;
+        if (mr_redis_calls_finish(thread->calls, port, command)) continue;
         if (command == &thread->measure.command)
             finish_measure(thread, now_ns);
         else

@@ -24,6 +24,7 @@ struct memory_redis {
         char key[MR_REDIS_KEY_BYTES];
         size_t key_length, length;
         char *bytes; /* NULL: no value */
+        bool list;   /* the key has a list, which only DEL and SET take */
     } values[MEMORY_KEYS];
     size_t count;
     uint64_t latency_ns;
@@ -124,7 +125,9 @@ static inline void memory_run(struct memory_conn *conn, struct mr_redis_command 
     }
     size_t at = memory_find(redis, words[1]);
     char *bytes = redis->values[at].bytes;
-    if (memory_is(words[0], "GET") && bytes) {
+    if (bytes && redis->values[at].list && reads) {
+        memory_reply(command, "-WRONGTYPE Operation against a key of another type\r\n");
+    } else if (memory_is(words[0], "GET") && bytes) {
         memory_reply_value(conn, command, bytes, redis->values[at].length);
     } else if (memory_is(words[0], "GET")) {
         command->outcome = MR_REDIS_MISS;
@@ -132,6 +135,7 @@ static inline void memory_run(struct memory_conn *conn, struct mr_redis_command 
         redis->values[at].bytes = realloc(bytes, words[2].length + 1);
         memcpy(redis->values[at].bytes, words[2].bytes, words[2].length);
         redis->values[at].length = words[2].length;
+        redis->values[at].list = false;
         memory_reply(command, "+OK\r\n");
     } else if (memory_is(words[0], "STRLEN")) {
         snprintf(line, sizeof line, ":%zu\r\n", bytes ? redis->values[at].length : 0);

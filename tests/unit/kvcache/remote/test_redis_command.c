@@ -88,7 +88,7 @@ static void each_error_reply_has_its_outcome(void **state)
         {"WRONGPASS invalid", MR_REDIS_DENIED},
         {"NOPERM this user has no permissions", MR_REDIS_DENIED},
         {"READONLY You can't write", MR_REDIS_READ_ONLY},
-        {"WRONGTYPE Operation", MR_REDIS_REFUSED},
+        {"WRONGTYPE Operation", MR_REDIS_WRONG_TYPE},
         {"ERR unknown command", MR_REDIS_REFUSED},
         {"OOMPH", MR_REDIS_REFUSED},
         {"", MR_REDIS_REFUSED},

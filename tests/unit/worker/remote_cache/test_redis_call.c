@@ -63,7 +63,7 @@ static void step(struct rig *rig, uint64_t now_ns)
     mr_redis_calls_send(rig->calls, &rig->port, now_ns);
     rig->port.step(rig->port.context, now_ns);
     for (struct mr_redis_command *command; (command = rig->port.take(rig->port.context)) != NULL;)
-        assert_true(mr_redis_calls_finish(rig->calls, command));
+        assert_true(mr_redis_calls_finish(rig->calls, &rig->port, command));
 }
 
 static void a_call_is_answered_once(void **state)
@@ -77,7 +77,7 @@ static void a_call_is_answered_once(void **state)
     step(&rig, 2);
     assert_true(rig.done == 1 && rig.outcome == MR_REDIS_DONE && rig.number == 0);
     struct mr_redis_command other = {0};
-    assert_false(mr_redis_calls_finish(rig.calls, &other));
+    assert_false(mr_redis_calls_finish(rig.calls, &rig.port, &other));
     rig_close(&rig);
 }
 
@@ -110,12 +110,31 @@ static void a_call_times_out(void **state)
     rig_close(&rig);
 }
 
+static void a_key_of_another_type_is_deleted_and_the_call_made_again(void **state)
+{
+    struct rig rig;
+    (void)state;
+    rig_open(&rig);
+    size_t at = memory_find(&rig.redis, (struct memory_text){"key", 3});
+    rig.redis.values[at].bytes = malloc(1);
+    rig.redis.values[at].list = true;
+    step(&rig, 1);
+    assert_true(post(&rig, "STRLEN"));
+    for (uint64_t now_ns = 2; rig.done == 0 && now_ns < 6; now_ns++)
+        step(&rig, now_ns);
+    assert_true(rig.done == 1 && rig.outcome == MR_REDIS_DONE && rig.number == 0);
+    assert_null(rig.redis.values[at].bytes);
+    assert_int_equal(rig.redis.commands, 3);
+    rig_close(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_call_is_answered_once),
         cmocka_unit_test(a_call_that_cannot_be_sent_is_lost),
         cmocka_unit_test(a_call_times_out),
+        cmocka_unit_test(a_key_of_another_type_is_deleted_and_the_call_made_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

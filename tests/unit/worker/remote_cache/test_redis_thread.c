@@ -359,6 +359,36 @@ static uint32_t store_item(struct worker *worker, struct mr_remote_operation *po
     return final_answer(worker).count;
 }
 
+/* The key of a slice has a list: whoever loads it deletes it, and whoever stores replaces it. */
+static void a_key_of_another_type_is_replaced(void **state)
+{
+    struct memory_redis redis = {.latency_ns = MS};
+    struct worker writer, other;
+    struct mr_remote_value value;
+    unsigned char bytes[LENGTH] = {1};
+    uint64_t now_ns = MS;
+    (void)state;
+    worker_open(&writer, &redis);
+    worker_open(&other, &redis);
+    struct mr_remote_operation posted = request_of(&value, bytes);
+    run_until(&writer, &now_ns, now_ns + 20 * MS);
+    assert_int_equal(store_item(&writer, &posted, &now_ns), 1);
+    assert_int_equal(redis.count, 1);
+    redis.values[0].list = true;
+    run_until(&other, &now_ns, now_ns + 20 * MS);
+    assert_int_equal(store_item(&other, &posted, &now_ns), 1);
+    assert_false(redis.values[0].list);
+    redis.values[0].list = true;
+    assert_true(mr_remote_queue_post(other.queue, MR_REMOTE_LOAD, &posted, now_ns));
+    run_until(&other, &now_ns, now_ns + 10 * MS);
+    assert_int_equal(final_answer(&other).count, 0);
+    assert_int_equal(mr_remote_queue_stats(other.queue).damaged[MR_VERDICT_MISPLACED], 1);
+    assert_null(redis.values[0].bytes);
+    worker_close(&writer);
+    worker_close(&other);
+    memory_redis_end(&redis);
+}
+
 /* In a failover the connections may stay, to a server that is a replica now. Every thread connects
  * again, which resolves the server's name again, but not at every refusal. */
 static void a_replica_is_left(void **state)
@@ -402,6 +432,7 @@ int main(void)
         cmocka_unit_test(a_thread_without_a_queue_runs_calls),
         cmocka_unit_test(one_worker_loads_what_another_stored),
         cmocka_unit_test(a_released_value_is_not_verified),
+        cmocka_unit_test(a_key_of_another_type_is_replaced),
         cmocka_unit_test(a_replica_is_left),
         cmocka_unit_test(a_lookup_without_reply_times_out_when_the_time_comes),
     };
