@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CALL_BYTES_MAX ((size_t)16 << 20)
-#define IN_FLIGHT_MAX  2048u
+#define CALL_BYTES_MAX ((size_t)32 << 20)
+#define IN_FLIGHT_MAX  2048u /* so that a cluster can redirect all of them at once */
 
 struct call {
     struct mr_mail mail;
@@ -19,6 +19,8 @@ struct call {
 
 struct mr_redis_calls {
     struct mr_mailbox *posted;
+    struct mr_mail
+        *waiting; /* taken from `posted`, and not sent while IN_FLIGHT_MAX are in flight */
     uint32_t in_flight;
 };
 
@@ -42,7 +44,7 @@ enum mr_status mr_redis_calls_create(struct mr_redis_calls **out, const struct m
 void mr_redis_calls_destroy(struct mr_redis_calls *calls)
 {
     if (!calls) return;
-    MR_ASSERT(calls->in_flight == 0);
+    MR_ASSERT(calls->in_flight == 0 && !calls->waiting);
     mr_mailbox_destroy(calls->posted);
     free(calls);
 }
@@ -99,17 +101,29 @@ static void end_call(struct mr_redis_calls *calls, struct call *call)
     free_call(call);
 }
 
+/* Takes what was posted; the commands' timeouts start now. */
+static void take_posted(struct mr_redis_calls *calls, uint64_t now_ns)
+{
+    calls->waiting = mr_mailbox_take(calls->posted);
+    for (struct mr_mail *mail = calls->waiting; mail; mail = mail->next) {
+        struct call *call = (struct call *)mail;
+        call->command.deadline_ns = now_ns + call->options.timeout_ns;
+    }
+}
+
 void mr_redis_calls_send(struct mr_redis_calls *calls, const struct mr_redis_port *port,
                          uint64_t now_ns)
 {
-    struct mr_mail *mail = mr_mailbox_take(calls->posted);
-    while (mail) {
-        struct call *call = (struct call *)mail;
-        mail = mail->next;
+    for (;;) {
+        if (!calls->waiting) take_posted(calls, now_ns);
+        struct call *call = (struct call *)calls->waiting;
+        if (!call) return;
+        const bool late = call->command.deadline_ns <= now_ns;
+        if (!late && calls->in_flight >= IN_FLIGHT_MAX) return;
+        calls->waiting = call->mail.next;
         calls->in_flight++;
-        call->command.deadline_ns = now_ns + call->options.timeout_ns;
-        if (calls->in_flight < IN_FLIGHT_MAX && port->send(port->context, &call->command)) continue;
-        call->command.outcome = MR_REDIS_LOST;
+        if (!late && port->send(port->context, &call->command)) continue;
+        call->command.outcome = late ? MR_REDIS_TIMEOUT : MR_REDIS_LOST;
         end_call(calls, call);
     }
 }

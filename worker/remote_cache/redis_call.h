@@ -3,7 +3,7 @@
  * Redis.
  *
  * Threads: any thread may call _post; the connection thread makes all other calls.
- * Memory: copies of the commands' words, at most MR_REDIS_CALLS_MAX commands and 16 MiB until they
+ * Memory: copies of the commands' words, at most MR_REDIS_CALLS_MAX commands and 32 MiB until they
  * are sent.
  * Errors: _create MR_NOMEM; _post returns false; a later failure reaches the callback `done` as its
  * outcome. */
@@ -13,7 +13,8 @@
 #include "kvcache/remote/redis_client.h"
 #include "worker/base/mailbox.h"
 
-#define MR_REDIS_CALLS_MAX ((size_t)4096) /* most commands posted and not sent yet */
+/* most commands posted and not taken by the connection thread: four for each of 4,096 sequences */
+#define MR_REDIS_CALLS_MAX ((size_t)16384)
 
 struct mr_redis_call {
     const char *const *words; /* [count] words of the Redis command; the second word is the key */
@@ -49,13 +50,13 @@ enum mr_status mr_redis_calls_create(struct mr_redis_calls **out, const struct m
 void mr_redis_calls_destroy(struct mr_redis_calls *calls);
 
 /* Posts the commands list[count], to be sent to Redis in one burst, in order. Copies their words.
- * False: the limit of MR_REDIS_CALLS_MAX commands or 16 MiB is reached, memory is out, or _close
+ * False: the limit of MR_REDIS_CALLS_MAX commands or 32 MiB is reached, memory is out, or _close
  * was called; then no `done` is called. */
 bool mr_redis_calls_post(struct mr_redis_calls *calls, const struct mr_redis_call *list,
                          size_t count);
 
-/* Sends all posted commands. A command that the port refuses ends with the outcome
- * MR_REDIS_LOST. */
+/* Sends the posted commands, as many as may be in flight; the others wait for the next call, until
+ * their timeout. A command that the port refuses ends with the outcome MR_REDIS_LOST. */
 void mr_redis_calls_send(struct mr_redis_calls *calls, const struct mr_redis_port *port,
                          uint64_t now_ns);
 /* If the command is that of a call: ends the call (calls its `done`) and returns true. Otherwise

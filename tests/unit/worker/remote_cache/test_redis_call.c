@@ -110,6 +110,40 @@ static void a_call_times_out(void **state)
     rig_close(&rig);
 }
 
+static void calls_beyond_those_in_flight_wait_for_replies(void **state)
+{
+    struct rig rig;
+    (void)state;
+    rig_open(&rig);
+    step(&rig, 1);
+    for (unsigned i = 0; i < 10000; i++)
+        assert_true(post(&rig, "STRLEN"));
+    for (uint64_t now_ns = 2; rig.done < 10000 && now_ns < 20; now_ns++) {
+        step(&rig, now_ns);
+        assert_int_equal(rig.outcome, MR_REDIS_DONE);
+        assert_in_range(mr_redis_calls_in_flight(rig.calls), 0, 2048);
+    }
+    assert_int_equal(rig.done, 10000);
+    rig_close(&rig);
+}
+
+static void calls_that_wait_too_long_time_out(void **state)
+{
+    struct rig rig;
+    (void)state;
+    rig_open(&rig);
+    rig.redis.latency_ns = 99;
+    step(&rig, 1);
+    for (unsigned i = 0; i < 3000; i++)
+        assert_true(post(&rig, "STRLEN"));
+    step(&rig, 2);
+    step(&rig, 101); /* 2,048 are answered */
+    assert_true(rig.done == 2048 && rig.outcome == MR_REDIS_DONE);
+    step(&rig, 102);
+    assert_true(rig.done == 3000 && rig.outcome == MR_REDIS_TIMEOUT);
+    rig_close(&rig);
+}
+
 static void a_key_of_another_type_is_deleted_and_the_call_made_again(void **state)
 {
     struct rig rig;
@@ -134,6 +168,8 @@ int main(void)
         cmocka_unit_test(a_call_is_answered_once),
         cmocka_unit_test(a_call_that_cannot_be_sent_is_lost),
         cmocka_unit_test(a_call_times_out),
+        cmocka_unit_test(calls_beyond_those_in_flight_wait_for_replies),
+        cmocka_unit_test(calls_that_wait_too_long_time_out),
         cmocka_unit_test(a_key_of_another_type_is_deleted_and_the_call_made_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
