@@ -15,6 +15,7 @@ mr_install_output(_millrace share/zsh/site-functions $<TARGET_FILE:millrace> com
 mr_install_output(millrace.fish share/fish/vendor_completions.d $<TARGET_FILE:millrace> completion fish)
 mr_install_output(sbom.spdx.json share/doc/millrace ${CMAKE_SOURCE_DIR}/docker/sbom.py $<TARGET_FILE:millrace>)
 install(FILES docker/systemd/millrace.service DESTINATION lib/systemd/system)
+install(FILES docker/systemd/config.yaml DESTINATION share/doc/millrace) # a sample of /etc/millrace/config.yaml
 install(FILES LICENSE DESTINATION share/doc/millrace RENAME copyright)
 file(GLOB licences ${MR_DEPS}/libtorch/*.dist-info)
 install(DIRECTORY ${licences} DESTINATION share/doc/millrace)

@@ -152,6 +152,7 @@ def check_deployment(found):
         must(settings[option].startswith(mounts[mount]), f"{option} is not below {mounts[mount]}")
     key = settings["MILLRACE_REDIS_PASSWORD_FILE"].removeprefix(mounts["secrets"] + "/")
     must(key in found["Secret"]["stringData"], f"{key} is not in the Secret")
+    check_command(["serve", "--config", str(DOCKER / "systemd/config.yaml")], {})
     drain = seconds(settings["MILLRACE_DRAIN_TIMEOUT"])
     must(pod["terminationGracePeriodSeconds"] >= drain + 5, "killed before the drain is over")
     user = pod["securityContext"]["runAsUser"]
@@ -206,6 +207,21 @@ def check_scaler(found):
     check_metrics(trigger["metadata"]["query"], "scaler.yaml")
 
 
+def check_example(found):
+    """The claim with the model, and the job that fills it."""
+    definitions = json.loads((DEPS / "schemas/kubernetes.json").read_text())["definitions"]
+    documents = {}
+    for name in ("claim", "job"):
+        documents[name] = load(KUBERNETES / f"example/{name}.yaml")
+        check_schema(documents[name], schema_of(documents[name], definitions) | {"definitions": definitions}, name)
+    pods = found["Deployment"]["spec"]["template"]["spec"], documents["job"]["spec"]["template"]["spec"]
+    for pod in pods:
+        claim, = [volume["persistentVolumeClaim"] for volume in pod["volumes"] if "persistentVolumeClaim" in volume]
+        must(claim["claimName"] == documents["claim"]["metadata"]["name"], claim)
+    path = found["ConfigMap"]["data"]["MILLRACE_MODEL"]
+    must(f"mv /model/part {path}" in pods[1]["containers"][0]["command"][-1], "the job does not write MILLRACE_MODEL")
+
+
 # ---- systemd ----
 
 
@@ -221,6 +237,7 @@ def check_unit():
         file.write("model: /model\nbrokers: localhost:9092\n")
         file.flush()
         check_command([word.replace("/etc/millrace/config.yaml", file.name) for word in arguments], {})
+    check_command(["serve", "--config", str(DOCKER / "systemd/config.yaml")], {})
     drain = seconds(re.search(r"drain-timeout\W+(\d+s)", check_command(["serve"], {}))[1])
     must(int(service["TimeoutStopSec"]) >= drain + 5, "killed before the drain is over")
     codes = re.findall(r"^\| (\d) \| ", OPERATING, re.M)
@@ -269,6 +286,8 @@ def check_compose():
     provider, = load(DOCKER / "grafana/provider.yaml")["providers"]
     dashboards = {volume.split(":")[1] for volume in services["grafana"]["volumes"]}
     must(f"{provider['options']['path']}/millrace.json" in dashboards, "the dashboard is not where Grafana looks")
+    for panel in json.loads((DOCKER / "grafana/millrace.json").read_text())["panels"]:
+        must(panel["description"] and panel["fieldConfig"]["defaults"]["unit"] != "short", panel["title"])
     source, = load(DOCKER / "grafana/datasource.yaml")["datasources"]
     must(source["url"] == "http://prometheus:9090", source)
 
@@ -290,6 +309,7 @@ def check_rules():
 def main():
     found, common = read_kubernetes()
     check_deployment(found)
+    check_example(found)
     check_selectors(found, common)
     check_network(found)
     check_scaler(found)
