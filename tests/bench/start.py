@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Measures the start of `millrace serve`: its own time from exec to the line "ready in"; the time until /readyz answers
-200, when the group has assigned partitions (the embedded broker waits 3 s for other members, like Kafka by default);
-resident memory at rest; lines of output. Bars: started within 2 s; resident memory at most twice the model file + the
-KV pool + 200 MB; at most 15 lines. With `--dtype auto`, for a GGUF file of 4 to 8 bits: within 3 s, 1.15 times the file
-+ the KV pool + 200 MB."""
+"""Measures the start of `millrace serve`: its own time from exec to the line "started in", the time until /readyz answers 200
+(the broker's group has then assigned partitions: the embedded broker, as Kafka's default, waits 3 s for other members),
+resident memory at rest, lines of output. Bars: started within 2 s; resident memory at most twice the model file + the KV
+pool + 200 MB; at most 15 lines. With `--dtype auto`, for a GGUF file of 4 to 8 bits: within 3 s, 1.15 times the file + the
+KV pool + 200 MB."""
 
 import os
 import pathlib
@@ -26,7 +26,7 @@ def main():
     with fleet.Broker(options) as broker:
         for _ in range(max(options.repetitions, 1)):
             with fleet.Worker(options, broker, "--kv-memory", f"{KV_MIB}MiB") as worker:
-                starts.append(float(re.search(r"^ready in ([\d.]+) s$", "".join(worker.ready_lines), re.MULTILINE)[1]))
+                starts.append(float(re.search(r"^started in ([\d.]+) s$", "".join(worker.ready_lines), re.MULTILINE)[1]))
                 ready.append(worker.start_s)
                 time.sleep(1)
                 resident, peak = worker.status_bytes("VmRSS"), worker.status_bytes("VmHWM")

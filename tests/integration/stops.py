@@ -155,7 +155,7 @@ def silent(options, services):
 def joining(options, services):
     """It serves, and the group has not assigned its partitions yet."""
     phase = Phase(options, services, "joining")
-    phase.start('"msg":"ready"')
+    phase.start('"msg":"started"')
     phase.stop()
     return phase
 

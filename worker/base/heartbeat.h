@@ -1,7 +1,7 @@
 /* heartbeat - when each thread began its present step, so that /livez can find a thread that hangs.
  *
- * A sleeping thread has no step and is never late. A thread is stuck when one step has lasted longer
- * than the bound of that thread, because a function that it called has not returned.
+ * A sleeping thread has no step and is never late. A thread is stuck when one step has lasted
+ * longer than the bound of that thread, because a function that it called has not returned.
  *
  * Threads: any; the fields are atomic. Memory: the struct; its owner keeps it until every thread
  * that has a place in it has ended. Errors: none. */

@@ -20,8 +20,8 @@ struct mr_log_file {
 
 /* Remembers the path of the file that fd is open on. */
 void mr_log_file_remember(struct mr_log_file *file, int fd);
-/* Opens the path again, creates the file if it is missing, and replaces fd by it. If fd was not open
- * on a regular file, does nothing and returns MR_OK. */
+/* Opens the path again, creates the file if it is missing, and replaces fd by it. If fd was not
+ * open on a regular file, does nothing and returns MR_OK. */
 enum mr_status mr_log_file_reopen(const struct mr_log_file *file, struct mr_error *err);
 
 #endif

@@ -26,5 +26,9 @@ int mr_cli_cancel(const struct mr_config *config, struct mr_log *log)
         status = mr_client_cancel(
             client, (struct mr_text){config->arguments[i], strlen(config->arguments[i])}, &err);
     mr_client_close(client);
-    return status == MR_OK ? MR_EXIT_DONE : mr_cli_fail(&err);
+    if (status != MR_OK) return mr_cli_fail(&err);
+    fprintf(stderr,
+            "sent; a request with this id ends with finish_reason cancelled (millrace tail ID "
+            "shows its result), an id without a request has no effect\n");
+    return MR_EXIT_DONE;
 }

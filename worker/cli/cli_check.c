@@ -53,6 +53,17 @@ static void check_combinations(struct checking *checking)
     bool given =
         mr_option_origin(checking->config, mr_option_find("worker-id")) != MR_ORIGIN_DEFAULT;
     mr_worker_rules_check(checking->config, given, warn, checking);
+    mr_local_check_secrets(checking->config, warn, checking);
+}
+
+/* False: this machine refuses the memory of the KV pool, so `serve` cannot start. Memory that is
+ * not touched costs nothing. */
+static bool can_allocate(const struct mr_model_plan *plan)
+{
+    if (plan->device_bytes > 0) return true;
+    void *pool = plan->kv_pool_bytes < PTRDIFF_MAX ? malloc(plan->kv_pool_bytes) : NULL;
+    free(pool);
+    return pool != NULL;
 }
 
 static void check_memory(struct checking *checking, const struct mr_model_plan *plan)
@@ -61,7 +72,10 @@ static void check_memory(struct checking *checking, const struct mr_model_plan *
     char text[400];
     mr_machine_read(&machine, "");
     bool fits = mr_worker_rules_fits(checking->config, plan, &machine, text, sizeof text);
-    mr_report(&checking->report, fits ? "ok" : "warn", "memory", text);
+    if (can_allocate(plan))
+        mr_report(&checking->report, fits ? "ok" : "warn", "memory", text);
+    else
+        mr_report_failure(&checking->report, "memory", MR_EXIT_MODEL, text);
 }
 
 static void note_right(void *context, const char *text)
@@ -97,8 +111,7 @@ static void answer_nothing(void *context, enum mr_http_page page, struct mr_http
     reply->code = 503;
 }
 
-/* Listens for a moment. A port that is in use is no failure: the worker that this configuration is
- * for may be the one that uses it. */
+/* Listens for a moment. A port in use is a failure, because `serve` refuses it. */
 static void check_http(struct checking *checking)
 {
     struct mr_error err = {0};
@@ -109,8 +122,6 @@ static void check_http(struct checking *checking)
     mr_http_stop(http);
     if (status == MR_OK)
         mr_report(&checking->report, "ok", "http", address);
-    else if (status == MR_UNREACHABLE)
-        mr_report(&checking->report, "note", "http", err.detail);
     else
         mr_report_failure(&checking->report, "http", MR_EXIT_USAGE, err.detail);
 }

@@ -224,7 +224,7 @@ static void print_summary(const struct demo *demo)
            output_tokens, seconds > 0 ? (double)output_tokens / seconds : 0.0);
     if (first_ns != UINT64_MAX) printf("first token after %.0f ms, ", (double)first_ns / 1e6);
     printf("finish reason %s\n", mr_finish_text(demo->answers[0].finish));
-    printf("%s, %s on %s; requests and answers went through Kafka at %s\n",
+    printf("%s, %s on %s; requests and answers went through the embedded test broker at %s\n",
            demo->config->model_name, model->dtype, model->device,
            mr_kafka_mock_bootstrap(demo->mock));
     fflush(stdout);

@@ -9,6 +9,7 @@
 #include "worker/client/answer.h"
 #include "worker/client/client.h"
 #include "worker/client/print_record.h"
+#include "worker/kafka/kafka_admin.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -19,6 +20,8 @@
 #define OPEN_TIMEOUT_MS 10000u
 #define SEND_TIMEOUT_MS 30000u
 #define POLL_MS         200u
+#define QUERY_MS        2000u
+#define SILENCE_NS      ((uint64_t)3000000000) /* then stderr says that nobody has answered */
 #define STDIN_BYTES_MAX ((size_t)16 << 20)
 
 /* True for FIELD=VALUE, where FIELD has only lower-case letters and underscores. */
@@ -222,8 +225,31 @@ static bool print_event(struct wait *wait, const struct mr_client_event *event)
     return ends;
 }
 
+/* Says why an answer may be missing: usually no worker runs, or it reads another topic. */
+static void note_silence(const struct wait *wait)
+{
+    const char *topic = wait->config->request_topics[0].name;
+    struct mr_kafka_admin *admin = NULL;
+    bool embedded, is_known = false;
+    uint32_t members = 0;
+    enum mr_status status = mr_kafka_admin_open(&admin, mr_client_kafka(wait->client), NULL);
+    if (status == MR_OK) status = mr_kafka_admin_probe(admin, QUERY_MS, &embedded, NULL);
+    if (status == MR_OK)
+        status = mr_kafka_admin_readers(admin, topic, QUERY_MS, &is_known, &members, NULL);
+    mr_kafka_admin_close(admin);
+    if (status == MR_OK && is_known && members == 0)
+        fprintf(
+            stderr,
+            "millrace: no worker has answered yet: no consumer group with members reads %s; start "
+            "a worker (millrace serve)\n",
+            topic);
+    else
+        fprintf(stderr, "millrace: no worker has answered yet; the request waits in %s\n", topic);
+}
+
 static int await(struct wait *wait)
 {
+    bool is_silent = true;
     struct mr_client_event event;
     struct mr_error err = {0};
     uint64_t start_ns = mr_clock_ns();
@@ -235,7 +261,12 @@ static int await(struct wait *wait)
             break;
         }
         if (mr_client_health(wait->client, &err) != MR_OK) return mr_cli_fail(&err);
+        if (is_silent && mr_clock_ns() - start_ns >= SILENCE_NS) {
+            note_silence(wait);
+            is_silent = false;
+        }
         if (!mr_client_take(wait->client, POLL_MS, &event) || !is_mine(wait, &event)) continue;
+        is_silent = false;
         if (print_event(wait, &event)) return exit_code_of(&event.result);
     }
     return MR_EXIT_FAILED;

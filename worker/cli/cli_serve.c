@@ -6,6 +6,7 @@
 #include "worker/remote_cache/remote_metrics.h"
 #include "worker/serve/drain.h"
 #include "worker/serve/shutdown.h"
+#include "worker/serve/watch.h"
 #include "worker/serve/worker.h"
 
 #include <malloc.h>
@@ -139,6 +140,7 @@ static void log_stats(struct serving *serving, bool with_tier)
 static void serve_until_signal(struct serving *serving, const struct mr_config *config)
 {
     uint64_t interval_ns = config->stats_interval_ns;
+    bool ready = false;
     serving->before = mr_worker_stats(serving->worker);
     serving->before_ns = mr_clock_ns();
     for (;;) {
@@ -146,10 +148,13 @@ static void serve_until_signal(struct serving *serving, const struct mr_config *
         if (is_signalled(serving)) return;
         reread_secrets(serving);
         mr_wake_wait_sockets(mr_shutdown_wake(serving->shutdown), failure, 1,
-                             interval_ns > 0 ? interval_ns : UINT64_MAX);
+                             ready ? MR_WATCH_KAFKA_NS : MR_WATCH_READINESS_NS);
         if (is_signalled(serving)) return;
         if (mr_worker_health(serving->worker, NULL) != MR_OK) return;
-        if (interval_ns > 0) log_stats(serving, config->redis[0]);
+        if (!ready) ready = mr_watch_readiness(serving->worker);
+        mr_watch_kafka(serving->worker);
+        if (interval_ns > 0 && mr_clock_ns() - serving->before_ns >= interval_ns)
+            log_stats(serving, config->redis[0]);
     }
 }
 

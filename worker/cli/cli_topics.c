@@ -4,6 +4,7 @@
 #include "worker/cli/cli.h"
 #include "worker/cli/cli_common.h"
 #include "worker/cli/topic_report.h"
+#include "worker/config/options_table.h"
 #include "worker/kafka/kafka_admin.h"
 
 #include <stdio.h>
@@ -46,7 +47,11 @@ int mr_cli_topics(const struct mr_config *config, struct mr_log *log)
     bool creates = strcmp(config->arguments[0], "create") == 0;
     bool embedded = false;
     if (!creates && strcmp(config->arguments[0], "check") != 0) {
-        mr_fail(&err, MR_BAD_CONFIG, "topics %.32s: it is create or check", config->arguments[0]);
+        static const char *const words[] = {"create", "check"};
+        const char *nearest = mr_word_nearest(config->arguments[0], words, 2);
+        mr_fail(&err, MR_BAD_CONFIG, "topics %.32s: the argument is create or check%s%s%s",
+                config->arguments[0], nearest ? ": did you mean " : "", nearest ? nearest : "",
+                nearest ? "?" : "");
         return mr_cli_fail(&err);
     }
     enum mr_status status = mr_kafka_conf_check(&options, &err);

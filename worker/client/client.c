@@ -1,11 +1,11 @@
 #include "worker/client/client.h"
 
 #include "worker/base/clock.h"
-#include "worker/client/outage.h"
 #include "worker/config/topics.h"
 #include "worker/kafka/header_names.h"
 #include "worker/kafka/kafka_admin.h"
 #include "worker/kafka/kafka_out.h"
+#include "worker/kafka/kafka_outage.h"
 #include "worker/kafka/kafka_reader.h"
 
 #include <stdlib.h>
@@ -25,7 +25,8 @@ struct mr_client {
     struct mr_arena *arena;         /* memory of the event that mr_client_take returned last */
     struct mr_error failure; /* the error of the first record that the broker did not accept */
     uint32_t send_timeout_ms;
-    struct mr_outage outage;
+    struct mr_kafka_outage outage;
+    FILE *notices;                /* NULL: none */
     struct mr_client_place place; /* of the last record that the broker acknowledged */
 };
 
@@ -64,33 +65,33 @@ static enum mr_status create_topics(struct mr_client *client, struct mr_kafka_ad
     return status;
 }
 
-static enum mr_status need_topic(struct mr_kafka_admin *admin, const char *name,
+/* remedy: what the user can do if the topic is missing. */
+static enum mr_status need_topic(struct mr_kafka_admin *admin, const char *name, const char *remedy,
                                  uint32_t timeout_ms, struct mr_error *err)
 {
     uint32_t count = 0;
     enum mr_status status = mr_kafka_admin_partitions(admin, name, timeout_ms, &count, err);
     if (status != MR_OK || count > 0) return status;
-    return mr_fail(err, MR_BACKEND,
-                   "topic %.100s does not exist: check --prefix, start a worker, or run "
-                   "millrace topics create",
-                   name);
+    return mr_fail(err, MR_BACKEND, "topic %.100s does not exist: %s", name, remedy);
 }
 
 static enum mr_status need_topics(struct mr_client *client, struct mr_kafka_admin *admin,
                                   const struct mr_client_options *options, struct mr_error *err)
 {
+    static const char fleet[] = "check --prefix, start a worker, or run millrace topics create";
+    static const char given[] = "check the name, and --brokers for the cluster";
     const struct mr_config *config = client->config;
+    const uint32_t timeout_ms = options->timeout_ms;
     enum mr_status status = MR_OK;
     if (options->requests)
-        status = need_topic(admin, config->request_topics[0].name, options->timeout_ms, err);
+        status = need_topic(admin, config->request_topics[0].name, fleet, timeout_ms, err);
     if (status == MR_OK && options->reads)
-        status = need_topic(admin, config->tokens_topic, options->timeout_ms, err);
+        status = need_topic(admin, config->tokens_topic, fleet, timeout_ms, err);
     if (status == MR_OK && options->reads)
-        status = need_topic(admin, config->results_topic, options->timeout_ms, err);
-    if (!options->requests && !options->reads)
-        status = need_topic(admin, options->needs ? options->needs : config->cancel_topic,
-                            options->timeout_ms, err);
-    return status;
+        status = need_topic(admin, config->results_topic, fleet, timeout_ms, err);
+    if (options->requests || options->reads) return status;
+    if (options->needs) return need_topic(admin, options->needs, given, timeout_ms, err);
+    return need_topic(admin, config->cancel_topic, fleet, timeout_ms, err);
 }
 
 static enum mr_status connect_broker(struct mr_client *client,
@@ -131,6 +132,29 @@ static void prime(struct mr_client *client, const struct mr_client_options *opti
     if (topic) (void)mr_kafka_out_prime(client->out, topic, options->timeout_ms, NULL);
 }
 
+static void on_failed(void *context, bool unreachable, const char *reason)
+{
+    struct mr_client *client = context;
+    mr_kafka_outage_note(&client->outage, unreachable, reason, mr_clock_ns());
+}
+
+static void on_log(void *context, enum mr_log_level level, const char *text)
+{
+    const struct mr_client *client = context;
+    (void)level;
+    fprintf(client->notices, "%s\n", text);
+}
+
+/* With `--kafka debug=...` librdkafka's log lines are printed too. */
+static void watch_connection(struct mr_client *client)
+{
+    const struct mr_text_list *properties = client->kafka.properties;
+    client->kafka.failed = on_failed;
+    client->kafka.log_context = client;
+    for (size_t i = 0; client->notices && i < properties->count; i++)
+        if (strncmp(properties->values[i], "debug=", 6) == 0) client->kafka.log = on_log;
+}
+
 enum mr_status mr_client_open(struct mr_client **out, const struct mr_client_options *options,
                               struct mr_error *err)
 {
@@ -146,8 +170,9 @@ enum mr_status mr_client_open(struct mr_client **out, const struct mr_client_opt
         .properties = &options->config->kafka,
         .linger_ns = LINGER_NS};
     client->place.offset = -1;
-    mr_outage_init(&client->outage, options->notices);
-    mr_outage_watch(&client->outage, &client->kafka);
+    client->notices = options->notices;
+    mr_kafka_outage_open(&client->outage);
+    watch_connection(client);
     enum mr_status status = mr_kafka_conf_check(&client->kafka, err);
     if (status == MR_OK) status = connect_broker(client, options, err);
     if (status == MR_OK && options->reads) status = open_reader(client, options, err);
@@ -169,6 +194,7 @@ void mr_client_close(struct mr_client *client)
     mr_arena_destroy(client->arena);
     mr_kafka_reader_destroy(client->reader);
     mr_kafka_out_destroy(client->out);
+    mr_kafka_outage_close(&client->outage);
     free(client);
 }
 
@@ -184,10 +210,16 @@ const struct mr_kafka_options *mr_client_kafka(const struct mr_client *client)
 
 static void watch_outage(struct mr_client *client)
 {
-    if (mr_outage_must_ask(&client->outage, mr_clock_ns())) {
-        bool answers = mr_kafka_out_answers(client->out, ASK_TIMEOUT_MS);
-        mr_outage_answer(&client->outage, answers, mr_clock_ns());
-    }
+    double seconds;
+    char reason[MR_KAFKA_OUTAGE_REASON_BYTES];
+    if (!mr_kafka_outage_must_ask(&client->outage, mr_clock_ns())) return;
+    bool answers = mr_kafka_out_answers(client->out, ASK_TIMEOUT_MS);
+    enum mr_kafka_outage_change change =
+        mr_kafka_outage_answer(&client->outage, answers, mr_clock_ns(), &seconds, reason);
+    if (!client->notices) return;
+    if (change == MR_KAFKA_OUTAGE_BEGAN)
+        fprintf(client->notices, "millrace: broker away: %s; waiting\n", reason);
+    if (change == MR_KAFKA_OUTAGE_ENDED) fputs("millrace: the broker is back\n", client->notices);
 }
 
 enum mr_status mr_client_health(struct mr_client *client, struct mr_error *err)

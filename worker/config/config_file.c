@@ -25,10 +25,16 @@ struct reader {
     struct mr_error *err;
 };
 
-static enum mr_status bad(struct reader *reader, const char *reason)
+static uint32_t line_of(const struct reader *reader)
 {
     size_t line = reader->has_event ? reader->event.start_mark.line : reader->parser.mark.line;
-    return mr_fail(reader->err, MR_BAD_CONFIG, "%s, line %zu: %s", reader->path, line + 1, reason);
+    return (uint32_t)line + 1;
+}
+
+static enum mr_status bad(struct reader *reader, const char *reason)
+{
+    return mr_fail(reader->err, MR_BAD_CONFIG, "%s, line %u: %s", reader->path, line_of(reader),
+                   reason);
 }
 
 static void drop_event(struct reader *reader)
@@ -63,13 +69,10 @@ static bool is_null(const struct reader *reader)
            (text[0] == '\0' || strcmp(text, "~") == 0 || strcmp(text, "null") == 0);
 }
 
-/* Passes one value of the file to the callback; if the callback fails, adds file and line to its
- * error. */
+/* Passes one value of the file to the callback. */
 static enum mr_status set_value(struct reader *reader, const char *name, const char *value)
 {
-    struct mr_error inner = {0};
-    enum mr_status status = reader->set(reader->context, name, value, &inner);
-    return status == MR_OK ? MR_OK : bad(reader, inner.detail);
+    return reader->set(reader->context, name, value, line_of(reader), reader->err);
 }
 
 /* Passes the elements of a list of scalars to take(reader, name, element). */
@@ -106,7 +109,7 @@ static enum mr_status read_list(struct reader *reader, const char *name)
     const struct mr_option *option = mr_option_find(name);
     if (!option || option->kind == MR_OPTION_LIST) return read_elements(reader, name, set_value);
     if (strcmp(option->name, "brokers") != 0)
-        return bad(reader, "this option takes one value, not a list");
+        return bad(reader, "this option takes one value, not a list: write NAME: VALUE");
     reader->joined[0] = '\0';
     enum mr_status status = read_elements(reader, name, join);
     return status == MR_OK ? set_value(reader, name, reader->joined) : status;
@@ -145,7 +148,8 @@ static enum mr_status read_value(struct reader *reader, const char *name)
     case YAML_SEQUENCE_START_EVENT:
         return read_list(reader, name);
     case YAML_MAPPING_START_EVENT:
-        if (strcmp(name, "kafka") != 0) return bad(reader, "nested sections are not supported");
+        if (strcmp(name, "kafka") != 0)
+            return bad(reader, "nested sections are not supported: write NAME: VALUE on one line");
         return read_pairs(reader, name);
     default:
         return bad(reader, "a value is missing");
@@ -192,7 +196,7 @@ static enum mr_status read_document(struct reader *reader)
     if (status != MR_OK) return status;
     bool empty = reader->event.type == YAML_SCALAR_EVENT && is_null(reader);
     if (!empty && reader->event.type != YAML_MAPPING_START_EVENT)
-        return bad(reader, "the file must be a map of option names to values");
+        return bad(reader, "the file must have lines NAME: VALUE");
     if (!empty) status = read_map(reader);
     if (status == MR_OK) status = advance(reader); /* skip the event: end of the YAML document */
     if (status == MR_OK) status = advance(reader);
@@ -204,10 +208,13 @@ static enum mr_status read_document(struct reader *reader)
 static enum mr_status open_file(const char *path, FILE **out, struct mr_error *err)
 {
     FILE *file = fopen(path, "rbe");
-    if (!file) return mr_fail(err, MR_BAD_CONFIG, "cannot open %s: %s", path, strerror(errno));
+    if (!file)
+        return mr_fail(err, MR_BAD_CONFIG, "--config %s: %s: give the path of a YAML file", path,
+                       strerror(errno));
     if (fseek(file, 0, SEEK_END) != 0 || ftell(file) > MR_CONFIG_FILE_BYTES_MAX) {
         fclose(file);
-        return mr_fail(err, MR_BAD_CONFIG, "%s is not a regular file of at most 1 MiB", path);
+        return mr_fail(err, MR_BAD_CONFIG, "--config %s: is not a regular file of at most 1 MiB",
+                       path);
     }
     rewind(file);
     *out = file;

@@ -11,13 +11,15 @@
 
 #include "codec/status.h"
 
+#include <stdint.h>
+
 #define MR_CONFIG_FILE_BYTES_MAX ((long)1 << 20)
 
 /* Called for every value, in the order of the file: once for each element of a list (for `brokers`
- * once for the whole list, joined by commas), and with "NAME=VALUE" for each pair of a map. An
- * error ends the reading; file and line are put in front of its sentence. */
+ * once for the whole list, joined by commas), and with "NAME=VALUE" for each pair of a map. line:
+ * the line of the value, from 1. An error ends the reading. */
 typedef enum mr_status mr_config_file_set(void *context, const char *name, const char *value,
-                                          struct mr_error *err);
+                                          uint32_t line, struct mr_error *err);
 
 enum mr_status mr_config_file_read(const char *path, mr_config_file_set *set, void *context,
                                    struct mr_error *err);

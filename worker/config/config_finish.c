@@ -18,34 +18,43 @@
  * it. Kafka's default is 5 minutes, but a rebalance can stop the whole fleet for as long. */
 #define POLL_INTERVAL_DEFAULT_NS ((uint64_t)60000000000)
 
-static enum mr_status check_topic(const char *topic, struct mr_error *err)
+/* The option that gives a topic, and the number of its value, for errors. */
+struct topic_source {
+    const char *option;
+    size_t index;
+};
+
+static enum mr_status check_topic(const struct mr_config *config, const char *topic,
+                                  struct topic_source source, struct mr_error *err)
 {
     size_t length = strlen(topic);
     bool invalid = strcmp(topic, ".") == 0 || strcmp(topic, "..") == 0;
     for (size_t i = 0; i < length; i++)
         if (!isalnum((unsigned char)topic[i]) && !strchr("._-", topic[i])) invalid = true;
-    if (length == 0 || length > TOPIC_BYTES_MAX || invalid)
-        return mr_fail(err, MR_BAD_CONFIG,
-                       "%.64s is not a topic name: at most %zu letters, digits, '.', '_' and '-'",
-                       topic, TOPIC_BYTES_MAX);
-    return MR_OK;
+    if (length > 0 && length <= TOPIC_BYTES_MAX && !invalid) return MR_OK;
+    return mr_option_refuse(config, source.option, source.index, err,
+                            "%.64s is not a topic name: 1 to %zu letters, digits, '.', '_' and '-'",
+                            topic, TOPIC_BYTES_MAX);
 }
 
 /* Checks a name of --reply-topic, which may end in '*'; '*' alone would allow every topic, also
  * those that only workers may write to. */
-static enum mr_status check_reply_topic(const char *name, struct mr_error *err)
+static enum mr_status check_reply_topic(const struct mr_config *config, size_t index,
+                                        struct mr_error *err)
 {
     char start[TOPIC_BYTES_MAX + 2];
+    const char *name = config->reply_topics.values[index];
+    const struct topic_source source = {"reply-topic", index};
     size_t length = strlen(name);
     bool pattern = length > 0 && name[length - 1] == '*';
-    if (!pattern || length > TOPIC_BYTES_MAX) return check_topic(name, err);
+    if (!pattern || length > TOPIC_BYTES_MAX) return check_topic(config, name, source, err);
     if (length == 1)
-        return mr_fail(err, MR_BAD_CONFIG,
-                       "reply-topic * would allow every topic; write at least one letter before *");
+        return mr_option_refuse(config, "reply-topic", index, err,
+                                "would allow every topic; write at least one letter before *");
     memcpy(start, name, length - 1);
     start[length - 1] = '\0';
     /* '.' and '..' are not topic names, but topic names may begin with them */
-    return strspn(start, ".") == length - 1 ? MR_OK : check_topic(start, err);
+    return strspn(start, ".") == length - 1 ? MR_OK : check_topic(config, start, source, err);
 }
 
 /* Returns "<prefix>.<suffix>", the default name of a topic. */
@@ -57,21 +66,24 @@ static const char *with_prefix(struct mr_config *config, const char *suffix)
     return mr_option_copy(config, name, (size_t)length);
 }
 
+/* option: the one whose field is *topic; without a value the name is made from --prefix. */
 static enum mr_status fill_topic(struct mr_config *config, const char **topic, const char *suffix,
-                                 struct mr_error *err)
+                                 const char *option, struct mr_error *err)
 {
-    if (!(*topic)[0]) *topic = with_prefix(config, suffix);
+    const bool given = (*topic)[0] != '\0';
+    if (!given) *topic = with_prefix(config, suffix);
     if (!*topic) return mr_fail(err, MR_NOMEM, "no memory for a topic name");
-    return check_topic(*topic, err);
+    return check_topic(config, *topic, (struct topic_source){given ? option : "prefix", 0}, err);
 }
 
-static enum mr_status apply_topic_setting(struct mr_config *config, struct mr_request_topic *topic,
-                                          const char *setting, size_t length, struct mr_error *err)
+/* False: the setting is none of a topic's, or its value is wrong. */
+static bool apply_topic_setting(struct mr_config *config, struct mr_request_topic *topic,
+                                const char *setting, size_t length)
 {
     int64_t priority;
     uint64_t weight;
     const char *text = mr_option_copy(config, setting, length);
-    if (!text) return mr_fail(err, MR_NOMEM, "no memory for a topic");
+    if (!text) return false;
     if (strcmp(text, "strict") == 0) {
         topic->strict = true;
     } else if (strncmp(text, "tenant=", 7) == 0 && text[7]) {
@@ -82,33 +94,37 @@ static enum mr_status apply_topic_setting(struct mr_config *config, struct mr_re
     } else if (strncmp(text, "weight=", 7) == 0 && mr_parse_uint(text + 7, &weight) &&
                weight >= 1 && weight <= WEIGHT_MAX) {
         topic->weight = (uint32_t)weight;
-    } else if (strncmp(text, "queue=", 6) == 0 &&
-               mr_parse_duration(text + 6, &topic->queue_limit_ns)) {
-        return MR_OK;
-    } else if (strncmp(text, "run=", 4) == 0 && mr_parse_duration(text + 4, &topic->run_limit_ns)) {
-        return MR_OK;
+    } else if (strncmp(text, "queue=", 6) == 0) {
+        return mr_parse_duration(text + 6, &topic->queue_limit_ns);
+    } else if (strncmp(text, "run=", 4) == 0) {
+        return mr_parse_duration(text + 4, &topic->run_limit_ns);
     } else {
-        return mr_fail(err, MR_BAD_CONFIG,
-                       "requests-topic takes NAME[,priority=-100..100][,weight=1..%u][,tenant=NAME]"
-                       "[,queue=TIME][,run=TIME][,strict]",
-                       WEIGHT_MAX);
+        return false;
     }
-    return MR_OK;
+    return true;
 }
 
-static enum mr_status parse_topic(struct mr_config *config, const char *text,
-                                  struct mr_request_topic *topic, struct mr_error *err)
+/* text: value number `index` of --requests-topic, or the default name. */
+static enum mr_status parse_topic(struct mr_config *config, const char *text, size_t index,
+                                  struct mr_error *err)
 {
+    struct mr_request_topic *topic = &config->request_topics[index];
+    const bool given = config->requests_topic.count > 0;
     size_t length = strcspn(text, ",");
     *topic = (struct mr_request_topic){.name = mr_option_copy(config, text, length),
                                        .tenant = MR_TENANT_DEFAULT,
                                        .strict = config->strict};
     if (!topic->name) return mr_fail(err, MR_NOMEM, "no memory for a topic");
-    enum mr_status status = check_topic(topic->name, err);
+    const struct topic_source source = {given ? "requests-topic" : "prefix", given ? index : 0};
+    enum mr_status status = check_topic(config, topic->name, source, err);
     while (status == MR_OK && text[length] == ',') {
         text += length + 1;
         length = strcspn(text, ",");
-        status = apply_topic_setting(config, topic, text, length, err);
+        if (!apply_topic_setting(config, topic, text, length))
+            status = mr_option_refuse(config, "requests-topic", index, err,
+                                      "%.*s is none of priority=-100..100, weight=1..%u, "
+                                      "tenant=NAME, queue=TIME, run=TIME, strict",
+                                      (int)(length < 64 ? length : 64), text, WEIGHT_MAX);
     }
     return status;
 }
@@ -121,12 +137,12 @@ static enum mr_status fill_request_topics(struct mr_config *config, struct mr_er
     config->request_topic_count = count ? count : 1;
     for (size_t i = 0; i < config->request_topic_count; i++) {
         const char *text = count ? config->requests_topic.values[i] : fallback;
-        enum mr_status status = parse_topic(config, text, &config->request_topics[i], err);
+        enum mr_status status = parse_topic(config, text, i, err);
         if (status != MR_OK) return status;
         for (size_t k = 0; k < i; k++)
             if (strcmp(config->request_topics[k].name, config->request_topics[i].name) == 0)
-                return mr_fail(err, MR_BAD_CONFIG, "request topic %.64s is given twice",
-                               config->request_topics[i].name);
+                return mr_option_refuse(config, "requests-topic", i, err,
+                                        "this topic is given twice; leave out one");
     }
     return MR_OK;
 }
@@ -154,15 +170,17 @@ static enum mr_status fill_tenant_weights(struct mr_config *config, struct mr_er
         uint64_t weight;
         if (text[length] != '=' || !mr_parse_uint(text + length + 1, &weight) || weight < 1 ||
             weight > WEIGHT_MAX)
-            return mr_fail(err, MR_BAD_CONFIG, "tenant-weight takes TENANT=1..%u", WEIGHT_MAX);
+            return mr_option_refuse(config, "tenant-weight", i, err,
+                                    "is not TENANT=N with N from 1 to %u", WEIGHT_MAX);
         size_t k = 0;
         const struct mr_request_topic *topics = config->request_topics;
         while (k < config->request_topic_count &&
                (strncmp(topics[k].tenant, text, length) != 0 || topics[k].tenant[length] != '\0'))
             k++;
         if (k == config->request_topic_count)
-            return mr_fail(err, MR_BAD_CONFIG, "tenant-weight: no request topic has tenant %.*s",
-                           (int)(length < 64 ? length : 64), text);
+            return mr_option_refuse(config, "tenant-weight", i, err,
+                                    "no --requests-topic has tenant=%.*s",
+                                    (int)(length < 64 ? length : 64), text);
         config->tenant_weights[topics[k].tenant_index] = (uint32_t)weight;
     }
     return MR_OK;
@@ -173,12 +191,15 @@ static enum mr_status fill_topics(struct mr_config *config, struct mr_error *err
     enum mr_status status = fill_request_topics(config, err);
     if (status == MR_OK) fill_tenants(config);
     if (status == MR_OK) status = fill_tenant_weights(config, err);
-    if (status == MR_OK) status = fill_topic(config, &config->tokens_topic, "tokens", err);
-    if (status == MR_OK) status = fill_topic(config, &config->results_topic, "results", err);
-    if (status == MR_OK) status = fill_topic(config, &config->cancel_topic, "cancel", err);
-    if (status == MR_OK) status = fill_topic(config, &config->dlq_topic, "dlq", err);
+    if (status == MR_OK)
+        status = fill_topic(config, &config->tokens_topic, "tokens", "tokens-topic", err);
+    if (status == MR_OK)
+        status = fill_topic(config, &config->results_topic, "results", "results-topic", err);
+    if (status == MR_OK)
+        status = fill_topic(config, &config->cancel_topic, "cancel", "cancel-topic", err);
+    if (status == MR_OK) status = fill_topic(config, &config->dlq_topic, "dlq", "dlq-topic", err);
     for (size_t i = 0; i < config->reply_topics.count && status == MR_OK; i++)
-        status = check_reply_topic(config->reply_topics.values[i], err);
+        status = check_reply_topic(config, i, err);
     return status;
 }
 
@@ -206,12 +227,14 @@ static void fill_worker_id(struct mr_config *config)
     if (copy) config->worker_id = copy;
 }
 
-static enum mr_status check_device(const char *device, struct mr_error *err)
+static enum mr_status check_device(const struct mr_config *config, struct mr_error *err)
 {
     uint64_t index;
+    const char *device = config->device;
     bool known = strcmp(device, "cpu") == 0 || strcmp(device, "cuda") == 0 ||
                  (strncmp(device, "cuda:", 5) == 0 && mr_parse_uint(device + 5, &index));
-    return known ? MR_OK : mr_fail(err, MR_BAD_CONFIG, "device must be cpu, cuda or cuda:N");
+    return known ? MR_OK
+                 : mr_option_refuse(config, "device", 0, err, "is none of cpu, cuda, cuda:N");
 }
 
 static enum mr_status check_http(struct mr_config *config, struct mr_error *err)
@@ -223,36 +246,63 @@ static enum mr_status check_http(struct mr_config *config, struct mr_error *err)
     const char *colon = strrchr(config->http, ':');
     if (!config->http[0]) return MR_OK;
     if (!colon || colon == config->http || !mr_parse_uint(colon + 1, &port) || port > 65535)
-        return mr_fail(err, MR_BAD_CONFIG, "http must be HOST:PORT or off");
+        return mr_option_refuse(config, "http", 0, err,
+                                "is neither HOST:PORT, with a port from 0 to 65535, nor off");
+    return MR_OK;
+}
+
+/* Checks the ports in "HOST:PORT,HOST:PORT", as a port that was copied as the word PORT would
+ * otherwise be a broker that never answers. librdkafka takes a host without a port, and
+ * PROTOCOL://HOST:PORT. */
+static enum mr_status check_brokers(const struct mr_config *config, struct mr_error *err)
+{
+    for (const char *at = config->brokers; *at;) {
+        size_t length = strcspn(at, ",");
+        const char *scheme = memmem(at, length, "://", 3), *end = at + length;
+        const char *host = scheme ? scheme + 3 : at;
+        const char *bracket = memchr(host, ']', (size_t)(end - host));
+        const char *colon = memrchr(host, ':', (size_t)(end - host));
+        char *rest = NULL;
+        bool has_port = colon && (!bracket || colon > bracket);
+        unsigned long port = has_port ? strtoul(colon + 1, &rest, 10) : 1;
+        if (host == end || colon == host || port == 0 || port > 65535 ||
+            (has_port && (rest != end || !isdigit((unsigned char)colon[1]))))
+            return mr_option_refuse(config, "brokers", 0, err,
+                                    "%.*s is not HOST:PORT, with a port from 1 to 65535",
+                                    (int)(length < 64 ? length : 64), at);
+        at = end + (*end == ',');
+    }
     return MR_OK;
 }
 
 /* In a --kafka property, replaces NAME=@FILE by the content of the file and NAME=env:VARIABLE by
  * the variable's value; so secrets need not be on the command line. NAME=@@TEXT means the value
  * "@TEXT". */
-static enum mr_status fill_property(struct mr_config *config, const char **property,
-                                    struct mr_error *err)
+static enum mr_status fill_property(struct mr_config *config, size_t index, struct mr_error *err)
 {
+    const char **property = &config->kafka.values[index];
     char text[MR_VALUE_FILE_BYTES + NAME_BYTES_MAX];
     const char *given = strchr(*property, '=') + 1;
     size_t name = (size_t)(given - *property), length = 0;
     bool file = given[0] == '@' && given[1] != '@', variable = strncmp(given, "env:", 4) == 0;
     if (!file && !variable && given[0] != '@') return MR_OK;
-    if (name > NAME_BYTES_MAX) return mr_fail(err, MR_BAD_CONFIG, "kafka: the name is too long");
+    if (name > NAME_BYTES_MAX)
+        return mr_option_refuse(config, "kafka", index, err, "the property's name is too long");
     memcpy(text, *property, name);
     enum mr_status status = MR_OK;
     struct mr_error inner = {0};
     const char *value = variable ? getenv(given + 4) : given + 1;
     if (!value)
-        return mr_fail(err, MR_BAD_CONFIG, "kafka: the environment variable %.64s is not set",
-                       given + 4);
+        return mr_option_refuse(config, "kafka", index, err,
+                                "the environment variable %.64s is not set", given + 4);
     if (file)
         status = mr_value_file_read(given + 1, text + name, &length, &inner);
     else
         length = (size_t)snprintf(text + name, MR_VALUE_FILE_BYTES, "%s", value);
-    if (status != MR_OK) return mr_fail(err, status, "kafka: %.240s", inner.detail);
+    if (status != MR_OK) return mr_option_refuse(config, "kafka", index, err, "%s", inner.detail);
     if (length >= MR_VALUE_FILE_BYTES)
-        return mr_fail(err, MR_BAD_CONFIG, "kafka: a value is too long");
+        return mr_option_refuse(config, "kafka", index, err, "the value is longer than %zu bytes",
+                                MR_VALUE_FILE_BYTES);
     *property = mr_option_copy(config, text, name + length);
     return *property ? MR_OK : mr_fail(err, MR_BAD_CONFIG, "kafka: the values are too long");
 }
@@ -263,8 +313,8 @@ static enum mr_status fill_properties(struct mr_config *config, struct mr_error 
     for (size_t i = 0; i < config->kafka.count; i++) {
         const char *equals = strchr(config->kafka.values[i], '=');
         if (!equals || equals == config->kafka.values[i])
-            return mr_fail(err, MR_BAD_CONFIG, "kafka takes NAME=VALUE");
-        enum mr_status status = fill_property(config, &config->kafka.values[i], err);
+            return mr_option_refuse(config, "kafka", i, err, "is not NAME=VALUE");
+        enum mr_status status = fill_property(config, i, err);
         if (status != MR_OK) return status;
     }
     return MR_OK;
@@ -278,8 +328,8 @@ static enum mr_status check_redis_kv(struct mr_config *config, struct mr_error *
         config->redis_kv = MR_REDIS_KV_EXACT;
     if (config->redis_kv == MR_REDIS_KV_EXACT || !config->deterministic) return MR_OK;
     return mr_fail(err, MR_BAD_CONFIG,
-                   "deterministic cannot be combined with redis-kv int8: an answer would depend on "
-                   "which blocks Redis has");
+                   "--deterministic and --redis-kv int8 exclude each other: an answer would depend "
+                   "on which blocks Redis has; use --redis-kv exact");
 }
 
 /* A rebalance of the group waits for a revocation that drains, for at most --poll-interval-max. So
@@ -296,7 +346,9 @@ static enum mr_status fill_poll_interval(struct mr_config *config, struct mr_err
         if (*interval_ns < least_ns) *interval_ns = least_ns;
     }
     if (*interval_ns >= least_ns) return MR_OK;
-    return mr_fail(err, MR_BAD_CONFIG, "revoke-timeout may be at most half of poll-interval-max");
+    return mr_fail(err, MR_BAD_CONFIG,
+                   "--revoke-timeout is more than half of --poll-interval-max; lower the first or "
+                   "raise the second");
 }
 
 /* Checks that the options and arguments are given that the command requires. */
@@ -312,12 +364,20 @@ static enum mr_status check_needs(const struct mr_config *config, struct mr_erro
     bool brokers = need_brokers >> config->command & 1u || (bench && !alone && !config->compare);
     const struct mr_command_entry *command = &mr_commands[config->command];
     if (model && !config->model[0])
-        return mr_fail(err, MR_BAD_CONFIG, "%s needs --model PATH", command->name);
+        return mr_fail(err, MR_BAD_CONFIG,
+                       "%s needs --model PATH, or the variable MILLRACE_MODEL, or `model` in the "
+                       "file of --config",
+                       command->name);
     if (brokers && !config->brokers[0])
-        return mr_fail(err, MR_BAD_CONFIG, "%s needs --brokers HOST:PORT", command->name);
+        return mr_fail(
+            err, MR_BAD_CONFIG,
+            "%s needs --brokers HOST:PORT, or the variable MILLRACE_BROKERS, or `brokers` "
+            "in the file of --config",
+            command->name);
     if (bench && config->argument_count != (config->compare ? 2 : 0))
         return mr_fail(err, MR_BAD_CONFIG,
-                       "bench takes two files with --compare, and no argument without it");
+                       "bench takes two files with --compare, and no argument without it; see "
+                       "millrace bench --help");
     return mr_config_check_arguments(config, err);
 }
 
@@ -325,8 +385,9 @@ enum mr_status mr_config_check_arguments(const struct mr_config *config, struct 
 {
     const struct mr_command_entry *command = &mr_commands[config->command];
     if (config->argument_count > command->argument_max)
-        return mr_fail(err, MR_BAD_CONFIG, "%s takes no argument %.64s", command->name,
-                       config->arguments[command->argument_max]);
+        return mr_fail(err, MR_BAD_CONFIG,
+                       "%s takes no argument %.64s: options begin with --; see millrace %s --help",
+                       command->name, config->arguments[command->argument_max], command->name);
     if (config->argument_count < command->argument_min)
         return mr_fail(err, MR_BAD_CONFIG, "usage: millrace %s [options] %s", command->name,
                        command->arguments);
@@ -336,8 +397,9 @@ enum mr_status mr_config_check_arguments(const struct mr_config *config, struct 
 enum mr_status mr_config_finish(struct mr_config *config, struct mr_error *err)
 {
     enum mr_status status = fill_topics(config, err);
-    if (status == MR_OK) status = check_device(config->device, err);
+    if (status == MR_OK) status = check_device(config, err);
     if (status == MR_OK) status = check_http(config, err);
+    if (status == MR_OK) status = check_brokers(config, err);
     if (status == MR_OK) status = check_redis_kv(config, err);
     if (status == MR_OK) status = fill_poll_interval(config, err);
     if (status == MR_OK) status = fill_properties(config, err);

@@ -1,9 +1,11 @@
 #include "worker/config/option_apply.h"
 
 #include "codec/check.h"
+#include "worker/config/environment.h"
 #include "worker/config/option_value.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -28,29 +30,88 @@ char *mr_option_copy(struct mr_config *config, const char *text, size_t length)
     return mr_arena_copy_text(config->store->arena, text, length);
 }
 
-/* ---- text to field ---- */
+/* ---- errors ---- */
 
-static enum mr_status refuse(const struct mr_option *option, const char *wanted,
-                             struct mr_error *err)
-{
-    return mr_fail(err, MR_BAD_CONFIG, "%s takes %s", option->name, wanted);
-}
+static void text_value(const struct mr_option *option, const char *text, char *out,
+                       size_t out_bytes);
 
-static enum mr_status refuse_range(const struct mr_option *option, struct mr_error *err)
+/* Writes "PLACE VALUE: REASON". text: the value as it was given. */
+static enum mr_status refuse_at(const struct mr_config *config, const struct mr_option *option,
+                                struct mr_option_source source, const char *text,
+                                const char *reason, struct mr_error *err)
 {
-    char least[32], most[32];
-    if (option->kind == MR_OPTION_BYTES) {
-        mr_format_bytes((uint64_t)option->min, least, sizeof least);
-        mr_format_bytes((uint64_t)option->max, most, sizeof most);
-    } else if (option->kind == MR_OPTION_DURATION) {
-        mr_format_duration((uint64_t)option->min, least, sizeof least);
-        mr_format_duration((uint64_t)option->max, most, sizeof most);
-    } else {
-        snprintf(least, sizeof least, "%.15g", option->min);
-        snprintf(most, sizeof most, "%.15g", option->max);
+    char variable[MR_VARIABLE_NAME_BYTES_MAX], value[MR_ERROR_DETAIL_BYTES];
+    text_value(option, text, value, sizeof value);
+    switch (source.origin) {
+    case MR_ORIGIN_FILE:
+        return mr_fail(err, MR_BAD_CONFIG, "%.120s, line %u: %s: %.80s: %s", config->config,
+                       source.line, option->name, value, reason);
+    case MR_ORIGIN_ENVIRONMENT:
+        mr_variable_name_of(option->name, variable);
+        return mr_fail(err, MR_BAD_CONFIG, "%s=%.80s: %s", variable, value, reason);
+    default:
+        return mr_fail(err, MR_BAD_CONFIG, "--%s %.80s: %s", option->name, value, reason);
     }
-    return mr_fail(err, MR_BAD_CONFIG, "%s must be between %s and %s", option->name, least, most);
 }
+
+/* A value that is being applied. */
+struct applying {
+    struct mr_config *config;
+    const struct mr_option *option;
+    const char *text;
+    struct mr_option_source source;
+    struct mr_error *err;
+};
+
+static enum mr_status refuse(const struct applying *applying, const char *reason)
+{
+    return refuse_at(applying->config, applying->option, applying->source, applying->text, reason,
+                     applying->err);
+}
+
+static enum mr_status refuse_choice(const struct applying *applying)
+{
+    char reason[160];
+    snprintf(reason, sizeof reason, "is none of %s", applying->option->choices);
+    return refuse(applying, reason);
+}
+
+/* too_low: the value is below the least one, otherwise above the largest one. */
+static enum mr_status refuse_range(const struct applying *applying, bool too_low)
+{
+    char bound[32], reason[64];
+    const struct mr_option *option = applying->option;
+    double value = too_low ? option->min : option->max;
+    if (option->kind == MR_OPTION_BYTES)
+        mr_format_bytes((uint64_t)value, bound, sizeof bound);
+    else if (option->kind == MR_OPTION_DURATION)
+        mr_format_duration((uint64_t)value, bound, sizeof bound);
+    else
+        snprintf(bound, sizeof bound, "%.15g", value);
+    snprintf(reason, sizeof reason, "must not be %s %s", too_low ? "below" : "above", bound);
+    return refuse(applying, reason);
+}
+
+enum mr_status mr_option_refuse(const struct mr_config *config, const char *name, size_t index,
+                                struct mr_error *err, const char *fmt, ...)
+{
+    const struct mr_option *option = mr_option_find(name);
+    const void *field = (const char *)config + option->offset;
+    char reason[240];
+    va_list arguments;
+    va_start(arguments, fmt);
+    vsnprintf(reason, sizeof reason, fmt, arguments);
+    va_end(arguments);
+    MR_ASSERT(option->kind == MR_OPTION_TEXT || option->kind == MR_OPTION_LIST);
+    const char *text = option->kind == MR_OPTION_TEXT
+                           ? *(const char *const *)field
+                           : ((const struct mr_text_list *)field)->values[index];
+    size_t at = (size_t)(option - mr_options);
+    struct mr_option_source source = {config->store->origins[at], config->store->lines[at][index]};
+    return refuse_at(config, option, source, text, reason, err);
+}
+
+/* ---- text to field ---- */
 
 /* Returns the index of text among the choices "a|b|c", or -1. */
 static int choice_index(const char *choices, const char *text)
@@ -65,26 +126,32 @@ static int choice_index(const char *choices, const char *text)
     }
 }
 
-static bool in_range(const struct mr_option *option, double value)
+/* MR_OK if the number is in the range of the option. */
+static enum mr_status check_range(const struct applying *applying, double value)
 {
-    return value >= option->min && value <= option->max;
+    const struct mr_option *option = applying->option;
+    if (value >= option->min && value <= option->max) return MR_OK;
+    return refuse_range(applying, value < option->min);
 }
 
-static enum mr_status apply_integer(struct mr_config *config, const struct mr_option *option,
-                                    const char *text, struct mr_error *err)
+static enum mr_status apply_integer(const struct applying *applying)
 {
-    void *field = field_of(config, option);
+    const struct mr_option *option = applying->option;
+    void *field = field_of(applying->config, option);
     uint64_t big = 0;
     int64_t small = 0;
     bool is_signed = option->kind == MR_OPTION_I32;
-    if (option->choices && strcmp(text, option->choices) == 0) {
+    if (option->choices && strcmp(applying->text, option->choices) == 0) {
         *(uint32_t *)field = MR_OPTION_AUTO;
         return MR_OK;
     }
-    if (is_signed ? !mr_parse_int(text, &small) : !mr_parse_uint(text, &big))
-        return refuse(option, is_signed ? "an integer" : "a whole number", err);
-    if (!in_range(option, is_signed ? (double)small : (double)big))
-        return refuse_range(option, err);
+    if (!is_signed && mr_parse_int(applying->text, &small) && small < 0)
+        return refuse_range(applying, true);
+    if (is_signed ? !mr_parse_int(applying->text, &small) : !mr_parse_uint(applying->text, &big))
+        return refuse(applying, option->choices ? "is neither a whole number nor auto"
+                                                : "is not a whole number");
+    enum mr_status status = check_range(applying, is_signed ? (double)small : (double)big);
+    if (status != MR_OK) return status;
     if (is_signed)
         *(int32_t *)field = (int32_t)small;
     else if (option->kind == MR_OPTION_U32)
@@ -94,76 +161,94 @@ static enum mr_status apply_integer(struct mr_config *config, const struct mr_op
     return MR_OK;
 }
 
-static enum mr_status apply_measure(struct mr_config *config, const struct mr_option *option,
-                                    const char *text, struct mr_error *err)
+static enum mr_status apply_measure(const struct applying *applying)
 {
     uint64_t value;
-    if (option->kind == MR_OPTION_BYTES && !mr_parse_bytes(text, &value))
-        return refuse(option, "a size such as 512MiB", err);
-    if (option->kind == MR_OPTION_DURATION && !mr_parse_duration(text, &value))
-        return refuse(option, "a time such as 25s or 250ms", err);
-    if (!in_range(option, (double)value)) return refuse_range(option, err);
-    *(uint64_t *)field_of(config, option) = value;
-    return MR_OK;
+    bool is_size = applying->option->kind == MR_OPTION_BYTES;
+    if (is_size && !mr_parse_bytes(applying->text, &value))
+        return refuse(applying, "is not a size such as 512MiB, 2Gi or 1048576");
+    if (!is_size && !mr_parse_duration(applying->text, &value))
+        return refuse(applying, "is not a time such as 25s, 250ms or 5m");
+    enum mr_status status = check_range(applying, (double)value);
+    if (status == MR_OK) *(uint64_t *)field_of(applying->config, applying->option) = value;
+    return status;
 }
 
-static enum mr_status apply_text(struct mr_config *config, const struct mr_option *option,
-                                 const char *text, struct mr_error *err)
+static enum mr_status apply_double(const struct applying *applying)
 {
-    if (option->choices && choice_index(option->choices, text) < 0)
-        return refuse(option, option->choices, err);
-    const char *copy = mr_option_copy(config, text, strlen(text));
-    if (!copy) return mr_fail(err, MR_BAD_CONFIG, "%s: the values are too long", option->name);
+    double value;
+    if (!mr_parse_double(applying->text, &value)) return refuse(applying, "is not a number");
+    enum mr_status status = check_range(applying, value);
+    if (status == MR_OK) *(double *)field_of(applying->config, applying->option) = value;
+    return status;
+}
+
+static enum mr_status apply_text(const struct applying *applying)
+{
+    const struct mr_option *option = applying->option;
+    struct mr_config *config = applying->config;
+    uint32_t *lines = config->store->lines[index_of(option)];
+    if (option->choices && choice_index(option->choices, applying->text) < 0)
+        return refuse_choice(applying);
+    const char *copy = mr_option_copy(config, applying->text, strlen(applying->text));
+    if (!copy) return refuse(applying, "is too long together with all other values");
     if (option->kind == MR_OPTION_TEXT) {
         *(const char **)field_of(config, option) = copy;
+        lines[0] = applying->source.line;
         return MR_OK;
     }
     struct mr_text_list *list = field_of(config, option);
-    if (list->count == MR_LIST_MAX)
-        return mr_fail(err, MR_BAD_CONFIG, "%s is given more than %zu times", option->name,
-                       MR_LIST_MAX);
+    if (list->count == MR_LIST_MAX) {
+        char reason[64];
+        snprintf(reason, sizeof reason, "is value number %zu, at most %zu are accepted",
+                 MR_LIST_MAX + 1, MR_LIST_MAX);
+        return refuse(applying, reason);
+    }
+    lines[list->count] = applying->source.line;
     list->values[list->count++] = copy;
     return MR_OK;
 }
 
-static enum mr_status apply_value(struct mr_config *config, const struct mr_option *option,
-                                  const char *text, struct mr_error *err)
+static enum mr_status apply_value(const struct applying *applying)
 {
-    void *field = field_of(config, option);
+    const struct mr_option *option = applying->option;
+    void *field = field_of(applying->config, option);
     switch (option->kind) {
     case MR_OPTION_BOOL:
-        return mr_parse_bool(text, field) ? MR_OK : refuse(option, "true or false", err);
+        return mr_parse_bool(applying->text, field) ? MR_OK
+                                                    : refuse(applying, "is neither true nor false");
     case MR_OPTION_U32:
     case MR_OPTION_I32:
     case MR_OPTION_U64:
-        return apply_integer(config, option, text, err);
+        return apply_integer(applying);
     case MR_OPTION_DOUBLE:
-        if (!mr_parse_double(text, field)) return refuse(option, "a number", err);
-        return in_range(option, *(double *)field) ? MR_OK : refuse_range(option, err);
+        return apply_double(applying);
     case MR_OPTION_BYTES:
     case MR_OPTION_DURATION:
-        return apply_measure(config, option, text, err);
+        return apply_measure(applying);
     case MR_OPTION_CHOICE:
-        if (choice_index(option->choices, text) < 0) return refuse(option, option->choices, err);
-        *(unsigned *)field = (unsigned)choice_index(option->choices, text);
+        if (choice_index(option->choices, applying->text) < 0) return refuse_choice(applying);
+        *(unsigned *)field = (unsigned)choice_index(option->choices, applying->text);
         return MR_OK;
     case MR_OPTION_TEXT:
     case MR_OPTION_LIST:
-        return apply_text(config, option, text, err);
+        return apply_text(applying);
     }
     return MR_OK;
 }
 
 enum mr_status mr_option_apply(struct mr_config *config, const struct mr_option *option,
-                               const char *text, enum mr_option_origin origin, struct mr_error *err)
+                               const char *text, struct mr_option_source source,
+                               struct mr_error *err)
 {
     MR_ASSERT(mr_option_count <= MR_OPTION_COUNT_MAX);
+    const struct applying applying = {config, option, text, source, err};
     enum mr_option_origin *current = &config->store->origins[index_of(option)];
-    if (origin < *current) return MR_OK;
-    if (origin > *current && option->kind == MR_OPTION_LIST)
+    if (source.origin < *current) return MR_OK;
+    if (source.origin > *current && option->kind == MR_OPTION_LIST)
         ((struct mr_text_list *)field_of(config, option))->count = 0;
-    *current = origin;
-    return apply_value(config, option, text, err);
+    *current = source.origin;
+    return apply_value(&applying);
 }
 
 /* ---- field to text ---- */

@@ -8,8 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Parses a size such as "2GiB", "512 MiB", "64k" (64,000 bytes) or "1048576" to a whole number of
- * bytes. */
+/* Parses a size such as "2GiB", "2Gi", "512 MiB", "64k" (64,000 bytes) or "1048576" to a whole
+ * number of bytes. */
 bool mr_parse_bytes(const char *text, uint64_t *bytes);
 /* Parses a duration such as "25s", "250ms", "5m", "1h", "1.5s" or "10us"; a number without a unit
  * is refused unless it is 0. */

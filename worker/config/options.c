@@ -25,8 +25,8 @@ static enum mr_status apply_defaults(struct mr_config *config, struct mr_error *
 {
     for (size_t i = 0; i < mr_option_count; i++) {
         if (mr_options[i].kind == MR_OPTION_LIST) continue;
-        enum mr_status status =
-            mr_option_apply(config, &mr_options[i], mr_options[i].initial, MR_ORIGIN_DEFAULT, err);
+        enum mr_status status = mr_option_apply(config, &mr_options[i], mr_options[i].initial,
+                                                (struct mr_option_source){0}, err);
         if (status != MR_OK) return status;
     }
     return MR_OK;
@@ -35,19 +35,31 @@ static enum mr_status apply_defaults(struct mr_config *config, struct mr_error *
 /* ---- file ---- */
 
 static enum mr_status set_from_file(void *context, const char *name, const char *value,
-                                    struct mr_error *err)
+                                    uint32_t line, struct mr_error *err)
 {
+    const struct mr_config *config = context;
     const struct mr_option *option = mr_option_find(name);
     const char *nearest = mr_option_nearest(name, ANY_COMMAND);
     if (!option && nearest)
-        return mr_fail(err, MR_BAD_CONFIG, "unknown option %.64s: did you mean %s?", name, nearest);
-    if (!option) return mr_fail(err, MR_BAD_CONFIG, "unknown option %.64s", name);
+        return mr_fail(err, MR_BAD_CONFIG,
+                       "%.120s, line %u: unknown option %.64s: did you mean %s?", config->config,
+                       line, name, nearest);
+    if (!option)
+        return mr_fail(err, MR_BAD_CONFIG,
+                       "%.120s, line %u: unknown option %.64s; millrace serve --help lists them",
+                       config->config, line, name);
     if (option->flag_only || strcmp(option->name, "config") == 0)
-        return mr_fail(err, MR_BAD_CONFIG, "%s cannot be set in the file", name);
-    return mr_option_apply(context, option, value, MR_ORIGIN_FILE, err);
+        return mr_fail(
+            err, MR_BAD_CONFIG,
+            "%.120s, line %u: %s cannot be set in a file; write --%s on the command line",
+            config->config, line, option->name, option->name);
+    return mr_option_apply(context, option, value, (struct mr_option_source){MR_ORIGIN_FILE, line},
+                           err);
 }
 
 /* ---- environment ---- */
+
+static const struct mr_option_source from_environment = {.origin = MR_ORIGIN_ENVIRONMENT};
 
 static enum mr_status apply_list(struct mr_config *config, const struct mr_option *option,
                                  const char *text, struct mr_error *err)
@@ -57,7 +69,7 @@ static enum mr_status apply_list(struct mr_config *config, const struct mr_optio
         size_t length = strcspn(text, VALUE_SEPARATORS);
         char *element = mr_option_copy(config, text, length);
         if (!element) return mr_fail(err, MR_BAD_CONFIG, "%s: the value is too long", option->name);
-        if (length) status = mr_option_apply(config, option, element, MR_ORIGIN_ENVIRONMENT, err);
+        if (length) status = mr_option_apply(config, option, element, from_environment, err);
         text += length + (text[length] != '\0');
     }
     return status;
@@ -77,7 +89,7 @@ static enum mr_status apply_environment(struct mr_config *config, char *const en
         if (variable.value[0] == '\0') continue;
         status = option->kind == MR_OPTION_LIST
                      ? apply_list(config, option, variable.value, err)
-                     : mr_option_apply(config, option, variable.value, MR_ORIGIN_ENVIRONMENT, err);
+                     : mr_option_apply(config, option, variable.value, from_environment, err);
     }
     return status;
 }
@@ -101,7 +113,9 @@ static enum mr_status refuse_variable(const struct mr_variable *variable, struct
                        variable->name, variable->option);
     const char *nearest = mr_option_nearest(variable->option, ANY_COMMAND);
     if (!nearest)
-        return mr_fail(err, MR_BAD_CONFIG, "unknown environment variable %s", variable->name);
+        return mr_fail(err, MR_BAD_CONFIG,
+                       "unknown environment variable %s: unset it, or see millrace serve --help",
+                       variable->name);
     mr_variable_name_of(nearest, nearest_name);
     return mr_fail(err, MR_BAD_CONFIG, "unknown environment variable %s: did you mean %s?",
                    variable->name, nearest_name);
@@ -177,10 +191,16 @@ static enum mr_status unknown_flag(const struct mr_config *config, const char *n
     const struct mr_option *option = find_flag(name, &negated);
     const char *command = mr_command_name(config->command);
     if (option && mr_option_is_of(option, config->command))
-        return mr_fail(err, MR_BAD_CONFIG, "--%.64s takes no value", name);
-    if (option) return mr_fail(err, MR_BAD_CONFIG, "%s takes no option --%.64s", command, name);
+        return mr_fail(err, MR_BAD_CONFIG, "--%.64s takes no value: leave out \"=...\"", name);
+    if (option)
+        return mr_fail(err, MR_BAD_CONFIG,
+                       "%s takes no option --%.64s; millrace %s --help lists its options", command,
+                       name, command);
     const char *nearest = mr_option_nearest(negated ? name + 3 : name, 1u << config->command);
-    if (!nearest) return mr_fail(err, MR_BAD_CONFIG, "unknown option --%.64s", name);
+    if (!nearest)
+        return mr_fail(err, MR_BAD_CONFIG,
+                       "unknown option --%.64s; millrace %s --help lists its options", name,
+                       command);
     return mr_fail(err, MR_BAD_CONFIG, "unknown option --%.64s: did you mean --%s%s?", name,
                    negated ? "no-" : "", nearest);
 }
@@ -198,10 +218,14 @@ static enum mr_status bad_flag(const struct mr_config *config, int code, const c
                                struct mr_error *err)
 {
     char name[NAME_BYTES_MAX];
-    if (code == ':') return mr_fail(err, MR_BAD_CONFIG, "%.64s needs a value", word);
     if (word[0] == '-' && word[1] != '-')
-        return mr_fail(err, MR_BAD_CONFIG, "unknown flag %.64s", word);
+        return mr_fail(err, MR_BAD_CONFIG, "unknown flag %.64s: options begin with --; see --help",
+                       word);
     name_in(word, name);
+    const struct mr_option *option = mr_option_find(name);
+    if (code == ':')
+        return mr_fail(err, MR_BAD_CONFIG, "%.64s needs a value: %.64s %s", word, word,
+                       option && option->value ? option->value : "VALUE");
     return unknown_flag(config, name, err);
 }
 
@@ -230,7 +254,10 @@ static enum mr_status apply_flag(struct mr_config *config, int code, char *const
     if (strcmp(code & FLAG_NEGATED ? name + 3 : name, option->name) != 0)
         return unknown_flag(config, name, err);
     if (optarg && optarg == words[1]) status = check_value(option, optarg, err);
-    return status == MR_OK ? mr_option_apply(config, option, value, MR_ORIGIN_FLAG, err) : status;
+    return status == MR_OK
+               ? mr_option_apply(config, option, value,
+                                 (struct mr_option_source){.origin = MR_ORIGIN_FLAG}, err)
+               : status;
 }
 
 /* Number of words after the first word `--`, which ends the options. `--` is never the value of an
@@ -290,7 +317,9 @@ static enum mr_status find_command(struct mr_config *config, const char *word, s
             return MR_OK;
         }
     const char *nearest = mr_command_nearest(word);
-    if (!nearest) return mr_fail(err, MR_BAD_CONFIG, "unknown command %.64s", word);
+    if (!nearest)
+        return mr_fail(err, MR_BAD_CONFIG, "unknown command %.64s; millrace --help lists them",
+                       word);
     return mr_fail(err, MR_BAD_CONFIG, "unknown command %.64s: did you mean %s?", word, nearest);
 }
 

@@ -27,7 +27,7 @@ static const char files[] =
     ".SH FILES\n"
     ".TP\n.I /etc/millrace/config.yaml\n"
     "Options of the worker that the systemd unit starts, as NAME: VALUE lines. Only\n"
-    ".B \\-\\-config\nmakes a worker read a file.\n"
+    ".B \\-\\-config\nmakes a worker read a file. A sample is in share/doc/millrace/config.yaml.\n"
     ".TP\n.I $STATE_DIRECTORY, $XDG_STATE_HOME/millrace, $HOME/.local/state/millrace\n"
     "State folder: the first that can be written, unless\n.B \\-\\-state\\-dir\nnames another.\n"
     ".TP\n.I $XDG_CACHE_HOME/millrace, $HOME/.cache/millrace\n"

@@ -227,6 +227,15 @@ const char *mr_option_nearest(const char *name, uint32_t commands)
     return nearest.name;
 }
 
+const char *mr_word_nearest(const char *written, const char *const *words, size_t count)
+{
+    const char *best = NULL;
+    size_t least = NAME_BYTES_MAX;
+    for (size_t i = 0; i < count; i++)
+        consider(words[i], written, &best, &least);
+    return best;
+}
+
 const char *mr_command_nearest(const char *name)
 {
     struct mr_nearest nearest = {.written = {name, strlen(name)}};

@@ -69,6 +69,8 @@ const struct mr_option *mr_option_find(const char *name);
  * "did you mean"; NULL when no name is within an edit distance of a third of the length of
  * `name`. */
 const char *mr_option_nearest(const char *name, uint32_t commands);
+/* Among these words, returns the one most similar to `written`, as mr_option_nearest does. */
+const char *mr_word_nearest(const char *written, const char *const *words, size_t count);
 /* Like mr_option_nearest, but among the names of the commands. */
 const char *mr_command_nearest(const char *name);
 

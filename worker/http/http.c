@@ -28,6 +28,11 @@ struct mr_http {
 
 static const char *const page_paths[MR_HTTP_PAGE_COUNT] = {"/livez", "/readyz", "/metrics",
                                                            "/requests"};
+static const char list_of_pages[] =
+    "/livez     200 while this worker works, 503 when it is stuck or has failed\n"
+    "/readyz    200 while it takes requests; as JSON, with the reason if it does not\n"
+    "/metrics   counters and histograms for Prometheus\n"
+    "/requests  the requests that have been in this worker longest, as JSON\n";
 
 /* Sends the reply to the HTTP client and frees the reply's body. */
 static enum MHD_Result send_reply(struct MHD_Connection *connection, struct mr_http_reply *reply)
@@ -44,6 +49,12 @@ static enum MHD_Result send_reply(struct MHD_Connection *connection, struct mr_h
     enum MHD_Result result = MHD_queue_response(connection, reply->code, response);
     MHD_destroy_response(response);
     return result;
+}
+
+static void list_pages(struct mr_http_reply *reply)
+{
+    reply->body = strdup(list_of_pages);
+    reply->length = reply->body ? sizeof list_of_pages - 1 : 0;
 }
 
 /* The HTTP library calls this with the head of a request, and again when the request body is
@@ -63,10 +74,13 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *connection, 
     unsigned page = 0;
     while (page < MR_HTTP_PAGE_COUNT && strcmp(path, page_paths[page]) != 0)
         page++;
-    if (page == MR_HTTP_PAGE_COUNT)
+    bool lists = strcmp(path, "/") == 0;
+    if (page == MR_HTTP_PAGE_COUNT && !lists)
         reply.code = MHD_HTTP_NOT_FOUND;
     else if (!reads)
         reply.code = MHD_HTTP_METHOD_NOT_ALLOWED;
+    else if (lists)
+        list_pages(&reply);
     else
         http->answer(http->context, (enum mr_http_page)page, &reply);
     return send_reply(connection, &reply);

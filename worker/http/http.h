@@ -1,5 +1,5 @@
-/* http - serves GET /livez, /readyz, /metrics and /requests to orchestrators and Prometheus. The
- * only module that includes the HTTP library.
+/* http - serves GET /livez, /readyz, /metrics and /requests to orchestrators and Prometheus, and a
+ * list of these pages at /. The only module that includes the HTTP library.
  *
  * Threads: one thread of the HTTP library, which sleeps in poll between requests; it calls the
  * answer function, which must not block for long. The main thread calls _start and _stop.

@@ -425,6 +425,52 @@ enum mr_status mr_kafka_admin_group(struct mr_kafka_admin *admin, const char *na
     return mr_fail(err, MR_UNREACHABLE, "group %.64s: %s", name, rd_kafka_err2str(code));
 }
 
+/* Reads a big-endian number of `bytes` bytes; false: the metadata ends before it. */
+static bool read_number(struct mr_text *metadata, size_t bytes, size_t *number)
+{
+    if (metadata->length < bytes) return false;
+    *number = 0;
+    for (size_t i = 0; i < bytes; i++)
+        *number = *number << 8 | (unsigned char)metadata->bytes[i];
+    *metadata = mr_text_part(*metadata, bytes, metadata->length);
+    return true;
+}
+
+/* Whether a member subscribes to the topic. Its metadata, by Kafka's consumer protocol, begins with
+ * a version (2 bytes), the number of topics (4) and the topics, each with its length (2). */
+static bool subscribes(struct mr_text metadata, const char *topic)
+{
+    size_t version, count, length;
+    if (!read_number(&metadata, 2, &version) || !read_number(&metadata, 4, &count)) return false;
+    for (size_t i = 0; i < count; i++) {
+        if (!read_number(&metadata, 2, &length) || length > metadata.length) return false;
+        if (mr_text_is(mr_text_part(metadata, 0, length), topic)) return true;
+        metadata = mr_text_part(metadata, length, metadata.length);
+    }
+    return false;
+}
+
+enum mr_status mr_kafka_admin_readers(struct mr_kafka_admin *admin, const char *topic,
+                                      uint32_t timeout_ms, bool *is_known, uint32_t *members,
+                                      struct mr_error *err)
+{
+    const struct rd_kafka_group_list *list = NULL;
+    *members = 0;
+    *is_known = !admin->embedded;
+    if (admin->embedded) return MR_OK;
+    rd_kafka_resp_err_t code = rd_kafka_list_groups(admin->rk, NULL, &list, (int)timeout_ms);
+    for (int i = 0; list && i < list->group_cnt; i++)
+        for (int k = 0; k < list->groups[i].member_cnt; k++) {
+            const struct rd_kafka_group_member_info *member = &list->groups[i].members[k];
+            const struct mr_text metadata = {member->member_metadata,
+                                             (size_t)member->member_metadata_size};
+            *members += subscribes(metadata, topic);
+        }
+    if (list) rd_kafka_group_list_destroy(list);
+    if (!code) return MR_OK;
+    return mr_fail(err, MR_UNREACHABLE, "the groups cannot be listed: %s", rd_kafka_err2str(code));
+}
+
 static rd_kafka_resp_err_t look_up_time(struct mr_kafka_admin *admin,
                                         const struct mr_kafka_since *since, uint32_t timeout_ms,
                                         bool *found)

@@ -92,6 +92,11 @@ struct mr_kafka_group {
     bool has_instance; /* one of them is the static member of that name */
 };
 
+/* *members: how many members of consumer groups read the topic. *is_known: false if the brokers do
+ * not describe their groups, as the embedded test broker. */
+enum mr_status mr_kafka_admin_readers(struct mr_kafka_admin *admin, const char *topic,
+                                      uint32_t timeout_ms, bool *is_known, uint32_t *members,
+                                      struct mr_error *err);
 /* Describes a group. instance: "" for none. */
 enum mr_status mr_kafka_admin_group(struct mr_kafka_admin *admin, const char *name,
                                     const char *instance, uint32_t timeout_ms,

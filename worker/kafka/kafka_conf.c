@@ -362,11 +362,17 @@ static void on_log(const rd_kafka_t *rk, int level, const char *facility, const 
     if (!options || !options->log) return;
     char line[512];
     snprintf(line, sizeof line, "kafka %s: %s", facility, text);
-    /* librdkafka logs AUTOCREATE for every topic of the embedded test broker, which creates topics
-     * automatically; level 7 is debug. */
-    if (strcmp(facility, "AUTOCREATE") == 0) level = 7;
-    enum mr_log_level mapped = level <= 4 ? MR_LOG_WARN : level <= 6 ? MR_LOG_INFO : MR_LOG_DEBUG;
-    options->log(options->log_context, mapped, line);
+    /* The worker itself logs what matters to its operator, such as an outage, in plain words. Level
+     * 3 and below are faults that librdkafka cannot handle. */
+    options->log(options->log_context, level < 3 ? MR_LOG_WARN : MR_LOG_DEBUG, line);
+}
+
+/* Errors of a single connection. When no connection is left, kafka_outage.h announces it. */
+static bool is_connection_error(int code)
+{
+    return code == RD_KAFKA_RESP_ERR__TRANSPORT || code == RD_KAFKA_RESP_ERR__RESOLVE ||
+           code == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN || code == RD_KAFKA_RESP_ERR__TIMED_OUT ||
+           code == RD_KAFKA_RESP_ERR__SSL || code == RD_KAFKA_RESP_ERR__AUTHENTICATION;
 }
 
 /* Only reports the error: librdkafka recovers from errors by itself, except from a fatal one, which
@@ -381,8 +387,10 @@ void mr_kafka_conf_report(struct rd_kafka_s *rk, int code, const char *reason, v
     char line[512];
     snprintf(line, sizeof line, "kafka: %s (%s)", reason,
              rd_kafka_err2name((rd_kafka_resp_err_t)code));
-    options->log(options->log_context,
-                 code == RD_KAFKA_RESP_ERR__FATAL ? MR_LOG_ERROR : MR_LOG_WARN, line);
+    enum mr_log_level level = code == RD_KAFKA_RESP_ERR__FATAL ? MR_LOG_ERROR
+                              : is_connection_error(code)      ? MR_LOG_DEBUG
+                                                               : MR_LOG_WARN;
+    options->log(options->log_context, level, line);
 }
 
 enum mr_status mr_kafka_conf_create(struct rd_kafka_conf_s **out, enum mr_kafka_role role,

@@ -90,6 +90,14 @@ static void on_log(void *context, enum mr_log_level level, const char *text)
     pthread_mutex_unlock(&in->log_mutex);
 }
 
+/* Called by the calls that poll this consumer. */
+static void on_failed(void *context, bool unreachable, const char *reason)
+{
+    struct mr_kafka_in *in = context;
+    const struct mr_kafka_options *kafka = in->options.kafka;
+    if (!in->silent && kafka->failed) kafka->failed(kafka->log_context, unreachable, reason);
+}
+
 static void free_in(struct mr_kafka_in *in)
 {
     pthread_mutex_destroy(&in->log_mutex);
@@ -139,6 +147,7 @@ enum mr_status mr_kafka_in_create(struct mr_kafka_in **out,
     in->options = *options;
     in->own_kafka = *options->kafka;
     in->own_kafka.log = on_log;
+    in->own_kafka.failed = on_failed;
     in->own_kafka.log_context = in;
     in->kafka = &in->own_kafka;
     pthread_mutex_init(&in->log_mutex, NULL);
@@ -176,6 +185,11 @@ bool mr_kafka_in_close(void *self, uint32_t timeout_ms)
     if (!in) return true;
     mr_kafka_in_note_protocol(in);
     in->closing = true;
+    const uint64_t until_ns = mr_clock_ns() + timeout_ms * UINT64_C(1000000);
+    if (!mr_kafka_in_end_query(in, until_ns)) {
+        abandon(in);
+        return false;
+    }
     mr_kafka_in_end_rebalances(in);
     rd_kafka_queue_io_event_enable(in->consumer_queue, -1, NULL, 0);
     rd_kafka_queue_destroy(in->consumer_queue);
@@ -184,7 +198,7 @@ bool mr_kafka_in_close(void *self, uint32_t timeout_ms)
     bool refused = error != NULL; /* after a fatal error librdkafka refuses to leave the group */
     if (error) rd_kafka_error_destroy(error);
     bool closed = refused;
-    for (uint32_t waited = 0; !closed && waited < timeout_ms; waited += 10) {
+    while (!closed && mr_clock_ns() < until_ns) {
         rd_kafka_queue_poll_callback(queue, 10);
         closed = rd_kafka_consumer_closed(in->rk);
     }

@@ -10,10 +10,10 @@
  *
  * A rebalance (worker/kafka/kafka_in_rebalance.c) is recorded inside librdkafka's callback and
  * completed by _complete_rebalance. librdkafka waits for that call without a limit, the broker for
- * at most the group's rebalance timeout (max.poll.interval.ms). Before _next_event returns an
- * ASSIGNED event it asks the broker for the committed offsets, which can take seconds; until all
- * are known, there is no event, and it asks again each time that _next_event is called, once a
- * second.
+ * at most the group's rebalance timeout (max.poll.interval.ms). The ASSIGNED
+ * event needs the committed offsets, whose query can take seconds while the coordinator is away. A
+ * thread makes the query; until all offsets are known, _next_event returns false, and a failed
+ * query is repeated after a second.
  *
  * A commit (worker/kafka/kafka_in_commit.c) is one request for each topic, because librdkafka
  * reports the error of one partition for all partitions of a request.

@@ -4,6 +4,7 @@
 #include "worker/kafka/kafka_in_state.h"
 
 #include <librdkafka/rdkafka.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -144,18 +145,85 @@ static void close_partition(struct mr_kafka_in *in, struct mr_kafka_in_partition
 
 /* ---- committed offsets ---- */
 
-/* Fills the list with committed offsets. False: not all of them are known, and a later call asks
- * again. An unknown offset must not be read as "nothing committed", because all requests would then
- * run again. While a transaction of a crashed worker is open, the broker does not return the
+/* A query for committed offsets. librdkafka's call blocks while the group's coordinator is away, so
+ * a thread makes it, and the owner goes on with the partitions that it has. */
+struct mr_kafka_in_query {
+    pthread_t thread;
+    rd_kafka_t *rk;
+    struct mr_wake wake;                   /* a copy of the owner's; rung when done */
+    rd_kafka_topic_partition_list_t *list; /* a copy; the thread's until done */
+    rd_kafka_resp_err_t code;              /* valid when done */
+    atomic_bool done;
+    bool stale; /* of an assignment that was lost meanwhile */
+};
+
+static void *run_query(void *context)
+{
+    struct mr_kafka_in_query *query = context;
+    query->code = rd_kafka_committed(query->rk, query->list, COMMITTED_TIMEOUT_MS);
+    if (!query->code) query->code = (rd_kafka_resp_err_t)mr_kafka_client_list_error(query->list);
+    atomic_store(&query->done, true);
+    mr_wake_ring(&query->wake);
+    return NULL;
+}
+
+static void start_query(struct mr_kafka_in *in, const rd_kafka_topic_partition_list_t *list)
+{
+    const atomic_bool *ending = in->kafka->ending;
+    if (mr_clock_ns() < in->query_ns || (ending && atomic_load(ending))) return;
+    struct mr_kafka_in_query *query = keep(in, calloc(1, sizeof *query));
+    if (!query) return;
+    query->rk = in->rk;
+    query->wake = *in->options.wake;
+    query->list = rd_kafka_topic_partition_list_copy(list);
+    if (pthread_create(&query->thread, NULL, run_query, query) == 0) {
+        in->query = query;
+        return;
+    }
+    in->memory_lost = true;
+    rd_kafka_topic_partition_list_destroy(query->list);
+    free(query);
+}
+
+/* Ends the query, whose thread is done, and returns its list; the caller destroys it. */
+static rd_kafka_topic_partition_list_t *take_query(struct mr_kafka_in *in)
+{
+    struct mr_kafka_in_query *query = in->query;
+    rd_kafka_topic_partition_list_t *list = query->list;
+    pthread_join(query->thread, NULL);
+    free(query);
+    in->query = NULL;
+    return list;
+}
+
+bool mr_kafka_in_end_query(struct mr_kafka_in *in, uint64_t until_ns)
+{
+    while (in->query && !atomic_load(&in->query->done) && mr_clock_ns() < until_ns)
+        mr_clock_sleep_ms(10);
+    if (in->query && !atomic_load(&in->query->done)) return false;
+    if (in->query) rd_kafka_topic_partition_list_destroy(take_query(in));
+    return true;
+}
+
+/* Replaces the list by one with the committed offsets, or asks again later. False: not all of them
+ * are known. An unknown offset must not be read as "nothing committed", because all requests would
+ * then run again. While a transaction of a crashed worker is open, the broker does not return the
  * offsets until it has aborted that transaction. */
-static bool query_committed(struct mr_kafka_in *in, rd_kafka_topic_partition_list_t *list)
+static bool query_committed(struct mr_kafka_in *in, rd_kafka_topic_partition_list_t **list)
 {
     char text[160];
-    const atomic_bool *ending = in->kafka->ending;
-    if (mr_clock_ns() < in->query_ns || (ending && atomic_load(ending))) return false;
-    rd_kafka_resp_err_t code = rd_kafka_committed(in->rk, list, COMMITTED_TIMEOUT_MS);
-    if (!code) code = (rd_kafka_resp_err_t)mr_kafka_client_list_error(list);
-    if (!code) return true;
+    if (!in->query) start_query(in, *list);
+    if (!in->query || !atomic_load(&in->query->done)) return false;
+    const bool stale = in->query->stale;
+    const rd_kafka_resp_err_t code = in->query->code;
+    rd_kafka_topic_partition_list_t *found = take_query(in);
+    if (!stale && !code) {
+        rd_kafka_topic_partition_list_destroy(*list);
+        *list = found;
+        return true;
+    }
+    rd_kafka_topic_partition_list_destroy(found);
+    if (stale) return query_committed(in, list);
     snprintf(text, sizeof text, "committed offsets are not known yet, asking again: %s",
              rd_kafka_err2str(code));
     mr_kafka_in_warn(in, text);
@@ -245,9 +313,12 @@ static bool make_claims(struct mr_kafka_in *in, struct mr_kafka_in_pending *pend
     int32_t generation = -1;
     pending->claims = keep(in, calloc((size_t)pending->list->cnt + 1, sizeof *pending->claims));
     if (!pending->claims) return false;
-    if (pending->assigned && !query_committed(in, pending->list)) {
+    if (pending->assigned && !query_committed(in, &pending->list)) {
         /* no partition of a lost assignment is claimed: another assignment follows */
-        if (rd_kafka_assignment_lost(in->rk)) return true;
+        if (rd_kafka_assignment_lost(in->rk)) {
+            if (in->query) in->query->stale = true;
+            return true;
+        }
         free(pending->claims);
         pending->claims = NULL;
         return false;

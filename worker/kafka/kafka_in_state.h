@@ -50,6 +50,7 @@ struct mr_kafka_in_pending {
 };
 
 struct mr_kafka_in_commit;
+struct mr_kafka_in_query;
 
 struct mr_kafka_in {
     /* must be the first field: callbacks in kafka_conf.c read it */
@@ -74,9 +75,10 @@ struct mr_kafka_in {
     struct mr_kafka_in_partition *taken_from;
     struct mr_kafka_header headers[MR_KAFKA_HEADERS_MAX];
     bool stray_lost;
-    uint64_t query_ns; /* earliest time of the next query for committed offsets */
-    bool memory_lost;  /* a rebalance could not be noted */
-    bool cooperative;  /* the group used the cooperative protocol in its last rebalance */
+    uint64_t query_ns;               /* earliest time of the next query for committed offsets */
+    struct mr_kafka_in_query *query; /* in progress; NULL: none */
+    bool memory_lost;                /* a rebalance could not be noted */
+    bool cooperative; /* the group used the cooperative protocol in its last rebalance */
     bool closing;
     uint64_t heard_ns; /* when a broker last sent something; 0: never */
     /* list, oldest first; the owner may be handling the first one */
@@ -103,6 +105,9 @@ void mr_kafka_in_note_protocol(struct mr_kafka_in *in);
 /* Without a consumer group: adds one ASSIGNED event with all partitions of the list. Takes
  * ownership of the list. */
 void mr_kafka_in_assign_all(struct mr_kafka_in *in, struct rd_kafka_topic_partition_list_s *list);
+/* Waits until the query for committed offsets has ended, at most until the monotonic time until_ns;
+ * false: it has not, and uses the consumer. */
+bool mr_kafka_in_end_query(struct mr_kafka_in *in, uint64_t until_ns);
 /* Called before librdkafka closes the consumer: completes the pending rebalances and closes the
  * queue of every partition. */
 void mr_kafka_in_end_rebalances(struct mr_kafka_in *in);

@@ -63,8 +63,24 @@ void mr_banner_print(const struct mr_banner *banner, FILE *out)
     if (banner->http_port > 0)
         fprintf(out, "  http     http://%.*s:%u /livez /readyz /metrics\n",
                 host_length(config->http), config->http, banner->http_port);
-    fprintf(out, "ready in %.1f s\n", banner->ready_seconds);
+    fprintf(out, "started in %.1f s\n", banner->start_seconds);
     fflush(out);
+}
+
+void mr_banner_print_ready(const struct mr_banner_ready *ready, FILE *out)
+{
+    fprintf(out, "ready in %.1f s (start %.1f s, Kafka group %.1f s)\n",
+            ready->start_seconds + ready->group_seconds, ready->start_seconds,
+            ready->group_seconds);
+    fflush(out);
+}
+
+void mr_banner_log_ready(const struct mr_banner_ready *ready, struct mr_log *log)
+{
+    mr_log_event(log, MR_LOG_INFO, NULL, "ready",
+                 MR_LOG_NUMBER("seconds", ready->start_seconds + ready->group_seconds),
+                 MR_LOG_NUMBER("start_seconds", ready->start_seconds),
+                 MR_LOG_NUMBER("group_seconds", ready->group_seconds));
 }
 
 void mr_banner_log(const struct mr_banner *banner, struct mr_log *log)
@@ -77,7 +93,7 @@ void mr_banner_log(const struct mr_banner *banner, struct mr_log *log)
     if (out) print_topics(config, out);
     if (out && fclose(out) == 0)
         mr_log_event(
-            log, MR_LOG_INFO, NULL, "ready", MR_LOG_NUMBER("seconds", banner->ready_seconds),
+            log, MR_LOG_INFO, NULL, "started", MR_LOG_NUMBER("seconds", banner->start_seconds),
             MR_LOG_STRING("version", mr_version), MR_LOG_STRING("model", config->model_name),
             MR_LOG_STRING("architecture", model->architecture),
             MR_LOG_NUMBER("parameters", model->parameter_count),

@@ -20,11 +20,20 @@ struct mr_banner {
     const char *brokers;
     bool embedded; /* the broker is the embedded test broker */
     uint32_t context_tokens, partition_count;
-    uint16_t http_port; /* 0: no HTTP server */
-    double ready_seconds;
+    uint16_t http_port;   /* 0: no HTTP server */
+    double start_seconds; /* until every part ran */
+};
+
+/* What a worker has waited for before /readyz answered 200. */
+struct mr_banner_ready {
+    double start_seconds; /* for the checks, the model and the broker */
+    double group_seconds; /* after that, until the group had assigned its partitions */
 };
 
 void mr_banner_print(const struct mr_banner *banner, FILE *out);
 void mr_banner_log(const struct mr_banner *banner, struct mr_log *log);
+/* The line that follows when the worker is ready. */
+void mr_banner_print_ready(const struct mr_banner_ready *ready, FILE *out);
+void mr_banner_log_ready(const struct mr_banner_ready *ready, struct mr_log *log);
 
 #endif

@@ -1,5 +1,5 @@
-/* drain - ends a worker gracefully, as after SIGTERM. The worker takes no more requests, finishes the
- * running ones, commits offsets and leaves the consumer group.
+/* drain - ends a worker gracefully, as after SIGTERM. The worker takes no more requests, finishes
+ * the running ones, commits offsets and leaves the consumer group.
  *
  * Owner: the main thread. Memory: frees the worker. Errors: the exit code returned. */
 #ifndef MR_WORKER_SERVE_DRAIN_H
@@ -12,9 +12,9 @@
  * true. Then all threads end and the worker is freed. This end takes at most MR_DRAIN_END_NS, plus
  * the time that is left of timeout_ns, but not more than MR_DRAIN_END_MAX_NS.
  *
- * Returns MR_EXIT_DONE. Returns MR_EXIT_FAILED if the worker had failed before, or if the broker did
- * not acknowledge everything although stop_now never returned true. *ended: all parts have ended;
- * otherwise threads still run, and the process should end with _exit. ended may be NULL. */
+ * Returns MR_EXIT_DONE. Returns MR_EXIT_FAILED if the worker had failed before, or if the broker
+ * did not acknowledge everything although stop_now never returned true. *ended: all parts have
+ * ended; otherwise threads still run, and the process should end with _exit. ended may be NULL. */
 enum mr_exit mr_worker_drain(struct mr_worker *worker, uint64_t timeout_ns,
                              bool (*stop_now)(void *context), void *context, bool *ended);
 

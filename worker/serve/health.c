@@ -3,7 +3,6 @@
 #include "worker/base/clock.h"
 #include "worker/remote_cache/remote_metrics.h"
 #include "worker/serve/parts_state.h"
-#include "worker/serve/readiness.h"
 #include "worker/trace/tracer_metrics.h"
 
 #include <stdio.h>
@@ -13,6 +12,8 @@
 /* An engine thread that has work and completes no step for this long is stuck: no step takes nearly
  * as long. */
 #define STUCK_NS ((uint64_t)60000000000)
+/* least time between two /metrics pages that are made */
+#define METRICS_NS ((uint64_t)100000000)
 
 static void reply_text(struct mr_http_reply *reply, unsigned code, const char *text)
 {
@@ -75,30 +76,29 @@ static void answer_readyz(struct mr_worker *worker, struct mr_http_reply *reply)
     struct mr_error err = {0};
     struct mr_readiness readiness = readiness_of(worker);
     if (mr_worker_health(worker, &err) != MR_OK) readiness.failure = err.detail;
-    reply_text(reply, mr_readiness_write(&readiness, text) ? 200 : 503, text);
+    reply_text(reply, mr_readiness_write(&readiness, text, NULL) ? 200 : 503, text);
     reply->content_type = "application/json";
 }
 
-static bool is_ready(struct mr_worker *worker)
+bool mr_health_is_ready(struct mr_worker *worker, char *reason)
 {
-    char text[MR_READINESS_BYTES];
+    char text[MR_READINESS_BYTES], why[MR_READINESS_REASON_BYTES];
     struct mr_readiness readiness = readiness_of(worker);
-    return mr_worker_health(worker, NULL) == MR_OK && mr_readiness_write(&readiness, text);
+    bool ready = mr_readiness_write(&readiness, text, why);
+    if (reason) memcpy(reason, why, sizeof why);
+    return mr_worker_health(worker, NULL) == MR_OK && ready;
 }
 
-static void answer_metrics(struct mr_worker *worker, struct mr_http_reply *reply)
+/* Makes the page; the engine's lock is held for a part of that. */
+static enum mr_status make_metrics(struct mr_worker *worker, char **page, size_t *length,
+                                   struct mr_error *err)
 {
-    if (!atomic_load(&worker->built)) {
-        reply_text(reply, 503, "loading\n");
-        return;
-    }
     struct mr_engine_thread_stats stats = mr_engine_thread_stats(worker->engine);
-    struct mr_error err = {0};
     struct mr_intake_stats intake = mr_intake_stats(worker->intake);
     const struct mr_model_info *model = mr_engine_thread_model(worker->engine);
     struct mr_metrics_gauges gauges = {
         .engine = &stats.engine,
-        .ready = is_ready(worker),
+        .ready = mr_health_is_ready(worker, NULL),
         .in_flight = intake.in_flight,
         .parked = intake.parked,
         .unacknowledged = mr_publish_stats(worker->publish).unreported,
@@ -107,19 +107,44 @@ static void answer_metrics(struct mr_worker *worker, struct mr_http_reply *reply
         .weight_bytes = model->weight_bytes,
         .kv_pool_bytes = model->kv_pool_bytes,
         .activation_bytes = model->activation_bytes};
-    enum mr_status status =
-        mr_metrics_render(worker->metrics, &gauges, &reply->body, &reply->length, &err);
+    enum mr_status status = mr_metrics_render(worker->metrics, &gauges, page, length, err);
     if (status == MR_OK && worker->tier) {
         struct mr_redis_cache_stats tier = mr_redis_cache_stats(worker->tier);
-        status = mr_remote_metrics_append(&tier, &reply->body, &reply->length, &err);
+        status = mr_remote_metrics_append(&tier, page, length, err);
     }
-    if (status == MR_OK)
-        status = mr_kafka_stats_append(worker->kafka_stats, &reply->body, &reply->length, &err);
+    if (status == MR_OK) status = mr_kafka_stats_append(worker->kafka_stats, page, length, err);
     if (status == MR_OK && worker->tracer) {
         struct mr_tracer_stats tracer = mr_tracer_stats(worker->tracer);
-        status = mr_tracer_metrics_append(&tracer, &reply->body, &reply->length, &err);
+        status = mr_tracer_metrics_append(&tracer, page, length, err);
     }
-    if (status != MR_OK) reply_text(reply, 503, err.detail);
+    return status;
+}
+
+/* Answers with the last page if it is younger than METRICS_NS: clients that fetch in a loop would
+ * otherwise slow the engine. */
+static void answer_metrics(struct mr_worker *worker, struct mr_http_reply *reply)
+{
+    struct mr_error err = {0};
+    if (!atomic_load(&worker->built)) {
+        reply_text(reply, 503, "loading\n");
+        return;
+    }
+    uint64_t now_ns = mr_clock_ns();
+    if (!worker->metrics_page || now_ns - worker->metrics_ns >= METRICS_NS) {
+        free(worker->metrics_page);
+        worker->metrics_page = NULL;
+        char *page = NULL;
+        if (make_metrics(worker, &page, &worker->metrics_length, &err) != MR_OK) {
+            free(page);
+            reply_text(reply, 503, err.detail);
+            return;
+        }
+        worker->metrics_page = page;
+        worker->metrics_ns = now_ns;
+    }
+    reply->body = malloc(worker->metrics_length);
+    if (reply->body) memcpy(reply->body, worker->metrics_page, worker->metrics_length);
+    reply->length = worker->metrics_length;
     reply->content_type = "text/plain; version=0.0.4; charset=utf-8";
 }
 

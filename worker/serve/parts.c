@@ -108,6 +108,8 @@ bool mr_worker_destroy(struct mr_worker *worker, uint32_t timeout_ms)
     uint64_t until_ns = mr_clock_ns() + timeout_ms * UINT64_C(1000000);
     atomic_store(&worker->ending, true);
     mr_http_stop(worker->http);
+    free(worker->metrics_page);
+    worker->metrics_page = NULL;
     if (worker->intake) mr_intake_forget_engine(worker->intake);
     bool redis = mr_redis_cache_close(worker->tier, least(REDIS_TIMEOUT_MS, timeout_ms));
     mr_engine_thread_stop(worker->engine);
@@ -116,6 +118,8 @@ bool mr_worker_destroy(struct mr_worker *worker, uint32_t timeout_ms)
     uint32_t left_ms = mr_clock_left_ms(mr_clock_ns(), until_ns);
     bool traced = mr_tracer_destroy(worker->tracer, least(TRACER_TIMEOUT_MS, left_ms));
     if (!written || !redis || !traced) return false;
+    mr_kafka_admin_close(worker->outage_admin);
+    mr_kafka_outage_close(&worker->outage);
     mr_engine_thread_destroy(worker->engine);
     mr_redis_cache_destroy(worker->tier);
     mr_resume_destroy(worker->resume);

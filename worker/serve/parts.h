@@ -49,8 +49,8 @@ const struct mr_wake *mr_worker_wake(const struct mr_worker *worker);
 /* MR_OK, or the first failure of any component (also in err, which may be NULL). Threads: any. */
 enum mr_status mr_worker_health(struct mr_worker *worker, struct mr_error *err);
 /* After SIGHUP: reads the passwords that come from files (sasl.password=@FILE,
- * --redis-password-file) again. The next login to Kafka and to Redis uses them. Logs the outcome; if
- * a file cannot be read, its old password stays. Other secrets need a restart. */
+ * --redis-password-file) again. The next login to Kafka and to Redis uses them. Logs the outcome;
+ * if a file cannot be read, its old password stays. Other secrets need a restart. */
 void mr_worker_reread_secrets(struct mr_worker *worker);
 struct mr_worker_stats mr_worker_stats(struct mr_worker *worker);
 const struct mr_model_info *mr_worker_model(const struct mr_worker *worker);
@@ -61,8 +61,9 @@ enum mr_exit mr_worker_exit_code(enum mr_status status);
 /* Ends all threads without waiting for running requests, and frees the worker. Components that were
  * never created may be NULL. timeout_ms limits the flush of the Kafka producer, the last commit,
  * leaving the consumer group, transactions and Redis together. It does not limit the engine's
- * present step and a model that is being opened. False when not everything could be written or ended
- * in time: threads may then still run, what they use is not freed, and the process should end soon.
+ * present step and a model that is being opened. False when not everything could be written or
+ * ended in time: threads may then still run, what they use is not freed, and the process should end
+ * soon.
  */
 bool mr_worker_destroy(struct mr_worker *worker, uint32_t timeout_ms);
 

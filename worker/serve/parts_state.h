@@ -6,6 +6,8 @@
 #include "ops/files/model_source.h"
 #include "worker/engine/engine_setup.h"
 #include "worker/http/http.h"
+#include "worker/kafka/kafka_admin.h"
+#include "worker/kafka/kafka_outage.h"
 #include "worker/remote_cache/redis_cache.h"
 #include "worker/resume/resume.h"
 #include "worker/serve/parts.h"
@@ -27,14 +29,22 @@ struct mr_worker {
     struct mr_intake *intake;
     struct mr_metrics *metrics;
     struct mr_http *http;
+    /* the last /metrics page, and when it was made; of the HTTP library's thread */
+    char *metrics_page;
+    size_t metrics_length;
+    uint64_t metrics_ns;
     struct mr_redis_cache *tier; /* NULL without the option --redis */
     struct mr_resume *resume;    /* NULL without the option --redis */
+    struct mr_kafka_outage outage;
+    struct mr_kafka_admin *outage_admin; /* queries a broker during an outage; NULL: none */
     struct mr_kafka_stats *kafka_stats;
     struct mr_kafka_login *kafka_login;
     struct mr_tracer *tracer; /* NULL without the option --trace-endpoint */
     struct mr_heartbeats heartbeats;
-    uint64_t started_ns;
-    uint32_t partition_count; /* total of all request topics */
+    uint64_t started_ns, built_ns; /* when the start began, and when every part ran */
+    bool announced;                /* the line "ready" was printed */
+    uint64_t waiting_ns;           /* when it was last logged that the worker is not ready */
+    uint32_t partition_count;      /* total of all request topics */
     /* the worker takes requests; false before start-up is complete and during the drain */
     atomic_bool ready;
     atomic_bool built; /* every component exists, so the status pages may query it */

@@ -10,7 +10,7 @@
 
 struct page {
     struct mr_json_writer json;
-    char why[TEXT_BYTES + 16]; /* the first condition that does not hold; "": all hold */
+    char why[MR_READINESS_REASON_BYTES]; /* the first condition that does not hold; "": all hold */
 };
 
 static void put_text(struct mr_json_writer *json, const char *name, const char *text)
@@ -44,7 +44,8 @@ static void add_group(struct page *page, const struct mr_readiness *readiness)
     if (!readiness->joined)
         snprintf(text, sizeof text, "not joined");
     else if (readiness->partitions == 0)
-        snprintf(text, sizeof text, "joined without a partition: there are fewer partitions than workers");
+        snprintf(text, sizeof text,
+                 "joined without a partition: there are fewer partitions than workers");
     else
         snprintf(text, sizeof text, "joined, %u partitions", readiness->partitions);
     add(page, "group", readiness->joined, true, text);
@@ -75,7 +76,8 @@ static void add_writes(struct page *page, const char *refused_topic)
     add(page, "writes", !refused_topic, true, text);
 }
 
-bool mr_readiness_write(const struct mr_readiness *readiness, char text[MR_READINESS_BYTES])
+bool mr_readiness_write(const struct mr_readiness *readiness, char text[MR_READINESS_BYTES],
+                        char *why)
 {
     struct page page = {.why = ""};
     char *bytes = NULL;
@@ -106,5 +108,6 @@ bool mr_readiness_write(const struct mr_readiness *readiness, char text[MR_READI
     else
         snprintf(text, MR_READINESS_BYTES, "{\"ready\":%s}\n", page.why[0] ? "false" : "true");
     free(bytes);
+    if (why) memcpy(why, page.why, sizeof page.why);
     return !page.why[0];
 }

@@ -24,7 +24,8 @@
  * session timeout. */
 #define MR_READINESS_SILENT_NS ((uint64_t)10000000000)
 
-#define MR_READINESS_BYTES ((size_t)4096)
+#define MR_READINESS_BYTES        ((size_t)4096)
+#define MR_READINESS_REASON_BYTES ((size_t)336)
 
 /* State of a worker. Texts are borrowed. */
 struct mr_readiness {
@@ -40,7 +41,9 @@ struct mr_readiness {
     bool redis_refuses;        /* Redis refuses to store */
 };
 
-/* Writes the page. True: the worker is ready. */
-bool mr_readiness_write(const struct mr_readiness *readiness, char text[MR_READINESS_BYTES]);
+/* Writes the page. True: the worker is ready. why[MR_READINESS_REASON_BYTES], if not NULL: the
+ * first condition that does not hold, or "". */
+bool mr_readiness_write(const struct mr_readiness *readiness, char text[MR_READINESS_BYTES],
+                        char *why);
 
 #endif

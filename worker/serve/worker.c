@@ -19,7 +19,8 @@
 /* memory for the resume data of running requests: 16 KiB for each of 4,096 sequences, the most that
  * --max-sequences accepts */
 #define RESUME_BYTES_MAX ((uint64_t)64 << 20)
-/* fetch wait with the embedded broker; long, so that the broker leaves the CPU cores to the model */
+/* fetch wait with the embedded broker; long, so that the broker leaves the CPU cores to the model
+ */
 #define EMBEDDED_WAIT_MS 30u
 #define TOPIC_TIMEOUT_MS 10000u
 #define TRANSACTION_NS   ((uint64_t)10000000000)
@@ -46,6 +47,12 @@ static void on_kafka_log(void *context, enum mr_log_level level, const char *tex
 {
     struct mr_worker *worker = context;
     mr_log_write(worker->options.log, level, NULL, "%s", text);
+}
+
+static void on_kafka_failed(void *context, bool unreachable, const char *reason)
+{
+    struct mr_worker *worker = context;
+    mr_kafka_outage_note(&worker->outage, unreachable, reason, mr_clock_ns());
 }
 
 /* ---- building ---- */
@@ -76,6 +83,7 @@ static void set_kafka_options(struct mr_worker *worker)
         .linger_ns = config->token_linger_ns,
         .max_record_bytes = config->max_record_bytes,
         .log = on_kafka_log,
+        .failed = on_kafka_failed,
         .log_context = worker,
         .ending = &worker->ending,
         .heartbeats = &worker->heartbeats,
@@ -96,8 +104,8 @@ static enum mr_status ensure_topics(struct mr_worker *worker, struct mr_kafka_ad
     return status;
 }
 
-/* Connects again and again while the broker cannot be reached. Stops if the broker rejects the login
- * or certificate, or if the model could not be opened meanwhile. */
+/* Connects again and again while the broker cannot be reached. Stops if the broker rejects the
+ * login or certificate, or if the model could not be opened meanwhile. */
 static enum mr_status wait_for_broker(struct mr_worker *worker, struct mr_kafka_admin *admin,
                                       bool *embedded, struct mr_error *err)
 {
@@ -288,7 +296,8 @@ static void print_banner(struct mr_worker *worker)
                                .context_tokens = mr_engine_thread_context_tokens(worker->engine),
                                .partition_count = worker->partition_count,
                                .http_port = worker->http ? mr_http_port(worker->http) : (uint16_t)0,
-                               .ready_seconds = (double)(mr_clock_ns() - worker->started_ns) / 1e9};
+                               .start_seconds =
+                                   (double)(worker->built_ns - worker->started_ns) / 1e9};
     if (worker->options.banner && mr_log_is_json(worker->options.log))
         mr_banner_log(&banner, worker->options.log);
     else if (worker->options.banner)
@@ -319,6 +328,12 @@ static enum mr_status open_tracer(struct mr_worker *worker, struct mr_error *err
     return options.url[0] ? mr_tracer_create(&worker->tracer, &options, err) : MR_OK;
 }
 
+static void warn(void *context, const char *text)
+{
+    const struct mr_worker *worker = context;
+    mr_log_warn(worker->options.log, "%s", text);
+}
+
 /* Makes the checks that need no server, and creates the client that will connect to the broker,
  * because creating it reads the files of the TLS properties. */
 static enum mr_status check_local(struct mr_worker *worker, struct mr_kafka_admin **admin,
@@ -330,6 +345,7 @@ static enum mr_status check_local(struct mr_worker *worker, struct mr_kafka_admi
     if (status == MR_OK) status = mr_kafka_admin_open(admin, &worker->kafka, err);
     *exit_code = mr_worker_exit_code(status);
     if (status != MR_OK) return status;
+    mr_local_check_secrets(config, warn, worker);
     status = mr_local_open_model(&worker->model_files, config, err);
     *exit_code = mr_local_model_exit(status);
     if (status != MR_OK) return status;
@@ -367,6 +383,19 @@ static enum mr_status start_threads(struct mr_worker *worker, struct mr_error *e
     return status;
 }
 
+/* Adds to an error about memory the option that sets most of it, and what there is. */
+static void name_kv_memory(const struct mr_worker *worker, struct mr_error *err)
+{
+    const double mebibyte = 1048576.0;
+    struct mr_error inner = *err;
+    struct mr_machine machine;
+    mr_machine_read(&machine, "");
+    mr_fail(err, inner.status,
+            "%.160s; --kv-memory is %.0f MiB, and this process may use %.0f MiB in all",
+            inner.detail, (double)worker->options.config->kv_memory_bytes / mebibyte,
+            (double)mr_machine_usable_bytes(&machine) / mebibyte);
+}
+
 /* Connects to the broker while the engine thread opens the model, and waits for both. */
 static enum mr_status open_model_and_broker(struct mr_worker *worker, enum mr_exit *exit_code,
                                             struct mr_error *err)
@@ -381,6 +410,7 @@ static enum mr_status open_model_and_broker(struct mr_worker *worker, enum mr_ex
         goto close;
     status = mr_engine_thread_wait_ready(worker->engine, err);
     if (status != MR_OK) *exit_code = mr_local_model_exit(status);
+    if (status == MR_NOMEM) name_kv_memory(worker, err);
 close:
     mr_kafka_admin_close(admin);
     return status;
@@ -414,6 +444,7 @@ enum mr_status mr_worker_create(struct mr_worker **out, const struct mr_worker_o
     worker->options = *options;
     worker->started_ns = mr_clock_ns();
     pthread_mutex_init(&worker->mutex, NULL);
+    mr_kafka_outage_open(&worker->outage);
     enum mr_status status = mr_wake_open(&worker->wake, err);
     if (status == MR_OK) status = mr_kafka_stats_create(&worker->kafka_stats, err);
     if (status == MR_OK) status = mr_kafka_login_create(&worker->kafka_login, options->config, err);
@@ -425,6 +456,7 @@ enum mr_status mr_worker_create(struct mr_worker **out, const struct mr_worker_o
         mr_worker_destroy(worker, FAILED_START_TIMEOUT_MS);
         return status;
     }
+    worker->built_ns = mr_clock_ns();
     atomic_store(&worker->built, true);
     atomic_store(&worker->ready, true);
     warn_of_context(worker);

@@ -14,9 +14,10 @@
 
 /* ---- the URL ---- */
 
-static enum mr_status refuse(const char *url, struct mr_error *err)
+/* The sentence does not repeat the URL, which may have a password; the caller masks it. */
+static enum mr_status refuse(struct mr_error *err)
 {
-    return mr_fail(err, MR_BAD_CONFIG, "'%.160s' is not http://HOST[:PORT][/PATH]", url);
+    return mr_fail(err, MR_BAD_CONFIG, "is not http://HOST[:PORT][/PATH]");
 }
 
 /* Rejects characters that a URL may not have: they could end a line of the request early. */
@@ -41,21 +42,20 @@ enum mr_status mr_collector_parse(struct mr_collector *collector, const char *ur
         return mr_fail(err, MR_BAD_CONFIG,
                        "https is not supported; run a collector on this host that forwards the "
                        "spans with TLS");
-    if (strncasecmp(url, "http://", 7) != 0 || !is_plain(url)) return refuse(url, err);
+    if (strncasecmp(url, "http://", 7) != 0 || !is_plain(url)) return refuse(err);
     const char *host = url + 7;
     size_t authority = strcspn(host, "/?#");
     const char *path = host + authority;
     bool brackets = host[0] == '[';
     const char *end = brackets ? memchr(host, ']', authority) : NULL;
-    if ((brackets && !end) || memchr(host, '@', authority)) return refuse(url, err);
+    if ((brackets && !end) || memchr(host, '@', authority)) return refuse(err);
     if (brackets) host++;
     size_t length = brackets ? (size_t)(end - host) : strcspn(host, ":/?#");
     const char *after = host + length + (brackets ? 1 : 0);
     size_t port = (size_t)(path - after);
-    if (length == 0 || length >= sizeof collector->host) return refuse(url, err);
-    if (port > 0 && (after[0] != ':' || !is_port(after + 1, port - 1))) return refuse(url, err);
-    if (strlen(path) >= sizeof collector->path || (path[0] && path[0] != '/'))
-        return refuse(url, err);
+    if (length == 0 || length >= sizeof collector->host) return refuse(err);
+    if (port > 0 && (after[0] != ':' || !is_port(after + 1, port - 1))) return refuse(err);
+    if (strlen(path) >= sizeof collector->path || (path[0] && path[0] != '/')) return refuse(err);
     snprintf(collector->host, sizeof collector->host, "%.*s", (int)length, host);
     snprintf(collector->port, sizeof collector->port, "%.*s", port > 0 ? (int)port - 1 : 4,
              port > 0 ? after + 1 : PORT_DEFAULT);

@@ -227,6 +227,12 @@ static void check_refuses_what_serve_refuses(void **state)
     static const char *const device[] = {"--device", "cuda", NULL};
     assert_int_equal(run_check(&broker, MODEL, device, out, sizeof out), MR_EXIT_USAGE);
     has(out, "FAIL  options");
+    static const char *const memory[] = {"--kv-memory", "900TB", NULL};
+    assert_int_equal(run_check(&broker, MODEL, memory, out, sizeof out), MR_EXIT_MODEL);
+    has(out, "FAIL  memory");
+    static const char *const state_dir[] = {"--state-dir", "/none/deeper", NULL};
+    assert_int_equal(run_check(&broker, MODEL, state_dir, out, sizeof out), MR_EXIT_USAGE);
+    has(out, "FAIL  options  --state-dir /none/deeper: there is no folder /none");
     static const char *const owned[] = {"--kafka", "isolation.level=x", NULL};
     assert_int_equal(run_check(&broker, MODEL, owned, out, sizeof out), MR_EXIT_USAGE);
     has(out, "FAIL  broker   --kafka: isolation.level cannot be set");

@@ -289,6 +289,31 @@ static void without_words_the_prompt_is_read_from_stdin(void **state)
     assert_int_equal(send_with_stdin(NULL, "unread", empty), MR_EXIT_USAGE);
 }
 
+static void silence_is_noted_after_3_seconds(void **state)
+{
+    (void)state;
+    static const char *const words[] = {"--id", "a", "--timeout", "4s", "hello", NULL};
+    struct worker worker = {.result_count = 0}; /* takes the request and says nothing */
+    char output[512] = "";
+    FILE *file = tmpfile();
+    fflush(stderr);
+    int old = dup(STDERR_FILENO);
+    assert_true(file && old >= 0);
+    dup2(fileno(file), STDERR_FILENO);
+    int code = send_to(&worker, words);
+    fflush(stderr);
+    dup2(old, STDERR_FILENO);
+    close(old);
+    rewind(file);
+    assert_true(fread(output, 1, sizeof output - 1, file) > 0);
+    fclose(file);
+    assert_int_equal(code, MR_EXIT_FAILED);
+    const char *silent = strstr(output, "no worker has answered yet; the request waits in "
+                                        "millrace.requests\n");
+    assert_non_null(silent);
+    assert_non_null(strstr(silent, "no answer within --timeout"));
+}
+
 static void an_id_that_no_request_can_have_is_refused(void **state)
 {
     (void)state;
@@ -308,6 +333,7 @@ int main(void)
         cmocka_unit_test(a_lower_attempt_is_printed_after_the_first_token_of_another_request),
         cmocka_unit_test(words_behind_two_dashes_are_the_prompt),
         cmocka_unit_test(without_words_the_prompt_is_read_from_stdin),
+        cmocka_unit_test(silence_is_noted_after_3_seconds),
         cmocka_unit_test(an_id_that_no_request_can_have_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

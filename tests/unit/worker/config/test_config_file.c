@@ -13,9 +13,13 @@
 
 static char seen[4096]; /* "name=value;" of every call */
 
-static enum mr_status note(void *context, const char *name, const char *value, struct mr_error *err)
+static uint32_t last_line; /* of the last call */
+
+static enum mr_status note(void *context, const char *name, const char *value, uint32_t line,
+                           struct mr_error *err)
 {
     (void)context;
+    last_line = line;
     size_t length = strlen(seen);
     snprintf(seen + length, sizeof seen - length, "%s=%s;", name, value);
     if (strcmp(value, "bad") == 0) return mr_fail(err, MR_BAD_CONFIG, "value is bad");
@@ -79,7 +83,10 @@ static void errors_name_file_and_line(void **state)
 {
     (void)state;
     assert_int_equal(read_text("a: 1\nb: 2\nc: bad\n"), MR_BAD_CONFIG);
-    assert_non_null(strstr(last.detail, "line 3: value is bad"));
+    assert_string_equal(last.detail, "value is bad");
+    assert_int_equal(last_line, 3);
+    assert_int_equal(read_text("a: 1\nb:\n  c: 1\n"), MR_BAD_CONFIG);
+    assert_non_null(strstr(last.detail, "line 3: nested sections are not supported"));
     assert_non_null(strstr(last.detail, "millrace-config-"));
 }
 

@@ -15,7 +15,7 @@ static int create(void **state)
     for (size_t i = 0; i < mr_option_count; i++)
         if (mr_options[i].kind != MR_OPTION_LIST)
             assert_int_equal(mr_option_apply(&fixture->config, &mr_options[i],
-                                             mr_options[i].initial, MR_ORIGIN_DEFAULT,
+                                             mr_options[i].initial, (struct mr_option_source){0},
                                              &fixture->err),
                              MR_OK);
     fixture->config.model = "/models/SmolLM2.gguf";
@@ -186,7 +186,7 @@ static void a_rebalance_waits_a_minute_or_as_long_as_other_options_need(void **s
         if (cases[i].used_s)
             assert_int_equal(config->poll_interval_max_ns, cases[i].used_s * second);
         else
-            assert_non_null(strstr(fixture->err.detail, "at most half of poll-interval-max"));
+            assert_non_null(strstr(fixture->err.detail, "more than half of --poll-interval-max"));
     }
 }
 

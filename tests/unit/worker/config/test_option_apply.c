@@ -7,7 +7,8 @@
 static enum mr_status set(struct fixture *fixture, const char *name, const char *text,
                           enum mr_option_origin origin)
 {
-    return mr_option_apply(&fixture->config, mr_option_find(name), text, origin, &fixture->err);
+    return mr_option_apply(&fixture->config, mr_option_find(name), text,
+                           (struct mr_option_source){origin, 3}, &fixture->err);
 }
 
 static void every_kind_of_option_sets_its_field(void **state)
@@ -98,6 +99,41 @@ static void secrets_are_masked(void **state)
     }
 }
 
+/* The error names where the value was given, the value, and what is accepted. */
+static void an_error_names_place_and_value(void **state)
+{
+    struct fixture *fixture = *state;
+    fixture->config.config = "/etc/m.yaml";
+    static const struct {
+        const char *name, *value;
+        enum mr_option_origin origin;
+        const char *sentence;
+    } cases[] = {
+        {"threads", "many", MR_ORIGIN_FLAG, "--threads many: is not a whole number"},
+        {"threads", "-1", MR_ORIGIN_FLAG, "--threads -1: must not be below 0"},
+        {"threads", "257", MR_ORIGIN_ENVIRONMENT, "MILLRACE_THREADS=257: must not be above 256"},
+        {"kv-memory", "1k", MR_ORIGIN_FILE,
+         "/etc/m.yaml, line 3: kv-memory: 1k: must not be below 1MiB"},
+        {"kv-memory", "2Gx", MR_ORIGIN_FLAG, "--kv-memory 2Gx: is not a size such as 512MiB"},
+        {"drain-timeout", "25", MR_ORIGIN_FLAG, "--drain-timeout 25: is not a time such as 25s"},
+        {"rate", "fast", MR_ORIGIN_FLAG, "--rate fast: is not a number"},
+        {"deterministic", "perhaps", MR_ORIGIN_FLAG, "--deterministic perhaps: is neither true"},
+        {"delivery", "maybe", MR_ORIGIN_FLAG,
+         "--delivery maybe: is none of at-least-once|exactly-once"},
+        {"step-target-ms", "soon", MR_ORIGIN_FLAG,
+         "--step-target-ms soon: is neither a whole number nor auto"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        memset(fixture->store.origins, 0, sizeof fixture->store.origins);
+        assert_int_equal(set(fixture, cases[i].name, cases[i].value, cases[i].origin),
+                         MR_BAD_CONFIG);
+        assert_memory_equal(fixture->err.detail, cases[i].sentence, strlen(cases[i].sentence));
+    }
+    assert_int_equal(set(fixture, "redis", "redis://u:secret@h:1", MR_ORIGIN_FLAG), MR_OK);
+    mr_option_refuse(&fixture->config, "redis", 0, &fixture->err, "is away");
+    assert_string_equal(fixture->err.detail, "--redis redis://u:***@h:1: is away");
+}
+
 static void a_list_has_a_limit(void **state)
 {
     struct fixture *fixture = *state;
@@ -132,7 +168,7 @@ static void ranges_are_exact(void **state)
     assert_int_equal(set(fixture, "max-record-bytes", "63", MR_ORIGIN_FLAG), MR_BAD_CONFIG);
     assert_int_equal(set(fixture, "max-record-bytes", "64", MR_ORIGIN_FLAG), MR_OK);
     assert_int_equal(set(fixture, "commit-interval", "61s", MR_ORIGIN_FLAG), MR_BAD_CONFIG);
-    assert_non_null(strstr(fixture->err.detail, "between 1ms and 1m"));
+    assert_non_null(strstr(fixture->err.detail, "--commit-interval 61s: must not be above 1m"));
 }
 
 #define APPLY_TEST(name) cmocka_unit_test_setup_teardown(name, create_fixture, destroy_fixture)
@@ -144,6 +180,7 @@ int main(void)
         APPLY_TEST(a_weaker_origin_changes_nothing),
         APPLY_TEST(values_come_back_as_text),
         APPLY_TEST(secrets_are_masked),
+        APPLY_TEST(an_error_names_place_and_value),
         APPLY_TEST(a_list_has_a_limit),
         APPLY_TEST(a_number_may_have_a_word),
         APPLY_TEST(ranges_are_exact),

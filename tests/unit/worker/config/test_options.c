@@ -191,9 +191,10 @@ static void request_topics_carry_their_settings(void **state)
     assert_string_equal(topics[1].tenant, "default");
     assert_true(topics[1].priority == 0 && !topics[1].strict);
     mr_config_destroy(config);
-    refused(SERVE "|--requests-topic|a,priority=101", "", "requests-topic takes");
-    refused(SERVE "|--requests-topic|a,colour=red", "", "requests-topic takes");
-    refused(SERVE "|--requests-topic|a,tenant=", "", "requests-topic takes");
+    refused(SERVE "|--requests-topic|a,priority=101", "", "is none of priority=-100..100");
+    refused(SERVE "|--requests-topic|a,colour=red", "",
+            "--requests-topic a,colour=red: colour=red is none of");
+    refused(SERVE "|--requests-topic|a,tenant=", "", "tenant= is none of");
     refused(SERVE "|--requests-topic|a|--requests-topic|a,strict", "", "given twice");
     refused(SERVE "|--requests-topic|a/b", "", "not a topic name");
     refused(SERVE "|--prefix|a b", "", "not a topic name");
@@ -231,7 +232,7 @@ static void unknown_names_are_errors_with_a_hint(void **state)
     refused(SERVE "|--kv-memry|1GiB", "", "unknown option --kv-memry: did you mean --kv-memory?");
     refused(SERVE "|--modle=x", "", "unknown option --modle: did you mean --model?");
     refused(SERVE "|--no-reusme", "", "unknown option --no-reusme: did you mean --no-resume?");
-    refused(SERVE "|--xyzzyplugh", "", "unknown option --xyzzyplugh");
+    refused(SERVE "|--xyzzyplugh", "", "unknown option --xyzzyplugh; millrace serve --help");
     refused(SERVE "|-q", "", "unknown flag -q");
     refused(SERVE "|--kv-mem|1GiB", "", "unknown option --kv-mem: did you mean --kv-memory?");
     refused(SERVE "|--no-resu", "", "unknown option --no-resu: did you mean --no-resume?");
@@ -332,20 +333,21 @@ static void a_reply_topic_may_be_a_prefix(void **state)
 static void values_are_checked(void **state)
 {
     (void)state;
-    refused(SERVE "|--threads|many", "", "threads takes a whole number");
-    refused(SERVE "|--threads|257", "", "between 0 and 256");
-    refused(SERVE "|--kv-memory|1k", "", "between 1MiB");
-    refused(SERVE "|--kv-memory|lots", "", "a size such as");
-    refused(SERVE "|--drain-timeout|25", "", "a time such as");
+    refused(SERVE "|--threads|many", "", "--threads many: is not a whole number");
+    refused(SERVE "|--threads|257", "", "--threads 257: must not be above 256");
+    refused(SERVE "|--kv-memory|1k", "", "--kv-memory 1k: must not be below 1MiB");
+    refused(SERVE "|--kv-memory|lots", "", "is not a size such as");
+    refused(SERVE "|--drain-timeout|25", "", "is not a time such as");
     refused(SERVE "|--dtype|fp64", "", "auto|fp32|bf16");
     refused(SERVE "|--delivery|maybe", "", "at-least-once|exactly-once");
-    refused(SERVE "|--device|tpu", "", "device must be");
-    refused(SERVE "|--http|9464", "", "http must be");
-    refused(SERVE "|--kafka|novalue", "", "NAME=VALUE");
-    refused(SERVE "|--deterministic=perhaps", "", "true or false");
+    refused(SERVE "|--device|tpu", "", "--device tpu: is none of cpu, cuda, cuda:N");
+    refused(SERVE "|--http|9464", "", "--http 9464: is neither HOST:PORT");
+    refused(SERVE "|--kafka|novalue", "", "--kafka novalue: is not NAME=VALUE");
+    refused(SERVE "|--deterministic=perhaps", "",
+            "--deterministic perhaps: is neither true nor false");
     refused(SERVE "|--threads", "", "needs a value");
-    refused(SERVE, "MILLRACE_THREADS=x", "threads takes");
-    refused("bench|--rate|-1|--brokers|b:1", "", "between 0");
+    refused(SERVE, "MILLRACE_THREADS=x", "MILLRACE_THREADS=x: is not a whole number");
+    refused("bench|--rate|-1|--brokers|b:1", "", "--rate -1: must not be below 0");
 }
 
 static void a_missing_option_or_argument_is_named(void **state)

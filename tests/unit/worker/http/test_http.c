@@ -105,6 +105,18 @@ static void the_three_pages_are_answered(void **state)
     assert_int_equal(fixture->calls, 3);
 }
 
+static void the_root_lists_the_pages(void **state)
+{
+    struct fixture *fixture = *state;
+    const char *reply = ask(fixture->port, "GET", "/");
+    assert_memory_equal(reply, "HTTP/1.1 200 ", 13);
+    assert_non_null(strstr(reply, "\n/readyz "));
+    assert_non_null(strstr(reply, "\n/metrics "));
+    assert_memory_equal(ask(fixture->port, "POST", "/"), "HTTP/1.1 405 ", 13);
+    assert_memory_equal(ask(fixture->port, "GET", "/none"), "HTTP/1.1 404 ", 13);
+    assert_int_equal(fixture->calls, 0);
+}
+
 static void head_has_no_body(void **state)
 {
     struct fixture *fixture = *state;
@@ -116,7 +128,7 @@ static void head_has_no_body(void **state)
 static void other_paths_and_methods_are_refused(void **state)
 {
     struct fixture *fixture = *state;
-    assert_memory_equal(ask(fixture->port, "GET", "/"), "HTTP/1.1 404 ", 13);
+    assert_memory_equal(ask(fixture->port, "GET", "/livez/"), "HTTP/1.1 404 ", 13);
     assert_memory_equal(ask(fixture->port, "GET", "/metricsx"), "HTTP/1.1 404 ", 13);
     assert_memory_equal(ask(fixture->port, "GET", "/../livez"), "HTTP/1.1 404 ", 13);
     assert_memory_equal(ask(fixture->port, "DELETE", "/livez"), "HTTP/1.1 405 ", 13);
@@ -192,6 +204,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(idle_clients_cannot_keep_others_out, start, stop),
         cmocka_unit_test_setup_teardown(the_three_pages_are_answered, start, stop),
+        cmocka_unit_test_setup_teardown(the_root_lists_the_pages, start, stop),
         cmocka_unit_test_setup_teardown(head_has_no_body, start, stop),
         cmocka_unit_test_setup_teardown(other_paths_and_methods_are_refused, start, stop),
         cmocka_unit_test_setup_teardown(an_oversized_header_is_refused_and_the_server_keeps_running,

@@ -83,7 +83,8 @@ static void open_rig_of(struct rig *rig, uint64_t transaction_timeout_ns)
         .kafka = &rig->broker.kafka, .wake = &rig->wake, .topics = &rig->read, .topic_count = 1};
     assert_int_equal(mr_kafka_in_create(&rig->in, &in, NULL), MR_OK);
     struct mr_kafka_event assigned;
-    assert_true(mr_kafka_in_next_event(rig->in, &assigned));
+    while (!mr_kafka_in_next_event(rig->in, &assigned))
+        mr_clock_sleep_ms(10);
     mr_kafka_in_complete_rebalance(rig->in);
     open_transactions(rig);
     rig->tickets[0] = refused(0);

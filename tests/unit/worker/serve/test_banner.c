@@ -65,7 +65,7 @@ static void the_banner_has_model_topics_and_addresses(void **state)
                                      .context_tokens = 512,
                                      .partition_count = 8,
                                      .http_port = 9464,
-                                     .ready_seconds = 1.26};
+                                     .start_seconds = 1.26};
     char *text = print(&banner);
     size_t lines = 0;
     for (const char *at = text; *at; at++)
@@ -80,7 +80,7 @@ static void the_banner_has_model_topics_and_addresses(void **state)
     assert_says(text, "r1, r2 (8 partitions), cancel c");
     assert_says(text, "t, s, d");
     assert_says(text, "http://127.0.0.1:9464 ");
-    assert_says(text, "ready in 1.3 s\n");
+    assert_says(text, "started in 1.3 s\n");
     free(text);
 }
 
@@ -124,7 +124,7 @@ static void a_json_log_gets_one_line_with_fields(void **state)
                                      .brokers = "b:9092",
                                      .context_tokens = 512,
                                      .partition_count = 8,
-                                     .ready_seconds = 1.5};
+                                     .start_seconds = 1.5};
     char text[MR_LOG_LINE_BYTES];
     struct mr_log *log = NULL;
     FILE *file = tmpfile();
@@ -137,7 +137,7 @@ static void a_json_log_gets_one_line_with_fields(void **state)
     assert_true(length > 0);
     text[length] = '\0';
     assert_ptr_equal(strchr(text, '\n'), text + length - 1);
-    assert_says(text, "\"msg\":\"ready\",\"seconds\":1.5,");
+    assert_says(text, "\"msg\":\"started\",\"seconds\":1.5,");
     assert_says(text, "\"threads\":2,\"kv_pool_tokens\":");
     assert_says(text, "\"request_topics\":\"r1, r2\",\"partitions\":8,");
     mr_log_destroy(log);

@@ -7,6 +7,7 @@
 
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 /* Nothing listens there: a worker that connects first waits for --broker-timeout, five minutes. */
 #define NO_BROKER "--brokers", "127.0.0.1:1"
@@ -82,6 +83,11 @@ static void a_wrong_option_ends_the_worker_before_it_looks_at_the_model(void **s
         {{NO_BROKER, "--redis", "redis://x", "--redis-key-file", "/none"}, "/none"},
         {{NO_BROKER, "--redis", "redis://x", "--redis-password-file", "/none"}, "/none"},
         {{NO_BROKER, "--redis", "rediss://x", "--redis-ca", "/none"}, "/none"},
+        {{NO_BROKER, "--state-dir", "/none/deeper"},
+         "--state-dir /none/deeper: there is no folder /none"},
+        {{NO_BROKER, "--state-dir", "/dev/null"}, "there is no folder /dev/null"},
+        {{NO_BROKER, "--trace-endpoint", "http://u:secret@h"},
+         "--trace-endpoint http://u:***@h: is not http://"},
         {{NO_BROKER, "--kafka", "acks=1"}, "acks"},
         {{NO_BROKER, "--kafka", "security.protocol=ssl", "--kafka", "ssl.ca.location=/none"},
          "ssl.ca.location"},
@@ -96,7 +102,38 @@ static void a_failed_load_ends_the_wait_for_the_broker(void **state)
     (void)state;
     static const char *const flags[] = {NO_BROKER,          "--kv-memory", "900TB",
                                         "--broker-timeout", "60s",         NULL};
-    assert_ends(TINY_MODEL, flags, MR_EXIT_MODEL, "");
+    assert_ends(TINY_MODEL, flags, MR_EXIT_MODEL,
+                "--kv-memory is 858306885 MiB, and this process may use ");
+}
+
+static void note(void *context, const char *text)
+{
+    snprintf(context, 512, "%s", text);
+}
+
+static void a_secret_that_everybody_can_read_is_reported(void **state)
+{
+    (void)state;
+    struct scratch scratch;
+    struct serving serving;
+    char path[PATH_MAX], found[512] = "";
+    scratch_open(&scratch);
+    snprintf(path, sizeof path, "%s/password", scratch.folder);
+    FILE *file = fopen(path, "wb");
+    fputs("hunter2", file);
+    fclose(file);
+    const char *const flags[] = {NO_BROKER, "--redis", "redis://x", "--redis-password-file",
+                                 path,      NULL};
+    open_serving(&serving, TINY_MODEL, flags);
+    chmod(path, 0640);
+    mr_local_check_secrets(serving.config, note, found);
+    assert_string_equal(found, "");
+    chmod(path, 0644);
+    mr_local_check_secrets(serving.config, note, found);
+    assert_non_null(strstr(found, "--redis-password-file: every user of this machine can read "));
+    assert_non_null(strstr(found, "(mode 0644)"));
+    close_serving(&serving);
+    scratch_close(&scratch);
 }
 
 /* A second worker on one machine: its own error comes first, and the port's names the option. */
@@ -150,6 +187,7 @@ int main(void)
         cmocka_unit_test(a_wrong_template_of_the_operator_ends_the_worker),
         cmocka_unit_test(a_wrong_option_ends_the_worker_before_it_looks_at_the_model),
         cmocka_unit_test(a_failed_load_ends_the_wait_for_the_broker),
+        cmocka_unit_test(a_secret_that_everybody_can_read_is_reported),
         cmocka_unit_test(a_port_in_use_hides_no_wrong_model),
         cmocka_unit_test(the_files_are_handed_to_the_model),
     };

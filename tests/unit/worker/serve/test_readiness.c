@@ -29,7 +29,7 @@ static struct mr_readiness good(void)
 static void expect_page(struct mr_readiness readiness, const char *expected)
 {
     char text[MR_READINESS_BYTES];
-    bool ready = mr_readiness_write(&readiness, text);
+    bool ready = mr_readiness_write(&readiness, text, NULL);
     assert_string_equal(text, expected);
     assert_int_equal(ready, strstr(expected, "\"ready\":true") != NULL);
 }
@@ -43,37 +43,55 @@ static void every_condition_is_in_the_list(void **state)
         "{\"checks\":[" CHECK("model", "true", "true", "loaded") "," CHECK(
             "group", "true", "true",
             "joined, 4 partitions") "," CHECK("broker", "true", "true",
-                                              "answered 1.0 s ago") "," CHECK("writes", "true", "true",
-                                                                           "accepted") "],"
-                                                                                       "\"ready\":"
-                                                                                       "true,"
-                                                                                       "\"reason\":"
-                                                                                       "\"\"}\n");
+                                              "answered 1.0 s ago") "," CHECK("writes", "true",
+                                                                              "true",
+                                                                              "accepted") "],"
+                                                                                          "\"ready"
+                                                                                          "\":"
+                                                                                          "true,"
+                                                                                          "\"reason"
+                                                                                          "\":"
+                                                                                          "\"\"}"
+                                                                                          "\n");
     readiness.redis = true; /* away, which does not matter */
     readiness.partitions = 0;
     expect_page(
         readiness,
-        "{\"checks\":[" CHECK("model", "true", "true", "loaded") "," CHECK("group", "true", "true", "joined without a partition: there are fewer partitions than workers") "," CHECK(
-            "broker", "true", "true",
-            "answered 1.0 s ago") "," CHECK("writes", "true", "true",
-                                         "accepted") "," CHECK("redis", "false", "false",
-                                                               "down") "],\"ready\":true,"
-                                                                       "\"reason\":\"\"}\n");
+        "{\"checks\":[" CHECK("model", "true", "true", "loaded") "," CHECK(
+            "group", "true", "true",
+            "joined without a partition: there are fewer partitions than "
+            "workers") "," CHECK("broker", "true", "true",
+                                 "answered 1.0 s ago") "," CHECK("writes", "true", "true",
+                                                                 "accepted") "," CHECK("redis",
+                                                                                       "false",
+                                                                                       "false",
+                                                                                       "down") "],"
+                                                                                               "\"r"
+                                                                                               "ead"
+                                                                                               "y\""
+                                                                                               ":tr"
+                                                                                               "ue,"
+                                                                                               "\"r"
+                                                                                               "eas"
+                                                                                               "on"
+                                                                                               "\":"
+                                                                                               "\""
+                                                                                               "\"}"
+                                                                                               "\n");
     expect_page(
         (struct mr_readiness){.redis = true, .redis_up = true},
         "{\"checks\":[" CHECK("model", "false", "true", "loading") "," CHECK(
             "redis", "true", "false", "up") "],\"ready\":false,\"reason\":\"model: loading\"}\n");
-    expect_page(
-        (struct mr_readiness){.redis = true, .redis_up = true, .redis_refuses = true},
-        "{\"checks\":[" CHECK("model", "false", "true", "loading") "," CHECK(
-            "redis", "false", "false",
-            "up, but refuses writes") "],\"ready\":false,\"reason\":\"model: loading\"}\n");
+    expect_page((struct mr_readiness){.redis = true, .redis_up = true, .redis_refuses = true},
+                "{\"checks\":[" CHECK("model", "false", "true", "loading") "," CHECK(
+                    "redis", "false", "false",
+                    "up, but refuses writes") "],\"ready\":false,\"reason\":\"model: loading\"}\n");
 }
 
 static void expect_reason(const struct mr_readiness *readiness, const char *reason)
 {
     char text[MR_READINESS_BYTES], member[500];
-    assert_false(mr_readiness_write(readiness, text));
+    assert_false(mr_readiness_write(readiness, text, NULL));
     snprintf(member, sizeof member, "\"ready\":false,\"reason\":\"%s", reason);
     assert_non_null(strstr(text, member));
 }
@@ -93,7 +111,7 @@ static void the_first_condition_that_does_not_hold_is_the_reason(void **state)
     expect_reason(&readiness, "worker: draining\"");
     readiness.failure = "the \"producer\" was fenced";
     expect_reason(&readiness, "worker: the \\\"producer\\\" was fenced\"");
-    assert_false(mr_readiness_write(&readiness, text));
+    assert_false(mr_readiness_write(&readiness, text, NULL));
     assert_non_null(strstr(text, CHECK("broker", "false", "true", "has not answered yet")));
 }
 
@@ -103,7 +121,7 @@ static void a_broker_is_away_after_10_seconds_and_a_fifth_of_the_session(void **
     char text[MR_READINESS_BYTES];
     struct mr_readiness readiness = good();
     readiness.now_ns = readiness.heard_ns + 19 * SECOND;
-    assert_true(mr_readiness_write(&readiness, text));
+    assert_true(mr_readiness_write(&readiness, text, NULL));
     readiness.now_ns += 1;
     expect_reason(&readiness, "broker: answered 19.0 s ago\"");
 }
@@ -117,7 +135,7 @@ static void a_long_topic_name_fits(void **state)
     name[sizeof name - 1] = '\0';
     readiness.refused_topic = name;
     readiness.redis = true;
-    assert_false(mr_readiness_write(&readiness, text));
+    assert_false(mr_readiness_write(&readiness, text, NULL));
     assert_non_null(strstr(text, "refuses records of this worker\"}"));
     assert_int_equal(text[strlen(text) - 2], '}');
 }

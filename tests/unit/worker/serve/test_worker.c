@@ -4,6 +4,8 @@
 #include "tests/unit/worker/serving.h"
 #include "worker/kafka/kafka_reader.h"
 #include "worker/serve/drain.h"
+#include "worker/serve/parts_state.h"
+#include "worker/top/scrape.h"
 
 static enum mr_status start(struct serving *serving, struct mr_worker **worker,
                             enum mr_exit *exit_code, struct mr_error *err)
@@ -43,6 +45,28 @@ static void a_bad_configuration_has_its_exit_code(void **state)
     assert_no_start("none.gguf", property, MR_EXIT_USAGE, "no.such.property");
 }
 
+/* Clients that fetch /metrics in a loop get the same page for 100 ms. */
+static void assert_metrics_are_made_every_100_ms(struct mr_worker *worker)
+{
+    char address[64], *page;
+    snprintf(address, sizeof address, "127.0.0.1:%u", mr_http_port(worker->http));
+    uint64_t made_ns = 0;
+    unsigned made = 0;
+    const uint64_t begun_ns = mr_clock_ns();
+    for (unsigned i = 0; i < 50; i++) {
+        assert_int_equal(mr_scrape_page(address, "/metrics", 5000, &page, NULL), MR_OK);
+        assert_true(mr_scrape_sum(page, "millrace_kv_blocks", "") > 0);
+        free(page);
+        made += worker->metrics_ns != made_ns;
+        made_ns = worker->metrics_ns;
+    }
+    assert_true(made <= 1 + (mr_clock_ns() - begun_ns) / 100000000);
+    mr_clock_sleep_ms(110);
+    assert_int_equal(mr_scrape_page(address, "/metrics", 5000, &page, NULL), MR_OK);
+    free(page);
+    assert_true(worker->metrics_ns != made_ns);
+}
+
 static void a_request_is_answered_and_the_worker_exits_with_0(void **state)
 {
     (void)state;
@@ -58,6 +82,7 @@ static void a_request_is_answered_and_the_worker_exits_with_0(void **state)
     if (start(&serving, &worker, &exit_code, &err) != MR_OK) fail_msg("%s", err.detail);
     assert_int_equal(exit_code, MR_EXIT_DONE);
     assert_int_equal(mr_worker_health(worker, NULL), MR_OK);
+    assert_metrics_are_made_every_100_ms(worker);
     assert_true(mr_worker_model(worker)->vocab_size > 0);
     assert_true(mr_worker_wake(worker)->fd >= 0);
     struct mr_kafka_reader_options options = {.kafka = &serving.broker.kafka,
