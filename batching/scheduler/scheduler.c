@@ -11,8 +11,12 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define AUTO_TARGET_MS    100.0 /* streams of ten tokens a second read smoothly */
-#define AUTO_TARGET_STEPS 4.0   /* decodes get at most a quarter of a step with prefill */
+#define AUTO_TARGET_MS 100.0 /* streams of ten tokens a second read smoothly */
+/* Of a step without decodes. In 20 times the constant cost of a step, prefill has 95 % of its
+ * speed: the constant cost is then a 20th of the step. */
+#define AUTO_PROMPTS_MS    250.0
+#define AUTO_PROMPTS_STEPS 20.0
+#define AUTO_TARGET_STEPS  4.0 /* decodes get at most a quarter of a step with prefill */
 /* A least chunk always fits, also where its tokens cost half as much again for a long history. */
 #define AUTO_TARGET_TOKENS (MR_CHUNK_TOKENS_MIN * 3 / 2)
 #define OUTPUT_SHARE_FIRST 0.7 /* first guess of output / max_tokens: SGLang's estimate */
@@ -391,13 +395,20 @@ static void plan_shorts(struct mr_schedule *schedule)
     round->prefill_given = false;
 }
 
-/* The time within which the prefill of this step must end, for the sake of the decodes planned;
- * 0: none. */
+/* The time within which the prefill of this step must end, for the sake of the decodes planned and
+ * of requests that arrive while the step runs; 0: none. */
 static double target_ms(const struct mr_schedule *schedule)
 {
     const struct mr_scheduler_options *options = &schedule->options;
-    if (schedule->plan.decode_count == 0) return 0;
-    if (options->step_target_ms >= 0) return options->step_target_ms;
+    const bool automatic = options->step_target_ms < 0;
+    if (options->step_target_ms == 0) return 0;
+    if (schedule->plan.decode_count == 0) {
+        double coefficients[MR_COST_TERMS];
+        mr_cost_model_coefficients(options->cost, coefficients);
+        return fmax(automatic ? AUTO_PROMPTS_MS : options->step_target_ms,
+                    AUTO_PROMPTS_STEPS * coefficients[0]);
+    }
+    if (!automatic) return options->step_target_ms;
     struct mr_step_work with = schedule->plan.work;
     double decodes_ms = mr_cost_model_predict(options->cost, &with);
     mr_step_work_add(&with, AUTO_TARGET_TOKENS, 0, false);
@@ -436,6 +447,7 @@ const struct mr_plan *mr_scheduler_plan(struct mr_scheduler *scheduler, uint64_t
     mr_rebalance(schedule);
     plan_decodes(schedule);
     schedule->round.target_ms = target_ms(schedule);
+    schedule->round.prefill_owed |= schedule->plan.decode_count == 0;
     mr_speculate(schedule, prompts_wait(schedule));
     uint32_t running = schedule->running_count;
     plan_shorts(schedule);

@@ -7,9 +7,13 @@
  *   3. prefill chunks for the other running sequences, within the limits below;
  *   4. new sequences: preempted sequences, further choices and waiting requests together, in the
  *   queue's order (batching/scheduler/admit.h).
- * Limits: rows_max rows, chunk_tokens prefill tokens, and, when a decode row is planned and
- * step_target_ms is not 0, the time that the cost model predicts up to that target. KV is bounded
- * by the block pool (admission) and by prefill_bytes_max for prefills that start together.
+ * Limits: rows_max rows, chunk_tokens prefill tokens, and, when step_target_ms is not 0, the time
+ * that the cost model predicts up to the target. KV is bounded by the block pool (admission) and by
+ * prefill_bytes_max for prefills that start together.
+ *
+ * In a step without decodes the target bounds how long a request that arrives waits for the next
+ * step. It is step_target_ms, or 250 ms if automatic, but at least 20 times the constant cost of a
+ * step: prefill then has 95 % of its speed.
  *
  * Chunks end on a multiple of the block size. A chunk shorter than a block ends on a multiple of
  * the largest power of two that fits; the last chunk of a prompt ends with the prompt. chunk_tokens
