@@ -114,6 +114,7 @@ static enum mr_status create_scheduler(struct mr_engine *engine, struct mr_error
     size_t sequences = options->sequences_max;
     struct mr_scheduler_options scheduler = {
         .sequences_max = options->sequences_max,
+        .tenant_count = options->tenant_count,
         .rows_max = options->rows_max,
         .draft_rows_max = options->draft_rows_max,
         .score_rows_max = options->score_rows_max,
@@ -142,7 +143,7 @@ static enum mr_status create_scheduler(struct mr_engine *engine, struct mr_error
     if (status != MR_OK) return status;
     engine->due_max = engine->flights[0].builder->samples_max;
     engine->due = calloc(engine->due_max, sizeof *engine->due);
-    engine->jobs = calloc(2 * sequences, sizeof(struct mr_job *));
+    engine->jobs = calloc(MR_STARTED_MAX(options->sequences_max), sizeof(struct mr_job *));
     engine->hidden = calloc(options->model.hidden_size + 1u, sizeof *engine->hidden);
     if (engine->due == NULL || engine->jobs == NULL || engine->hidden == NULL)
         return mr_fail(err, MR_NOMEM, "no memory for %zu sequences", sequences);

@@ -76,7 +76,7 @@ struct mr_engine {
     struct mr_due *due;        /* [due_max] what the sink is still to receive, in order */
     uint32_t due_count, due_max;
     float *hidden;        /* [hidden_size] of the model: scratch */
-    struct mr_job **jobs; /* [2 * sequences_max] requests that started and have not ended */
+    struct mr_job **jobs; /* [MR_STARTED_MAX] requests that started and have not ended */
     uint32_t job_count;
     struct mr_engine_stats stats;
     struct mr_stats_snapshot snapshot;

@@ -41,7 +41,7 @@ static void list_started_jobs(struct mr_engine *engine, const struct mr_plan *pl
     for (uint32_t i = 0; i < plan->row_count; i++) {
         struct mr_job *job = plan->rows[i].sequence->job;
         if (job->listed) continue;
-        MR_ASSERT(engine->job_count < 2 * engine->options.sequences_max);
+        MR_ASSERT(engine->job_count < MR_STARTED_MAX(engine->options.sequences_max));
         job->listed = true;
         engine->jobs[engine->job_count++] = job;
         mr_engine_emit_kept(engine, job);

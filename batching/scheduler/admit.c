@@ -56,75 +56,75 @@ static void sort_parked(struct mr_schedule *schedule)
 
 /* ---- capacity ---- */
 
-/* Tokens that the sequence is expected to generate yet: output_share (learnt from ended sequences)
- * of max_tokens less what it has generated, but at least an eighth of what it may still generate;
- * all of that if the sequence was preempted before. */
+/* Tokens that the sequence is expected to generate yet: output_share (learnt from the tenant's
+ * ended sequences) of max_tokens less what it has generated, but at least an eighth of what it may
+ * still generate; all of that if the sequence was preempted before. */
 static uint32_t expected_left(const struct mr_schedule *schedule,
                               const struct mr_sequence *sequence)
 {
     uint32_t left = sequence->capacity - sequence->num_tokens;
     if (sequence->preemptions > 0) return left;
     double all = sequence->capacity - sequence->prompt_tokens;
-    double more = schedule->output_share * all - mr_sequence_generated(sequence);
+    const double share = schedule->output_share[sequence->job->tenant_index];
+    double more = share * all - mr_sequence_generated(sequence);
     uint32_t expected = more > 0 ? (uint32_t)ceil(more) : 0;
     if (expected < left / 8) expected = left / 8;
     return expected < left ? expected : left;
 }
 
-/* Counts the blocks of the sequence that are not stamped yet, and stamps them, so that a block
- * shared by several sequences is counted once. */
-static uint32_t stamp_blocks(struct mr_schedule *schedule, const struct mr_sequence *sequence)
-{
-    uint32_t unstamped = 0;
-    for (uint32_t i = 0; i < sequence->table->block_count; i++) {
-        uint32_t *stamp = &schedule->stamps[sequence->table->blocks[i]];
-        unstamped += *stamp != schedule->stamp;
-        *stamp = schedule->stamp;
-    }
-    return unstamped;
-}
-
-/* Fills schedule->entries with the running sequences and the candidate, those with most tokens left
- * first. A block that several sequences share is counted once. Returns the number of blocks that
- * the sequences hold together. */
-static uint32_t fill_entries(struct mr_schedule *schedule, struct mr_sequence *candidate)
+/* Fills schedule->entries with the candidate and the running sequences, or with those of the
+ * candidate's tenant only, those with most tokens left first. Returns their number. *held: the
+ * blocks that these sequences hold together; a block that several share is counted once. */
+static uint32_t fill_entries(struct mr_schedule *schedule, struct mr_sequence *candidate,
+                             bool own_only, uint32_t *held)
 {
     struct mr_sequence **order = schedule->order;
-    uint32_t count = schedule->running_count + 1, held = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        struct mr_sequence *sequence = i + 1 < count ? schedule->running[i] : candidate;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i <= schedule->running_count; i++) {
+        struct mr_sequence *sequence =
+            i < schedule->running_count ? schedule->running[i] : candidate;
+        if (own_only && sequence->job->tenant_index != candidate->job->tenant_index) continue;
         struct mr_peak_blocks_entry entry = {.left = expected_left(schedule, sequence)};
-        uint32_t index = mr_peak_blocks_insert(schedule->entries, i, entry);
-        memmove(&order[index + 1], &order[index], (i - index) * sizeof *order);
+        uint32_t index = mr_peak_blocks_insert(schedule->entries, count, entry);
+        memmove(&order[index + 1], &order[index], (count++ - index) * sizeof *order);
         order[index] = sequence;
     }
-    if (++schedule->stamp == 0) {
-        memset(schedule->stamps, 0, schedule->options.block_count * sizeof(uint32_t));
-        schedule->stamp = 1;
-    }
+    mr_schedule_begin_stamps(schedule);
+    *held = 0;
     for (uint32_t i = 0; i < count; i++) {
         struct mr_peak_blocks_entry *entry = &schedule->entries[i];
         entry->tokens = order[i]->num_tokens;
         entry->blocks = order[i]->table->block_count;
-        entry->unique = stamp_blocks(schedule, order[i]);
-        held += entry->unique;
+        entry->unique = mr_schedule_stamp_blocks(schedule, order[i]);
+        *held += entry->unique;
     }
-    return held;
+    return count;
+}
+
+/* True when the predicted peak of the candidate's tenant stays within the tenant's share of the
+ * pool: then it does not matter what other tenants are predicted to need. The first sequence of a
+ * tenant needs only its present blocks to be within the share. */
+static bool fits_share(struct mr_schedule *schedule, struct mr_sequence *candidate)
+{
+    uint32_t enough = mr_shares_block_limit(schedule, candidate->job->tenant_index), held;
+    uint32_t count = fill_entries(schedule, candidate, true, &held);
+    if (count == 1) return mr_blocks_for(candidate->num_tokens) <= enough;
+    return mr_peak_blocks_most(schedule->entries, count, enough) <= enough;
 }
 
 /* True when the KV pool has enough blocks for the predicted peak of the running sequences and the
- * candidate, whose block table already holds the blocks of its prefix match. A sequence that would
- * run alone always fits. */
+ * candidate, whose block table already holds the blocks of its prefix match; or when the candidate
+ * fits its tenant's share. A sequence that would run alone always fits. */
 static bool fits_pool(struct mr_schedule *schedule, struct mr_sequence *candidate)
 {
     if (schedule->running_count == 0) return true;
     const struct mr_scheduler_options *options = &schedule->options;
-    uint32_t own = fill_entries(schedule, candidate);
+    uint32_t own, count = fill_entries(schedule, candidate, false, &own);
     uint32_t foreign = mr_kv_cache_stats(options->cache).held_count - own;
     uint32_t kept = foreign + options->block_count / MR_WATERMARK_PART;
-    if (kept >= options->block_count) return false;
-    uint32_t enough = options->block_count - kept;
-    return mr_peak_blocks_most(schedule->entries, schedule->running_count + 1, enough) <= enough;
+    uint32_t enough = options->block_count > kept ? options->block_count - kept : 0;
+    if (mr_peak_blocks_most(schedule->entries, count, enough) <= enough) return true;
+    return options->tenant_count > 1 && fits_share(schedule, candidate);
 }
 
 /* ---- one candidate ---- */
@@ -195,6 +195,7 @@ static void drop_copy(struct mr_sequence *sequence)
 static bool may_be_partial(const struct mr_schedule *schedule, const struct mr_sequence *sequence)
 {
     const struct mr_round *round = &schedule->round;
+    if (round->owed_only) return true;
     if (!round->shorts_only) return round->partial_count < schedule->options.prefills_max;
     return !round->short_partial || sequence->job->priority > round->prefill_priority;
 }
@@ -216,12 +217,13 @@ static enum verdict reserve(struct mr_schedule *schedule, struct mr_sequence *se
     bool held = mr_sequence_is_held(sequence);
     if (known && !mr_schedule_may_draw(schedule, sequence)) return PASSED_OVER;
     uint32_t share = round->shorts_only ? round->short_left : UINT32_MAX;
+    if (round->owed_only) share = round->owed_tokens;
     row->token_count = known || held ? 0 : mr_schedule_chunk(schedule, sequence, share);
     if (row->token_count == 0 && !known && !held) {
         /* which score nothing, or draw nothing that needs a mask */
         bool others =
             !mr_scores_done(sequence->scores) || !mr_schedule_may_draw(schedule, sequence);
-        return round->shorts_only || others ? PASSED_OVER : STOP;
+        return round->shorts_only || round->owed_only || others ? PASSED_OVER : STOP;
     }
     bool partial = !held && row->token_count < mr_sequence_pending(sequence);
     if (partial && !may_be_partial(schedule, sequence)) return PASSED_OVER;
@@ -461,6 +463,12 @@ static bool ends_walk(const struct mr_schedule *schedule, const struct mr_sequen
     return verdict == STOP || (misfit && sequence->skipped >= MR_SKIPS_MAX);
 }
 
+static void note_late(struct mr_schedule *schedule, struct mr_sequence *sequence)
+{
+    schedule->late_count++;
+    schedule->plan.late[schedule->plan.late_count++] = sequence;
+}
+
 /* Considers candidates until one stops the scan or the round has nothing left to give. Returns the
  * request that was dequeued and not considered, or NULL. */
 static struct mr_sequence *walk_candidates(struct mr_schedule *schedule, struct mr_pass_over *walk)
@@ -475,8 +483,7 @@ static struct mr_sequence *walk_candidates(struct mr_schedule *schedule, struct 
         if (verdict == ADMITTED || verdict == MISFIT) schedule->pool_short = verdict == MISFIT;
         if (verdict == ADMITTED || verdict == EXHAUSTED) continue;
         if (verdict == LATE) {
-            schedule->late_count++;
-            schedule->plan.late[schedule->plan.late_count++] = sequence;
+            note_late(schedule, sequence);
             continue;
         }
         uint32_t *skipped = verdict == MISFIT ? &sequence->skipped : NULL;
@@ -496,6 +503,56 @@ static bool keeps_place(const struct mr_schedule *schedule)
         mr_request_queue_first_of(schedule->options.queue, round->reserved_tenant);
     return next != NULL &&
            !mr_schedule_may_start_beside(schedule, &mr_job_of_waiting(next)->sequences[0]);
+}
+
+/* The tenant that is served next of those in the mask; MR_TENANT_NONE: the mask is empty. */
+static uint32_t least_served(const struct mr_schedule *schedule, uint64_t tenants)
+{
+    uint32_t least = MR_TENANT_NONE;
+    for (uint32_t i = 0; i < schedule->options.tenant_count; i++)
+        if ((tenants >> i & 1) &&
+            (least == MR_TENANT_NONE ||
+             mr_request_queue_is_behind(schedule->options.queue, i, least, 0)))
+            least = i;
+    return least;
+}
+
+/* Tenants of the running sequences that have prompt tokens to compute. */
+static uint32_t prefilling_tenants(const struct mr_schedule *schedule)
+{
+    uint64_t tenants = 0;
+    for (uint32_t i = 0; i < schedule->running_count; i++)
+        if (!mr_sequence_is_decoding(schedule->running[i]))
+            tenants |= (uint64_t)1 << schedule->running[i]->job->tenant_index;
+    return (uint32_t)__builtin_popcountll(tenants);
+}
+
+void mr_admit_owed(struct mr_schedule *schedule)
+{
+    struct mr_round *round = &schedule->round;
+    uint64_t owed = round->shares.owed;
+    const uint32_t tries = round->tries_left;
+    uint32_t parts = (uint32_t)__builtin_popcountll(owed) + prefilling_tenants(schedule);
+    round->owed_only = true;
+    round->tries_left = UINT32_MAX; /* each tenant has one */
+    while (owed != 0 && schedule->running_count < schedule->options.sequences_max &&
+           schedule->plan.row_count < schedule->options.sequences_max &&
+           schedule->job_count < MR_STARTED_MAX(schedule->options.sequences_max) &&
+           schedule->plan.late_count < MR_LATE_MAX) {
+        uint32_t tenant = least_served(schedule, owed);
+        owed &= ~((uint64_t)1 << tenant);
+        struct mr_queue_entry *entry = mr_request_queue_dequeue_of(schedule->options.queue, tenant);
+        if (entry == NULL) continue;
+        struct mr_sequence *sequence = &mr_job_of_waiting(entry)->sequences[0];
+        round->owed_tokens = mr_schedule_prefill_room(schedule) / parts--;
+        enum verdict verdict = consider(schedule, sequence);
+        if (verdict == LATE)
+            note_late(schedule, sequence);
+        else if (verdict != ADMITTED && verdict != EXHAUSTED)
+            mr_request_queue_return(schedule->options.queue, entry);
+    }
+    round->owed_only = false;
+    round->tries_left = tries;
 }
 
 void mr_admit(struct mr_schedule *schedule)

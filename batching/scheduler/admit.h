@@ -9,11 +9,14 @@
  *   otherwise the candidate waits and then reuses the KV of that prefix;
  *   - its deadline can be met (options.deadline_admission);
  *   - the predicted peak of KV blocks (batching/base/peak_blocks.h) with it stays below the pool
- * less a watermark; a sequence running alone is always admitted;
+ *   less a watermark, or the peak of its tenant's sequences alone stays below the tenant's share
+ *   (batching/scheduler/shares.h); a sequence running alone is always admitted;
+ *   - the blocks of its tokens are free or evictable now;
  *   - the sink has answered that the request may start (batching/engine/engine.h);
  *   - the step has free rows and chunk tokens, and the budget of prefills that start together has
  *   space for it;
- *   - with round.shorts_only: it may start beside a long prefill (batching/scheduler/scheduler.h).
+ *   - with round.shorts_only: it may start while a long prefill runs
+ *   (batching/scheduler/scheduler.h).
  * A candidate for which the pool has too few blocks is passed over at most MR_SKIPS_MAX times
  * (batching/queue/pass_over.h). A new request is charged to its tenant when it starts.
  *
@@ -23,9 +26,11 @@
 
 #include "batching/scheduler/schedule.h"
 
-#define MR_SKIPS_MAX      32u
-#define MR_WATERMARK_PART 50u /* 1/50 of the blocks stays free: a value from vLLM's PR 44594 */
+#define MR_SKIPS_MAX 32u
 
+/* Considers the first request of each tenant that is owed a start (batching/scheduler/shares.h), in
+ * the order in which tenants are served. Each may take an equal part of the step's prefill. */
+void mr_admit_owed(struct mr_schedule *schedule);
 void mr_admit(struct mr_schedule *schedule);
 
 #endif

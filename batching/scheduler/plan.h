@@ -7,15 +7,20 @@
 
 #include "batching/base/budget.h"
 #include "batching/base/cost_model.h"
+#include "batching/queue/fair_share.h"
 #include "batching/sequence/job.h"
 
-#define MR_LATE_MAX 8u /* most requests that one plan rejects for their deadline */
+/* Most requests that have started and not ended: running, preempted, and one more for each tenant
+ * that has none (batching/scheduler/shares.h). */
+#define MR_STARTED_MAX(sequences_max) (2u * (sequences_max) + MR_TENANTS_MAX)
+#define MR_LATE_MAX                   8u /* most requests that one plan rejects for their deadline */
 
 struct mr_prompt_cache;
 struct mr_remote_prefix;
 
 struct mr_scheduler_options {
     uint32_t sequences_max, rows_max, block_count;
+    uint32_t tenant_count;   /* of the queue; 0 means 1 */
     uint32_t draft_rows_max; /* most drafts in a step, on top of rows_max; 0: no speculation */
     uint32_t score_rows_max; /* most given tokens that a step scores */
     int32_t chunk_tokens;    /* largest prefill chunk; <= 0: no chunking, no time budget */

@@ -1,11 +1,17 @@
-/* rebalance - moves running places between tenants. When all sequences_max places are taken, a
- * tenant with a waiting request that was served less than another tenant, and has fewer places than
- * its weight gives it, gets one place, at most one in a planning round. The place comes from a
- * tenant that has more places than its weight gives it: the last in rank of that tenant's sequences
- * is preempted. So a flood of long answers does not keep other tenants out until these answers end.
- * While prefills_max long prefills run, a tenant gets a place only for a request that may start
- * beside them. It gets none while its next request waits for the answer to its lookup in the Redis
- * cache, which this starts, or for a prefix that is being computed.
+/* rebalance - frees running places and KV blocks of tenants above their share for other tenants, by
+ * preempting sequences that are last in rank. It acts for one tenant in a planning round.
+ *
+ * Places, when all sequences_max are taken: a tenant with a waiting request and fewer places than
+ * its share gets one place of a tenant with more than its share. A tenant that is owed a start
+ * (batching/scheduler/shares.h) gets it at once; another only if it was served less. So a flood of
+ * long answers does not keep other tenants out until these answers end.
+ *
+ * Blocks, when too few are free or evictable: the first request of a tenant that is owed a start
+ * gets the blocks of its tokens, if these are within the tenant's share.
+ *
+ * Nothing is preempted for a request that could not start: one that waits for its lookup in the
+ * Redis cache, which this starts, for a prefix that is being computed, or for the sink; nor, while
+ * prefills_max long prefills run, for a long prompt of a tenant that is not owed a start.
  *
  * Owner: engine thread. Memory: none. Errors: none. */
 #ifndef MR_BATCHING_SCHEDULER_REBALANCE_H
@@ -14,7 +20,8 @@
 #include "batching/scheduler/schedule.h"
 
 /* Call before the decode rows are planned, with the running sequences sorted by rank. Sets
- * schedule->round.reserved_tenant to the tenant that gets the freed place. */
+ * schedule->round.reserved_tenant to the tenant that gets the freed place, unless the tenant is
+ * owed a start: its request is planned first anyway. */
 void mr_rebalance(struct mr_schedule *schedule);
 
 #endif

@@ -47,6 +47,35 @@ static uint32_t timed_room(struct mr_schedule *schedule, uint32_t context_tokens
                   mr_cost_model_chunk(options->cost, work, context_tokens, until_ms));
 }
 
+uint32_t mr_schedule_prefill_room(const struct mr_schedule *schedule)
+{
+    const struct mr_round *round = &schedule->round;
+    uint32_t room = min_of(round->rows_left, round->chunk_left);
+    if (round->target_ms <= 0 || schedule->options.chunk_tokens <= 0) return room;
+    uint32_t timed =
+        mr_cost_model_chunk(schedule->options.cost, &schedule->plan.work, 0, round->target_ms);
+    if (timed < MR_CHUNK_TOKENS_MIN && round->prefill_owed) timed = 2 * MR_CHUNK_TOKENS_MIN;
+    return min_of(room, timed);
+}
+
+void mr_schedule_begin_stamps(struct mr_schedule *schedule)
+{
+    if (++schedule->stamp > 0) return;
+    memset(schedule->stamps, 0, schedule->options.block_count * sizeof(uint32_t));
+    schedule->stamp = 1;
+}
+
+uint32_t mr_schedule_stamp_blocks(struct mr_schedule *schedule, const struct mr_sequence *sequence)
+{
+    uint32_t unstamped = 0;
+    for (uint32_t i = 0; i < sequence->table->block_count; i++) {
+        uint32_t *stamp = &schedule->stamps[sequence->table->blocks[i]];
+        unstamped += *stamp != schedule->stamp;
+        *stamp = schedule->stamp;
+    }
+    return unstamped;
+}
+
 bool mr_schedule_may_draw(const struct mr_schedule *schedule, const struct mr_sequence *sequence)
 {
     const struct mr_round *round = &schedule->round;
@@ -324,6 +353,7 @@ void mr_schedule_park(struct mr_schedule *schedule, struct mr_sequence *sequence
 void mr_schedule_preempt(struct mr_schedule *schedule, struct mr_sequence *victim)
 {
     MR_ASSERT(victim->state == MR_SEQUENCE_RUNNING);
+    mr_shares_release(schedule, victim);
     mr_schedule_remove(schedule, victim, schedule->round.now_ns);
     mr_sequence_restart(victim, 0);
     victim->preemptions++;

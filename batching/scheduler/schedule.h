@@ -13,9 +13,11 @@
 
 #include "batching/base/peak_blocks.h"
 #include "batching/scheduler/plan.h"
+#include "batching/scheduler/shares.h"
 
 #define MR_TRIES_MAX         6u /* most candidates of one round tried and not admitted */
 #define MR_CHUNK_TOKENS_MIN  16u
+#define MR_WATERMARK_PART    50u /* 1/50 of the blocks stays free: a value from vLLM's PR 44594 */
 #define MR_COMMON_TOKENS_MIN 32u /* least shared tokens to wait one round for (SGLang's bound) */
 
 /* What one planning round may still hand out, and what it has decided. */
@@ -51,6 +53,11 @@ struct mr_round {
     const struct mr_sequence *costly;
     uint64_t mask_work;
     struct mr_prefill_budget starts;
+    struct mr_shares shares;
+    /* the round plans the first request of a tenant that is owed a start, within owed_tokens chunk
+     * tokens */
+    bool owed_only;
+    uint32_t owed_tokens;
 };
 
 struct mr_schedule {
@@ -60,12 +67,15 @@ struct mr_schedule {
     /* [parked_max] preempted sequences and further choices, waiting to run */
     struct mr_sequence **parked;
     uint32_t parked_count, parked_max;
-    uint32_t job_count, jobs_max; /* requests started and not ended, and their maximum */
+    /* requests started and not ended; most of them, without those of tenants that are owed a start
+     */
+    uint32_t job_count, jobs_max;
     bool pool_short;       /* the last candidate that needed only KV blocks did not get them */
     uint64_t costly_turns; /* costly sequences planned so far */
-    double output_share;   /* expected output tokens / max_tokens, learnt from ended sequences */
-    uint32_t late_count;   /* requests rejected for their deadline since the last trial */
-    uint64_t trial_ns;     /* when a request last started as a trial of the forecast; 0: never */
+    /* of each tenant: expected output tokens / max_tokens, learnt from its ended sequences */
+    double output_share[MR_TENANTS_MAX];
+    uint32_t late_count; /* requests rejected for their deadline since the last trial */
+    uint64_t trial_ns;   /* when a request last started as a trial of the forecast; 0: never */
     struct mr_round round;
     struct mr_plan plan;
     /* Scratch arrays to predict the peak of KV blocks. order: [sequences_max + 1] running sequences
@@ -88,6 +98,13 @@ uint32_t mr_schedule_chunk(struct mr_schedule *schedule, const struct mr_sequenc
 bool mr_schedule_may_draw(const struct mr_schedule *schedule, const struct mr_sequence *sequence);
 /* Makes the mask of the sequence's next token if the row samples one. */
 void mr_schedule_add_row(struct mr_schedule *schedule, struct mr_plan_row row);
+/* Most chunk tokens that all prefills of this step may still have together: by rows, by
+ * chunk_tokens and by the time that is left until the target. */
+uint32_t mr_schedule_prefill_room(const struct mr_schedule *schedule);
+/* Starts a count of KV blocks, in which _stamp_blocks counts each block once: it returns how many
+ * blocks of the sequence were not counted yet. */
+void mr_schedule_begin_stamps(struct mr_schedule *schedule);
+uint32_t mr_schedule_stamp_blocks(struct mr_schedule *schedule, const struct mr_sequence *sequence);
 /* The running choice of the candidate's request from which the candidate takes the KV of the
  * prompt; NULL: none has it from collected steps. */
 const struct mr_sequence *mr_schedule_sibling(const struct mr_sequence *candidate);

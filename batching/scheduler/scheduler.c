@@ -52,7 +52,7 @@ static bool allocate(struct mr_schedule *schedule)
     const uint32_t count = options->sequences_max;
     struct mr_plan *plan = &schedule->plan;
     schedule->jobs_max = 2 * count;
-    schedule->parked_max = schedule->jobs_max * MR_CHOICES_MAX;
+    schedule->parked_max = MR_STARTED_MAX(count) * MR_CHOICES_MAX;
     schedule->running = calloc(count, sizeof *schedule->running);
     schedule->parked = calloc(schedule->parked_max, sizeof *schedule->parked);
     schedule->order = calloc(count + 1, sizeof *schedule->order);
@@ -77,7 +77,8 @@ enum mr_status mr_scheduler_create(struct mr_scheduler **out,
     struct mr_scheduler *scheduler = calloc(1, sizeof *scheduler);
     if (scheduler == NULL) goto fail;
     scheduler->schedule.options = *options;
-    scheduler->schedule.output_share = OUTPUT_SHARE_FIRST;
+    for (uint32_t i = 0; i < MR_TENANTS_MAX; i++)
+        scheduler->schedule.output_share[i] = OUTPUT_SHARE_FIRST;
     if (!allocate(&scheduler->schedule)) goto fail_scheduler;
     *out = scheduler;
     return MR_OK;
@@ -108,9 +109,13 @@ void mr_scheduler_destroy(struct mr_scheduler *scheduler)
 /* ---- preemption ---- */
 
 /* True when `left` ranks above `right` among the running sequences. Preemption takes the last in
- * rank: the lowest priority, then the least computed, then the newest. */
-static bool outranks(const struct mr_sequence *left, const struct mr_sequence *right)
+ * rank: those of tenants above their share of KV blocks, then the lowest priority, then the least
+ * computed, then the newest. */
+static bool outranks(const struct mr_schedule *schedule, const struct mr_sequence *left,
+                     const struct mr_sequence *right)
 {
+    const bool left_above = mr_shares_is_above(schedule, left);
+    if (left_above != mr_shares_is_above(schedule, right)) return !left_above;
     if (left->job->priority != right->job->priority)
         return left->job->priority > right->job->priority;
     if (left->num_computed != right->num_computed) return left->num_computed > right->num_computed;
@@ -126,7 +131,7 @@ static void sort_running(struct mr_schedule *schedule)
     for (uint32_t i = 1; i < schedule->running_count; i++) {
         struct mr_sequence *sequence = running[i];
         uint32_t place = i;
-        for (; place > 0 && outranks(sequence, running[place - 1]); place--)
+        for (; place > 0 && outranks(schedule, sequence, running[place - 1]); place--)
             running[place] = running[place - 1];
         running[place] = sequence;
     }
@@ -179,6 +184,13 @@ static bool exhaust(struct mr_schedule *schedule, struct mr_sequence *sequence)
     return false;
 }
 
+/* A sequence that is preempted for want of blocks was expected to be shorter than it is. */
+static void raise_output_share(struct mr_schedule *schedule, const struct mr_sequence *victim)
+{
+    double *share = &schedule->output_share[victim->job->tenant_index];
+    *share = fmin(*share + OUTPUT_SHARE_STEP, 1.0);
+}
+
 /* Reserves KV blocks for the next token of running[index], preempting the last sequence in rank if
  * necessary. False: this sequence was preempted, or can never get a block (exhausted), or waits
  * until the Redis cache releases blocks. */
@@ -195,10 +207,9 @@ static bool reserve_blocks(struct mr_schedule *schedule, uint32_t index)
         }
         if (schedule->running_count == 1) return exhaust(schedule, sequence);
         bool is_last = index == schedule->running_count - 1;
+        raise_output_share(schedule, schedule->running[schedule->running_count - 1]);
         preempt_last(schedule);
         schedule->round.blocks_short = true;
-        schedule->output_share += OUTPUT_SHARE_STEP;
-        if (schedule->output_share > 1.0) schedule->output_share = 1.0;
         if (is_last) return false;
     }
     return true;
@@ -296,17 +307,24 @@ static bool has_candidates(const struct mr_schedule *schedule)
     return schedule->parked_count > 0 || !mr_request_queue_is_empty(schedule->options.queue);
 }
 
-/* Chunk tokens that each of the first `count` running sequences may use if it is left to plan: an
- * equal part for each, and one more part for a waiting request while they are fewer than
- * prefills_max. */
-static uint32_t chunk_share(const struct mr_schedule *schedule, uint32_t count)
+/* Parts into which the prefill of the step is divided: each tenant gets an equal one, and its
+ * sequences divide it. sequences: those of the tenant among the first `count` running ones that are
+ * left to plan. A waiting request is one more sequence of its tenant while fewer than prefills_max
+ * are running; without tenants that is one more part. */
+static uint32_t prefill_parts(const struct mr_schedule *schedule, uint32_t count, uint32_t tenant)
 {
-    uint32_t parts = 0;
-    for (uint32_t i = 0; i < count; i++)
-        parts += is_left_to_plan(schedule, schedule->running[i]);
-    if (has_candidates(schedule) && parts < schedule->options.prefills_max) parts++;
-    uint32_t share = schedule->round.chunk_left / (parts > 0 ? parts : 1);
-    return share > 0 ? share : 1;
+    uint64_t tenants = 0;
+    uint32_t all = 0, own = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (!is_left_to_plan(schedule, schedule->running[i])) continue;
+        const uint32_t other = schedule->running[i]->job->tenant_index;
+        tenants |= (uint64_t)1 << other;
+        all++;
+        own += other == tenant;
+    }
+    const uint32_t tenant_parts = (uint32_t)__builtin_popcountll(tenants);
+    if (has_candidates(schedule) && all < schedule->options.prefills_max) own++;
+    return own * (tenant_parts > 0 ? tenant_parts : 1);
 }
 
 /* True when the chunk in flight must be collected before the next one is planned: until then its
@@ -341,13 +359,30 @@ static void plan_prefill(struct mr_schedule *schedule, struct mr_sequence *seque
     mr_schedule_add_row(schedule, (struct mr_plan_row){.sequence = sequence, .token_count = count});
 }
 
-/* Plans the first `count` running sequences as far as they are left to plan. */
+/* Plans the first `count` running sequences as far as they are left to plan. First those that end
+ * within their part; what they leave of it is divided among the others. */
 static void plan_prefills(struct mr_schedule *schedule, uint32_t count)
 {
-    uint32_t share = chunk_share(schedule, count);
-    for (uint32_t i = 0; i < count; i++)
-        if (is_left_to_plan(schedule, schedule->running[i]))
-            plan_prefill(schedule, schedule->running[i], share);
+    const struct mr_round *round = &schedule->round;
+    const uint32_t all =
+        round->prefill_owed ? round->chunk_left : mr_schedule_prefill_room(schedule);
+    uint32_t unused = 0, longer = 0;
+    for (int pass = 0; pass < 2; pass++)
+        for (uint32_t i = 0; i < count; i++) {
+            struct mr_sequence *sequence = schedule->running[i];
+            if (!is_left_to_plan(schedule, sequence)) continue;
+            const uint32_t pending = mr_sequence_pending(sequence);
+            uint32_t part = all / prefill_parts(schedule, count, sequence->job->tenant_index);
+            if (part == 0) part = 1;
+            if (pass == 0 && pending <= part) {
+                unused += part - pending;
+                plan_prefill(schedule, sequence, part);
+            } else if (pass == 0) {
+                longer++;
+            } else if (pending > part) {
+                plan_prefill(schedule, sequence, part + unused / longer);
+            }
+        }
 }
 
 /* Whether there are prompts of which this step could compute tokens. */
@@ -363,22 +398,14 @@ static bool prompts_wait(const struct mr_schedule *schedule)
  * owed some. */
 static uint32_t set_aside(const struct mr_schedule *schedule)
 {
-    const struct mr_round *round = &schedule->round;
-    uint32_t room = round->rows_left < round->chunk_left ? round->rows_left : round->chunk_left;
-    uint32_t half = room / 2;
-    if (round->target_ms > 0) {
-        uint32_t timed =
-            mr_cost_model_chunk(schedule->options.cost, &schedule->plan.work, 0, round->target_ms);
-        if (timed < MR_CHUNK_TOKENS_MIN && round->prefill_owed) timed = 2 * MR_CHUNK_TOKENS_MIN;
-        half = timed / 2 < half ? timed / 2 : half;
-    }
+    uint32_t half = mr_schedule_prefill_room(schedule) / 2;
     return half < MR_BLOCK_TOKENS ? half : MR_BLOCK_TOKENS;
 }
 
 /* Plans, before a long prefill takes what is left of the step, the prefills that need little:
- * running ones first, then candidates. What they do not use is the long prefill's, and only tokens
- * of the long prefill end its starvation. */
-static void plan_shorts(struct mr_schedule *schedule)
+ * the first `count` running ones, then candidates. What they do not use is the long prefill's, and
+ * only tokens of the long prefill end its starvation. */
+static void plan_shorts(struct mr_schedule *schedule, uint32_t count)
 {
     struct mr_round *round = &schedule->round;
     bool owed = round->prefill_owed;
@@ -386,7 +413,7 @@ static void plan_shorts(struct mr_schedule *schedule)
     if (round->long_count == 0) return;
     round->shorts_only = true;
     round->short_left = set_aside(schedule);
-    for (uint32_t i = 0; i < schedule->running_count; i++)
+    for (uint32_t i = 0; i < count; i++)
         if (is_prefill(schedule->running[i]) && is_short(schedule->running[i]))
             plan_prefill(schedule, schedule->running[i], round->short_left);
     if (!round->blocks_short) mr_admit(schedule);
@@ -441,6 +468,7 @@ const struct mr_plan *mr_scheduler_plan(struct mr_scheduler *scheduler, uint64_t
     struct mr_schedule *schedule = &scheduler->schedule;
     const struct mr_scheduler_options *options = &schedule->options;
     begin_round(scheduler, now_ns);
+    mr_shares_update(schedule);
     sort_running(schedule);
     force_preemption(scheduler);
     note_long_prefills(schedule);
@@ -450,7 +478,8 @@ const struct mr_plan *mr_scheduler_plan(struct mr_scheduler *scheduler, uint64_t
     schedule->round.prefill_owed |= schedule->plan.decode_count == 0;
     mr_speculate(schedule, prompts_wait(schedule));
     uint32_t running = schedule->running_count;
-    plan_shorts(schedule);
+    mr_admit_owed(schedule);
+    plan_shorts(schedule, running);
     plan_prefills(schedule, running);
     if (!schedule->round.blocks_short) mr_admit(schedule);
     bool starved = schedule->round.prefill_wanted && !schedule->round.prefill_given;
@@ -477,8 +506,8 @@ static void learn_output_share(struct mr_schedule *schedule, const struct mr_seq
     if (!sequence->job->draws) return;
     double most = (double)(sequence->capacity - sequence->prompt_tokens);
     double share = most > 0 ? (double)mr_sequence_generated(sequence) / most : 1.0;
-    schedule->output_share += OUTPUT_SHARE_RATE * (share - schedule->output_share);
-    if (schedule->output_share < OUTPUT_SHARE_MIN) schedule->output_share = OUTPUT_SHARE_MIN;
+    double *learnt = &schedule->output_share[sequence->job->tenant_index];
+    *learnt = fmax(*learnt + OUTPUT_SHARE_RATE * (share - *learnt), OUTPUT_SHARE_MIN);
 }
 
 void mr_scheduler_remove(struct mr_scheduler *scheduler, struct mr_sequence *sequence,
@@ -517,7 +546,7 @@ void mr_scheduler_check(const struct mr_scheduler *scheduler)
     const struct mr_schedule *schedule = &scheduler->schedule;
     MR_ASSERT(schedule->running_count <= schedule->options.sequences_max);
     MR_ASSERT(schedule->parked_count <= schedule->parked_max);
-    MR_ASSERT(schedule->job_count <= schedule->jobs_max);
+    MR_ASSERT(schedule->job_count <= MR_STARTED_MAX(schedule->options.sequences_max));
     for (uint32_t i = 0; i < schedule->running_count; i++) {
         MR_ASSERT(schedule->running[i]->state == MR_SEQUENCE_RUNNING);
         mr_sequence_check(schedule->running[i]);

@@ -3,64 +3,62 @@
  * A step is planned (batching/scheduler/plan.h) in this order:
  *   1. a decode row for every running sequence that lacks the KV of one token only, and rows for
  *   drafts of some of them (batching/scheduler/speculate.h);
- *   2. beside a long prefill: short prefills, running ones and then candidates;
- *   3. prefill chunks for the other running sequences, within the limits below;
- *   4. new sequences: preempted sequences, further choices and waiting requests together, in the
+ *   2. the first request of each tenant that is owed a start (batching/scheduler/shares.h);
+ *   3. while a long prefill runs: short prefills, running ones and then candidates;
+ *   4. prefill chunks for the other running sequences, within the limits below;
+ *   5. new sequences: preempted sequences, further choices and waiting requests together, in the
  *   queue's order (batching/scheduler/admit.h).
- * Limits: rows_max rows, chunk_tokens prefill tokens, and, when step_target_ms is not 0, the time
- * that the cost model predicts up to the target. KV is bounded by the block pool (admission) and by
- * prefill_bytes_max for prefills that start together.
- *
- * In a step without decodes the target bounds how long a request that arrives waits for the next
- * step. It is step_target_ms, or 250 ms if automatic, but at least 20 times the constant cost of a
- * step: prefill then has 95 % of its speed.
+ * Limits: rows_max rows, chunk_tokens prefill tokens, and the step's target. KV is bounded by the
+ * block pool (admission) and by prefill_bytes_max for prefills that start together.
  *
  * Chunks end on a multiple of the block size. A chunk shorter than a block ends on a multiple of
  * the largest power of two that fits; the last chunk of a prompt ends with the prompt. chunk_tokens
- * <= 0 turns chunking and the time budget off: a prompt is computed in one step, or in parts when
- * it is too long for one step.
+ * <= 0 turns chunking and the target off: a prompt is computed in one step, or in parts when it is
+ * too long for one step.
  *
- * Short prefills. A running prefill is long while it lacks more than a block. Beside a long one, up
- * to a block of tokens, but at most half of what all prefills may have, is set aside in each step
- * for sequences that lack a block or less, and for candidates of a higher priority than every
+ * Running prefills divide the room of a step: each tenant gets an equal part, whatever its weight,
+ * and each of its prefills an equal part of that. What one does not need, the others get.
+ *
+ * Short prefills. A running prefill is long while it lacks more than a block. While one is running,
+ * up to a block of tokens, but at most half of what all prefills may have, is set aside in each
+ * step for sequences that lack a block or less, and for candidates of a higher priority than every
  * running prefill. A candidate whose logits are known needs no tokens. So a prompt in chunks delays
- * none of these; what they do not use is the long prefill's in the same step.
+ * none of these; tokens that they do not use go to the long prefill in the same step.
  *
- * The automatic target is 100 ms, or 4 times the predicted time of the step's decodes if that is
- * longer, so prefill has at least three quarters of a step; and never less than a chunk of
- * MR_CHUNK_TOKENS_MIN tokens takes beside the decodes. The first prompt and the first decodes run
- * apart and fit the cost model before the target matters.
+ * Target: a step's prefill is predicted to end within the target. 0: none. In a step with decodes
+ * it is step_target_ms. The automatic target is the longest of 100 ms, 4 times the predicted time
+ * of the step's decodes (so prefill has at least three quarters of a step), and the decodes with a
+ * chunk of 24 tokens. In a step without decodes the target bounds how long a request that
+ * arrives waits for the next step. It is step_target_ms, or 250 ms if automatic, but at least 20
+ * times the constant cost of a step: prefill then has 95 % of its speed.
  *
- * Bounds. Decodes: a step's prefill is predicted to end within step_target_ms. Prefill: while
- * decodes alone use the whole target, prefill still gets some tokens (those of half a target, at
- * least MR_CHUNK_TOKENS_MIN) in one of every MR_STARVED_STEPS_MAX steps; requests that start
- * meanwhile and need little do not count. A request for which the
- * pool has too few blocks is passed over at most MR_SKIPS_MAX times, then nothing behind it is
- * admitted.
+ * Bound for prefill: while decodes alone use the whole target, prefill still gets some tokens
+ * (those of half a target, at least MR_CHUNK_TOKENS_MIN) in one of every MR_STARVED_STEPS_MAX
+ * steps. Requests that start in these steps and need little do not end this starvation. A request
+ * for which the pool has too few blocks is passed over at most MR_SKIPS_MAX times; then no later
+ * one is admitted before it.
  *
  * A sequence whose blocks are being loaded from Redis (batching/cache/remote_prefix.h) is running.
- * While it has nothing to compute before these blocks it has no rows and does not count as a
+ * While it has nothing to compute before these blocks it has no rows and is not counted as a
  * prefill.
  *
  * Steps in flight. A plan may be made while a step computes (batching/base/model_port.h). A
  * sequence whose next token that step samples is planned like any other, unless the next row
- * depends on this token's id or the sequence may end with it for want of tokens or blocks; then it
+ * depends on this token's id or the sequence may end with it for lack of tokens or blocks; then it
  * waits.
  *
- * Preemption, when a decode needs a KV block and none is free or evictable: the running sequence of
- * the lowest priority with the least computed releases all its blocks and waits to run again; its
- * tokens are kept and recomputed later. A sequence that needs more than the whole pool is exhausted
- * (the caller ends it), and so is one that runs alone and finds no block. When blocks of ended
- * sequences are still in use by the Redis cache, nothing is preempted: the Redis cache releases
- * them soon.
+ * Preemption, when a decode needs a KV block and none is free or evictable: the running sequence
+ * that is last in rank releases all its blocks and waits to run again; its tokens are kept and
+ * recomputed later. Sequences of tenants above their share of blocks rank last, then those of lower
+ * priority, then those with less computed. A sequence that needs more than the whole pool is
+ * exhausted (the caller ends it), and so is one that runs alone and finds no block. When blocks of
+ * ended sequences are still in use by the Redis cache, nothing is preempted: the Redis cache
+ * releases them soon.
  *
  * Constrained sequences: the mask of the next token is made when a row that draws it is planned. Of
  * the sequences whose masks are costly one decodes in a step. When the masks of the others have
- * taken what a step may spend on them (batching/sequence/guidance.h), the sequences behind them
- * wait for the next step.
- *
- * Tenants: the queue's order says which tenant's request is admitted next. When every running place
- * is taken, places are rebalanced (batching/scheduler/rebalance.h).
+ * taken what a step may spend on them (batching/sequence/guidance.h), the remaining sequences wait
+ * for the next step.
  *
  * Owner: engine thread. Memory: all in _create. Clock: none. Errors: only _create. */
 #ifndef MR_BATCHING_SCHEDULER_SCHEDULER_H

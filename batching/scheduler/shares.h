@@ -1,0 +1,45 @@
+/* shares - what each tenant holds of the running places and of the KV blocks, and its share of
+ * both.
+ *
+ * A share is a tenant's part, by weight, among the tenants that have requests in the engine
+ * (batching/queue/fair_share.h). The shares limit what a tenant can take from another:
+ *   - what is reserved for the future growth of a tenant's sequences is bounded by its share: a
+ *   request of a tenant whose own predicted peak of blocks stays within its share starts on blocks
+ *   that are free now, whatever others are predicted to need (batching/scheduler/admit.h);
+ *   - when blocks run out, sequences of tenants above their share are preempted first: they rank
+ *   below all others (batching/scheduler/scheduler.c);
+ *   - a tenant with a waiting request and none that runs is *owed* a start: room is made for that
+ *   request (batching/scheduler/rebalance.h), and it is admitted before any other prefill of the
+ *   step.
+ *
+ * Owner: engine thread. Memory: inside struct mr_round. Errors: none. */
+#ifndef MR_BATCHING_SCHEDULER_SHARES_H
+#define MR_BATCHING_SCHEDULER_SHARES_H
+
+#include "batching/queue/fair_share.h"
+
+struct mr_schedule;
+struct mr_sequence;
+
+/* All zero with a single tenant, which is never above its share and never owed a start. */
+struct mr_shares {
+    uint32_t places[MR_TENANTS_MAX], place_parts[MR_TENANTS_MAX]; /* running sequences */
+    uint32_t blocks[MR_TENANTS_MAX], block_parts[MR_TENANTS_MAX]; /* KV blocks */
+    uint64_t owed; /* bit i: tenant i has waiting requests, and none that started */
+};
+
+/* Call at the begin of a planning round, before any request is dequeued. */
+void mr_shares_update(struct mr_schedule *schedule);
+/* True when the tenant of the sequence holds more KV blocks than its share. */
+bool mr_shares_is_above(const struct mr_schedule *schedule, const struct mr_sequence *sequence);
+static inline bool mr_shares_is_owed(const struct mr_shares *shares, uint32_t tenant)
+{
+    return shares->owed >> tenant & 1;
+}
+/* Blocks that may be predicted for the tenant's sequences without regard to other tenants: its
+ * share less a watermark. */
+uint32_t mr_shares_block_limit(const struct mr_schedule *schedule, uint32_t tenant);
+/* Call before the sequence is preempted. */
+void mr_shares_release(struct mr_schedule *schedule, const struct mr_sequence *sequence);
+
+#endif

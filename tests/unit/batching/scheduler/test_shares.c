@@ -1,0 +1,171 @@
+/* What one tenant's requests can take from another tenant: nothing of what is below its share. */
+#include "tests/fakes/engine_rig.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define RED        0u
+#define BLUE       1u
+#define STEPS_MAX  3u /* steps in which an owed request must have its first token */
+#define PROMPT_MAX 1900u
+#define OUTPUT     480u /* answers that grow from one block to two */
+
+static void start(struct engine_rig *rig, uint32_t pool_tokens)
+{
+    rig_init(rig);
+    rig->options.block_count = RIG_BLOCKS(pool_tokens);
+    rig->options.sequences_max = 16;
+    rig->options.queue_count_max = 256;
+    rig->options.tenant_count = 2;
+    rig_start(rig);
+}
+
+static void submit(struct engine_rig *rig, uint64_t ticket, uint32_t tenant, uint32_t prompt,
+                   uint32_t output)
+{
+    char id[16];
+    uint32_t tokens[PROMPT_MAX];
+    rig_tokens(rig, ticket, tokens, prompt);
+    snprintf(id, sizeof id, "%u", (unsigned)ticket);
+    struct mr_request *request = mr_fake_request(id, tokens, prompt);
+    request->ignore_eos = true;
+    request->max_tokens = output;
+    assert_int_equal(rig_submit_as(rig, (struct mr_submission){.request = request,
+                                                               .ticket = ticket,
+                                                               .tenant = "",
+                                                               .tenant_index = tenant}),
+                     MR_OK);
+}
+
+/* Steps until the request has its first token; returns the number of steps. */
+static uint32_t steps_to_first_token(struct engine_rig *rig, uint64_t ticket)
+{
+    uint32_t steps = 0;
+    for (; rig->seen[ticket].choices[0].streamed_count == 0 && steps < 1000; steps++)
+        rig_step(rig);
+    return steps;
+}
+
+static void end(struct engine_rig *rig)
+{
+    rig_run(rig);
+    rig_end(rig);
+}
+
+/* Red's answers end early: it cancels them. */
+static void teach_short_answers(struct engine_rig *rig)
+{
+    for (uint64_t i = 0; i < 60; i++) {
+        char id[16];
+        snprintf(id, sizeof id, "%u", (unsigned)i);
+        submit(rig, i, RED, 20, OUTPUT);
+        while (rig->seen[i].choices[0].streamed_count == 0)
+            rig_step(rig);
+        assert_true(mr_engine_cancel(rig->engine, RED, (struct mr_text){id, strlen(id)}));
+        rig_run(rig);
+    }
+}
+
+/* Red's answers hold 12 of 14 blocks, and have become so long that they are predicted to need 24.
+ */
+static void a_forecast_of_other_tenants_keeps_nobody_waiting(void **state)
+{
+    (void)state;
+    struct engine_rig rig;
+    start(&rig, 14 * 256);
+    teach_short_answers(&rig);
+    for (uint64_t i = 60; i < 72; i++)
+        submit(&rig, i, RED, 20, OUTPUT);
+    while (rig.seen[71].choices[0].streamed_count < 215)
+        rig_step(&rig);
+    assert_int_equal(mr_engine_stats(rig.engine).running, 12);
+    for (uint64_t ticket = 100; ticket < 103; ticket++) {
+        submit(&rig, ticket, BLUE, 20, 3);
+        assert_in_range(steps_to_first_token(&rig, ticket), 1, STEPS_MAX);
+        while (rig.seen[ticket].results == 0)
+            rig_step(&rig);
+    }
+    end(&rig);
+}
+
+/* Red's answers hold the whole pool when blue's request comes. */
+static void blocks_above_the_share_are_freed_for_a_tenant_that_runs_nothing(void **state)
+{
+    (void)state;
+    struct engine_rig rig;
+    start(&rig, 3072);
+    for (uint64_t i = 0; i < 8; i++)
+        submit(&rig, i, RED, 20, OUTPUT);
+    while (mr_engine_stats(rig.engine).cache.held_count < RIG_BLOCKS(3072))
+        assert_true(rig_step(&rig));
+    submit(&rig, 100, BLUE, 20, 3);
+    assert_in_range(steps_to_first_token(&rig, 100), 1, STEPS_MAX);
+    assert_true(mr_engine_stats(rig.engine).preemptions > 0);
+    end(&rig);
+}
+
+static void a_flood_of_medium_prompts_delays_no_first_request(void **state)
+{
+    (void)state;
+    struct engine_rig rig;
+    start(&rig, 65536);
+    for (uint64_t i = 0; i < 60; i++)
+        submit(&rig, i, RED, PROMPT_MAX - (uint32_t)i, 2);
+    for (uint64_t ticket = 100; ticket < 110; ticket++) {
+        for (int i = 0; i < 3; i++)
+            rig_step(&rig);
+        submit(&rig, ticket, BLUE, 20, 1);
+        assert_in_range(steps_to_first_token(&rig, ticket), 1, 1);
+    }
+    end(&rig);
+}
+
+/* A prompt of blue's is computed at half the speed, from the first step on. */
+static void a_long_first_prompt_starts_while_another_tenant_computes_one(void **state)
+{
+    (void)state;
+    struct engine_rig rig;
+    start(&rig, 65536);
+    for (uint64_t i = 0; i < 20; i++)
+        submit(&rig, i, RED, PROMPT_MAX - (uint32_t)i, 2);
+    for (int i = 0; i < 6; i++)
+        rig_step(&rig);
+    submit(&rig, 100, BLUE, 1024, 1);
+    for (uint32_t i = 0; i < 3; i++)
+        rig_step(&rig);
+    assert_int_equal(rig.seen[100].chunk_count, 3); /* a part of each step */
+    assert_in_range(steps_to_first_token(&rig, 100), 1, STEPS_MAX + 4);
+    end(&rig);
+}
+
+/* What is learnt of one tenant's lengths says nothing of another's. */
+static void each_tenant_has_its_own_forecast(void **state)
+{
+    (void)state;
+    struct engine_rig rig;
+    start(&rig, 3072);
+    teach_short_answers(&rig);
+    for (uint64_t i = 100; i < 110; i++)
+        submit(&rig, i, BLUE, 20, OUTPUT);
+    rig_run(&rig);
+    assert_int_equal(mr_engine_stats(rig.engine).preemptions, 0);
+    end(&rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_forecast_of_other_tenants_keeps_nobody_waiting),
+        cmocka_unit_test(blocks_above_the_share_are_freed_for_a_tenant_that_runs_nothing),
+        cmocka_unit_test(a_flood_of_medium_prompts_delays_no_first_request),
+        cmocka_unit_test(a_long_first_prompt_starts_while_another_tenant_computes_one),
+        cmocka_unit_test(each_tenant_has_its_own_forecast),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
