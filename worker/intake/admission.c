@@ -17,9 +17,9 @@
 
 static void end_ticket(struct mr_admission *admission, struct mr_ticket *ticket)
 {
-    MR_ASSERT(admission->flight->count > 0 && ticket->intake.partition->tickets > 0);
+    MR_ASSERT(ticket->intake.partition->tickets > 0);
     ticket->intake.partition->tickets--;
-    admission->flight->count--;
+    mr_flight_end(admission->flight, ticket);
     mr_lookups_stop(admission->lookups, ticket);
     mr_starts_stop(admission->starts, ticket);
     mr_trail_drop(ticket->trail);
@@ -234,8 +234,7 @@ static enum mr_status examine(struct mr_admission *admission, struct mr_ticket *
 /* The ticket's record repeats the request of `same`, which is in flight: one result ends both. */
 static void follow(struct mr_admission *admission, struct mr_ticket *ticket, struct mr_ticket *same)
 {
-    ticket->intake.next = same->intake.followers;
-    same->intake.followers = ticket;
+    mr_flight_follow(admission->flight, ticket, same);
     admission->stats.duplicates++;
     ticket->end = (struct mr_request_end){.duplicate = true};
     struct mr_log_place place = mr_ticket_log_place(ticket);
@@ -289,6 +288,7 @@ bool mr_admission_may_take(void *context, size_t topic_index, int32_t number)
     struct mr_admission *admission = context;
     uint32_t tenant = admission->config->request_topics[topic_index].tenant_index;
     if ((admission->room >> tenant & 1) == 0) return false;
+    if (!mr_flight_has_room(admission->flight, tenant)) return false;
     const struct mr_partition *partition =
         mr_partitions_find(admission->partitions, topic_index, number);
     return partition && partition->state == MR_PARTITION_OWNED && !partition->recovering &&
@@ -342,7 +342,7 @@ static struct mr_ticket *make_ticket(struct mr_admission *admission, struct mr_p
     ticket->intake.start.crashes = history.crashes;
     ticket->intake.start.crashed = history.crashed;
     ticket->intake.start.crashed_alone = history.alone;
-    admission->flight->count++;
+    mr_flight_begin(admission->flight);
     return ticket;
 }
 

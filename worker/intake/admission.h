@@ -68,7 +68,8 @@ struct mr_admission {
     struct mr_admission_stats stats;
 };
 
-/* Whether a record of the partition may be taken: the engine's queue has space for the tenant, the
+/* Whether a record of the partition may be taken: the engine's queue has space for the tenant, not
+ * too many records of the tenant wait for other requests (worker/intake/flight.h), the
  * partition's ledger has space, and the partition is neither being revoked nor recovering. context:
  * struct mr_admission. */
 bool mr_admission_may_take(void *context, size_t topic_index, int32_t partition);

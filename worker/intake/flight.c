@@ -1,13 +1,17 @@
 #include "worker/intake/flight.h"
 
+#include "codec/arena.h"
+#include "codec/check.h"
 #include "worker/intake/identity.h"
 #include "worker/offsets/partition.h"
+#include "worker/ticket/messages.h"
 
 enum mr_status mr_flight_open(struct mr_flight *flight, const struct mr_flight_limits *limits,
                               struct mr_error *err)
 {
-    *flight =
-        (struct mr_flight){.count_max = limits->count_max, .attempts_max = limits->attempts_max};
+    *flight = (struct mr_flight){.count_max = limits->count_max,
+                                 .attempts_max = limits->attempts_max,
+                                 .waiting_max = limits->waiting_max};
     flight->held_end = &flight->held;
     enum mr_status status = mr_ticket_table_create(&flight->submitted, limits->count_max, err);
     if (status == MR_OK) status = mr_ticket_table_create(&flight->refused, limits->count_max, err);
@@ -43,6 +47,53 @@ bool mr_flight_is_suspect(const struct mr_flight *flight, const struct mr_ticket
            !ticket->intake.start.crashed_alone;
 }
 
+bool mr_flight_has_room(const struct mr_flight *flight, uint32_t tenant_index)
+{
+    const struct mr_flight_waiting *waiting = &flight->waiting[tenant_index];
+    return waiting->count < flight->waiting_max.count && waiting->bytes < flight->waiting_max.bytes;
+}
+
+static void stop_waiting(struct mr_flight *flight, struct mr_ticket *ticket)
+{
+    struct mr_flight_waiting *waiting = &flight->waiting[ticket->tenant_index];
+    if (ticket->intake.waiting_bytes == 0) return;
+    waiting->count--;
+    waiting->bytes -= ticket->intake.waiting_bytes;
+    ticket->intake.waiting_bytes = 0;
+}
+
+static void start_waiting(struct mr_flight *flight, struct mr_ticket *ticket)
+{
+    struct mr_flight_waiting *waiting = &flight->waiting[ticket->tenant_index];
+    const struct mr_ticket_intake *intake = &ticket->intake;
+    size_t bytes = sizeof *ticket;
+    stop_waiting(flight, ticket);
+    if (intake->request) bytes += mr_arena_bytes(intake->request->arena);
+    if (intake->refusal) bytes += intake->refusal->mail.bytes;
+    ticket->intake.waiting_bytes = bytes;
+    waiting->count++;
+    waiting->bytes += bytes;
+}
+
+void mr_flight_begin(struct mr_flight *flight)
+{
+    flight->count++;
+}
+
+void mr_flight_end(struct mr_flight *flight, struct mr_ticket *ticket)
+{
+    MR_ASSERT(flight->count > 0);
+    flight->count--;
+    stop_waiting(flight, ticket);
+}
+
+void mr_flight_follow(struct mr_flight *flight, struct mr_ticket *ticket, struct mr_ticket *same)
+{
+    ticket->intake.next = same->intake.followers;
+    same->intake.followers = ticket;
+    start_waiting(flight, ticket);
+}
+
 void mr_flight_park(struct mr_flight *flight, struct mr_ticket *ticket)
 {
     ticket->intake.next = NULL;
@@ -52,6 +103,10 @@ void mr_flight_park(struct mr_flight *flight, struct mr_ticket *ticket)
         flight->parked = ticket;
     flight->parked_last = ticket;
     flight->parked_count++;
+    if (ticket->intake.copy)
+        start_waiting(flight, ticket);
+    else
+        stop_waiting(flight, ticket);
     ticket->intake.uncounted = ticket->intake.copy || mr_flight_is_suspect(flight, ticket);
     flight->parked_uncounted += ticket->intake.uncounted;
 }
@@ -90,6 +145,7 @@ struct mr_ticket *mr_flight_unpark(struct mr_flight *flight, uint32_t tenant_ind
 
 void mr_flight_submit(struct mr_flight *flight, struct mr_ticket *ticket)
 {
+    stop_waiting(flight, ticket);
     ticket->intake.submitted = true;
     mr_ticket_table_add(flight->submitted, ticket);
     if (mr_flight_is_suspect(flight, ticket)) flight->suspects++;
@@ -152,6 +208,7 @@ bool mr_flight_refuse(struct mr_flight *flight, struct mr_ticket *ticket)
     *flight->held_end = ticket;
     flight->held_end = &ticket->intake.next;
     flight->held_count++;
+    start_waiting(flight, ticket);
     return false;
 }
 
@@ -164,6 +221,7 @@ struct mr_ticket *mr_flight_unhold(struct mr_flight *flight, const struct mr_tic
         *link = ticket->intake.next;
         if (!*link) flight->held_end = link;
         flight->held_count--;
+        stop_waiting(flight, ticket);
         add_refused(flight, ticket);
         return ticket;
     }

@@ -8,6 +8,11 @@
  *              states above. The refusal is posted when that one has ended, because readers
  *              keep the first result of an id.
  *
+ * A ticket "waits" if it is held, follows the same request in flight (it is then in the list
+ * intake.followers of that ticket), or is parked as a copy of it. One id can have any number of
+ * such records, so each tenant has a limit on them: no further record of the tenant is taken above
+ * it, and the other tenants' places stay free.
+ *
  * Also the identities of the ended_max requests that got a result last, each for
  * MR_FLIGHT_KEEP_NS.
  *
@@ -24,6 +29,7 @@
 #ifndef MR_WORKER_INTAKE_FLIGHT_H
 #define MR_WORKER_INTAKE_FLIGHT_H
 
+#include "worker/config/config.h"
 #include "worker/intake/id_memory.h"
 #include "worker/intake/ticket_table.h"
 
@@ -42,6 +48,11 @@ enum mr_claim {
     MR_CLAIM_ENDED      /* yes, and it got its result less than MR_FLIGHT_KEEP_NS ago */
 };
 
+struct mr_flight_waiting {
+    uint32_t count;
+    size_t bytes;
+};
+
 struct mr_flight {
     struct mr_ticket_table *submitted, *refused;
     struct mr_id_memory *ended;
@@ -49,8 +60,9 @@ struct mr_flight {
     struct mr_ticket *held, **held_end;     /* list of tickets with a held refusal, oldest first */
     uint32_t held_count;
     bool retry_parked;         /* a parked request may be submittable: place all of them again */
-    uint32_t count, count_max; /* tickets, and their limit; the owner counts them */
+    uint32_t count, count_max; /* tickets, and their limit */
     uint32_t parked_count, parked_uncounted; /* all parked; suspects and copies among them */
+    struct mr_flight_waiting waiting[MR_LIST_MAX], waiting_max; /* by tenant; limit of each */
     uint32_t attempts_max;
     uint32_t suspects; /* number of submitted suspects: 0 or 1 */
 };
@@ -59,6 +71,7 @@ struct mr_flight_limits {
     uint32_t count_max; /* requests in flight */
     uint32_t ended_max; /* ended requests whose identity is remembered */
     uint32_t attempts_max;
+    struct mr_flight_waiting waiting_max; /* for each tenant */
 };
 
 enum mr_status mr_flight_open(struct mr_flight *flight, const struct mr_flight_limits *limits,
@@ -67,9 +80,18 @@ enum mr_status mr_flight_open(struct mr_flight *flight, const struct mr_flight_l
 void mr_flight_close(struct mr_flight *flight);
 
 bool mr_flight_is_full(const struct mr_flight *flight);
+/* Whether a further record of the tenant may wait for another request. */
+bool mr_flight_has_room(const struct mr_flight *flight, uint32_t tenant_index);
 bool mr_flight_is_poison(const struct mr_flight *flight, const struct mr_ticket *ticket);
 bool mr_flight_is_suspect(const struct mr_flight *flight, const struct mr_ticket *ticket);
 
+/* Counts a new ticket. */
+void mr_flight_begin(struct mr_flight *flight);
+/* The ticket ends: it is in no list and no table any more. */
+void mr_flight_end(struct mr_flight *flight, struct mr_ticket *ticket);
+
+/* Adds the ticket to the followers of `same`. */
+void mr_flight_follow(struct mr_flight *flight, struct mr_ticket *ticket, struct mr_ticket *same);
 /* Appends the ticket to the list of parked tickets. */
 void mr_flight_park(struct mr_flight *flight, struct mr_ticket *ticket);
 /* Returns all parked tickets, linked by intake.next, and empties the list. */

@@ -12,8 +12,11 @@
 /* tickets in addition to those of requests queued and running in the engine: refused records,
  * duplicates and parked requests */
 #define IN_FLIGHT_MORE 4096u
-#define MAIL_COUNT_MAX 65536u
-#define MAIL_BYTES_MAX ((size_t)16 << 20)
+/* records of all tenants that wait for other requests (worker/intake/flight.h) */
+#define WAITING_MAX       (IN_FLIGHT_MORE / 2)
+#define WAITING_BYTES_MAX ((size_t)64 << 20)
+#define MAIL_COUNT_MAX    65536u
+#define MAIL_BYTES_MAX    ((size_t)16 << 20)
 
 /* ---- creating ---- */
 
@@ -22,7 +25,12 @@ static enum mr_status make_tables(struct mr_intake *intake, struct mr_error *err
     const struct mr_config *config = intake->options.config;
     uint32_t count_max = config->queue_requests + config->max_sequences + IN_FLIGHT_MORE;
     uint32_t ids_max = intake->options.ids_max > 0 ? intake->options.ids_max : MR_INTAKE_IDS_MAX;
-    struct mr_flight_limits limits = {count_max, ids_max, config->attempts_max};
+    uint32_t tenants = config->tenant_count > 0 ? config->tenant_count : 1;
+    struct mr_flight_limits limits = {
+        .count_max = count_max,
+        .ended_max = ids_max,
+        .attempts_max = config->attempts_max,
+        .waiting_max = {WAITING_MAX / tenants, WAITING_BYTES_MAX / tenants}};
     enum mr_status status = mr_partitions_create(&intake->partitions, err);
     if (status == MR_OK) status = mr_flight_open(&intake->flight, &limits, err);
     if (status == MR_OK) mr_partitions_set_handover(intake->partitions, intake->options.handover);

@@ -53,6 +53,9 @@ struct mr_ticket_intake {
     bool running;   /* the start is counted in the ledger */
     bool sealed;    /* exactly-once delivery: marked finished in the ledger */
     bool copy;      /* the same request was in flight when the record was taken */
+    /* memory that is charged to the tenant while the ticket waits for another request of its id
+     * (worker/intake/flight.h); 0: it does not wait */
+    size_t waiting_bytes;
     bool uncounted; /* parked, and a copy or a suspect when that began (worker/intake/flight.h) */
     struct mr_start_state start;
     struct mr_found_mail *lookup; /* Redis lookup that the request waits for; NULL: none */

@@ -44,6 +44,7 @@ static inline void create_intake_rig_for(struct intake_rig *rig, uint32_t tenant
 {
     *rig = (struct intake_rig){.config = {.request_topics = {{.name = "r", .tenant = "default"}},
                                           .request_topic_count = 1,
+                                          .tenant_count = tenant_count,
                                           .group = "g",
                                           .model_name = "fake",
                                           .default_max_tokens = 16,

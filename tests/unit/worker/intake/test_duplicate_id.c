@@ -297,6 +297,35 @@ static void by_option_copies_of_a_waiting_request_leave_room_for_other_tenants(v
     close_intake_rig(&rig);
 }
 
+/* Any number of copies of one request, or of refusals under its id, may be in a topic. */
+static void copies_of_a_request_leave_places_for_other_tenants(void **state)
+{
+    struct intake_rig rig;
+    int64_t offset = 0;
+    const bool refused = *state != NULL;
+    open_two_tenants(&rig);
+    arrive_in(&rig, 0, offset++, VALUE("a", "one"), NULL);
+    while (mr_admission_may_take(&rig.intake->admission, 0, 0)) {
+        arrive_in(&rig, 0, offset++, refused ? VALUE("a", "two") : VALUE("a", "one"), NULL);
+        assert_false(mr_flight_is_full(&rig.intake->flight));
+    }
+    assert_int_equal(offset, 1 + 1024);
+    assert_true(mr_admission_may_take(&rig.intake->admission, 1, 0));
+    arrive_in(&rig, 1, 0, VALUE("a", "another"), NULL);
+    assert_non_null(ticket_of(&rig, 1, "a"));
+    end_ticket_of(&rig, 0, "a");
+    assert_true(mr_admission_may_take(&rig.intake->admission, 0, 0));
+    struct mr_ticket *ticket;
+    for (int64_t i = 1; refused && i < offset; i++) {
+        assert_int_equal(take_refusal(&rig, &ticket, NULL), MR_DUPLICATE_ID);
+        assert_int_equal(ticket->offset, i);
+        mr_admission_done(&rig.intake->admission, answered(ticket));
+    }
+    assert_int_equal(rig.intake->flight.waiting[0].count, 0);
+    assert_int_equal(rig.intake->flight.waiting[0].bytes, 0);
+    close_intake_rig(&rig);
+}
+
 /* A deadline, and the topic's limit on waiting. */
 static void a_deadline_ends_the_wait_for_another_request(void **state)
 {
@@ -331,6 +360,7 @@ static void a_deadline_ends_the_wait_for_another_request(void **state)
 
 int main(void)
 {
+    static int refusals; /* its address chooses refusals instead of copies */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(another_request_under_an_id_in_flight_is_answered_by_itself),
         cmocka_unit_test(a_refusal_waits_for_the_result_of_the_request_with_its_id),
@@ -344,6 +374,8 @@ int main(void)
         cmocka_unit_test(by_option_at_most_sixteen_requests_of_an_id_wait),
         cmocka_unit_test(by_option_a_request_sent_again_is_not_one_too_many),
         cmocka_unit_test(by_option_copies_of_a_waiting_request_leave_room_for_other_tenants),
+        cmocka_unit_test(copies_of_a_request_leave_places_for_other_tenants),
+        cmocka_unit_test_prestate(copies_of_a_request_leave_places_for_other_tenants, &refusals),
         cmocka_unit_test(a_deadline_ends_the_wait_for_another_request),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-static const struct mr_flight_limits limits = {8, 64, 2};
+static const struct mr_flight_limits limits = {8, 64, 2, {8, (size_t)1 << 20}};
 
 static void parked_tickets_come_back_in_order(void **state)
 {
