@@ -2,8 +2,10 @@
  *
  * Input: the file. */
 #include "tests/fuzz/fuzz.h"
+#include "worker/config/config.h"
 #include "worker/config/options.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>

@@ -229,11 +229,10 @@ const char *mr_option_nearest(const char *name, uint32_t commands)
 
 const char *mr_word_nearest(const char *written, const char *const *words, size_t count)
 {
-    const char *best = NULL;
-    size_t least = NAME_BYTES_MAX;
+    struct mr_nearest nearest = {.written = {written, strlen(written)}};
     for (size_t i = 0; i < count; i++)
-        consider(words[i], written, &best, &least);
-    return best;
+        mr_nearest_consider(&nearest, words[i]);
+    return nearest.name;
 }
 
 const char *mr_command_nearest(const char *name)
