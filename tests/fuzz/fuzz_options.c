@@ -2,8 +2,8 @@
  *
  * Input: the file. */
 #include "tests/fuzz/fuzz.h"
-#include "worker/config/config.h"
 #include "worker/config/options.h"
+#include "worker/config/options_print.h"
 
 #include <stdio.h>
 #include <stdlib.h>

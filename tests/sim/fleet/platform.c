@@ -104,6 +104,22 @@ struct timespec mr_clock_timespec(uint64_t ns)
     return (struct timespec){.tv_sec = (time_t)(ns / SECOND), .tv_nsec = (long)(ns % SECOND)};
 }
 
+/* One thread runs the whole simulation, so nobody can signal the condition: time is up at once. */
+bool mr_clock_wait(pthread_cond_t *condition, pthread_mutex_t *mutex, uint64_t until_ns)
+{
+    (void)condition;
+    (void)mutex;
+    (void)until_ns;
+    return false;
+}
+
+/* Steps do not sleep. */
+void mr_clock_sleep_ms(uint32_t ms)
+{
+    (void)ms;
+    MR_ASSERT(false);
+}
+
 uint32_t mr_clock_left_ms(uint64_t now_ns, uint64_t deadline_ns)
 {
     if (deadline_ns <= now_ns) return 0;
