@@ -13,7 +13,8 @@
 #define RED        0u
 #define BLUE       1u
 #define STEPS_MAX  3u /* steps in which an owed request must have its first token */
-#define PROMPT_MAX 1900u
+#define PROMPT_MAX 6000u
+#define MEDIUM     1900u
 #define OUTPUT     480u /* answers that grow from one block to two */
 
 static void start(struct engine_rig *rig, uint32_t pool_tokens)
@@ -23,6 +24,7 @@ static void start(struct engine_rig *rig, uint32_t pool_tokens)
     rig->options.sequences_max = 16;
     rig->options.queue_count_max = 256;
     rig->options.tenant_count = 2;
+    rig->options.context_tokens = PROMPT_MAX + OUTPUT;
     rig_start(rig);
 }
 
@@ -116,7 +118,7 @@ static void a_flood_of_medium_prompts_delays_no_first_request(void **state)
     struct engine_rig rig;
     start(&rig, 65536);
     for (uint64_t i = 0; i < 60; i++)
-        submit(&rig, i, RED, PROMPT_MAX - (uint32_t)i, 2);
+        submit(&rig, i, RED, MEDIUM - (uint32_t)i, 2);
     for (uint64_t ticket = 100; ticket < 110; ticket++) {
         for (int i = 0; i < 3; i++)
             rig_step(&rig);
@@ -132,7 +134,7 @@ static void a_long_first_prompt_starts_while_another_tenant_computes_one(void **
     (void)state;
     struct engine_rig rig;
     start(&rig, 65536);
-    for (uint64_t i = 0; i < 20; i++)
+    for (uint64_t i = 0; i < 5; i++)
         submit(&rig, i, RED, PROMPT_MAX - (uint32_t)i, 2);
     for (int i = 0; i < 6; i++)
         rig_step(&rig);
