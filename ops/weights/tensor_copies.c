@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 
 #define LINE_BYTES 64u
-#define PART_BYTES ((size_t)1 << 20) /* read by a thread at a time */
+#define PART_BYTES ((size_t)1 << 18) /* read by a thread at a time */
 #define HUGE_BYTES ((size_t)2 << 20)
 
 struct copy {
