@@ -400,7 +400,7 @@ static size_t sockets(const void *context, struct pollfd *fds, size_t max)
     size_t count = 0;
     for (uint32_t i = 0; i < client->node_count && count < max; i++) {
         const struct mr_redis_conn *conn = client->nodes[i].conn;
-        if (mr_redis_conn_is_closed(conn)) continue;
+        if (mr_redis_conn_fd(conn) < 0) continue;
         fds[count++] =
             (struct pollfd){.fd = mr_redis_conn_fd(conn), .events = mr_redis_conn_events(conn)};
     }

@@ -16,7 +16,7 @@
  *
  * Sources: kvcache/remote/redis_client.c, kvcache/remote/redis_client_breaker.c.
  * Owner:  one thread, which polls the sockets until deadline_ns and calls step. No function blocks
- *         or reads a clock, except that step may block while it resolves a host name.
+ *         or reads a clock, if the options have a resolver of host names.
  * Memory: all when it is opened, except a connection for each node found. The table is copied; its
  *         context lives until destroy.
  * Errors: the outcome of each command. Each command that send accepted comes back from take exactly

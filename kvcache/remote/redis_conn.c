@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STEP_BYTES    ((size_t)1 << 20) /* most bytes read, and most written, in one step */
+#define RESOLVE_NS    ((uint64_t)5000000) /* time between two polls of a host lookup */
+#define STEP_BYTES    ((size_t)1 << 20)   /* most bytes read, and most written, in one step */
 #define HANDSHAKE_MAX 3 /* most commands that the handshake sends: AUTH, SELECT, PING */
 
 enum state { STATE_CLOSED, STATE_CONNECTING, STATE_HANDSHAKE, STATE_READY };
@@ -17,7 +18,7 @@ struct mr_redis_conn {
     struct mr_redis_link link;
     struct mr_redis_reader *reader;
     enum state state;
-    uint64_t ready_by_ns;
+    uint64_t ready_by_ns, stepped_ns; /* stepped_ns: time of the last _open or _step */
     char reason[MR_ERROR_DETAIL_BYTES];
     struct mr_redis_command_list
         in_flight;                    /* commands without a reply, sent or to be sent, in order */
@@ -39,6 +40,7 @@ enum mr_status mr_redis_conn_create(struct mr_redis_conn **out,
     if (!conn) return mr_fail(err, MR_NOMEM, "no memory for a Redis connection");
     conn->options = *options;
     mr_redis_link_init(&conn->link);
+    conn->link.resolver = options->resolver;
     enum mr_status status = mr_redis_reader_create(&conn->reader, err);
     if (status != MR_OK) {
         free(conn);
@@ -139,6 +141,7 @@ static enum mr_status begin(struct mr_redis_conn *conn, uint64_t now_ns, struct 
 {
     MR_ASSERT(conn->state == STATE_CLOSED && !conn->in_flight.first);
     conn->ready_by_ns = now_ns + conn->options.connect_timeout_ns;
+    conn->stepped_ns = now_ns;
     return mr_redis_reader_reset(conn->reader, err);
 }
 
@@ -298,6 +301,7 @@ static uint64_t timeout_ns(const struct mr_redis_conn *conn)
 
 void mr_redis_conn_step(struct mr_redis_conn *conn, uint64_t now_ns)
 {
+    conn->stepped_ns = now_ns;
     if (conn->state == STATE_CONNECTING) finish_connecting(conn, now_ns);
     size_t moved = 0;
     while (conn->state >= STATE_HANDSHAKE && moved < STEP_BYTES) {
@@ -308,7 +312,9 @@ void mr_redis_conn_step(struct mr_redis_conn *conn, uint64_t now_ns)
         if (wrote <= 0 && read <= 0) break;
         moved += (size_t)wrote + (size_t)read;
     }
-    if (timeout_ns(conn) <= now_ns) fail(conn, MR_REDIS_LOST, now_ns, "no answer in time");
+    if (timeout_ns(conn) <= now_ns)
+        fail(conn, MR_REDIS_LOST, now_ns,
+             conn->link.lookup ? "the name server did not answer in time" : "no answer in time");
 }
 
 struct mr_redis_command *mr_redis_conn_take(struct mr_redis_conn *conn)
@@ -319,7 +325,9 @@ struct mr_redis_command *mr_redis_conn_take(struct mr_redis_conn *conn)
 uint64_t mr_redis_conn_deadline_ns(const struct mr_redis_conn *conn)
 {
     bool now = conn->done.first || mr_redis_link_has_bytes(&conn->link);
-    return now ? 0 : timeout_ns(conn);
+    const uint64_t due_ns = timeout_ns(conn), poll_ns = conn->stepped_ns + RESOLVE_NS;
+    if (conn->link.lookup && poll_ns < due_ns) return poll_ns;
+    return now ? 0 : due_ns;
 }
 
 bool mr_redis_conn_is_ready(const struct mr_redis_conn *conn)

@@ -33,12 +33,25 @@ enum mr_status mr_redis_tls_context_create(struct mr_redis_tls_context **out,
 /* context may be NULL. */
 void mr_redis_tls_context_destroy(struct mr_redis_tls_context *context);
 
+/* Resolves host names without blocking the connection's thread. */
+struct addrinfo;
+struct mr_redis_resolver {
+    void *context;
+    /* Starts a lookup of host and port; NULL: not possible now. */
+    void *(*begin)(void *context, const char *host, const char *port);
+    /* True when the lookup has ended, with the result of getaddrinfo, valid until end. */
+    bool (*poll)(void *lookup, const struct addrinfo **addresses, int *error);
+    void (*end)(void *lookup); /* releases the lookup, which may still run */
+};
+
 struct mr_redis_conn;
 
 struct mr_redis_conn_options {
     struct mr_redis_url where;        /* address and credentials, copied */
     struct mr_redis_tls_context *tls; /* borrowed; NULL without TLS */
-    uint64_t connect_timeout_ns;      /* longest time from _open until READY */
+    /* borrowed; NULL: the system's resolver is called in _open, which may block */
+    const struct mr_redis_resolver *resolver;
+    uint64_t connect_timeout_ns; /* longest time from _open until READY */
 };
 
 struct mr_redis_conn_stats {

@@ -27,6 +27,8 @@ void mr_redis_link_close(struct mr_redis_link *link)
 {
     mr_redis_tls_close(link->tls);
     if (link->fd >= 0) close(link->fd);
+    if (link->lookup) link->resolver->end(link->lookup);
+    link->lookup = NULL;
     link->tls = NULL;
     link->fd = -1;
     link->connected = false;
@@ -64,44 +66,84 @@ static enum mr_status open_socket(struct mr_redis_link *link, const char *path,
     return begin(link, (const struct sockaddr *)&address, sizeof address, err);
 }
 
-/* Starts to connect over TCP. Each attempt uses the next one of the host's addresses. */
-static enum mr_status open_host(struct mr_redis_link *link, const struct mr_redis_url *where,
-                                struct mr_error *err)
+static enum mr_status start_tls(struct mr_redis_link *link, struct mr_error *err)
 {
-    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
-    struct addrinfo *all = NULL;
-    char port[8];
-    snprintf(port, sizeof port, "%u", where->port);
-    int failed = getaddrinfo(where->host, port, &hints, &all);
+    if (!link->where->tls) return MR_OK;
+    MR_ASSERT(link->context);
+    enum mr_status status =
+        mr_redis_tls_open(&link->tls, link->context, link->fd, link->where->host, err);
+    if (status != MR_OK) mr_redis_link_close(link);
+    return status;
+}
+
+/* Starts to connect to one of the host's addresses; each attempt uses the next one. error: of
+ * getaddrinfo. */
+static enum mr_status connect_to(struct mr_redis_link *link, const struct addrinfo *all, int error,
+                                 struct mr_error *err)
+{
     link->addresses = 0;
-    if (failed)
-        return mr_fail(err, MR_UNREACHABLE, "Redis host %.80s: %s", where->host,
-                       gai_strerror(failed));
-    for (struct addrinfo *one = all; one; one = one->ai_next)
+    if (error)
+        return mr_fail(err, MR_UNREACHABLE, "Redis host %.80s: %s", link->where->host,
+                       gai_strerror(error));
+    for (const struct addrinfo *one = all; one; one = one->ai_next)
         link->addresses++;
-    struct addrinfo *chosen = all;
+    const struct addrinfo *chosen = all;
     for (uint32_t i = link->attempts++ % link->addresses; i > 0; i--)
         chosen = chosen->ai_next;
     enum mr_status status = begin(link, chosen->ai_addr, chosen->ai_addrlen, err);
-    freeaddrinfo(all);
+    return status == MR_OK ? start_tls(link, err) : status;
+}
+
+/* Starts to connect over TCP, or first to resolve the host if it is a name. */
+static enum mr_status open_host(struct mr_redis_link *link, struct mr_error *err)
+{
+    struct addrinfo hints = {
+        .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST};
+    struct addrinfo *all = NULL;
+    char port[8];
+    snprintf(port, sizeof port, "%u", link->where->port);
+    int error = getaddrinfo(link->where->host, port, &hints, &all); /* asks no name server */
+    if (error && link->resolver) {
+        link->lookup = link->resolver->begin(link->resolver->context, link->where->host, port);
+        return link->lookup ? MR_OK
+                            : mr_fail(err, MR_UNREACHABLE, "Redis host %.80s: too many lookups",
+                                      link->where->host);
+    }
+    hints.ai_flags = 0;
+    if (error) error = getaddrinfo(link->where->host, port, &hints, &all);
+    enum mr_status status = connect_to(link, all, error, err);
+    if (!error) freeaddrinfo(all);
     return status;
 }
 
 enum mr_status mr_redis_link_open(struct mr_redis_link *link, const struct mr_redis_url *where,
                                   struct mr_redis_tls_context *tls, struct mr_error *err)
 {
-    MR_ASSERT(link->fd < 0);
-    enum mr_status status =
-        where->path[0] ? open_socket(link, where->path, err) : open_host(link, where, err);
-    if (status != MR_OK || !where->tls) return status;
-    MR_ASSERT(tls);
-    status = mr_redis_tls_open(&link->tls, tls, link->fd, where->host, err);
-    if (status != MR_OK) mr_redis_link_close(link);
+    MR_ASSERT(link->fd < 0 && !link->lookup);
+    link->where = where;
+    link->context = tls;
+    if (!where->path[0]) return open_host(link, err);
+    enum mr_status status = open_socket(link, where->path, err);
+    return status == MR_OK ? start_tls(link, err) : status;
+}
+
+/* Connects when the host is resolved. MR_AGAIN: it is not yet. */
+static enum mr_status finish_lookup(struct mr_redis_link *link, struct mr_error *err)
+{
+    const struct addrinfo *all = NULL;
+    int error = 0;
+    if (!link->resolver->poll(link->lookup, &all, &error)) return MR_AGAIN;
+    void *lookup = link->lookup;
+    link->lookup = NULL;
+    enum mr_status status = connect_to(link, all, error, err);
+    link->resolver->end(lookup);
     return status;
 }
 
 enum mr_status mr_redis_link_finish(struct mr_redis_link *link, struct mr_error *err)
 {
+    enum mr_status status = link->lookup ? finish_lookup(link, err) : MR_OK;
+    if (status != MR_OK) return status;
     if (!link->connected) {
         struct pollfd socket = {.fd = link->fd, .events = POLLOUT};
         int why = 0;

@@ -2,8 +2,8 @@
  * module: the link moves bytes, over a TLS session or not, and the reader makes replies of them.
  *
  * Link: a non-blocking TCP or unix socket, with or without TLS. Bytes go straight from and to the
- * caller's memory. mr_redis_link_open resolves a host name with the system's resolver, which may
- * block. Errors: MR_UNREACHABLE.
+ * caller's memory. A host name is resolved by link->resolver, or without one by the system's
+ * resolver in mr_redis_link_open, which may block. Errors: MR_UNREACHABLE.
  *
  * Reader: reads the replies in the order of the commands. Values are received straight into the
  * caller's memory; the parser of redis_command.h gets exactly the bytes of one other reply, so it
@@ -49,6 +49,11 @@ bool mr_redis_tls_is_writing(const struct mr_redis_tls *tls);
 struct mr_redis_link {
     int fd; /* the socket; -1: closed */
     struct mr_redis_tls *tls;
+    const struct mr_redis_resolver *resolver; /* NULL: none; set by the owner after _init */
+    void *lookup;                             /* of the host, in progress; NULL: none */
+    /* of the last _open, whose arguments must live until the link is connected or closed */
+    const struct mr_redis_url *where;
+    struct mr_redis_tls_context *context;
     bool connected;
     uint32_t attempts;  /* to connect; each uses the next one of the host's addresses */
     uint32_t addresses; /* of the host, as last resolved; 0: not resolved, or a unix socket */

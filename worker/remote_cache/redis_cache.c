@@ -3,6 +3,7 @@
 #include "codec/check.h"
 #include "kvcache/remote/redis_policy.h"
 #include "worker/base/clock.h"
+#include "worker/remote_cache/redis_resolver.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -21,6 +22,7 @@ struct mr_redis_cache {
     struct mr_remote_cache table;
     struct mr_remote_queue *queue;
     struct mr_redis_tls_context *tls;
+    struct mr_redis_resolver *resolver;
     struct mr_redis_thread *threads[MR_REMOTE_THREADS_MAX], *calls;
     uint32_t thread_count;
     bool closed;
@@ -236,6 +238,7 @@ static enum mr_status open_threads(struct mr_redis_cache *cache, uint32_t connec
 struct access {
     struct mr_redis_conn_options conn;
     struct mr_redis_tls_context *tls; /* NULL without TLS */
+    struct mr_redis_resolver *resolver;
     struct mr_frame_secret secrets[MR_FRAME_KEYS_MAX];
     size_t secret_count;
 };
@@ -243,6 +246,7 @@ struct access {
 static void close_access(struct access *access)
 {
     mr_redis_tls_context_destroy(access->tls);
+    mr_redis_resolver_destroy(access->resolver);
     explicit_bzero(access, sizeof *access);
 }
 
@@ -259,7 +263,9 @@ static enum mr_status open_access(struct access *access,
             mr_redis_cache_secrets(options->key_file, access->secrets, &access->secret_count, err);
     if (status == MR_OK && where->tls)
         status = mr_redis_tls_context_create(&access->tls, &options->tls, err);
+    if (status == MR_OK) status = mr_redis_resolver_create(&access->resolver, getaddrinfo, err);
     access->conn.tls = access->tls;
+    access->conn.resolver = access->resolver;
     return status;
 }
 
@@ -289,8 +295,10 @@ static enum mr_status open_all(struct mr_redis_cache *cache,
     thread.queue = cache->queue;
     if (status == MR_OK)
         status = open_threads(cache, options->connections, &thread, &access.conn, err);
-    cache->tls = access.tls; /* the connections use it */
+    cache->tls = access.tls; /* the connections use both */
+    cache->resolver = access.resolver;
     access.tls = NULL;
+    access.resolver = NULL;
     close_access(&access);
     return status;
 }
@@ -414,6 +422,7 @@ void mr_redis_cache_destroy(struct mr_redis_cache *cache)
         mr_redis_thread_destroy(cache->threads[i]);
     mr_remote_queue_destroy(cache->queue);
     mr_redis_tls_context_destroy(cache->tls);
+    mr_redis_resolver_destroy(cache->resolver);
     free(cache);
 }
 

@@ -4,10 +4,9 @@
  * runs the small commands of other threads (worker/remote_cache/redis_call.h); a thread without a
  * queue runs nothing else.
  *
- * _step does all the work and reads no clock. It blocks only while the system's resolver resolves a
- * host name. _start runs _step in a thread of its own (worker/base/thread.h), which sleeps until
- * its wake is rung, a socket has an event, or the time that _step returned. A simulation leaves out
- * _start and calls _step itself.
+ * _step does all the work, never blocks and reads no clock. _start runs _step in a thread of its
+ * own (worker/base/thread.h), which sleeps until its wake is rung, a socket has an event, or the
+ * time that _step returned. A simulation leaves out _start and calls _step itself.
  *
  * Threads: _create, _start, _stop and _destroy: the owner; _call: any; `notify` and `on_ready` are
  * called from _step. Memory: two slices in flight; with encryption also two encrypted payloads.
@@ -47,8 +46,7 @@ enum mr_status mr_redis_thread_start(struct mr_redis_thread *thread, const char 
                                      struct mr_error *err);
 /* Ends the thread and all commands in flight: slices of the queue end as failed, the
  * commands of _call end with the outcome MR_REDIS_LOST; later calls of _call are refused. False:
- * the thread has not ended within timeout_ms, because it waits for a name server; it has no command
- * in flight then, and must not be destroyed. */
+ * the thread has not ended within timeout_ms, so it must not be destroyed. */
 bool mr_redis_thread_stop(struct mr_redis_thread *thread, uint32_t timeout_ms);
 /* Call it after _stop. thread may be NULL. */
 void mr_redis_thread_destroy(struct mr_redis_thread *thread);

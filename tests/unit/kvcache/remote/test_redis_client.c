@@ -8,6 +8,7 @@
 #include "kvcache/remote/redis_client_state.h"
 
 #include <arpa/inet.h>
+#include <netdb.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -415,6 +416,67 @@ static void addresses_of_dead_nodes_are_forgotten(void **state)
     rig_close(&rig);
 }
 
+/* A name server that answers when `port` is set. */
+struct names {
+    uint16_t port;
+    unsigned lookups, ended;
+    struct sockaddr_in address;
+    struct addrinfo result;
+};
+
+static void *names_begin(void *context, const char *host, const char *port)
+{
+    struct names *names = context;
+    assert_string_equal(host, "redis.example");
+    assert_string_equal(port, "6379");
+    names->lookups++;
+    return names;
+}
+
+static bool names_poll(void *lookup, const struct addrinfo **addresses, int *error)
+{
+    struct names *names = lookup;
+    names->address = (struct sockaddr_in){.sin_family = AF_INET,
+                                          .sin_port = htons(names->port),
+                                          .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    names->result = (struct addrinfo){.ai_family = AF_INET,
+                                      .ai_addr = (struct sockaddr *)&names->address,
+                                      .ai_addrlen = sizeof names->address};
+    *addresses = &names->result;
+    *error = 0;
+    return names->port != 0;
+}
+
+static void names_end(void *lookup)
+{
+    ((struct names *)lookup)->ended++;
+}
+
+static void a_name_server_that_hangs_blocks_no_step(void **state)
+{
+    struct names names = {0};
+    const struct mr_redis_resolver resolver = {&names, names_begin, names_poll, names_end};
+    struct mr_redis_conn_options options = {.where = {.host = "redis.example", .port = 6379},
+                                            .resolver = &resolver,
+                                            .connect_timeout_ns = 20 * MS};
+    struct rig rig = {.servers = {server_open(), server_open()}};
+    (void)state;
+    assert_int_equal(mr_redis_port_open(&rig.client, &options, 7, NULL), MR_OK);
+    turn(&rig, 0);
+    assert_false(send_lookup(&rig, "foo", 100 * MS)); /* refused, not kept */
+    assert_in_range(rig.client.deadline_ns(rig.client.context), 1, 5 * MS);
+    turn(&rig, 20 * MS);
+    assert_string_equal(rig.client.reason(rig.client.context),
+                        "the name server did not answer in time");
+    assert_int_equal(names.ended, names.lookups);
+    names.port = rig.servers[0].port;
+    turn(&rig, 1000 * MS);
+    assert_true(rig.client.is_ready(rig.client.context));
+    assert_int_equal(names.ended, names.lookups);
+    assert_int_equal(rig.client.stats(rig.client.context).addresses, 1);
+    rig_close(&rig);
+}
+
 /* Nothing listens at the address. */
 static void a_client_without_a_connection_refuses_commands(void **state)
 {
@@ -446,6 +508,7 @@ int main(void)
         cmocka_unit_test(connects_and_answers),
         cmocka_unit_test(a_faulty_server_is_retried_less_and_less),
         cmocka_unit_test(reconnects_when_the_server_is_back),
+        cmocka_unit_test(a_name_server_that_hangs_blocks_no_step),
         cmocka_unit_test(a_client_without_a_connection_refuses_commands),
         cmocka_unit_test(a_closed_client_connects_again_at_the_next_step),
         cmocka_unit_test(a_changed_password_is_used_for_every_node),
