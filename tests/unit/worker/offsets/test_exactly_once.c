@@ -6,6 +6,8 @@
 #include "worker/kafka/kafka_in.h"
 #include "worker/kafka/kafka_txn.h"
 
+#include <stdio.h>
+
 #define API_PRODUCE    0
 #define API_END_TXN    26
 #define API_TXN_COMMIT 28
@@ -87,10 +89,12 @@ static struct mr_ticket *ready_with(struct rig *rig, int64_t offset, const char 
     return ticket;
 }
 
-/* The same with a result and a dead letter. */
+/* The same with a result and a dead letter; each has an id of its own. */
 static struct mr_ticket *ready(struct rig *rig, int64_t offset)
 {
-    return ready_with(rig, offset, "{\"id\":\"x\",\"prompt\":7}");
+    char value[48];
+    snprintf(value, sizeof value, "{\"id\":\"x%d\",\"prompt\":7}", (int)offset);
+    return ready_with(rig, offset, value);
 }
 
 /* Commits what there is, and waits for the outcome. */
