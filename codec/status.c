@@ -8,8 +8,9 @@ static const struct {
     const char *name;
     enum mr_status_class status_class;
     const char *code;
+    bool retryable;
 } statuses[MR_STATUS_COUNT] = {
-#define X(name, class_, code) {#name, MR_CLASS_##class_, code},
+#define X(name, class_, code, retryable) {#name, MR_CLASS_##class_, code, retryable},
     MR_STATUS_LIST(X)
 #undef X
 };
@@ -30,6 +31,12 @@ const char *mr_status_code(enum mr_status status)
 {
     MR_ASSERT(status < MR_STATUS_COUNT);
     return statuses[status].code;
+}
+
+bool mr_status_is_retryable(enum mr_status status)
+{
+    MR_ASSERT(status < MR_STATUS_COUNT);
+    return statuses[status].retryable;
 }
 
 enum mr_status mr_fail(struct mr_error *err, enum mr_status status, const char *fmt, ...)

@@ -1,10 +1,11 @@
 /* status - the result of a function that can fail, and the sentence that says why it failed.
  *
- * One list gives each status a name, a class, and the error code that a result record carries as
- * error.code. The class says what the worker does with the record that caused it: FINE    commits
- * its offset. RETRY   keeps the offset, backs off and tries again; in a result, `retryable` is
- * true. REJECT  publishes a result with the error, then commits the offset. FATAL   drains and
- * exits with an error code; Kafka delivers the record to another worker.
+ * One list gives each status a name, a class, and the error code that a result record carries
+ * (CONTRACT: error.code). The class says what the worker does with the record that caused it:
+ *   FINE    commits its offset.
+ *   RETRY   keeps the offset, backs off and tries again.
+ *   REJECT  publishes a result with the error, then commits the offset.
+ *   FATAL   drains and exits with an error code; Kafka delivers the record to another worker.
  *
  * Threads: any (values only). Memory: none. */
 #ifndef MR_CODEC_STATUS_H
@@ -13,37 +14,38 @@
 #include <stdarg.h>
 #include <stdbool.h>
 
-/* X(name of the status, class, error code in a result) */
+/* X(name of the status, class, error code in a result, whether sending the record again can help:
+ * equal for all statuses of one code) */
 #define MR_STATUS_LIST(X)                                                                          \
-    X(OK, FINE, "")                                                                                \
-    X(AGAIN, RETRY, "overloaded")                                                                  \
-    X(FULL, RETRY, "overloaded")                                                                   \
-    X(CLOSED, RETRY, "overloaded")                                                                 \
-    X(TIMEOUT, RETRY, "internal")                                                                  \
-    X(MALFORMED, REJECT, "malformed")                                                              \
-    X(UNSUPPORTED_ENCODING, REJECT, "unsupported_encoding")                                        \
-    X(RECORD_TOO_LARGE, REJECT, "record_too_large")                                                \
-    X(INVALID_REQUEST, REJECT, "invalid_request")                                                  \
-    X(UNKNOWN_FIELD, REJECT, "unknown_field")                                                      \
-    X(EMPTY_PROMPT, REJECT, "empty_prompt")                                                        \
-    X(PROMPT_TOO_LONG, REJECT, "prompt_too_long")                                                  \
-    X(INVALID_TOKEN_ID, REJECT, "invalid_token_id")                                                \
-    X(MODEL_NOT_FOUND, REJECT, "model_not_found")                                                  \
-    X(UNSUPPORTED, REJECT, "unsupported")                                                          \
-    X(UNSUPPORTED_CONTENT, REJECT, "unsupported_content")                                          \
-    X(DEADLINE_EXCEEDED, REJECT, "deadline_exceeded")                                              \
-    X(CANCELLED, REJECT, "cancelled")                                                              \
-    X(POISON, REJECT, "poison")                                                                    \
-    X(DUPLICATE_ID, REJECT, "duplicate_id")                                                        \
-    X(INTERNAL, REJECT, "internal")                                                                \
-    X(BAD_FILE, FATAL, "internal")                                                                 \
-    X(BAD_CONFIG, FATAL, "internal")                                                               \
-    X(UNREACHABLE, FATAL, "internal")                                                              \
-    X(NOMEM, FATAL, "internal")                                                                    \
-    X(BACKEND, FATAL, "internal")
+    X(OK, FINE, "", false)                                                                         \
+    X(AGAIN, RETRY, "overloaded", true)                                                            \
+    X(FULL, RETRY, "overloaded", true)                                                             \
+    X(CLOSED, RETRY, "overloaded", true)                                                           \
+    X(TIMEOUT, RETRY, "internal", true)                                                            \
+    X(MALFORMED, REJECT, "malformed", false)                                                       \
+    X(UNSUPPORTED_ENCODING, REJECT, "unsupported_encoding", false)                                 \
+    X(RECORD_TOO_LARGE, REJECT, "record_too_large", false)                                         \
+    X(INVALID_REQUEST, REJECT, "invalid_request", false)                                           \
+    X(UNKNOWN_FIELD, REJECT, "unknown_field", false)                                               \
+    X(EMPTY_PROMPT, REJECT, "empty_prompt", false)                                                 \
+    X(PROMPT_TOO_LONG, REJECT, "prompt_too_long", false)                                           \
+    X(INVALID_TOKEN_ID, REJECT, "invalid_token_id", false)                                         \
+    X(MODEL_NOT_FOUND, REJECT, "model_not_found", false)                                           \
+    X(UNSUPPORTED, REJECT, "unsupported", false)                                                   \
+    X(UNSUPPORTED_CONTENT, REJECT, "unsupported_content", false)                                   \
+    X(DEADLINE_EXCEEDED, REJECT, "deadline_exceeded", true)                                        \
+    X(CANCELLED, REJECT, "cancelled", false)                                                       \
+    X(POISON, REJECT, "poison", false)                                                             \
+    X(DUPLICATE_ID, REJECT, "duplicate_id", false)                                                 \
+    X(INTERNAL, REJECT, "internal", true)                                                          \
+    X(BAD_FILE, FATAL, "internal", true)                                                           \
+    X(BAD_CONFIG, FATAL, "internal", true)                                                         \
+    X(UNREACHABLE, FATAL, "internal", true)                                                        \
+    X(NOMEM, FATAL, "internal", true)                                                              \
+    X(BACKEND, FATAL, "internal", true)
 
 enum mr_status {
-#define X(name, class_, code) MR_##name,
+#define X(name, class_, code, retryable) MR_##name,
     MR_STATUS_LIST(X)
 #undef X
         MR_STATUS_COUNT
@@ -67,6 +69,9 @@ enum mr_status_class mr_status_class(enum mr_status status);
 
 /* The error.code of a result record for this status; "" for MR_OK. Static string. */
 const char *mr_status_code(enum mr_status status);
+/* Whether a producer that sends the record again, with a new deadline if it has one, may get
+ * another answer: the field error.retryable of a result. */
+bool mr_status_is_retryable(enum mr_status status);
 
 /* Fills err, which may be NULL, and returns status. A failing function ends with
  *     return mr_fail(err, MR_MALFORMED, "header is %zu bytes, limit %zu", n, max); */

@@ -90,7 +90,7 @@ static void fill_error(const struct mr_job *job, enum mr_finish finish, uint64_t
         result->error = MR_INTERNAL;
         result->error_message = "the model computed logits that are not finite numbers";
     }
-    result->error_retryable = mr_status_class(result->error) == MR_CLASS_RETRY;
+    result->error_retryable = mr_status_is_retryable(result->error);
 }
 
 void mr_engine_report_chunks(struct mr_engine *engine, const struct mr_flight *flight,

@@ -29,15 +29,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Most offsets that a ledger spans. A bitmap of them takes 1.5 KiB, half of the 3 KiB that fit, as
- * base64, into the 4096 bytes of commit metadata (offset.metadata.max.bytes of the broker). It must
- * be the same in all workers of a group, because recovery draws conclusions from it
- * (worker/offsets/recovery.h). */
+/* Most offsets that a ledger spans; a bitmap of them takes half of the metadata. Must be the same
+ * in all workers of a group: recovery draws conclusions from it (worker/offsets/recovery.h). */
 #define MR_LEDGER_SPAN_MAX 12288u
 
-/* Most bytes of a commit's metadata before base64 (worker/offsets/ledger_metadata.h). The ledger
- * takes and starts no more records than fit into them, so that every start is in the next commit:
- * with the largest span 350 started and unfinished records, with a span of 1,000 about 720. */
+/* Most bytes of a commit's metadata before base64, which makes 4,088 of them: a broker accepts
+ * 4,096 (offset.metadata.max.bytes). The ledger takes and starts no more records than fit, so that
+ * every start is in the next commit: 350 started and unfinished records with the largest span,
+ * about 720 with a span of 1,000. */
 #define MR_LEDGER_METADATA_RAW_MAX 3066u
 
 struct mr_offset_ledger;
@@ -140,9 +139,8 @@ struct mr_ledger_slot {
 
 /* The slot of an offset in [base, base + span_max). */
 struct mr_ledger_slot *mr_offset_ledger_slot(struct mr_offset_ledger *ledger, int64_t offset);
-/* Sets the slot of an offset in [base, base + span_max) from a commit's metadata. False: the offset
- * is finished already. An entry that does not fit into the metadata is ignored: it is of an older
- * version, whose entries are smaller. */
+/* Sets such a slot from a commit's metadata. False: the offset is finished already. An entry that
+ * does not fit is ignored: it is of an older version, whose entries are smaller. */
 bool mr_offset_ledger_restore_slot(struct mr_offset_ledger *ledger, int64_t offset,
                                    struct mr_ledger_slot slot);
 uint32_t mr_offset_ledger_span(const struct mr_offset_ledger *ledger);

@@ -154,7 +154,7 @@ static void shrink(struct mr_result *result, struct mr_choice *choices)
     result->warning_count = 0;
     result->error = MR_RECORD_TOO_LARGE;
     result->error_message = "the result is larger than the broker accepts; its text was left out";
-    result->error_retryable = false;
+    result->error_retryable = mr_status_is_retryable(result->error);
 }
 
 static enum mr_status encode_result(struct mr_output *output,
@@ -188,8 +188,7 @@ static enum mr_status refusal_result(struct mr_output *output,
                                .choice_count = 1,
                                .error = mail->error.status,
                                .error_message = message,
-                               .error_retryable =
-                                   mr_status_class(mail->error.status) == MR_CLASS_RETRY,
+                               .error_retryable = mr_status_is_retryable(mail->error.status),
                                .metadata = mail->metadata};
     return encode_result(output, options, mail->ticket, &result, err);
 }

@@ -54,6 +54,19 @@ static void every_code_of_the_contract_is_used_and_no_other(void **state)
         assert_int_not_equal(uses[i], 0);
 }
 
+/* Readers decide by the code whether to send a request again. */
+static void each_code_says_whether_sending_again_can_help(void **state)
+{
+    (void)state;
+    static const char *const retryable[] = {"overloaded", "internal", "deadline_exceeded"};
+    for (enum mr_status status = MR_OK + 1; status < MR_STATUS_COUNT; status++) {
+        bool expected = false;
+        for (size_t i = 0; i < sizeof retryable / sizeof *retryable; i++)
+            expected |= strcmp(mr_status_code(status), retryable[i]) == 0;
+        assert_int_equal(mr_status_is_retryable(status), expected);
+    }
+}
+
 static void names_are_unique(void **state)
 {
     (void)state;
@@ -103,6 +116,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_success_is_fine_and_has_no_code),
         cmocka_unit_test(every_code_of_the_contract_is_used_and_no_other),
+        cmocka_unit_test(each_code_says_whether_sending_again_can_help),
         cmocka_unit_test(names_are_unique),
         cmocka_unit_test(statuses_have_their_documented_class),
         cmocka_unit_test(a_failure_keeps_its_sentence_and_returns_its_status),

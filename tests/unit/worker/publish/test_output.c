@@ -170,6 +170,10 @@ static void a_refusal_is_answered_with_its_code(void **state)
     assert_int_equal(read.error, MR_MALFORMED);
     assert_string_equal(read.error_message, "it is no JSON");
     assert_false(read.error_retryable);
+    mail->error.status = MR_DEADLINE_EXCEEDED; /* with a new deadline it may be answered */
+    assert_int_equal(mr_output_result(&output, &source, &mail->mail, false, NULL), MR_OK);
+    read_result(&output, arena, &read);
+    assert_true(read.error_retryable);
     mr_arena_destroy(arena);
     mr_output_clear(&output);
     mr_mail_free(&mail->mail);
