@@ -1,6 +1,7 @@
 /* Which tenant's request a cancel record cancels; test_admission.c has the rest. */
 #include "worker/intake/cancels.h"
 
+#include "tests/unit/worker/counters.h"
 #include "tests/unit/worker/intake_rig.h"
 
 #define VALUE(id) "{\"id\":\"" id "\",\"prompt\":\"hello\"}"
@@ -64,6 +65,7 @@ static void a_cancel_may_name_the_tenant(void **state)
     assert_non_null(ticket_of(&rig, 0, "b"));
     arrive_in(&rig, 1, 1, VALUE("b"), NULL);
     assert_cancelled(&rig, 1);
+    assert_counter(rig.metrics, "cancels", 3);
     close_intake_rig(&rig);
 }
 

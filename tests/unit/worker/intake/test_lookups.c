@@ -1,5 +1,6 @@
 #include "worker/intake/lookups.h"
 
+#include "tests/unit/worker/counters.h"
 #include "tests/unit/worker/intake_rig.h"
 #include "tests/unit/worker/list_redis.h"
 
@@ -134,6 +135,7 @@ static void an_answer_that_does_not_come_is_waited_for_once(void **state)
     list_redis_answer_held(&rig->redis);
     turn(rig);
     assert_non_null(ticket_named(&rig->intake, "c"));
+    assert_counter(rig->intake.metrics, "unheard_requests", 2);
     rig->redis.holding = false;
 }
 
@@ -236,6 +238,9 @@ static void the_next_attempt_has_the_next_number_and_the_tokens(void **state)
     assert_true(ticket->intake.start.crashed_alone);
     assert_int_equal(rig->intake.intake->flight.suspects, 0);
     assert_int_equal(rig->intake.intake->lookups.redelivered, 1);
+    assert_counter(rig->intake.metrics, "redeliveries", 1);
+    assert_counter(rig->intake.metrics, "resumed_requests", 1);
+    assert_counter(rig->intake.metrics, "resumed_tokens", 5);
     /* The commit's metadata says it too, from now on. */
     struct mr_ledger_slot *slot = mr_offset_ledger_slot(ticket->intake.partition->ledger, 0);
     assert_int_equal(slot->attempts, 1);

@@ -1,5 +1,6 @@
 #include "worker/offsets/commit_schedule.h"
 
+#include "tests/unit/worker/counters.h"
 #include "tests/unit/worker/intake_rig.h"
 
 static void a_refused_commit_is_due_again_and_a_late_answer_is_nothing(void **state)
@@ -16,6 +17,8 @@ static void a_refused_commit_is_due_again_and_a_late_answer_is_nothing(void **st
     assert_false(rig.intake->schedule.pending);
     assert_int_equal(rig.intake->schedule.failures, 1);
     assert_true(rig.intake->schedule.due_ns < UINT64_MAX);
+    assert_counter(rig.metrics, "commit_errors", 1);
+    assert_counter(rig.metrics, "rebalances", 1);
     close_intake_rig(&rig);
 }
 

@@ -1,4 +1,5 @@
 /* Publish stepped under virtual time: what holds mail back, and how draining ends. */
+#include "tests/unit/worker/counters.h"
 #include "tests/unit/worker/list_redis.h"
 #include "tests/unit/worker/stepping.h"
 
@@ -68,6 +69,8 @@ static void tokens_are_produced_when_redis_has_stored_them(void **state)
     step_publish(&storing.rig);
     assert_int_equal(storing.rig.producer.count, 2);
     assert_int_equal(storing.redis.count, 3); /* the start and two tokens */
+    assert_counter(storing.metrics, "kept_tokens", 2);
+    assert_counter(storing.rig.metrics, "token_records", 2);
     close_storing(&storing);
 }
 

@@ -1,5 +1,6 @@
 #include "worker/publish/terminal.h"
 
+#include "tests/unit/worker/counters.h"
 #include "tests/unit/worker/output_options.h"
 #include "tests/unit/worker/producing.h"
 
@@ -123,6 +124,7 @@ static void a_reply_needs_an_existing_topic_and_partition(void **state)
         mr_terminal_check_reply_topic(&part, &port, log, metrics, 1);
         assert_false(part.pending || part.topic_exists);
     }
+    assert_counter(metrics, "lost_replies", 4);
     mr_metrics_destroy(metrics);
     mr_log_destroy(log);
     mr_mail_free(&mail->mail);
@@ -190,6 +192,11 @@ static void each_kind_of_record_is_counted_by_itself(void **state)
     assert_int_equal(stats.results, 2);
     assert_int_equal(stats.replies, 1);
     assert_int_equal(stats.dead_letters, 1);
+    assert_counter(metrics, "result_records", 2);
+    assert_counter(metrics, "dead_letters", 1);
+    struct mr_ticket_part part = {.kind = MR_PART_DEAD_LETTER, .pending = true};
+    mr_terminal_drop(&part, metrics);
+    assert_counter(metrics, "lost_dead_letters", 1);
     mr_metrics_destroy(metrics);
 }
 

@@ -1,6 +1,7 @@
 /* The transactions step under virtual time, over a transactional producer in memory. */
 #include "worker/publish/transactions.h"
 
+#include "tests/unit/worker/counters.h"
 #include "tests/unit/worker/fake_producer.h"
 #include "tests/unit/worker/output_options.h"
 #include "worker/ticket/messages.h"
@@ -402,6 +403,7 @@ static void a_broken_producer_is_replaced_when_the_broker_can_be_reached(void **
     assert_true(mr_transactions_take_outcome(rig->transactions));
     assert_int_equal(rig->job.outcome.status, MR_OK);
     assert_int_equal(mr_transactions_stats(rig->transactions).renewed, 1);
+    assert_counter(rig->metrics, "transaction_producers_renewed", 1);
     assert_int_equal(mr_transactions_stats(rig->transactions).terminal.results, 2);
 }
 

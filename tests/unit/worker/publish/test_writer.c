@@ -1,5 +1,6 @@
 #include "worker/publish/writer.h"
 
+#include "tests/unit/worker/counters.h"
 #include "tests/unit/worker/stepping.h"
 
 /* Tests the writer through the publish step. */
@@ -82,6 +83,7 @@ static void a_refused_record_is_produced_again_twice_a_second(void **state)
     step_publish(&rig);
     expect_done(&rig, 1);
     assert_int_equal(mr_publish_stats(rig.publish).resent, 2);
+    assert_counter(rig.metrics, "result_produce_errors", 2);
     close_stepping(&rig);
 }
 

@@ -1,5 +1,6 @@
 #include "worker/resume/resume.h"
 
+#include "tests/unit/worker/counters.h"
 #include "tests/unit/worker/list_redis.h"
 #include "worker/ticket/messages.h"
 #include "worker/ticket/ticket.h"
@@ -210,6 +211,7 @@ static void a_write_that_fails_ends_the_trail_before_a_gap(void **state)
     keep(rig, trail, 1, 0);
     rig->redis.failing = false;
     assert_false(mr_trail_keeps(trail));
+    assert_counter(rig->metrics, "lost_trails", 1);
     keep(rig, trail, 2, 0);
     mr_trail_drop(trail);
     history = read_history(rig);
