@@ -1,7 +1,7 @@
 /* status - the result of a function that can fail, and the sentence that says why it failed.
  *
- * One list gives each status a name, a class, and the error code that a result record carries
- * (CONTRACT: error.code). The class says what the worker does with the record that caused it:
+ * One list gives each status a name, a class, and the error code that a result record carries as
+ * error.code. The class says what the worker does with the record that caused it:
  *   FINE    commits its offset.
  *   RETRY   keeps the offset, backs off and tries again.
  *   REJECT  publishes a result with the error, then commits the offset.

@@ -67,6 +67,41 @@ static void assert_metrics_are_made_every_100_ms(struct mr_worker *worker)
     assert_true(worker->metrics_ns != made_ns);
 }
 
+/* What one streamed answer of 4 tokens adds to the counters. The commit and the acknowledgements of
+ * the records may take a moment longer than the result. */
+static void assert_counters_of_one_answer(struct mr_worker *worker)
+{
+    static const struct {
+        const char *name;
+        double least, most;
+    } wanted[] = {{"millrace_records_consumed_total", 1, 1},
+                  {"millrace_record_bytes_total", 20, 200},
+                  {"millrace_token_records_total", 1, 4},
+                  {"millrace_result_records_total", 1, 1},
+                  {"millrace_requests_finished_total", 1, 1},
+                  {"millrace_prompt_tokens_total", 1, 10},
+                  {"millrace_generation_tokens_total", 4, 4},
+                  {"millrace_steps_total", 4, 20},
+                  {"millrace_commits_total", 1, 20},
+                  {"millrace_inter_token_latency_seconds_count", 3, 3},
+                  {"millrace_publish_delay_seconds_count", 1, 4},
+                  {"millrace_result_produce_errors_total", 0, 0},
+                  {"millrace_lost_token_records_total", 0, 0}};
+    char address[64], *page;
+    snprintf(address, sizeof address, "127.0.0.1:%u", mr_http_port(worker->http));
+    for (size_t i = 0, tries = 0; i < sizeof wanted / sizeof *wanted;) {
+        assert_int_equal(mr_scrape_page(address, "/metrics", 5000, &page, NULL), MR_OK);
+        double value = mr_scrape_sum(page, wanted[i].name, "");
+        free(page);
+        if (value >= wanted[i].least && value <= wanted[i].most)
+            i++;
+        else if (++tries > 100)
+            fail_msg("%s is %g", wanted[i].name, value);
+        else
+            mr_clock_sleep_ms(110);
+    }
+}
+
 static void a_request_is_answered_and_the_worker_exits_with_0(void **state)
 {
     (void)state;
@@ -98,6 +133,7 @@ static void a_request_is_answered_and_the_worker_exits_with_0(void **state)
         assert_int_equal(mr_worker_health(worker, NULL), MR_OK);
     assert_memory_equal(record.key.bytes, "a", record.key.length);
     assert_non_null(memmem(record.value.bytes, record.value.length, "length", 6));
+    assert_counters_of_one_answer(worker);
     assert_int_equal(mr_worker_drain(worker, 20000000000u, NULL, NULL, NULL), MR_EXIT_DONE);
     mr_kafka_reader_destroy(reader);
     mr_kafka_out_destroy(producing.out);
