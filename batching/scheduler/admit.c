@@ -106,7 +106,8 @@ static uint32_t fill_entries(struct mr_schedule *schedule, struct mr_sequence *c
  * tenant needs only its present blocks to be within the share. */
 static bool fits_share(struct mr_schedule *schedule, struct mr_sequence *candidate)
 {
-    uint32_t enough = mr_shares_block_limit(schedule, candidate->job->tenant_index), held;
+    uint32_t enough = mr_shares_block_limit(&schedule->round.shares, candidate->job->tenant_index),
+             held;
     uint32_t count = fill_entries(schedule, candidate, true, &held);
     if (count == 1) return mr_blocks_for(candidate->num_tokens) <= enough;
     return mr_peak_blocks_most(schedule->entries, count, enough) <= enough;

@@ -49,9 +49,10 @@ static struct mr_sequence *find_victim(const struct mr_schedule *schedule, uint3
 /* The sequence to preempt for its KV blocks: the lowest in rank of a tenant above its share. */
 static struct mr_sequence *find_holder(const struct mr_schedule *schedule, uint32_t least)
 {
+    const struct mr_shares *shares = &schedule->round.shares;
     for (uint32_t i = schedule->running_count; i-- > 0;)
         if (schedule->running[i]->job->tenant_index != least &&
-            mr_shares_is_above(schedule, schedule->running[i]))
+            mr_shares_is_above(shares, schedule->running[i]->job->tenant_index))
             return schedule->running[i];
     return NULL;
 }
@@ -81,7 +82,7 @@ static void free_blocks(struct mr_schedule *schedule, struct mr_job *next)
 {
     const struct mr_scheduler_options *options = &schedule->options;
     uint32_t need = mr_blocks_for(next->sequences[0].num_tokens);
-    if (need > mr_shares_block_limit(schedule, next->tenant_index)) return;
+    if (need > mr_shares_block_limit(&schedule->round.shares, next->tenant_index)) return;
     need += options->block_count / MR_WATERMARK_PART; /* decodes of this step may take some */
     for (;;) {
         struct mr_kv_cache_stats cache = mr_kv_cache_stats(options->cache);

@@ -344,6 +344,29 @@ void mr_schedule_remove(struct mr_schedule *schedule, struct mr_sequence *sequen
     release_blocks(schedule, sequence, now_ns);
 }
 
+void mr_schedule_update_shares(struct mr_schedule *schedule)
+{
+    const struct mr_scheduler_options *options = &schedule->options;
+    struct mr_shares *shares = &schedule->round.shares;
+    uint32_t started[MR_TENANTS_MAX] = {0};
+    if (options->tenant_count <= 1) return;
+    mr_schedule_begin_stamps(schedule);
+    for (uint32_t i = 0; i < schedule->running_count; i++) {
+        const struct mr_sequence *sequence = schedule->running[i];
+        uint32_t tenant = sequence->job->tenant_index;
+        started[tenant]++;
+        shares->places[tenant]++;
+        shares->blocks[tenant] += mr_schedule_stamp_blocks(schedule, sequence);
+    }
+    for (uint32_t i = 0; i < schedule->parked_count; i++)
+        started[schedule->parked[i]->job->tenant_index]++;
+    mr_request_queue_divide(options->queue, options->sequences_max, started, shares->place_parts);
+    mr_request_queue_divide(options->queue, options->block_count, started, shares->block_parts);
+    shares->owed = mr_request_queue_waiting(options->queue);
+    for (uint32_t i = 0; i < options->tenant_count; i++)
+        if (started[i] > 0) shares->owed &= ~((uint64_t)1 << i);
+}
+
 void mr_schedule_park(struct mr_schedule *schedule, struct mr_sequence *sequence)
 {
     MR_ASSERT(schedule->parked_count < schedule->parked_max);
@@ -353,7 +376,9 @@ void mr_schedule_park(struct mr_schedule *schedule, struct mr_sequence *sequence
 void mr_schedule_preempt(struct mr_schedule *schedule, struct mr_sequence *victim)
 {
     MR_ASSERT(victim->state == MR_SEQUENCE_RUNNING);
-    mr_shares_release(schedule, victim);
+    if (schedule->options.tenant_count > 1)
+        mr_shares_release(&schedule->round.shares, victim->job->tenant_index,
+                          victim->table->block_count);
     mr_schedule_remove(schedule, victim, schedule->round.now_ns);
     mr_sequence_restart(victim, 0);
     victim->preemptions++;

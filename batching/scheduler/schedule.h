@@ -17,7 +17,6 @@
 
 #define MR_TRIES_MAX         6u /* most candidates of one round tried and not admitted */
 #define MR_CHUNK_TOKENS_MIN  16u
-#define MR_WATERMARK_PART    50u /* 1/50 of the blocks stays free: a value from vLLM's PR 44594 */
 #define MR_COMMON_TOKENS_MIN 32u /* least shared tokens to wait one round for (SGLang's bound) */
 
 /* What one planning round may still hand out, and what it has decided. */
@@ -105,6 +104,9 @@ uint32_t mr_schedule_prefill_room(const struct mr_schedule *schedule);
  * blocks of the sequence were not counted yet. */
 void mr_schedule_begin_stamps(struct mr_schedule *schedule);
 uint32_t mr_schedule_stamp_blocks(struct mr_schedule *schedule, const struct mr_sequence *sequence);
+/* Counts what each tenant holds, at the start of a planning round and before any request is
+ * dequeued (batching/scheduler/shares.h). */
+void mr_schedule_update_shares(struct mr_schedule *schedule);
 /* The running choice of the candidate's request from which the candidate takes the KV of the
  * prompt; NULL: none has it from collected steps. */
 const struct mr_sequence *mr_schedule_sibling(const struct mr_sequence *candidate);

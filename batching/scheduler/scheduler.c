@@ -114,8 +114,9 @@ void mr_scheduler_destroy(struct mr_scheduler *scheduler)
 static bool outranks(const struct mr_schedule *schedule, const struct mr_sequence *left,
                      const struct mr_sequence *right)
 {
-    const bool left_above = mr_shares_is_above(schedule, left);
-    if (left_above != mr_shares_is_above(schedule, right)) return !left_above;
+    const struct mr_shares *shares = &schedule->round.shares;
+    const bool left_above = mr_shares_is_above(shares, left->job->tenant_index);
+    if (left_above != mr_shares_is_above(shares, right->job->tenant_index)) return !left_above;
     if (left->job->priority != right->job->priority)
         return left->job->priority > right->job->priority;
     if (left->num_computed != right->num_computed) return left->num_computed > right->num_computed;
@@ -468,7 +469,7 @@ const struct mr_plan *mr_scheduler_plan(struct mr_scheduler *scheduler, uint64_t
     struct mr_schedule *schedule = &scheduler->schedule;
     const struct mr_scheduler_options *options = &schedule->options;
     begin_round(scheduler, now_ns);
-    mr_shares_update(schedule);
+    mr_schedule_update_shares(schedule);
     sort_running(schedule);
     force_preemption(scheduler);
     note_long_prefills(schedule);

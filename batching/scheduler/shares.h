@@ -12,14 +12,15 @@
  *   request (batching/scheduler/rebalance.h), and it is admitted before any other prefill of the
  *   step.
  *
+ * mr_schedule_update_shares fills the struct at the start of each planning round.
+ *
  * Owner: engine thread. Memory: inside struct mr_round. Errors: none. */
 #ifndef MR_BATCHING_SCHEDULER_SHARES_H
 #define MR_BATCHING_SCHEDULER_SHARES_H
 
 #include "batching/queue/fair_share.h"
 
-struct mr_schedule;
-struct mr_sequence;
+#define MR_WATERMARK_PART 50u /* 1/50 of the blocks stays free: a value from vLLM's PR 44594 */
 
 /* All zero with a single tenant, which is never above its share and never owed a start. */
 struct mr_shares {
@@ -28,18 +29,16 @@ struct mr_shares {
     uint64_t owed; /* bit i: tenant i has waiting requests, and none that started */
 };
 
-/* Call at the begin of a planning round, before any request is dequeued. */
-void mr_shares_update(struct mr_schedule *schedule);
-/* True when the tenant of the sequence holds more KV blocks than its share. */
-bool mr_shares_is_above(const struct mr_schedule *schedule, const struct mr_sequence *sequence);
+/* True when the tenant holds more KV blocks than its share. */
+bool mr_shares_is_above(const struct mr_shares *shares, uint32_t tenant);
 static inline bool mr_shares_is_owed(const struct mr_shares *shares, uint32_t tenant)
 {
     return shares->owed >> tenant & 1;
 }
 /* Blocks that may be predicted for the tenant's sequences without regard to other tenants: its
  * share less a watermark. */
-uint32_t mr_shares_block_limit(const struct mr_schedule *schedule, uint32_t tenant);
-/* Call before the sequence is preempted. */
-void mr_shares_release(struct mr_schedule *schedule, const struct mr_sequence *sequence);
+uint32_t mr_shares_block_limit(const struct mr_shares *shares, uint32_t tenant);
+/* Call when a sequence of the tenant that holds this many blocks is preempted. */
+void mr_shares_release(struct mr_shares *shares, uint32_t tenant, uint32_t blocks);
 
 #endif

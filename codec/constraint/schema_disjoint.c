@@ -43,27 +43,6 @@ bool mr_schema_equal_values(const struct mr_json_value *one, const struct mr_jso
     return true;
 }
 
-unsigned mr_schema_type_of(const struct mr_json_value *value)
-{
-    switch (mr_json_kind(value)) {
-    case MR_JSON_NULL:
-        return MR_TYPE_NULL;
-    case MR_JSON_BOOL:
-        return MR_TYPE_BOOL;
-    case MR_JSON_INT:
-    case MR_JSON_REAL:
-    case MR_JSON_BIG:
-        return MR_TYPE_NUMBER;
-    case MR_JSON_TEXT:
-        return MR_TYPE_STRING;
-    case MR_JSON_ARRAY:
-        return MR_TYPE_ARRAY;
-    case MR_JSON_OBJECT:
-        break;
-    }
-    return MR_TYPE_OBJECT;
-}
-
 /* Number of constants of a schema: 1 for const, or the elements of enum; 0 for neither. */
 static size_t constant_count(const struct mr_json_value *node)
 {

@@ -135,6 +135,27 @@ const struct mr_json_value *mr_schema_target(struct mr_schema *schema,
     return target;
 }
 
+unsigned mr_schema_type_of(const struct mr_json_value *value)
+{
+    switch (mr_json_kind(value)) {
+    case MR_JSON_NULL:
+        return MR_TYPE_NULL;
+    case MR_JSON_BOOL:
+        return MR_TYPE_BOOL;
+    case MR_JSON_INT:
+    case MR_JSON_REAL:
+    case MR_JSON_BIG:
+        return MR_TYPE_NUMBER;
+    case MR_JSON_TEXT:
+        return MR_TYPE_STRING;
+    case MR_JSON_ARRAY:
+        return MR_TYPE_ARRAY;
+    case MR_JSON_OBJECT:
+        break;
+    }
+    return MR_TYPE_OBJECT;
+}
+
 /* ---- conjunctions ---- */
 
 static bool is_ancestor(const struct mr_conjunction *conjunction, uint32_t index,

@@ -83,14 +83,14 @@ void mr_schema_merge(struct mr_schema *schema, const struct mr_conjunction *conj
                      struct mr_schema_facts *facts);
 /* The types of the keyword `type`; sets *integer for "integer" without "number". */
 unsigned mr_schema_types(const struct mr_json_value *type, bool *integer);
+/* The MR_TYPE_ of a value. */
+unsigned mr_schema_type_of(const struct mr_json_value *value);
 /* The schema that the $ref of a schema leads to; NULL for none. */
 const struct mr_json_value *mr_schema_target(struct mr_schema *schema,
                                              const struct mr_json_value *node);
 /* True when no value can satisfy both schemas. */
 bool mr_schema_disjoint(struct mr_schema *schema, const struct mr_json_value *one,
                         const struct mr_json_value *other, unsigned depth);
-/* The MR_TYPE_ of a value. */
-unsigned mr_schema_type_of(const struct mr_json_value *value);
 /* Reads a number into the builder's memory. NULL and a failure if it has too many digits. */
 const struct mr_decimal *mr_schema_decimal(struct mr_schema *schema,
                                            const struct mr_json_value *number);

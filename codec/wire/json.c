@@ -205,8 +205,8 @@ static bool rewrite(struct rewrite *out, struct mr_text text, bool lenient)
             end = skip_number(text, at, &integer);
             if (end > at && out->count < numbers && is_big(mr_text_part(text, at, end), integer)) {
                 out->numbers[out->count] = mr_text_part(text, at, end);
-                out->length += (size_t)sprintf(out->copy + out->length, "%lld",
-                                               INT64_MIN + (long long)out->count++);
+                out->length += (size_t)snprintf(out->copy + out->length, 21, "%lld",
+                                                INT64_MIN + (long long)out->count++);
                 continue;
             }
             if (end == at) end++;

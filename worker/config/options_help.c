@@ -79,7 +79,7 @@ static struct paragraph begin_entry(const char *name, unsigned text_column, unsi
 
 static void print_commands(unsigned columns, FILE *out)
 {
-    fprintf(out, "millrace %s: LLM inference over Kafka\n\n", mr_version);
+    fprintf(out, "millrace %s\nLLM inference over Kafka\n\n", mr_version);
     fprintf(out, "usage: millrace COMMAND [options] [arguments]\n\n");
     for (unsigned i = 0; i < MR_COMMAND_COUNT; i++) {
         struct paragraph paragraph = begin_entry(mr_commands[i].name, 15, columns, out);

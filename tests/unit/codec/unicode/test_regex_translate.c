@@ -85,7 +85,7 @@ static void syntax_that_the_engines_read_differently_is_rejected(void **state)
     assert_refused("[abc", "unclosed class");
     assert_refused("[\\S]", "inside a class");
     assert_refused("[\\P{L}]", "inside a class");
-    assert_refused("a{2,3}+", "plus behind");
+    assert_refused("a{2,3}+", "plus after");
     assert_refused("a{,3}", "malformed interval");
     assert_refused("{", "malformed interval");
     assert_refused("a(?i)b|c", "unknown group");

@@ -120,17 +120,16 @@ static void an_id_in_front_of_an_error_is_read(void **state)
     static char large[5000];
     memset(large, 'x', sizeof large - 1);
     memcpy(large, "{\"id\":\"a\",\"prompt\":\"", 20);
-    assert_answered_as(NULL, "{\"id\":\"a\",\"prompt\":\"x\",\"seed\":9223372036854775808}",
-                       MR_MALFORMED, "a");
+    assert_answered_as(NULL, "{\"id\":\"a\",\"prompt\":\"x\",\"seed\":}", MR_MALFORMED, "a");
     assert_answered_as("text/plain", "{\"id\":\"a\"}", MR_UNSUPPORTED_ENCODING, "a");
     assert_answered_as("text/plain",
                        "\x81\xa2id\xa1"
                        "a",
                        MR_UNSUPPORTED_ENCODING, "a");
     assert_answered_as(NULL, large, MR_RECORD_TOO_LARGE, "a");
-    assert_answered_as(
-        event, "{\"specversion\":\"1.0\",\"id\":\"e\",\"data\":{\"id\":\"a\",\"seed\":1e999}}",
-        MR_MALFORMED, "a");
+    assert_answered_as(event,
+                       "{\"specversion\":\"1.0\",\"id\":\"e\",\"data\":{\"id\":\"a\",\"seed\":}}",
+                       MR_MALFORMED, "a");
     assert_answered_as(event, "{\"specversion\":\"1.0\",\"id\":\"e\",\"data\":{\"prompt\":\"x",
                        MR_MALFORMED, "e");
 }
