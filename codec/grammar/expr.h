@@ -1,11 +1,10 @@
 /* expr - a grammar while it is built: rules, each with an expression over bytes. Front ends
- * (codec/constraint) make expressions; codec/grammar/compile.h turns them into an automaton.
+ * (codec/constraint) make expressions (codec/grammar/expr_chars.c: those of characters), which
+ * codec/grammar/compile.h turns into an automaton.
  *
- * An expression matches bytes of UTF-8; codec/grammar/expr_chars.c makes those of characters.
- * mr_expr_class and mr_expr_text spell a character as itself or as in a JSON string. In the JSON
- * spelling each character has exactly one form, so that AND and MINUS of two languages of JSON
- * strings are AND and MINUS of the texts they stand for. Of the control characters it has only
- * those with a short escape (\b \f \n \r \t); mr_expr_text has all.
+ * An expression matches bytes of UTF-8. mr_expr_class and mr_expr_text spell a character as itself
+ * or as in a JSON string, in which each character has exactly one form: AND and MINUS work on JSON
+ * strings as on their texts. Of the control characters it has only \b \f \n \r \t.
  *
  * Owner: one compilation. Memory: an arena of at most MR_GRAMMAR_BUILD_BYTES_MAX. Errors: sticky.
  * After the first error, functions return an expression that matches nothing. */

@@ -121,7 +121,7 @@ static enum mr_status parse_topic(struct mr_config *config, const char *text, si
         text += length + 1;
         length = strcspn(text, ",");
         if (!apply_topic_setting(config, topic, text, length))
-            status = mr_option_refuse(config, "requests-topic", index, err,
+            status = mr_option_refuse(config, source.option, source.index, err,
                                       "%.*s is none of priority=-100..100, weight=1..%u, "
                                       "tenant=NAME, queue=TIME, run=TIME, strict",
                                       (int)(length < 64 ? length : 64), text, WEIGHT_MAX);
