@@ -181,6 +181,53 @@ static void arguments_stay_as_they_are_written(void **state)
     }
 }
 
+/* The arguments are what json.dumps(ast.literal_eval(value)) of Python gives. */
+static void pythonic_values_are_read_as_python_reads_them(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"1234567890123456789012", "1234567890123456789012"},
+        {"-9223372036854775808", "-9223372036854775808"},
+        {"1_000", "1000"},
+        {"0x10", "16"},
+        {"-0XdEAD_beef_dead_beef_00", "-4107696892117333765888"},
+        {"0o17", "15"},
+        {"0b1010", "10"},
+        {"1_0.2_5e1", "102.5"},
+        {".5", "0.5"},
+        {"2.", "2.0"},
+        {"+3", "3"},
+        {"1e400", "1e999"},
+        {"'\\d+'", "\"\\\\d+\""},
+        {"r'\\d+\\n'", "\"\\\\d+\\\\n\""},
+        {"'\\U0001F600'", "\"\xf0\x9f\x98\x80\""},
+        {"'\\ud83d\\ude00'", "\"\xf0\x9f\x98\x80\""},
+        {"'\\101\\0'", "\"A\\u0000\""},
+        {"'''it's\n\"two\"'''", "\"it's\\n\\\"two\\\"\""},
+        {"\"\"\"a\\\"\"\"\"", "\"a\\\"\""},
+        {"'a' \"b\"\n r'\\c'", "\"ab\\\\c\""},
+        {"u'x'", "\"x\""},
+        {"(1, 'a',)", "[1,\"a\"]"},
+        {"()", "[]"},
+        {"(1)", "1"},
+        {"([1, (2, 3)])", "[1,[2,3]]"},
+        {"{1: 2, True: (), None: {'a': 1.50}}", "{\"1\":2,\"true\":[],\"null\":{\"a\":1.5}}"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char text[256], want[256];
+        struct mr_arena *arena = mr_arena_create(1 << 20);
+        snprintf(text, sizeof text, "[f(a=%s), g()]", cases[i][0]);
+        snprintf(want, sizeof want, "{\"a\":%s}", cases[i][1]);
+        const struct mr_tool_calls *found =
+            find(arena, MR_TOOLS_PYTHONIC, (struct mr_text){text, strlen(text)}, 0);
+        if (found->count != 2 || !mr_text_is(found->calls[0].arguments, want))
+            fail_msg("%s: %.*s", cases[i][0],
+                     found->count ? (int)found->calls[0].arguments.length : 4,
+                     found->count ? found->calls[0].arguments.bytes : "text");
+        mr_arena_destroy(arena);
+    }
+}
+
 static void only_so_many_calls_are_looked_for(void **state)
 {
     (void)state;
@@ -246,6 +293,7 @@ int main(void)
         cmocka_unit_test(a_damaged_call_stays_text),
         cmocka_unit_test(arguments_may_be_a_text_that_contains_the_object),
         cmocka_unit_test(arguments_stay_as_they_are_written),
+        cmocka_unit_test(pythonic_values_are_read_as_python_reads_them),
         cmocka_unit_test(only_so_many_calls_are_looked_for),
         cmocka_unit_test(markers_behind_the_last_call_are_no_text),
         cmocka_unit_test(hostile_text_costs_bounded_work),
