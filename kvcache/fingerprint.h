@@ -1,4 +1,4 @@
-/* fingerprint - identifies everything a stored block's bytes depend on besides its tokens and its
+/* fingerprint - identifies everything a stored block's bytes depend on, except its tokens and its
  * tenant: the model, its numerics and the form in which KV is stored.
  *
  * Two processes share KV exactly when all fields of struct mr_kv_identity are equal. A field left

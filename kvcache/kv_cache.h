@@ -1,6 +1,6 @@
 /* kv_cache - the KV cache of one engine: block pool, prefix index, block tables and window slots
- * behind one interface. This header and kvcache/fingerprint.h are what batching/ and worker/ use.
- * This module handles ids, hashes and counts, never a tensor.
+ * behind one interface. batching/ and worker/ use this header, kvcache/fingerprint.h and the remote
+ * cache. This module handles ids, hashes and counts, never a tensor.
  *
  * A sequence has a block table (block_table.h): the blocks of its tokens in order, some shared with
  * other sequences and with the prefix index. Blocks whose KV has been computed are published in the

@@ -102,7 +102,7 @@ static enum mr_status open_host(struct mr_redis_link *link, struct mr_error *err
     struct addrinfo *all = NULL;
     char port[8];
     snprintf(port, sizeof port, "%u", link->where->port);
-    int error = getaddrinfo(link->where->host, port, &hints, &all); /* asks no name server */
+    int error = getaddrinfo(link->where->host, port, &hints, &all); /* queries no name server */
     if (error && link->resolver) {
         link->lookup = link->resolver->begin(link->resolver->context, link->where->host, port);
         return link->lookup ? MR_OK

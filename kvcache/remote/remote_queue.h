@@ -4,7 +4,7 @@
  * and reports their end; the queue decides what follows: which values are complete, which answers
  * the engine gets, which slices come next.
  *
- * Thread 0 runs lookups only, so that a lookup never waits behind the transfer of a slice. A store
+ * Thread 0 runs lookups only, so that a lookup never waits for the transfer of a slice. A store
  * begins with a lookup too, so that no slice is written twice. The other threads run loads and
  * stores, loads first. The bytes of loads in flight are limited (mr_load_pace). When the last
  * connection is lost, slices that no thread has taken end at once.

@@ -191,7 +191,7 @@ static void a_store_is_taken_from_its_front_up_to_a_limit(void **state)
     }
 }
 
-/* An value larger than a limit is stored when nothing of the limit is used, not refused for ever.
+/* A value larger than a limit is stored when nothing of the limit is used, not refused for ever.
  */
 static void one_value_may_be_larger_than_a_limit(void **state)
 {
@@ -207,7 +207,7 @@ static void one_value_may_be_larger_than_a_limit(void **state)
     }
 }
 
-/* Items that Redis has are neither stored nor paid for. */
+/* Values that Redis has are neither stored nor charged. */
 static void known_values_cost_nothing(void **state)
 {
     struct mr_remote_queue *queue = open_limited(1 << 20, 128);
@@ -403,7 +403,7 @@ static void bytes_in_flight_are_limited_by_the_rate(void **state)
 static void bytes_in_flight_are_limited_by_what_was_received(void **state)
 {
     struct mr_remote_queue *queue = open_queue();
-    struct mr_remote_slice *slices[4 * VALUES]; /* an value has three slices */
+    struct mr_remote_slice *slices[4 * VALUES]; /* a value has three slices */
     struct mr_remote_answer answer;
     uint64_t length = MR_LOAD_AHEAD_BYTES * 3 / 8, bound = MR_LOAD_AHEAD_FIRST, most = 0, sum = 0;
     (void)state;

@@ -144,7 +144,7 @@ static void a_late_store_costs_what_it_wrote(void **state)
     assert_int_equal(taken_after_late_store(ITEMS, 2), ITEMS - 2);
 }
 
-/* Redis has the first of several values of an value and refuses the others. */
+/* Redis has the first of several slices of a value and refuses the others. */
 static void of_a_dropped_value_only_what_redis_lacks_counts(void **state)
 {
     struct mr_remote_queue *queue = open_queue(0);
