@@ -130,7 +130,7 @@ def page(metrics_text, commands_text):
     lines += [f"| `{name}` | {kind} | {', '.join(f'`{label}`' for label in labels)} | {escape(text)} |"
               for name, (kind, labels, text) in metrics(metrics_text).items()]
     reasons = codes(r'^    X\([A-Z_]+, "([a-z_]+)"\)', "#define MR_FINISH_LIST(X)")
-    errors = codes(r'X\([A-Z_]+, [A-Z]+, "([a-z_]*)"\)', "#define MR_STATUS_LIST(X)")
+    errors = codes(r'X\([A-Z_]+, [A-Z]+, "([a-z_]*)"', "#define MR_STATUS_LIST(X)")
     lines += ["", "## Finish reasons and error codes", "", "[Results](results.md#finish-reasons) explains each.", "",
               "Finish reasons: " + ", ".join(f"`{reason}`" for reason in reasons) + ".", "",
               "Error codes: " + ", ".join(f"`{code}`" for code in errors) + "."]

@@ -178,7 +178,7 @@ def check_deleted_topic(services):
         began = time.monotonic()
         send(services, f"{fleet.prefix}.cancel", [("gone-0", {})])
         send(services, f"{fleet.prefix}.kept", requests(fleet, "kept", 4))
-        wait_until(lambda: len(keys(services, f"{fleet.prefix}.results")) == 5, "five results", 30)
+        wait_until("five results", lambda: len(keys(services, f"{fleet.prefix}.results")) == 5, 30)
         assert worker.logged("partition 0 no longer exists: its offset is not committed") == 1, worker.tail()
         print(f"a deleted topic: results of another one after {time.monotonic() - began:.0f} s", flush=True)
         worker.end(signal.SIGKILL)  # librdkafka 2.0.2 does not close such a consumer
