@@ -23,6 +23,7 @@ static void start(struct engine_rig *rig, uint32_t pool_tokens)
     rig->options.block_count = RIG_BLOCKS(pool_tokens);
     rig->options.sequences_max = 16;
     rig->options.queue_count_max = 256;
+    rig->options.queue_pools_max = 0; /* the queue does not limit predicted blocks */
     rig->options.tenant_count = 2;
     rig->options.context_tokens = PROMPT_MAX + OUTPUT;
     rig_start(rig);
