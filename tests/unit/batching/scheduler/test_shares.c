@@ -23,7 +23,6 @@ static void start(struct engine_rig *rig, uint32_t pool_tokens)
     rig->options.block_count = RIG_BLOCKS(pool_tokens);
     rig->options.sequences_max = 16;
     rig->options.queue_count_max = 256;
-    rig->options.queue_pools_max = 0; /* the queue does not limit predicted blocks */
     rig->options.tenant_count = 2;
     rig->options.context_tokens = PROMPT_MAX + OUTPUT;
     rig_start(rig);
@@ -152,10 +151,10 @@ static void each_tenant_has_its_own_forecast(void **state)
 {
     (void)state;
     struct engine_rig rig;
-    start(&rig, 3072);
+    start(&rig, 12 * MR_BLOCK_TOKENS);
     teach_short_answers(&rig);
-    for (uint64_t i = 100; i < 110; i++)
-        submit(&rig, i, BLUE, 20, OUTPUT);
+    for (uint64_t i = 100; i < 110; i++) /* from one block to two, whatever the block size */
+        submit(&rig, i, BLUE, MR_BLOCK_TOKENS * 20 / 256, MR_BLOCK_TOKENS * 480 / 256);
     rig_run(&rig);
     assert_int_equal(mr_engine_stats(rig.engine).preemptions, 0);
     end(&rig);
