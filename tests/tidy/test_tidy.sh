@@ -42,9 +42,10 @@ make_clean_tree() {
     module codec wire
     module codec part
     module kvcache pool '"codec/wire.h"'
-    module batching queue '"codec/part.h"' '"kvcache/pool.h"'
-    module worker intake '"batching/queue.h"'
-    printf '#include "worker/intake.h"\n\nint main(void)\n{\n    return mr_intake(0);\n}\n' \
+    module batching/base queue '"codec/part.h"' '"kvcache/pool.h"'
+    module worker/intake intake '"batching/base/queue.h"'
+    mkdir -p "$clean/worker/cli"
+    printf '#include "worker/intake/intake.h"\n\nint main(void)\n{\n    return mr_intake(0);\n}\n' \
         >"$clean/worker/cli/main.c"
     header "$clean/ops/cpu_kernels/kernels.h" 'int mr_norm(int a);'
     for variant in scalar avx512; do
@@ -58,7 +59,7 @@ make_clean_tree() {
     printf 'check:\n\t@true\n' >>"$clean/Makefile"
     mkdir -p "$clean/docker/guide"
     printf '# Reference\n\n| `millrace_ready` | gauge |\n' >"$clean/docker/guide/reference.md"
-    printf '\nconst struct mr_option mr_options[] = {\n    {"model", MR_OPTION_TEXT},\n};\n' >>"$clean/worker/intake.c"
+    printf '\nconst struct mr_option mr_options[] = {\n    {"model", MR_OPTION_TEXT},\n};\n' >>"$clean/worker/intake/intake.c"
     cat >"$clean/docker/guide/use.md" <<'EOF'
 # How to use it
 
@@ -67,7 +68,7 @@ EOF
     cat >"$clean/codec/README.md" <<'EOF'
 # codec
 
-`mr_wire`, `mr_pa*` and `wire.h` are in `codec/wire.c`, `batching/queue` above; [use](../docker/guide/use.md#how-to-use-it). `make check`.
+`mr_wire`, `mr_pa*` and `wire.h` are in `codec/wire.c`, `batching/base` above; [use](../docker/guide/use.md#how-to-use-it). `make check`.
 Two tests and a bug; `test_NAME.c`, `_part.c`.
 EOF
     cp "$here/../../.clang-format" "$clean/"
@@ -116,28 +117,28 @@ plant library/thing.md 'a stray folder' && catches top library
 plant codec/wire.c '#include "ops/cpu_kernels/kernels.h"' && catches rooms codec/wire.c
 plant kvcache/pool.c '#include "ops/cpu_kernels/kernels.h"' && catches rooms kvcache/pool.c
 plant ops/cpu_kernels/norm_scalar.c '#include "kvcache/pool.h"' && catches rooms ops/cpu_kernels/norm_scalar.c
-plant batching/queue.c '#include "worker/intake.h"' && catches rooms batching/queue.c
-plant worker/intake.c '#include "queue.h"' && catches rooms worker/intake.c
+plant batching/base/queue.c '#include "worker/intake/intake.h"' && catches rooms batching/base/queue.c
+plant worker/intake/intake.c '#include "queue.h"' && catches rooms worker/intake/intake.c
 plant codec/wire/a.h '#include "codec/records/b.h"' && catches rooms codec/wire/a.h
 plant codec/cellar/a.h 'int a;' && catches rooms codec/cellar/a.h
 plant codec/wire.h '#include "codec/part.h"' && plant codec/part.c '#include "codec/wire.h"'
 catches rooms codec/part
 
 plant codec/part.c '#include <msgpack.h>' && catches home codec/part.c
-plant worker/intake.c '#include <jansson.h>' && catches home worker/intake.c
-plant batching/queue.c '#include <hiredis/hiredis.h>' && catches home batching/queue.c
+plant worker/intake/intake.c '#include <jansson.h>' && catches home worker/intake/intake.c
+plant batching/base/queue.c '#include <hiredis/hiredis.h>' && catches home batching/base/queue.c
 plant kvcache/pool.c '#include <librdkafka/rdkafka.h>' && catches home kvcache/pool.c
-plant worker/intake.c '#include <ATen/ATen.h>' && catches home worker/intake.c
-plant worker/intake.c '#include <microhttpd.h>' && catches home worker/intake.c
-plant worker/intake.c '#include <yaml.h>' && catches home worker/intake.c
+plant worker/intake/intake.c '#include <ATen/ATen.h>' && catches home worker/intake/intake.c
+plant worker/intake/intake.c '#include <microhttpd.h>' && catches home worker/intake/intake.c
+plant worker/intake/intake.c '#include <yaml.h>' && catches home worker/intake/intake.c
 plant codec/part.c '#include <pcre2.h>' && catches home codec/part.c
 plant codec/part.c '#include <utf8proc.h>' && catches home codec/part.c
 plant codec/part.c '#include <openssl/sha.h>' && catches home codec/part.c
 plant codec/part.c '#include <xxhash.h>' && catches home codec/part.c
-plant batching/queue.cpp 'int a;' && catches home batching/queue.cpp
-plant batching/queue.cu 'int a;' && catches home batching/queue.cu
+plant batching/base/queue.cpp 'int a;' && catches home batching/base/queue.cpp
+plant batching/base/queue.cu 'int a;' && catches home batching/base/queue.cu
 
-plant batching/queue.c 'void f(void) { printf("x"); }' && catches pure batching/queue.c
+plant batching/base/queue.c 'void f(void) { printf("x"); }' && catches pure batching/base/queue.c
 plant kvcache/pool.c 'long f(void) { return x ? 1 : time(0); }' && catches pure kvcache/pool.c
 plant codec/wire.c 'char *f(void) { return getenv("A"); }' && catches pure codec/wire.c
 plant ops/cpu_kernels/norm_scalar.c 'void f(void) { pthread_create(a, b, c, d); }' &&
@@ -154,7 +155,7 @@ plant codec/wire.c 'int f(int a, int b, int c,
 lines 601 >"$tree/tests/long.py" && catches size tests/long.py
 
 for call in strcpy strcat sprintf vsprintf atoi atol atof strtok gets scanf sscanf alloca rand; do
-    plant worker/intake.c "void f(void) { $call(a); }" && catches banned worker/intake.c
+    plant worker/intake/intake.c "void f(void) { $call(a); }" && catches banned worker/intake/intake.c
 done
 plant tests/unit/codec/test_wire.c 'int f(void) { return a ? 0 : atoi(b); }'
 catches banned tests/unit/codec/test_wire.c
@@ -172,7 +173,7 @@ echo 'int main(void) { return 0; }' >"$tree/tests/unit/codec/test_part.c"
 catches modules tests/unit/codec/test_part.c
 
 header "$tree/codec/lonely.h" 'int mr_lonely(void);' && catches dead codec/lonely.h
-sed -i '/kvcache.pool/d' "$tree/batching/queue.c" && catches dead kvcache/pool.h
+sed -i '/kvcache.pool/d' "$tree/batching/base/queue.c" && catches dead kvcache/pool.h
 
 plant docker/a.sh 'cd /work/tree' && catches machine docker/a.sh
 plant docker/a.sh 'cp a /home/me/b' && catches machine docker/a.sh
