@@ -3,6 +3,8 @@
 #include "codec/check.h"
 #include "codec/hash.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -168,6 +170,24 @@ enum mr_status rig_submit(struct engine_rig *rig, uint64_t ticket, struct mr_req
                                                      .ticket = ticket,
                                                      .tenant = "default",
                                                      .priority = request->priority});
+}
+
+void rig_submit_prompt(struct engine_rig *rig, uint64_t ticket, uint32_t tenant, uint64_t salt,
+                       uint32_t prompt, uint32_t output)
+{
+    char id[24];
+    uint32_t *tokens = calloc(prompt, sizeof *tokens);
+    MR_ASSERT(tokens);
+    rig_tokens(rig, salt, tokens, prompt);
+    snprintf(id, sizeof id, "%" PRIu64, ticket);
+    struct mr_request *request = mr_fake_request(id, tokens, prompt);
+    free(tokens);
+    request->ignore_eos = true;
+    request->max_tokens = output;
+    MR_ASSERT(rig_submit_as(rig, (struct mr_submission){.request = request,
+                                                        .ticket = ticket,
+                                                        .tenant = "",
+                                                        .tenant_index = tenant}) == MR_OK);
 }
 
 /* A hash that changes when a step does anything: it computes, copies, loads, starts, preempts or

@@ -74,6 +74,10 @@ struct mr_engine_port rig_port(struct engine_rig *rig);
 /* Submits at the fake's current time. Destroys the request if the engine rejects it. */
 enum mr_status rig_submit(struct engine_rig *rig, uint64_t ticket, struct mr_request *request);
 enum mr_status rig_submit_as(struct engine_rig *rig, struct mr_submission submission);
+/* Submits a prompt of random tokens, which follow from salt, for an answer of exactly output
+ * tokens. The ticket is the id. The engine must accept the request. */
+void rig_submit_prompt(struct engine_rig *rig, uint64_t ticket, uint32_t tenant, uint64_t salt,
+                       uint32_t prompt, uint32_t output);
 /* Runs one step, then advances time until there is work again. False: the engine is idle. */
 bool rig_step(struct engine_rig *rig);
 /* Steps until idle; asserts the engine's invariants after each. */

@@ -29,29 +29,16 @@ static void start(struct engine_rig *rig, int32_t chunk_tokens, double target_ms
     rig_start(rig);
 }
 
-static void submit(struct engine_rig *rig, uint64_t ticket, uint64_t salt, uint32_t prompt,
-                   uint32_t output)
-{
-    char id[16];
-    uint32_t tokens[LONG];
-    rig_tokens(rig, salt, tokens, prompt);
-    snprintf(id, sizeof id, "%u", (unsigned)ticket);
-    struct mr_request *request = mr_fake_request(id, tokens, prompt);
-    request->ignore_eos = true;
-    request->max_tokens = output;
-    assert_int_equal(rig_submit(rig, ticket, request), MR_OK);
-}
-
 /* Starts decoding streams, then submits a long prompt. Returns the longest gap of any stream. */
 static double longest_gap(int32_t chunk_tokens, double target_ms, double *prompt_ms)
 {
     struct engine_rig rig;
     start(&rig, chunk_tokens, target_ms);
     for (uint64_t i = 0; i < STREAMS; i++)
-        submit(&rig, i, i, 40 + 3 * (uint32_t)i, 400);
+        rig_submit_prompt(&rig, i, 0, i, 40 + 3 * (uint32_t)i, 400);
     for (uint32_t i = 0; i < 60; i++)
         rig_step(&rig);
-    submit(&rig, 20, 20, LONG, 8);
+    rig_submit_prompt(&rig, 20, 0, 20, LONG, 8);
     rig_run(&rig);
     double longest = 0;
     for (uint64_t i = 0; i < STREAMS; i++) {
@@ -123,7 +110,7 @@ static void a_step_allocates_nothing(void **state)
     rig_start(&rig);
     uint64_t before = allocations_counted();
     for (uint64_t i = 0; i < 24; i++) {
-        submit(&rig, i, i % 6, 20 + 61 * (uint32_t)(i % 6), 30);
+        rig_submit_prompt(&rig, i, 0, i % 6, 20 + 61 * (uint32_t)(i % 6), 30);
         allocations_count(i % 3 == 0);
         rig_step(&rig);
         allocations_count(false);

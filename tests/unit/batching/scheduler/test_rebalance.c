@@ -22,26 +22,9 @@ static void start(struct engine_rig *rig, const uint32_t *weights)
     rig_start(rig);
 }
 
-static void submit_prompt(struct engine_rig *rig, uint64_t ticket, uint32_t tenant, uint64_t salt,
-                          uint32_t count)
-{
-    char id[16];
-    uint32_t tokens[LONG_PROMPT];
-    rig_tokens(rig, salt, tokens, count);
-    snprintf(id, sizeof id, "%u", (unsigned)ticket);
-    struct mr_request *request = mr_fake_request(id, tokens, count);
-    request->ignore_eos = true;
-    request->max_tokens = OUTPUT;
-    assert_int_equal(rig_submit_as(rig, (struct mr_submission){.request = request,
-                                                               .ticket = ticket,
-                                                               .tenant = "",
-                                                               .tenant_index = tenant}),
-                     MR_OK);
-}
-
 static void submit(struct engine_rig *rig, uint64_t ticket, uint32_t tenant)
 {
-    submit_prompt(rig, ticket, tenant, ticket, PROMPT);
+    rig_submit_prompt(rig, ticket, tenant, ticket, PROMPT, OUTPUT);
 }
 
 /* Tickets 0 to 3 of tenant 0 run; then tenant 1 submits count requests. */
@@ -182,7 +165,7 @@ static void a_place_is_freed_only_after_the_lookup(void **state)
     rig_start(&rig);
     fill(&rig, 0);
     const uint64_t lookups = tier->lookups;
-    submit_prompt(&rig, 10, 1, 10, LONG_PROMPT);
+    rig_submit_prompt(&rig, 10, 1, 10, LONG_PROMPT, OUTPUT);
     for (uint32_t i = 0; i < 2; i++)
         rig_step(&rig);
     assert_int_equal(tier->lookups, lookups + 1);
@@ -209,10 +192,10 @@ static void a_place_is_freed_only_after_the_common_prefix(void **state)
     rig_start(&rig);
     for (uint64_t i = 0; i < 3; i++)
         submit(&rig, i, 0);
-    submit_prompt(&rig, 3, 0, 3, LONG_PROMPT);
+    rig_submit_prompt(&rig, 3, 0, 3, LONG_PROMPT, OUTPUT);
     for (uint32_t i = 0; i < 3; i++)
         rig_step(&rig);
-    submit_prompt(&rig, 10, 1, 3, LONG_PROMPT);
+    rig_submit_prompt(&rig, 10, 1, 3, LONG_PROMPT, OUTPUT);
     uint32_t steps = 0;
     for (; rig.seen[10].started == 0; steps++) {
         assert_int_equal(mr_engine_stats(rig.engine).preemptions, 0);

@@ -28,23 +28,6 @@ static void start(struct engine_rig *rig, uint32_t pool_tokens)
     rig_start(rig);
 }
 
-static void submit(struct engine_rig *rig, uint64_t ticket, uint32_t tenant, uint32_t prompt,
-                   uint32_t output)
-{
-    char id[16];
-    uint32_t tokens[PROMPT_MAX];
-    rig_tokens(rig, ticket, tokens, prompt);
-    snprintf(id, sizeof id, "%u", (unsigned)ticket);
-    struct mr_request *request = mr_fake_request(id, tokens, prompt);
-    request->ignore_eos = true;
-    request->max_tokens = output;
-    assert_int_equal(rig_submit_as(rig, (struct mr_submission){.request = request,
-                                                               .ticket = ticket,
-                                                               .tenant = "",
-                                                               .tenant_index = tenant}),
-                     MR_OK);
-}
-
 /* Steps until the request has its first token; returns the number of steps. */
 static uint32_t steps_to_first_token(struct engine_rig *rig, uint64_t ticket)
 {
@@ -66,7 +49,7 @@ static void teach_short_answers(struct engine_rig *rig)
     for (uint64_t i = 0; i < 60; i++) {
         char id[16];
         snprintf(id, sizeof id, "%u", (unsigned)i);
-        submit(rig, i, RED, 20, OUTPUT);
+        rig_submit_prompt(rig, i, RED, i, 20, OUTPUT);
         while (rig->seen[i].choices[0].streamed_count == 0)
             rig_step(rig);
         assert_true(mr_engine_cancel(rig->engine, RED, (struct mr_text){id, strlen(id)}));
@@ -83,12 +66,12 @@ static void a_forecast_of_other_tenants_keeps_nobody_waiting(void **state)
     start(&rig, 14 * 256);
     teach_short_answers(&rig);
     for (uint64_t i = 60; i < 72; i++)
-        submit(&rig, i, RED, 20, OUTPUT);
+        rig_submit_prompt(&rig, i, RED, i, 20, OUTPUT);
     while (rig.seen[71].choices[0].streamed_count < 215)
         rig_step(&rig);
     assert_int_equal(mr_engine_stats(rig.engine).running, 12);
     for (uint64_t ticket = 100; ticket < 103; ticket++) {
-        submit(&rig, ticket, BLUE, 20, 3);
+        rig_submit_prompt(&rig, ticket, BLUE, ticket, 20, 3);
         assert_in_range(steps_to_first_token(&rig, ticket), 1, STEPS_MAX);
         while (rig.seen[ticket].results == 0)
             rig_step(&rig);
@@ -103,10 +86,10 @@ static void blocks_above_the_share_are_freed_for_a_tenant_that_runs_nothing(void
     struct engine_rig rig;
     start(&rig, 3072);
     for (uint64_t i = 0; i < 8; i++)
-        submit(&rig, i, RED, 20, OUTPUT);
+        rig_submit_prompt(&rig, i, RED, i, 20, OUTPUT);
     while (mr_engine_stats(rig.engine).cache.held_count < RIG_BLOCKS(3072))
         assert_true(rig_step(&rig));
-    submit(&rig, 100, BLUE, 20, 3);
+    rig_submit_prompt(&rig, 100, BLUE, 100, 20, 3);
     assert_in_range(steps_to_first_token(&rig, 100), 1, STEPS_MAX);
     assert_true(mr_engine_stats(rig.engine).preemptions > 0);
     end(&rig);
@@ -118,11 +101,11 @@ static void a_flood_of_medium_prompts_delays_no_first_request(void **state)
     struct engine_rig rig;
     start(&rig, 65536);
     for (uint64_t i = 0; i < 60; i++)
-        submit(&rig, i, RED, MEDIUM - (uint32_t)i, 2);
+        rig_submit_prompt(&rig, i, RED, i, MEDIUM - (uint32_t)i, 2);
     for (uint64_t ticket = 100; ticket < 110; ticket++) {
         for (int i = 0; i < 3; i++)
             rig_step(&rig);
-        submit(&rig, ticket, BLUE, 20, 1);
+        rig_submit_prompt(&rig, ticket, BLUE, ticket, 20, 1);
         assert_in_range(steps_to_first_token(&rig, ticket), 1, 1);
     }
     end(&rig);
@@ -135,10 +118,10 @@ static void a_long_first_prompt_starts_while_another_tenant_computes_one(void **
     struct engine_rig rig;
     start(&rig, 65536);
     for (uint64_t i = 0; i < 5; i++)
-        submit(&rig, i, RED, PROMPT_MAX - (uint32_t)i, 2);
+        rig_submit_prompt(&rig, i, RED, i, PROMPT_MAX - (uint32_t)i, 2);
     for (int i = 0; i < 6; i++)
         rig_step(&rig);
-    submit(&rig, 100, BLUE, 1024, 1);
+    rig_submit_prompt(&rig, 100, BLUE, 100, 1024, 1);
     for (uint32_t i = 0; i < 3; i++)
         rig_step(&rig);
     assert_int_equal(rig.seen[100].chunk_count, 3); /* a part of each step */
@@ -154,7 +137,8 @@ static void each_tenant_has_its_own_forecast(void **state)
     start(&rig, 12 * MR_BLOCK_TOKENS);
     teach_short_answers(&rig);
     for (uint64_t i = 100; i < 110; i++) /* from one block to two, whatever the block size */
-        submit(&rig, i, BLUE, MR_BLOCK_TOKENS * 20 / 256, MR_BLOCK_TOKENS * 480 / 256);
+        rig_submit_prompt(&rig, i, BLUE, i, MR_BLOCK_TOKENS * 20 / 256,
+                          MR_BLOCK_TOKENS * 480 / 256);
     rig_run(&rig);
     assert_int_equal(mr_engine_stats(rig.engine).preemptions, 0);
     end(&rig);
