@@ -1,6 +1,6 @@
 /* histogram - counts values by upper bounds, as a Prometheus histogram does.
  *
- * Owner: one thread at a time; no lock. Memory: the struct. Errors: none; NaN counts as 0. */
+ * Owner: one thread at a time; no lock. Memory: the struct. Errors: none; NaN is treated as 0. */
 #ifndef MR_CODEC_HISTOGRAM_H
 #define MR_CODEC_HISTOGRAM_H
 

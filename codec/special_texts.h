@@ -1,8 +1,8 @@
 /* special_texts - the texts of a model's special tokens under the names that tokenizer_config.json
  * and chat templates have for them.
  *
- * Threads: any. Memory: the texts are borrowed from the memory that the function which fills the
- * structure names. Errors: none. */
+ * Threads: any. Memory: the texts are borrowed; the function that fills the struct names their
+ * owner. Errors: none. */
 #ifndef MR_CODEC_SPECIAL_TEXTS_H
 #define MR_CODEC_SPECIAL_TEXTS_H
 

@@ -9,7 +9,7 @@
  * (block_hash.h). In Redis a value is one or more slices (kvcache/remote/block_frame.h), and each
  * slice is read or written by one Redis *command*. The engine and the remote cache both know a
  * value's exact length beforehand. A stored value of another length, with other tokens or with
- * bytes that do not verify counts as absent.
+ * bytes that do not verify is treated as absent.
  *
  * An *operation* looks up, loads or stores several values. Every function returns at once, without
  * waiting for Redis. An accepted operation gets exactly one final answer through poll, also after a

@@ -19,8 +19,8 @@
  *
  * Load. When a sequence is admitted, the load gate (load_gate.h) decides which of its blocks to
  * load. The remote cache fills them in the sequence's own KV blocks, last block first, and they
- * count as computed when prefill reaches them. Prefill stops (sequence->held_at) before a block
- * that has arrived or is in flight. While bytes arrive, and values arrive about as fast as
+ * are treated as computed when prefill reaches them. Prefill stops (sequence->held_at) before a
+ * block that has arrived or is in flight. While bytes arrive, and values arrive about as fast as
  * predicted, prefill waits there (state WAIT). If a value takes too long, prefill stops waiting: it
  * claims the next blocks, which the remote cache skips at once, and computes whatever does not
  * arrive (COMPUTE). If Redis has sent nothing for MR_LOAD_STALL_MS, prefill claims only one block
@@ -129,7 +129,7 @@ double mr_remote_prefix_saved_ms(const struct mr_remote_prefix *prefix,
 void mr_remote_prefix_begin_load(struct mr_remote_prefix *prefix, struct mr_sequence *sequence,
                                  uint64_t now_ns);
 /* Call after rows of the sequence were computed: KV loaded for the tokens after these rows now
- * counts as computed. */
+ * is treated as computed. */
 void mr_remote_prefix_join_load(struct mr_remote_prefix *prefix, struct mr_sequence *sequence);
 /* Call when the sequence was not admitted, is about to release its blocks, or has sampled from its
  * loaded logits: drops the decided load, or cancels the one in flight. */

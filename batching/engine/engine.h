@@ -123,7 +123,7 @@ void mr_engine_return_waiting(struct mr_engine *engine,
                               void *context);
 
 /* Runs one step. *wake_ns: when to call again: now_ns when there is more work now, a later time
- * when every request waits (for the Redis cache), UINT64_MAX when the engine is idle. */
+ * when every request waits (for the remote cache), UINT64_MAX when the engine is idle. */
 enum mr_status mr_engine_step(struct mr_engine *engine, uint64_t now_ns, uint64_t *wake_ns,
                               struct mr_error *err);
 

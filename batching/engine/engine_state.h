@@ -124,7 +124,7 @@ void mr_engine_end_job(struct mr_engine *engine, struct mr_job *job, enum mr_fin
  * and destroys the job. */
 void mr_engine_end_sequence(struct mr_engine *engine, struct mr_sequence *sequence,
                             enum mr_finish reason, uint64_t now_ns);
-/* Call before the job is destroyed: frees the job's id and abandons its lookup in the Redis cache.
+/* Call before the job is destroyed: frees the job's id and abandons its lookup in the remote cache.
  */
 void mr_engine_unregister(struct mr_engine *engine, struct mr_job *job);
 void mr_engine_publish_stats(struct mr_engine *engine);

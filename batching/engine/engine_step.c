@@ -48,7 +48,7 @@ static void list_started_jobs(struct mr_engine *engine, const struct mr_plan *pl
     }
 }
 
-/* Stores blocks that the last step wrote in the Redis cache. Done in the following step, so that
+/* Stores blocks that the last step wrote in the remote cache. Done in the following step, so that
  * the tokens are emitted first. */
 static void store_blocks(struct mr_engine *engine)
 {
@@ -122,7 +122,7 @@ static enum mr_status collect(struct mr_engine *engine, uint64_t now_ns, struct 
 }
 
 /* When to run the next step. At once while steps do something. Otherwise every request in the
- * engine waits, and nothing changes before a time that the shared cache knows or before the engine
+ * engine waits, and nothing changes before a time that the remote cache knows or before the engine
  * is woken; WAIT_MAX_NS bounds how late a deadline is noticed, and the loss of a wake-up. */
 static uint64_t next_wake(const struct mr_engine *engine, const struct mr_plan *plan,
                           uint64_t now_ns)

@@ -241,7 +241,7 @@ static enum verdict reserve(struct mr_schedule *schedule, struct mr_sequence *se
 }
 
 /* True when the request would end after its deadline, as predicted by the cost model for steps that
- * also hold the rows planned now, less the time that loading from the Redis cache saves. */
+ * also hold the rows planned now, less the time that loading from the remote cache saves. */
 static bool is_late(const struct mr_schedule *schedule, const struct mr_sequence *sequence)
 {
     const struct mr_scheduler_options *options = &schedule->options;
@@ -297,7 +297,7 @@ static void start(struct mr_schedule *schedule, const struct mr_plan_row *row)
     round->prefill_given |= row->token_count > 0 && !round->prefill_missed;
 }
 
-/* Decides what to load from the Redis cache. When a block is to be loaded, cached tokens are not
+/* Decides what to load from the remote cache. When a block is to be loaded, cached tokens are not
  * copied into this block. */
 static void decide_load(struct mr_schedule *schedule, struct mr_sequence *sequence)
 {
@@ -379,7 +379,7 @@ static enum verdict consider(struct mr_schedule *schedule, struct mr_sequence *s
         return ADMITTED;
     }
     withdraw(schedule, sequence);
-    /* Too few blocks although nothing runs: the Redis cache still uses the other blocks and
+    /* Too few blocks although nothing runs: the remote cache still uses the other blocks and
      * releases them soon. */
     if (verdict == MISFIT && schedule->running_count == 0 && schedule->options.shared != NULL)
         schedule->round.tier_waits += mr_remote_prefix_reclaim(schedule->options.shared);
@@ -563,8 +563,8 @@ void mr_admit(struct mr_schedule *schedule)
     sort_parked(schedule);
     struct mr_sequence *head = walk_candidates(schedule, &walk);
     if (head != NULL) (void)mr_pass_over_add(&walk, head, NULL, 0);
-    /* When nothing runs, a candidate must be admitted or wait for the Redis cache or for its start;
-     * otherwise the engine would repeat this round for ever. */
+    /* When nothing runs, a candidate must be admitted or wait for the remote cache or for its
+     * start; otherwise the engine would repeat this round for ever. */
     MR_ASSERT(schedule->running_count > 0 || schedule->plan.exhausted_count > 0 ||
               walk.count == 0 || schedule->round.tier_waits > 0 || schedule->plan.start_waits > 0);
     return_passed(schedule, &walk);

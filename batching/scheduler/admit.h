@@ -4,7 +4,7 @@
  * Candidates are the scheduler's parked sequences (preempted ones and further choices) and the
  * requests in the queue, in the queue's order. Each candidate is matched against the prefix cache
  * again, and admitted when
- *   - its lookup in the Redis cache has been answered or has timed out;
+ *   - its lookup in the remote cache has been answered or has timed out;
  *   - no running sequence is computing a prefix of it (MR_COMMON_TOKENS_MIN tokens or more):
  *   otherwise the candidate waits and then reuses the KV of that prefix;
  *   - its deadline can be met (options.deadline_admission);

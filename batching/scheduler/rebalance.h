@@ -10,7 +10,7 @@
  * gets the blocks of its tokens, if these are within the tenant's share.
  *
  * Nothing is preempted for a request that could not start: one that waits for its lookup in the
- * Redis cache, which this starts, for a prefix that is being computed, or for the sink; nor, while
+ * remote cache, which this starts, for a prefix that is being computed, or for the sink; nor, while
  * prefills_max long prefills run, for a long prompt of a tenant that is not owed a start.
  *
  * Owner: engine thread. Memory: none. Errors: none. */

@@ -235,7 +235,7 @@ static bool waits_for_prefix(const struct mr_schedule *schedule, const struct mr
     return shared >= cached + MR_COMMON_TOKENS_MIN;
 }
 
-/* Starts the request's lookup in the Redis cache when the request is a candidate for the first
+/* Starts the request's lookup in the remote cache when the request is a candidate for the first
  * time. True while the answer is pending and worth waiting for. */
 static bool waits_for_tier(struct mr_schedule *schedule, struct mr_sequence *sequence)
 {
@@ -270,7 +270,7 @@ static bool remove_from(struct mr_sequence **list, uint32_t *count,
 }
 
 /* Ends the sequence's load. Inserts its computed blocks into the prefix index and stores them in
- * the Redis cache, then releases them. */
+ * the remote cache, then releases them. */
 static void release_blocks(struct mr_schedule *schedule, struct mr_sequence *sequence,
                            uint64_t now_ns)
 {

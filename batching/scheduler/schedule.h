@@ -35,7 +35,7 @@ struct mr_round {
     uint32_t short_left;
     bool short_partial; /* one of these sequences is still unfinished after this step */
     uint32_t tries_left;
-    /* candidates that wait for a lookup, for KV blocks in use by the Redis cache, or for a step in
+    /* candidates that wait for a lookup, for KV blocks in use by the remote cache, or for a step in
      * flight */
     uint32_t tier_waits;
     double target_ms; /* limits the prefill of this step; 0: not limited */
@@ -134,14 +134,14 @@ void mr_schedule_preempt(struct mr_schedule *schedule, struct mr_sequence *victi
  * run and will not find the prompt in the prefix cache, it takes the sequence's place and blocks.
  */
 void mr_schedule_hand_over(struct mr_schedule *schedule, struct mr_sequence *sequence);
-/* True when the candidate is to wait: for the answer to its lookup in the Redis cache, which the
+/* True when the candidate is to wait: for the answer to its lookup in the remote cache, which the
  * first call starts, or for a prefix that a running sequence is computing. */
 bool mr_schedule_waits_for_cache(struct mr_schedule *schedule, struct mr_sequence *candidate);
 /* Whether the sink lets the job start. False: the job is counted in the plan's start_waits. */
 bool mr_schedule_may_start(struct mr_schedule *schedule, struct mr_job *job);
 /* Removes the sequence from the running ones or from those waiting to run, if it is in either list.
- * The blocks of a running sequence are inserted into the prefix index, stored in the Redis cache if
- * it lacks them, and released. */
+ * The blocks of a running sequence are inserted into the prefix index, stored in the remote cache
+ * if it lacks them, and released. */
 void mr_schedule_remove(struct mr_schedule *schedule, struct mr_sequence *sequence,
                         uint64_t now_ns);
 

@@ -155,7 +155,7 @@ static void force_preemption(struct mr_scheduler *scheduler)
         preempt_last(schedule);
 }
 
-/* Asks the Redis cache to release blocks of ended sequences that it still uses. True: it releases
+/* Asks the remote cache to release blocks of ended sequences that it still uses. True: it releases
  * them soon, so no sequence need be preempted. */
 static bool reclaims_blocks(struct mr_schedule *schedule)
 {
@@ -194,7 +194,7 @@ static void raise_output_share(struct mr_schedule *schedule, const struct mr_seq
 
 /* Reserves KV blocks for the next token of running[index], preempting the last sequence in rank if
  * necessary. False: this sequence was preempted, or can never get a block (exhausted), or waits
- * until the Redis cache releases blocks. */
+ * until the remote cache releases blocks. */
 static bool reserve_blocks(struct mr_schedule *schedule, uint32_t index)
 {
     struct mr_sequence *sequence = schedule->running[index];

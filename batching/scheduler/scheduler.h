@@ -52,7 +52,7 @@
  * recomputed later. Sequences of tenants above their share of blocks rank last, then those of lower
  * priority, then those with less computed. A sequence that needs more than the whole pool is
  * exhausted (the caller ends it), and so is one that runs alone and finds no block. When blocks of
- * ended sequences are still in use by the Redis cache, nothing is preempted: the Redis cache
+ * ended sequences are still in use by the remote cache, nothing is preempted: the remote cache
  * releases them soon.
  *
  * Constrained sequences: the mask of the next token is made when a row that draws it is planned. Of

@@ -1,4 +1,4 @@
-/* fetch - the state of one request's lookup in the Redis cache and of its load of KV from there.
+/* fetch - the state of one request's lookup in the remote cache and of its load of KV from there.
  *
  * Prefill computes the prompt from the first token that has no KV (sequence->num_computed); what is
  * loaded lies ahead of that token. State changes (the table that is checked is in fetch.c):
@@ -18,7 +18,7 @@
  *     WAIT, STEP, WAIT_AGAIN, COMPUTE ──> JOIN, LOGITS          JOIN, LOGITS ──> LOGITS_DONE
  *
  * A sequence that is preempted, cancelled or finished while it loads returns its request to KNOWN;
- * the shared cache keeps the slot of the abandoned load until the Redis cache has answered.
+ * the remote cache keeps the slot of the abandoned load until the remote cache has answered.
  * Only the first choice of a request loads.
  *
  * Owner: engine thread. Memory: inside its job (batching/sequence/job.h). Errors: none; an illegal
@@ -30,7 +30,7 @@
 #include <stdint.h>
 
 enum mr_fetch_state {
-    MR_FETCH_NEW, /* the request was not looked up in the Redis cache yet */
+    MR_FETCH_NEW, /* the request was not looked up in the remote cache yet */
     /* first query in flight: does Redis have the prompt's blocks, the smaller pieces of its
      * part-filled last block, and its logits? */
     MR_FETCH_LOOKUP,
@@ -65,7 +65,7 @@ void mr_fetch_move(struct mr_fetch *fetch, enum mr_fetch_state state);
 
 /* True while a query of the lookup is in flight. */
 bool mr_fetch_is_looking_up(const struct mr_fetch *fetch);
-/* True while a load is in flight: the final answer of the Redis cache has not come. */
+/* True while a load is in flight: the final answer of the remote cache has not come. */
 bool mr_fetch_is_loading(const struct mr_fetch *fetch);
 /* True while prefill waits for the load. */
 bool mr_fetch_is_waiting(const struct mr_fetch *fetch);

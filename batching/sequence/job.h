@@ -58,8 +58,8 @@ struct mr_job {
     uint64_t started_ns, first_token_ns;             /* 0: has not happened yet */
     uint64_t gap_sum_ns, gap_max_ns;
     uint32_t gap_count;
-    struct mr_fetch fetch; /* lookup and load in the Redis cache */
-    /* tenant's name, cut to this size: used only for the Redis cache's write budget */
+    struct mr_fetch fetch; /* lookup and load in the remote cache */
+    /* tenant's name, cut to this size: used only for the remote cache's write budget */
     char tenant[MR_JOB_TENANT_BYTES];
     /* prompt tokens found in any cache; prompt tokens loaded from Redis */
     uint32_t cached_tokens, cached_tokens_redis;

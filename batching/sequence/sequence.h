@@ -60,10 +60,10 @@ struct mr_sequence {
     struct mr_kv_match match;
     bool halts; /* prefill stops at token held_at, where loaded blocks begin */
     uint32_t held_at;
-    /* tokens [0, stored_tokens) are in the Redis cache or cannot be stored */
+    /* tokens [0, stored_tokens) are in the remote cache or cannot be stored */
     uint32_t stored_tokens;
-    bool entry_due; /* the prompt's logits and tail KV are to be stored in the Redis cache */
-    struct mr_load_slot *load; /* the load from the Redis cache; NULL: none */
+    bool entry_due; /* the prompt's logits and tail KV are to be stored in the remote cache */
+    struct mr_load_slot *load; /* the load from the remote cache; NULL: none */
     /* loaded with the prompt, to sample the next token without a forward pass; or NULL */
     const float *logits;
     uint32_t skipped; /* rounds in which a later candidate was admitted instead of this sequence */
@@ -105,7 +105,7 @@ static inline uint32_t mr_sequence_generated(const struct mr_sequence *sequence)
     return sequence->num_tokens - sequence->prompt_tokens;
 }
 
-/* True while the sequence waits for blocks that are being loaded from the Redis cache. */
+/* True while the sequence waits for blocks that are being loaded from the remote cache. */
 static inline bool mr_sequence_is_held(const struct mr_sequence *sequence)
 {
     return sequence->halts && sequence->num_computed >= sequence->held_at;

@@ -16,7 +16,7 @@ struct lexer {
     struct mr_error *err;
 };
 
-/* Bytes of characters outside of ASCII count as letters. */
+/* Bytes of characters outside of ASCII are letters. */
 static bool is_name_start(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || (c & 0x80);

@@ -9,7 +9,7 @@
  * The digest is XXH3-128 over the header without the digest, and the payload: it detects accidental
  * damage. With an encryption key the digest field is the tag of AES-256-GCM over the same bytes,
  * which also detects forgery. If any field, the version included, differs from what the reader
- * expects, the slice counts as absent. The Redis keys of slices ("mr1:...") contain the version
+ * expects, the slice is treated as absent. The Redis keys of slices ("mr1:...") contain the version
  * too, so workers of two versions neither see nor delete each other's slices.
  *
  * Slices are cut at multiples of a layer, below MR_SLICE_BYTES_MAX. The slice size is chosen so

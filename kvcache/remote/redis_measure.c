@@ -6,7 +6,7 @@
 /* the best of this many rounds is the result: during a single round the connection or the CPU core
  * may be busy */
 #define ROUNDS 4u
-/* a round of ECHO that takes longer than this counts as two rounds */
+/* a round of ECHO that takes longer than this is treated as two rounds */
 #define SLOW_NS    ((uint64_t)20000000)
 #define TIMEOUT_NS ((uint64_t)1000000000)
 

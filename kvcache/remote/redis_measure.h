@@ -17,7 +17,7 @@ struct mr_redis_measure {
     char text[48];
     void *bytes; /* [MR_REDIS_MEASURE_BYTES] sent to Redis and received back */
     uint64_t begun_ns, next_ns;
-    uint32_t rounds;         /* rounds of ECHO finished so far; a slow round counts as two */
+    uint32_t rounds;         /* rounds of ECHO finished so far; a slow round is treated as two */
     double bytes_per_second; /* the best rate of the rounds so far */
     bool active;
 };

@@ -278,7 +278,7 @@ static void end_lookup_if_done(struct mr_operations *operations,
         begin_writing(operations, operation, now_ns);
 }
 
-/* Ends a lookup early: values whose STRLEN command was not yet sent count as absent. */
+/* Ends a lookup early: values whose STRLEN command was not yet sent are treated as absent. */
 static void drop_lookup(struct mr_operations *operations, struct mr_queued_operation *operation,
                         uint64_t now_ns)
 {

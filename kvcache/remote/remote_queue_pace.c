@@ -11,7 +11,8 @@
 
 #define MEASURE_GAP_NS ((uint64_t)30 * 1000000000)
 #define NEW_SHARE      0.3 /* weight of a new bandwidth measurement in the running mean */
-/* bytes received up to this many times more slowly than the mean still count as full progress */
+/* bytes received up to this many times more slowly than the mean still are treated as full progress
+ */
 #define TRICKLE 8.0
 
 void mr_load_pace_init(struct mr_load_pace *pace)

@@ -32,7 +32,7 @@ struct mr_linear_spec {
     uint32_t band_count;
     mr_row_bytes stored;
     const float *bias; /* [out_size]; NULL: none */
-    float scale;       /* 0 counts as 1 */
+    float scale;       /* 0 is treated as 1 */
     /* The rows alternate gate, up, and the layer is used only with epilogues that have an
      * activation. False: only with the others. */
     bool gated;

@@ -77,7 +77,7 @@ static struct mr_kv_spec pool_of(const struct mr_compute *compute,
                                .int8 = spec->int8};
 }
 
-/* Does what mr_kv_groups_plan does, and sets counts as place_layers does. */
+/* Plans the groups like mr_kv_groups_plan and fills counts like place_layers. */
 static void plan(struct mr_kv_groups *out, const struct mr_compute *compute,
                  const struct mr_kv_groups_spec *spec, uint32_t counts[2])
 {

@@ -1,4 +1,4 @@
-/* Sweeps of the Redis cache: connection threads, sockets, encryption, over a small Redis in this
+/* Sweeps of the remote cache: connection threads, sockets, encryption, over a small Redis in this
  * process. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -64,7 +64,8 @@ uint32_t mr_bench_tally_in_flight(const struct mr_bench_tally *tally);
 uint32_t mr_bench_tally_ended(const struct mr_bench_tally *tally);
 uint64_t mr_bench_tally_tokens_seen(const struct mr_bench_tally *tally);
 
-/* Computes all figures; requests without a result count as failed. Returns MR_OK or MR_NOMEM. */
+/* Computes all figures; requests without a result are treated as failed. Returns MR_OK or MR_NOMEM.
+ */
 enum mr_status mr_bench_tally_figures(const struct mr_bench_tally *tally,
                                       struct mr_bench_figures *out, struct mr_error *err);
 

@@ -1,7 +1,7 @@
 /* envelope - the headers of a consumed record, as opposed to the request in its value
  * (worker/intake/decode.h). They are read once; nothing else in intake reads headers.
  *
- * If a name occurs several times, its last header counts. A header without a value counts as
+ * If a name occurs several times, its last header counts. A header without a value is treated as
  * absent. Headers to echo (repeated in the answer) may take at most MR_ENVELOPE_ECHO_BYTES_MAX
  * together, names and values. They are accepted in the order of enum mr_echo. One that does not fit
  * is left out and named in `oversized`; one with an invalid value is named in `bad`. Either rejects

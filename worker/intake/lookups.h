@@ -9,8 +9,8 @@
  * counted as a crash.
  *
  * Owner:  intake thread. Memory: copies of the records of waiting requests, at most
- *         MR_LOOKUP_BYTES_MAX and one record more. Errors: none; a failed lookup counts as an empty
- *         answer. */
+ *         MR_LOOKUP_BYTES_MAX and one record more. Errors: none; a failed lookup is treated as an
+ *         empty answer. */
 #ifndef MR_WORKER_INTAKE_LOOKUPS_H
 #define MR_WORKER_INTAKE_LOOKUPS_H
 

@@ -46,7 +46,7 @@ struct mr_starts {
     uint32_t running;       /* requests whose start was counted and that have not ended */
     struct mr_ticket *lone; /* the only running request, if not marked accompanied; else NULL */
     struct mr_handover *handover; /* borrowed; NULL: no handover */
-    /* set by the engine thread: a step has failed, so running requests count as crashed */
+    /* set by the engine thread: a step has failed, so running requests are treated as crashed */
     atomic_bool step_failed;
     struct mr_ticket *first; /* list of starts that are not durable yet, oldest first */
     uint64_t due_ns;         /* when to call _step again */

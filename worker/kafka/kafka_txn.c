@@ -205,7 +205,7 @@ static rd_kafka_topic_partition_list_t *partition_list(const struct mr_kafka_txn
 /* ---- partitions that are gone ---- */
 
 /* A deleted topic must not make every transaction fail until the group unassigns its partitions. A
- * partition counts as gone when the group coordinator refuses it as unknown for as long as
+ * partition is treated as gone when the group coordinator refuses it as unknown for as long as
  * librdkafka repeats the request (OFFSETS_MS) and the list of all topics does not have it either.
  * The second condition is needed because shortly after its start a broker does not know all topics.
  */

@@ -2,8 +2,8 @@
  * commit. The caller sends the commit to the broker: worker/intake/intake.c with at-least-once
  * delivery, worker/offsets/exactly_once.h in a transaction.
  *
- * One commit is in flight at a time. A commit that has no outcome after MR_COMMIT_OUTCOME_NS counts
- * as failed. A failed commit is repeated after a pause.
+ * One commit is in flight at a time. A commit that has no outcome after MR_COMMIT_OUTCOME_NS is
+ * treated as failed. A failed commit is repeated after a pause.
  *
  * Owner:  intake thread. Memory: the batch. Errors: none; failures go to the log and to metrics. */
 #ifndef MR_WORKER_OFFSETS_COMMIT_SCHEDULE_H

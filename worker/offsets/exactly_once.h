@@ -42,7 +42,7 @@ struct mr_exactly_once {
     struct mr_fault *fault;
     /* list of requests whose terminal records are to be written, oldest first */
     struct mr_ticket *ready, *ready_last;
-    uint32_t sealed;  /* requests in the list that the ledger counts as finished */
+    uint32_t sealed;  /* requests in the list that the ledger marks as finished */
     uint64_t due_ns;  /* when the next transaction is due; UINT64_MAX: nothing is ready */
     uint64_t sent_ns; /* when the last transaction was sealed */
     /* owned by the transactions thread while a commit is pending */

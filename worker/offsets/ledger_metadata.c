@@ -142,7 +142,7 @@ static bool take_bitmap(struct cursor *cursor, struct mr_offset_ledger *ledger)
 }
 
 /* Reads the part of an entry after the distance. Older versions do not say whether other requests
- * ran at the same time, so their running requests count as accompanied. */
+ * ran at the same time, so their running requests are treated as accompanied. */
 static bool take_entry(struct cursor *cursor, unsigned char magic, struct mr_ledger_slot *slot)
 {
     size_t bytes = magic == MAGIC ? 3 : 2;

@@ -265,7 +265,7 @@ void mr_offset_ledger_forget(struct mr_offset_ledger *ledger)
 {
     for (int64_t offset = ledger->next; offset < ledger->restored; offset++) {
         struct mr_ledger_slot *slot = mr_offset_ledger_slot(ledger, offset);
-        finish_slot(ledger, slot); /* so that it does not count as started */
+        finish_slot(ledger, slot); /* so that it is not treated as started */
         *slot = (struct mr_ledger_slot){0};
     }
     ledger->restored = ledger->next;

@@ -7,8 +7,8 @@
  * lowest unfinished offset. The commit's metadata (worker/offsets/ledger_metadata.h) lists the
  * finished offsets above base and the starts of each unfinished one, so that after a restart
  * finished requests do not run again and a request that crashes workers is recognised. An offset
- * that never arrives (compaction, a transaction marker) counts as finished once a later offset has
- * arrived. The design follows Confluent's parallel-consumer (PartitionState,
+ * that never arrives (compaction, a transaction marker) is treated as finished once a later offset
+ * has arrived. The design follows Confluent's parallel-consumer (PartitionState,
  * OffsetMapCodecManager), with one bitmap instead of three encodings.
  *
  * For each record the ledger counts `attempts` (starts of its request) and `crashes` (workers that
@@ -70,9 +70,9 @@ void mr_offset_ledger_reset(struct mr_offset_ledger *ledger, int64_t offset);
 /* Call for each record that arrives. *history is filled for MR_LEDGER_NEW. */
 enum mr_ledger_verdict mr_offset_ledger_receive(struct mr_offset_ledger *ledger, int64_t offset,
                                                 struct mr_ledger_history *history);
-/* The records in [next, offset) count as finished from now on; entries restored from a commit for
- * `offset` and later records are kept. `offset` must be in the ledger's span unless nothing that
- * was received is unfinished. */
+/* The records in [next, offset) are treated as finished from now on; entries restored from a commit
+ * for `offset` and later records are kept. `offset` must be in the ledger's span unless nothing
+ * that was received is unfinished. */
 void mr_offset_ledger_pass(struct mr_offset_ledger *ledger, int64_t offset);
 /* Whether one more start of this record, which was received, fits into the metadata. If not: ask
  * again when another request of the partition has finished. */

@@ -117,7 +117,7 @@ void mr_partition_pass(struct mr_partition *partition, int64_t offset);
 bool mr_partition_discard_findings(struct mr_partition *partition, int64_t offset,
                                    int64_t timestamp_ms);
 /* Adds a record to the ledger (mr_offset_ledger_receive). A record below the committed offset shows
- * that the partition's log was replaced. skip: such a record counts as finished; otherwise the
+ * that the partition's log was replaced. skip: such a record is treated as finished; otherwise the
  * ledger and a new epoch begin at this record. *behind: for the first such record, its distance
  * below the committed offset; otherwise 0. */
 enum mr_ledger_verdict mr_partition_receive(struct mr_partition *partition, int64_t offset,

@@ -46,7 +46,7 @@ enum mr_terminal_next {
     MR_TERMINAL_FAILED   /* the worker must end */
 };
 
-/* Time after which a temporary error (MR_AGAIN) of the broker counts as a permanent refusal. */
+/* Time after which a temporary error (MR_AGAIN) of the broker is treated as a permanent refusal. */
 #define MR_TERMINAL_REFUSED_NS ((uint64_t)300000000000)
 
 /* Decides about a record that was not accepted for the reason `status` (not MR_OK;

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-/* A step never blocks; a thread whose step takes longer than this counts as stuck. */
+/* A step never blocks; a thread whose step takes longer than this is treated as stuck. */
 #define STEP_MAX_NS ((uint64_t)60000000000)
 
 /* most slices in flight: one is received while the next one is requested */

@@ -14,7 +14,7 @@
  *
  * If Redis does not answer, a request runs as if Redis were not configured: only the metadata of
  * Kafka commits counts its attempts, and it starts at its first token. A lookup that intake has
- * abandoned is still in flight; until its answer arrives Redis counts as silent, and no thread
+ * abandoned is still in flight; until its answer arrives Redis is treated as silent, and no thread
  * waits for Redis. After a failed write no more tokens are stored, and the next attempt continues
  * after the last stored one.
  *
@@ -105,10 +105,10 @@ struct mr_trail *mr_resume_lookup(struct mr_resume *resume, const struct mr_prog
                                   struct mr_found_mail **found);
 /* Copies the size of the list that a lookup found to the trail; call before mr_trail_start. */
 void mr_trail_apply(struct mr_trail *trail, const struct mr_found_mail *found);
-/* Intake stops waiting for an answer. Redis counts as silent until the answer arrives, which is
+/* Intake stops waiting for an answer. Redis is treated as silent until the answer arrives, which is
  * then still posted. False: the message is already in intake's mailbox. */
 bool mr_resume_abandon(struct mr_resume *resume, struct mr_found_mail *found);
-/* Whether Redis counts as silent: an abandoned answer has not arrived. Threads: any. */
+/* Whether Redis is treated as silent: an abandoned answer has not arrived. Threads: any. */
 bool mr_resume_is_silent(struct mr_resume *resume);
 void mr_found_mail_free(struct mr_found_mail *found);
 

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 /* Timeout of the transfer of one block: the largest value (8 MiB) at 4 MB/s. A Redis that is slower
- * than that counts as failed. */
+ * than that is treated as failed. */
 #define TRANSFER_TIMEOUT_NS ((uint64_t)2000000000)
 /* Most bytes of blocks that wait to be stored: 32 of the largest values, which a Redis that takes
  * 100 MB/s stores in 3 s. Further blocks are dropped, and other workers compute them. */

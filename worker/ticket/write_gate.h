@@ -42,7 +42,7 @@ void mr_write_gate_finish(struct mr_write_gate *gate, uint64_t epoch);
 enum mr_write_permit mr_write_gate_continue(const struct mr_write_gate *gate, uint64_t epoch);
 /* Whether a request that was taken in this epoch may write its first terminal record now. */
 enum mr_write_permit mr_write_gate_look(const struct mr_write_gate *gate, uint64_t epoch);
-/* As mr_write_gate_look; with MR_WRITE_OPEN the request also counts as unacknowledged until
+/* As mr_write_gate_look; with MR_WRITE_OPEN the request is also treated as unacknowledged until
  * mr_write_gate_acknowledge. */
 enum mr_write_permit mr_write_gate_admit(struct mr_write_gate *gate, uint64_t epoch);
 void mr_write_gate_acknowledge(struct mr_write_gate *gate);

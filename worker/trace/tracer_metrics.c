@@ -10,7 +10,7 @@ static void put_all(FILE *out, const void *all)
     mr_metric_put_value(out, "millrace_trace_spans_rejected_total", "counter",
                         "Spans that the trace collector refused.", (double)stats->rejected);
     mr_metric_put_value(out, "millrace_trace_requests_dropped_total", "counter",
-                        "Requests whose spans were given up, because the trace collector did not "
+                        "Requests whose spans were dropped because the trace collector did not "
                         "take them in time.",
                         (double)stats->dropped);
     mr_metric_put_value(out, "millrace_trace_failures_total", "counter",
