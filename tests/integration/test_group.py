@@ -246,7 +246,7 @@ def check_readiness(services):
         fleet.add(1)
         wait_until("ready", lambda: ready(port)[0] == 200, 60)
         services.call("kafka_stop")
-        wait_until("not ready without a broker", lambda: says_no(port, "broker", "heard "), 60)
+        wait_until("not ready without a broker", lambda: says_no(port, "broker", "answered "), 60)
         services.call("kafka_restart")
         wait_until("ready again", lambda: ready(port)[0] == 200, 60)
     print("a worker is ready with a broker, and not without", flush=True)
