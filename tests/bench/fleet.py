@@ -44,6 +44,9 @@ def machine():
     return f"{os.cpu_count()} x {model}, Linux {platform.release()}"
 
 
+METRICS_SECONDS = 0.1  # a worker makes a new page /metrics at most this often
+
+
 def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -151,8 +154,9 @@ class Worker:
             return 0, ""
 
     def metrics(self):
-        """The value of each series by its name, with labels as on the page."""
+        """The value of each series by its name, with labels as on the page, no older than this call."""
         values = {}
+        time.sleep(METRICS_SECONDS)
         for line in self.get("/metrics")[1].splitlines():
             if line and not line.startswith("#"):
                 name, value = line.rsplit(" ", 1)

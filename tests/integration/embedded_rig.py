@@ -18,7 +18,7 @@ BINARY = pathlib.Path(os.environ.get("MILLRACE_BIN", ROOT / "build/millrace")).r
 sys.path[:0] = [str(DEPS / "python"), str(ROOT / "tests/bench")]
 
 import confluent_kafka  # noqa: E402
-from fleet import free_port, wait_until  # noqa: E402
+from fleet import METRICS_SECONDS, free_port, wait_until  # noqa: E402
 
 MODEL = next((DEPS / "model").glob("*.gguf"))
 REQUESTS = "millrace.requests"
@@ -72,6 +72,8 @@ class Worker:
             return False
 
     def page(self):
+        """The page /metrics, no older than this call."""
+        time.sleep(METRICS_SECONDS)
         with urllib.request.urlopen(f"http://{self.http}/metrics", timeout=10) as page:
             return page.read().decode()
 
