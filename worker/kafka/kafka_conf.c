@@ -367,12 +367,13 @@ static void on_log(const rd_kafka_t *rk, int level, const char *facility, const 
     options->log(options->log_context, level < 3 ? MR_LOG_WARN : MR_LOG_DEBUG, line);
 }
 
-/* Errors of a single connection. When no connection is left, kafka_outage.h announces it. */
+/* Errors of a single connection. When no connection is left, kafka_outage.h announces it. A refused
+ * login or certificate is not among them: the announcement may name an earlier reason, and only the
+ * operator can repair it. */
 static bool is_connection_error(int code)
 {
     return code == RD_KAFKA_RESP_ERR__TRANSPORT || code == RD_KAFKA_RESP_ERR__RESOLVE ||
-           code == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN || code == RD_KAFKA_RESP_ERR__TIMED_OUT ||
-           code == RD_KAFKA_RESP_ERR__SSL || code == RD_KAFKA_RESP_ERR__AUTHENTICATION;
+           code == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN || code == RD_KAFKA_RESP_ERR__TIMED_OUT;
 }
 
 /* Only reports the error: librdkafka recovers from errors by itself, except from a fatal one, which

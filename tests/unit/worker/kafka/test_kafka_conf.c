@@ -188,6 +188,46 @@ static void few_requests_wait_and_many_records_of_readers(void **state)
     assert_most_records_wait(MR_KAFKA_SCANNER, "100000");
 }
 
+static void keep_level(void *context, enum mr_log_level level, const char *text)
+{
+    (void)text;
+    *(enum mr_log_level *)context = level;
+}
+
+static void a_refused_login_is_a_warning_and_a_lost_connection_is_not(void **state)
+{
+    (void)state;
+    static const struct {
+        int code;
+        enum mr_log_level level;
+    } rows[] = {
+        {RD_KAFKA_RESP_ERR__TRANSPORT, MR_LOG_DEBUG},
+        {RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN, MR_LOG_DEBUG},
+        {RD_KAFKA_RESP_ERR__AUTHENTICATION, MR_LOG_WARN},
+        {RD_KAFKA_RESP_ERR__SSL, MR_LOG_WARN},
+        {RD_KAFKA_RESP_ERR__FATAL, MR_LOG_ERROR},
+    };
+    enum mr_log_level level;
+    struct mr_text_list properties = {0};
+    const struct mr_kafka_options options = {.brokers = "127.0.0.1:1",
+                                             .client_id = "test",
+                                             .properties = &properties,
+                                             .log = keep_level,
+                                             .log_context = &level};
+    const struct mr_kafka_options *opaque = &options;
+    rd_kafka_conf_t *conf;
+    rd_kafka_t *rk;
+    assert_int_equal(
+        mr_kafka_conf_create(&conf, MR_KAFKA_PRODUCER, &options, (void *)&opaque, NULL), MR_OK);
+    rd_kafka_conf_set_log_cb(conf, NULL); /* its threads must not write to level */
+    assert_int_equal(mr_kafka_conf_open(&rk, conf, MR_KAFKA_PRODUCER, NULL), MR_OK);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        mr_kafka_conf_report(rk, rows[i].code, "why", NULL);
+        assert_int_equal(level, rows[i].level);
+    }
+    rd_kafka_destroy(rk);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -198,6 +238,7 @@ int main(void)
         cmocka_unit_test(few_requests_wait_and_many_records_of_readers),
         cmocka_unit_test(callbacks_are_refused),
         cmocka_unit_test(the_release_that_reconnects_in_a_loop_is_refused),
+        cmocka_unit_test(a_refused_login_is_a_warning_and_a_lost_connection_is_not),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
