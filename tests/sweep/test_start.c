@@ -3,6 +3,7 @@
 #include "worker/base/log.h"
 #include "worker/cli/cli.h"
 #include "worker/config/options.h"
+#include "worker/config/options_print.h"
 
 #include <fcntl.h>
 #include <stdio.h>
