@@ -434,6 +434,7 @@ static void what_the_engine_refuses_for_now_is_parked_and_tried_again(void **sta
     assert_int_equal(take_refusal(&rig, &ticket, NULL), MR_CANCELLED);
     assert_int_equal(rig.intake->flight.parked_count, 0);
     mr_admission_done(&rig.intake->admission, answered(ticket));
+    rig.intake->admission.engine.port = rig_port(&rig.engine);
     close_intake_rig(&rig);
 }
 
