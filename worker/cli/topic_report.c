@@ -20,7 +20,7 @@ bool mr_topic_reporter_at(const struct mr_config *config, size_t index, struct m
     for (size_t i = 0; i < config->reply_topics.count; i++) {
         const char *name = config->reply_topics.values[i];
         if (strchr(name, '*') || skipped-- > 0) continue;
-        *topic = (struct mr_topic){name, MR_TOPIC_RESULTS};
+        *topic = (struct mr_topic){name, MR_TOPIC_REPLIES};
         return true;
     }
     return false;
@@ -77,9 +77,11 @@ void mr_topic_report(const struct mr_topic_reporter *reporter, const struct mr_t
     }
     if (count == 0) {
         snprintf(text, sizeof text,
-                 "%s does not exist; a starting worker creates it with the broker's settings, "
-                 "millrace topics create with suitable ones",
-                 topic->name);
+                 "%s does not exist; %smillrace topics create creates it with suitable settings",
+                 topic->name,
+                 topic->role == MR_TOPIC_REPLIES
+                     ? "workers do not create it; "
+                     : "a starting worker creates it with the broker's settings; ");
         mr_report(report, "note", "topic", text);
         return;
     }

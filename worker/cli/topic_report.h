@@ -16,7 +16,7 @@ struct mr_topic_reporter {
 };
 
 /* Fills *topic with topic number `index`: the topics of mr_topics_at, then each reply topic that is
- * a full name, with the role of results. False when there are no more. */
+ * a full name, with the role MR_TOPIC_REPLIES. False when there are no more. */
 bool mr_topic_reporter_at(const struct mr_config *config, size_t index, struct mr_topic *topic);
 void mr_topic_report(const struct mr_topic_reporter *reporter, const struct mr_topic *topic);
 

@@ -36,6 +36,7 @@ static struct need need_of(const struct mr_config *config, enum mr_topic_role ro
     case MR_TOPIC_TOKENS:
         return (struct need){8, HOUR_MS, 5 * MINUTE_MS, 0};
     case MR_TOPIC_RESULTS:
+    case MR_TOPIC_REPLIES:
         return (struct need){8, DAY_MS, HOUR_MS, RESULT_BYTES};
     case MR_TOPIC_CANCEL:
         return (struct need){1, HOUR_MS, 10 * MINUTE_MS, 0};

@@ -82,10 +82,11 @@ struct mr_config {
     struct mr_request_topic request_topics[MR_LIST_MAX];
     size_t request_topic_count; /* at least 1: by default <prefix>.requests */
     const char *tokens_topic, *results_topic, *cancel_topic, *dlq_topic; /* or from prefix */
-    struct mr_text_list reply_topics; /* topics that a request's kafka_replyTopic may name */
-    struct mr_text_list kafka;        /* NAME=VALUE texts of --kafka */
-    struct mr_text_list kafka_given;  /* the same before @FILE and env:NAME were replaced */
-    const char *group_instance;       /* name as a static group member; "": none */
+    struct mr_text_list
+        reply_topics;                /* that kafka_replyTopic may name; default: <prefix>.replies */
+    struct mr_text_list kafka;       /* NAME=VALUE texts of --kafka */
+    struct mr_text_list kafka_given; /* the same before @FILE and env:NAME were replaced */
+    const char *group_instance;      /* name as a static group member; "": none */
     enum mr_foreign_commits foreign_commits;
     enum mr_delivery delivery;
     enum mr_duplicate_id duplicate_id;

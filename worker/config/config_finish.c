@@ -198,6 +198,8 @@ static enum mr_status fill_topics(struct mr_config *config, struct mr_error *err
     if (status == MR_OK)
         status = fill_topic(config, &config->cancel_topic, "cancel", "cancel-topic", err);
     if (status == MR_OK) status = fill_topic(config, &config->dlq_topic, "dlq", "dlq-topic", err);
+    if (config->reply_topics.count == 0)
+        config->reply_topics = (struct mr_text_list){{with_prefix(config, "replies")}, 1};
     for (size_t i = 0; i < config->reply_topics.count && status == MR_OK; i++)
         status = check_reply_topic(config, i, err);
     return status;

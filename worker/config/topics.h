@@ -12,7 +12,8 @@ enum mr_topic_role {
     MR_TOPIC_TOKENS,
     MR_TOPIC_RESULTS,
     MR_TOPIC_CANCEL,
-    MR_TOPIC_DLQ /* the topic of dead letters */
+    MR_TOPIC_DLQ,    /* the topic of dead letters */
+    MR_TOPIC_REPLIES /* a topic of --reply-topic; workers write to it and do not create it */
 };
 
 struct mr_topic {

@@ -321,7 +321,8 @@ static struct mr_ticket *make_ticket(struct mr_admission *admission, struct mr_p
                                       .echo_count = envelope->echo_count,
                                       .reply_topic = envelope->reply_allowed ? envelope->reply_topic
                                                                              : (struct mr_text){0},
-                                      .reply_partition = envelope->reply_partition};
+                                      .reply_partition = envelope->reply_partition,
+                                      .reply_tokens = envelope->reply_tokens};
     if (mr_ticket_create(&ticket, record, &answer, &err) != MR_OK) {
         mr_fault_raise(admission->fault, &err);
         return NULL;

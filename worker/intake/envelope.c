@@ -14,6 +14,7 @@ enum known {
     DEADLINE,
     REPLY_TOPIC,
     REPLY_PARTITION,
+    REPLY,
     EVENT_VERSION,
     EVENT_ID,
     EVENT_TRACE_PARENT,
@@ -29,6 +30,7 @@ static const char *const names[KNOWN] = {[MR_ECHO_CORRELATION] = MR_HEADER_CORRE
                                          [DEADLINE] = MR_HEADER_DEADLINE,
                                          [REPLY_TOPIC] = MR_HEADER_REPLY_TOPIC,
                                          [REPLY_PARTITION] = MR_HEADER_REPLY_PARTITION,
+                                         [REPLY] = MR_HEADER_REPLY,
                                          [EVENT_VERSION] = MR_HEADER_EVENT_VERSION,
                                          [EVENT_ID] = MR_HEADER_EVENT_ID,
                                          [EVENT_TRACE_PARENT] = MR_HEADER_EVENT_TRACE_PARENT,
@@ -125,11 +127,16 @@ static void read_checked(struct mr_envelope *envelope,
                          const struct mr_kafka_header *const found[KNOWN])
 {
     struct mr_text deadline = text_of(found[DEADLINE]), topic = text_of(found[REPLY_TOPIC]),
-                   partition = text_of(found[REPLY_PARTITION]);
+                   partition = text_of(found[REPLY_PARTITION]), reply = text_of(found[REPLY]);
     envelope->reply_partition = -1;
     if (partition.bytes && !read_partition(partition, &envelope->reply_partition))
         reject(envelope, REPLY_PARTITION, "4 bytes, big-endian, not negative");
     if (topic.bytes && !is_topic_name(topic)) reject(envelope, REPLY_TOPIC, "the name of a topic");
+    envelope->reply_tokens = mr_text_is(reply, MR_HEADER_REPLY_TOKENS);
+    if (reply.bytes && !envelope->reply_tokens)
+        reject(envelope, REPLY, "\"" MR_HEADER_REPLY_TOKENS "\"");
+    else if (reply.bytes && !topic.bytes)
+        reject(envelope, REPLY, "absent in a record without " MR_HEADER_REPLY_TOPIC);
     if (deadline.bytes && !read_deadline(deadline, &envelope->deadline_ms)) {
         envelope->deadline_ms = 0;
         reject(envelope, DEADLINE, "unix milliseconds in decimal digits");

@@ -21,6 +21,7 @@ struct mr_envelope {
     struct mr_text reply_topic;  /* empty: the producer wants no reply */
     bool reply_allowed;          /* --reply-topic allows reply_topic */
     int32_t reply_partition;     /* -1: Kafka chooses the partition by the record's key */
+    bool reply_tokens;           /* token records are wanted in the reply topic */
     bool is_event;               /* the record is a CloudEvent in binary mode */
     struct mr_text event_id;     /* id of that CloudEvent; empty: none */
     struct mr_kafka_header echo[MR_ECHOES]; /* [echo_count] the headers to repeat in the answer */

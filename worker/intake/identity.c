@@ -30,6 +30,7 @@ void mr_identity_of(struct mr_identity *identity, struct mr_sha256 *hash,
     add(hash, "correlation", correlation_of(envelope));
     mr_sha256_add_field(hash, "reply partition", &envelope->reply_partition,
                         sizeof envelope->reply_partition);
+    if (envelope->reply_tokens) add(hash, "reply", (struct mr_text){MR_HEADER_REPLY_TOKENS, 6});
     mr_sha256_add_field(hash, "deadline", &envelope->deadline_ms, sizeof envelope->deadline_ms);
     mr_sha256_end(hash, digest);
     memcpy(identity->bytes, digest, sizeof identity->bytes);

@@ -10,6 +10,8 @@
 #define MR_HEADER_CORRELATION     "kafka_correlationId" /* copied to every answer */
 #define MR_HEADER_REPLY_TOPIC     "kafka_replyTopic"
 #define MR_HEADER_REPLY_PARTITION "kafka_replyPartition" /* 4 bytes, most significant first */
+#define MR_HEADER_REPLY           "millrace-reply"       /* the text MR_HEADER_REPLY_TOKENS */
+#define MR_HEADER_REPLY_TOKENS    "tokens"      /* token records go to the reply topic as well */
 #define MR_HEADER_TRACE_PARENT    "traceparent" /* W3C Trace Context; copied to every answer */
 #define MR_HEADER_TRACE_STATE     "tracestate"  /* copied to every answer */
 #define MR_HEADER_BAGGAGE         "baggage"     /* W3C Baggage; copied to every answer */

@@ -113,7 +113,8 @@ enum mr_status mr_output_tokens(struct mr_output *output, const struct mr_output
     const struct mr_ticket *ticket = mail->ticket;
     struct mr_token_record record = mail->record;
     size_t length = 0;
-    begin(output, ticket, options->tokens_topic);
+    begin(output, ticket, ticket->reply_tokens ? ticket->reply_topic : options->tokens_topic);
+    if (ticket->reply_tokens) output->record.partition = ticket->reply_partition;
     record.attempt = ticket->attempt;
     enum mr_status status =
         mr_token_record_encode(&record, ticket->encoding, &output->value, &length, err);

@@ -4,11 +4,15 @@
 #include "worker/publish/deltas.h"
 #include "worker/ticket/write_gate.h"
 
+#include <inttypes.h>
+
 #define SECOND_NS ((uint64_t)1000000000)
 /* time until a retry when the producer is full; a delivery report wakes the thread earlier */
 #define FULL_NS (SECOND_NS / 10)
 /* pause before a refused record is produced again, because a broker may refuse at once each time */
 #define REFUSED_NS (SECOND_NS / 2)
+/* longest wait of all token records for the lookup of one request's reply topic */
+#define REPLY_LOOKUP_NS (2 * SECOND_NS)
 
 void mr_writer_fail(struct mr_writer *writer, const struct mr_error *err)
 {
@@ -62,14 +66,27 @@ static void queue_refused(struct mr_writer *writer, struct mr_ticket *ticket)
 
 /* ---- producing ---- */
 
-/* Records whether the topic for records of this kind refuses this worker's records. */
-static void note_topic(struct mr_writer *writer, enum mr_part kind, enum mr_status status)
+/* The worker's own topic to which the part's records go; NULL: they go to a reply topic. */
+static const char *own_topic(const struct mr_output_options *output,
+                             const struct mr_ticket_part *part)
 {
-    const struct mr_output_options *output = &writer->options.output;
-    const char *topic = kind == MR_PART_TOKENS        ? output->tokens_topic
-                        : kind == MR_PART_RESULT      ? output->results_topic
-                        : kind == MR_PART_DEAD_LETTER ? output->dlq_topic
-                                                      : NULL;
+    switch (part->kind) {
+    case MR_PART_TOKENS:
+        return part->ticket->reply_tokens ? NULL : output->tokens_topic;
+    case MR_PART_RESULT:
+        return output->results_topic;
+    case MR_PART_DEAD_LETTER:
+        return output->dlq_topic;
+    default:
+        return NULL;
+    }
+}
+
+/* Records whether the topic for records of this part refuses this worker's records. */
+static void note_topic(struct mr_writer *writer, const struct mr_ticket_part *part,
+                       enum mr_status status)
+{
+    const char *topic = own_topic(&writer->options.output, part);
     if (status == MR_BAD_CONFIG && topic) writer->stats.refused_topic = topic;
     if (status == MR_OK && writer->stats.refused_topic == topic) writer->stats.refused_topic = NULL;
 }
@@ -84,7 +101,7 @@ static enum mr_status produce(struct mr_writer *writer, struct mr_ticket_part *p
     enum mr_status status = writer->producer.produce(writer->producer.self, record, part, err);
     if (status == MR_OK) writer->stats.bytes += record->value.length;
     if (status == MR_BACKEND) mr_writer_fail(writer, err);
-    if (status != MR_OK) note_topic(writer, part->kind, status);
+    if (status != MR_OK) note_topic(writer, part, status);
     writer->full = mr_status_class(status) == MR_CLASS_RETRY;
     return status;
 }
@@ -123,14 +140,40 @@ static void observe_tokens(struct mr_writer *writer, const struct mr_tokens_mail
     ticket->token_ns = mail->made_ns;
 }
 
+/* Looks up the reply topic before the request's first token record. MR_AGAIN: unknown so far.
+ * Another failure: the topic or partition does not exist, or the lookup took longer than
+ * REPLY_LOOKUP_NS; all token records of the request are lost. */
+static enum mr_status find_reply_topic(struct mr_writer *writer, struct mr_ticket_part *part,
+                                       struct mr_error *err)
+{
+    uint32_t count = 0;
+    const struct mr_ticket *ticket = part->ticket;
+    if (part->topic_exists) return MR_OK;
+    if (part->trying_since_ns == 0) part->trying_since_ns = writer->now_ns;
+    enum mr_status status =
+        part->lost
+            ? MR_OK
+            : writer->producer.partitions(writer->producer.self, ticket->reply_topic, &count, err);
+    part->topic_exists = status == MR_OK && count > 0 && ticket->reply_partition < (int64_t)count;
+    if (part->topic_exists) return MR_OK;
+    if (status != MR_OK && writer->now_ns - part->trying_since_ns < REPLY_LOOKUP_NS)
+        return MR_AGAIN;
+    part->lost = true;
+    return mr_fail(err, MR_BAD_CONFIG, "reply topic %s not found, or it has no partition %" PRId32,
+                   ticket->reply_topic, ticket->reply_partition);
+}
+
 bool mr_writer_write_tokens(struct mr_writer *writer, struct mr_tokens_mail *mail, uint64_t now_ns)
 {
     struct mr_error err = {0};
     struct mr_ticket *ticket = mail->ticket;
     struct mr_ticket_part *part = &ticket->publish.parts[MR_PART_TOKENS];
     if (atomic_load(&ticket->dropped)) return true;
-    *part = (struct mr_ticket_part){.ticket = ticket, .kind = MR_PART_TOKENS};
-    enum mr_status status = mr_deltas_fill(mail, &err);
+    part->ticket = ticket;
+    part->kind = MR_PART_TOKENS;
+    enum mr_status status = ticket->reply_tokens ? find_reply_topic(writer, part, &err) : MR_OK;
+    if (status == MR_AGAIN) return false;
+    if (status == MR_OK) status = mr_deltas_fill(mail, &err);
     if (status == MR_OK && mr_deltas_is_void(&mail->record)) return true;
     if (status == MR_OK)
         status = mr_output_tokens(&writer->output, &writer->options.output, mail, &err);
@@ -254,7 +297,7 @@ static void on_reported(void *context, void *opaque, enum mr_status status, cons
     struct mr_writer *writer = context;
     struct mr_ticket_part *part = opaque;
     struct mr_ticket *ticket = part->ticket;
-    note_topic(writer, part->kind, status);
+    note_topic(writer, part, status);
     if (status == MR_BACKEND) {
         struct mr_error err = {0};
         mr_fail(&err, status, "producer: %s", reason);

@@ -51,8 +51,8 @@ void mr_writer_close(struct mr_writer *writer);
  * it first in each step. */
 void mr_writer_serve(struct mr_writer *writer, uint64_t now_ns);
 /* Produces a token record. True: it was produced, was counted as lost, or is empty
- * (mr_deltas_is_void). False: the producer's queue has no space or memory is out; repeat the call.
- */
+ * (mr_deltas_is_void). False: the producer's queue has no space, memory is out, or the reply topic
+ * of a request with `reply_tokens` is being looked up; repeat the call. */
 bool mr_writer_write_tokens(struct mr_writer *writer, struct mr_tokens_mail *mail, uint64_t now_ns);
 /* Writes one terminal record, if the ticket needs it (mr_terminal_wants). The write gate must have
  * admitted the request. The gate is read again before each attempt to produce: while it is held the

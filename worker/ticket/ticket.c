@@ -35,6 +35,7 @@ enum mr_status mr_ticket_create(struct mr_ticket **out, const struct mr_kafka_re
         ticket->reply_topic = at;
     }
     ticket->reply_partition = answer->reply_partition;
+    ticket->reply_tokens = ticket->reply_topic && answer->reply_tokens;
     ticket->partition = record->partition;
     ticket->offset = record->offset;
     atomic_init(&ticket->dropped, false);

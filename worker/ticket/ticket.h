@@ -50,6 +50,7 @@ struct mr_ticket_answer {
     size_t echo_count;
     struct mr_text reply_topic; /* empty: no reply was asked for, or the topic is not allowed */
     int32_t reply_partition;    /* -1: Kafka chooses the partition by the record's key */
+    bool reply_tokens;          /* token records go to the reply topic; false without one */
 };
 
 struct mr_ticket {
@@ -68,6 +69,7 @@ struct mr_ticket {
     size_t echo_count;
     const char *reply_topic; /* NULL: no reply was asked for, or the topic is not allowed */
     int32_t reply_partition; /* -1: Kafka chooses the partition by the record's key */
+    bool reply_tokens;       /* token records go to the reply topic, not to the tokens topic */
     uint64_t arrival_ns;
     double waited_ms; /* time from the record's timestamp to its arrival; negative: unknown */
     atomic_bool

@@ -38,7 +38,8 @@ struct mr_ticket_part {
     bool shrunk;  /* too large for the broker: produced without text, tokens and metadata */
     bool keyed;   /* dead letter: its topic refuses records without a key, so the id is the key */
     bool lost;    /* abandoned: no further attempt to write the record */
-    bool topic_exists; /* reply: the reply topic was looked up and exists */
+    /* reply, and token records in the reply topic: the topic was looked up and exists */
+    bool topic_exists;
     /* reply: when it was first tried; other records: when first refused; 0: not yet */
     uint64_t trying_since_ns;
 };

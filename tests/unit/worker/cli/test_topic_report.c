@@ -20,7 +20,7 @@ static void reply_topics_that_are_whole_names_follow_the_others(void **state)
         assert_true(mr_topic_reporter_at(&config, i, &topic));
         assert_string_equal(topic.name, names[i]);
     }
-    assert_int_equal(topic.role, MR_TOPIC_RESULTS);
+    assert_int_equal(topic.role, MR_TOPIC_REPLIES);
     assert_false(mr_topic_reporter_at(&config, 7, &topic));
 }
 

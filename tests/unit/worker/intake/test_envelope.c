@@ -173,6 +173,20 @@ static void a_reply_partition_is_four_bytes_and_not_negative(void **state)
     }
 }
 
+static void token_records_go_to_a_reply_topic_only_if_there_is_one(void **state)
+{
+    (void)state;
+    const struct mr_kafka_header both[] = {{"kafka_replyTopic", "replies", 7},
+                                           {"millrace-reply", "tokens", 6}};
+    const struct mr_kafka_header other[] = {{"kafka_replyTopic", "replies", 7},
+                                            {"millrace-reply", "token", 5}};
+    assert_true(envelope_of(both, 2, &allowed).reply_tokens);
+    assert_null(envelope_of(both, 2, &allowed).bad);
+    assert_false(envelope_of(both, 1, &allowed).reply_tokens);
+    assert_string_equal(envelope_of(both + 1, 1, &allowed).bad, "millrace-reply");
+    assert_string_equal(envelope_of(other, 2, &allowed).bad, "millrace-reply");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -183,6 +197,7 @@ int main(void)
         cmocka_unit_test(a_deadline_is_a_positive_decimal_number),
         cmocka_unit_test(a_reply_goes_only_where_the_operator_allows),
         cmocka_unit_test(a_reply_partition_is_four_bytes_and_not_negative),
+        cmocka_unit_test(token_records_go_to_a_reply_topic_only_if_there_is_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,6 +49,7 @@ static void headers_that_change_request_or_address_count_and_others_do_not(void 
         {{"kafka_replyTopic", "mine", 4}, true},
         {{"kafka_replyPartition", "\0\0\0\1", 4}, true},
         {{"kafka_correlationId", "7", 1}, true},
+        {{"millrace-reply", "tokens", 6}, true},
         {{"traceparent", "00-1", 4}, false},
         {{"other", "1", 1}, false},
     };

@@ -425,6 +425,65 @@ static void a_result_refused_for_good_fails_the_worker(void **state)
     mr_mail_free(ticket.publish.terminal);
 }
 
+static void token_records_for_a_reply_topic_wait_until_it_was_looked_up(void **state)
+{
+    (void)state;
+    struct stepping rig;
+    struct mr_ticket ticket;
+    open_stepping(&rig, NULL);
+    make_ticket(&ticket, "a");
+    ticket.reply_topic = "replies";
+    ticket.reply_partition = 0;
+    ticket.reply_tokens = true;
+    rig.producer.partitions = MR_AGAIN;
+    post_token(&rig, &ticket, 0);
+    post_token(&rig, &ticket, 1);
+    step_publish(&rig);
+    assert_int_equal(rig.producer.count, 0);
+    rig.producer.partitions = MR_OK;
+    rig.producer.partition_count = 1;
+    step_publish(&rig);
+    assert_int_equal(fake_count(&rig.producer, "replies"), 2);
+    assert_int_equal(fake_count(&rig.producer, "tokens"), 0);
+    post_result(&rig, &ticket);
+    for (int i = 0; i < 3; i++)
+        step_publish(&rig);
+    expect_done(&rig, 1);
+    assert_int_equal(fake_count(&rig.producer, "replies"), 3); /* the result follows its tokens */
+    assert_counter(rig.metrics, "lost_token_records", 0);
+    close_stepping(&rig);
+}
+
+/* Neither a topic that does not exist nor a lookup without an answer holds the token records of
+ * other requests back. */
+static void token_records_are_lost_when_their_reply_topic_is_not_found(void **state)
+{
+    (void)state;
+    static const enum mr_status lookups[] = {MR_OK, MR_AGAIN};
+    for (size_t i = 0; i < 2; i++) {
+        struct stepping rig;
+        struct mr_ticket tickets[2];
+        open_stepping(&rig, NULL);
+        make_ticket(&tickets[0], "a");
+        make_ticket(&tickets[1], "b");
+        tickets[0].reply_topic = "nowhere";
+        tickets[0].reply_tokens = true;
+        rig.producer.partitions = lookups[i];
+        rig.producer.partition_count = 0;
+        post_token(&rig, &tickets[0], 0);
+        post_token(&rig, &tickets[1], 0);
+        post_token(&rig, &tickets[0], 1);
+        step_publish(&rig);
+        step_to(&rig, rig.now.ns + 2000 * MS);
+        step_publish(&rig);
+        assert_int_equal(fake_count(&rig.producer, "nowhere"), 0);
+        assert_int_equal(fake_count(&rig.producer, "tokens"), 1);
+        assert_counter(rig.metrics, "lost_token_records", 2);
+        step_publish(&rig);
+        close_stepping(&rig);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -444,6 +503,8 @@ int main(void)
         cmocka_unit_test(a_dead_letter_refused_for_good_is_lost_and_the_result_says_so),
         cmocka_unit_test(a_reply_refused_for_good_does_not_keep_its_result),
         cmocka_unit_test(a_result_refused_for_good_fails_the_worker),
+        cmocka_unit_test(token_records_for_a_reply_topic_wait_until_it_was_looked_up),
+        cmocka_unit_test(token_records_are_lost_when_their_reply_topic_is_not_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
