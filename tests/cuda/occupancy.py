@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Reads what ptxas reports of the kernels of ops/cuda and holds ops/cuda/occupancy.md to it.
+"""Compares ops/cuda/occupancy.md with ptxas's report on the kernels of ops/cuda.
 
     occupancy.py check REPORT...     fails at a spilled register, and when the table differs
     occupancy.py write REPORT...     writes the table
@@ -19,7 +19,7 @@ SPLIT_TOKENS, SPLIT_THREADS, HEADS, PACK = 512, 128, 8, 8
 
 
 def tiles(dim):
-    """Of decode_tiles<dim>: K and V of two stages of 16 tokens for each warp."""
+    """The shared memory of decode_tiles<dim>: K and V of two stages of 16 tokens for each warp."""
     warps = 256 // dim
     return 32 * warps, warps * 2 * 2 * 16 * (dim * 2 + 16)
 
@@ -39,8 +39,8 @@ SHAPES = {
 }
 TYPES = {"float": "fp32", "__half": "fp16", "__nv_bfloat16": "bf16"}
 
-# Of one multiprocessor: registers, threads, thread blocks, bytes of shared memory (CUDA programming guide, compute
-# capabilities 8.0, 9.0 and 10.0). A block of threads takes 1 KiB of shared memory beside its own.
+# Limits of one multiprocessor: registers, threads, thread blocks, bytes of shared memory (CUDA programming guide,
+# compute capabilities 8.0, 9.0 and 10.0). Each thread block takes 1 KiB of shared memory in addition to its own.
 LIMITS = {"sm_80": (65536, 2048, 32, 164 << 10), "sm_90a": (65536, 2048, 32, 228 << 10),
           "sm_100": (65536, 2048, 32, 228 << 10)}
 RESERVED = 1 << 10
@@ -120,7 +120,7 @@ def main():
     if sys.argv[1] == "write":
         TABLE.write_text(wanted)
     elif not TABLE.exists() or TABLE.read_text() != wanted:
-        print(f"{TABLE.name} is not what ptxas reports: occupancy.py write writes it")
+        print(f"{TABLE.name} differs from ptxas's report: "occupancy.py write" updates it")
         return 1
     print(f"{len(kernels)} kernels")
     return 1 if spilled else 0

@@ -71,7 +71,7 @@ static void pick_shape(struct cases *cases, struct mr_cuda_decode *decode)
         decode->softcap = (float)(1.0 + 30.0 * fabs(cases_uniform(cases)));
 }
 
-/* Limits the total work: long sequences with many heads take long. */
+/* Limits the total work, because long sequences with many heads are slow. */
 static void pick_lengths(struct cases *cases, struct decode_case *at)
 {
     struct mr_cuda_decode *decode = &at->decode;

@@ -1,6 +1,6 @@
 /* Tiny models of every kind of attention, norm and activation, on the backend torch with the
- * kernels of ops/cuda: logits against the reference implementation, in fp32. Besides the kernels
- * this tests their calls in ops/torch, and the graphs of decode steps: here a graph runs the
+ * kernels of ops/cuda: logits against the reference implementation, in fp32. This tests the
+ * kernels, their calls in ops/torch, and the graphs of decode steps: here a graph runs the
  * operations again, with the host's values of the recording (ops/torch/graph.hpp). */
 #include "ops/cuda/kernel_table.h"
 #include "tests/golden/logits_fixture.h"
@@ -265,8 +265,9 @@ static void padding_changes_neither_logits_nor_kv(void **state)
 enum { AHEAD_TOKENS = 6 };
 
 /* Generates with sequences that draw with cuts, from all tokens, and greedily, from position 3 on;
- * the device feeds each token to the next step. known: the tokens of the same run; some rows take
- * their input from there instead. NULL: one step at a time, without feeding. */
+ * the device feeds each token to the next step. known: tokens of an earlier run with the same
+ * result, from which some rows take their input instead. NULL: one step at a time, without
+ * feeding. */
 static void generate(struct fixture *fixture, struct mr_sample samples[AHEAD_TOKENS][FIRST_ROWS],
                      struct mr_sample (*known)[FIRST_ROWS])
 {

@@ -1,6 +1,6 @@
 /* draw_kernels - a table of kernels (kernel_table.h) for the torch backend on the CPU. Its only
- * kernel is that for draws, and the CPU sampler implements it. LibTorch's operators compute all
- * else. With this table the device draws every token, so a model runs two steps ahead. */
+ * kernel draws tokens; it is implemented by the CPU sampler. LibTorch's operators compute all else.
+ * With this table the device draws every token, so a model runs two steps ahead. */
 #ifndef MR_TESTS_DRAW_KERNELS_H
 #define MR_TESTS_DRAW_KERNELS_H
 

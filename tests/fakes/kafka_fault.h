@@ -9,8 +9,8 @@
 
 #include <stdbool.h>
 
-/* The next `count` requests with this API key fail with this error code, instead of what an earlier
- * call said about this key. */
+/* The next `count` requests with this API key fail with this error code. This replaces an earlier
+ * call for the same key. */
 void mr_kafka_mock_fail(struct mr_kafka_mock *mock, int16_t api_key, int code, uint32_t count);
 /* Like mr_kafka_mock_fail, but only requests to one broker fail. */
 void mr_kafka_mock_fail_at(struct mr_kafka_mock *mock, int32_t broker, int16_t api_key, int code,

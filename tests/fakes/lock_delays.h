@@ -1,5 +1,5 @@
-/* lock_delays - random pauses around every mutex of a program, so that a test of threads meets the
- * orders of events that a busy machine makes once in a thousand runs.
+/* lock_delays - random pauses around every mutex of a program, so that a test of threads runs
+ * through orders of events that a busy machine produces once in a thousand runs.
  *
  * The linker replaces pthread_mutex_lock and pthread_mutex_unlock in the programs that
  * CMakeLists.txt names. A pause comes before a lock and after an unlock: there, code that relies on

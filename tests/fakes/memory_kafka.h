@@ -40,7 +40,7 @@ struct memory_kafka {
     unsigned completed; /* rebalances */
     bool lost, closed;
     bool hold_commits; /* memory_kafka_answer gives the outcome; otherwise it is MR_OK at once */
-    enum mr_status refuse; /* the status with which commits are refused; MR_OK: they succeed */
+    enum mr_status refuse;          /* status with which commits are refused; MR_OK: they succeed */
     unsigned commits, commits_held; /* commits made; commits without an outcome */
     uint64_t held[MEMORY_EVENTS];   /* [commits_held] numbers of the commits without an outcome,
                                        oldest first */

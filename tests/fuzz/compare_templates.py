@@ -57,14 +57,14 @@ def reference(source, record):
         return make_templates.reference(source, record)
     except TooLong:
         return False, "too long"
-    except Exception as error:  # the reference fails with many kinds of errors, of Python too
+    except Exception as error:  # the reference raises many kinds of errors, Python's own too
         return False, "%s: %s" % (type(error).__name__, str(error)[:100])
     finally:
         signal.alarm(0)
 
 
 def same_but_for_python(wanted):
-    """True when the reference prints objects that no template prints on purpose: views, generators, ranges, and
+    """True when the reference prints objects that templates print only by mistake: views, generators, ranges,
     functions by name and address."""
     return re.search(r"dict_(items|keys|values)\(|range\(|<(function|generator object|built-in method|bound method) ",
                      wanted)

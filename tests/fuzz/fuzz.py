@@ -29,7 +29,8 @@ LIMITS = ["-rss_limit_mb=2048", "-timeout=10"]
 INPUT_BYTES_MAX = 20000  # of a committed input
 NAME_MAX = 15  # bytes in the name of a committed input
 
-# The sources whose lines `coverage` counts, for each target: the parser, not what it calls of other rooms.
+# The sources whose lines `coverage` counts, for each target: the parser without the functions of other folders that it
+# calls.
 PARSERS = {
     "request": "codec/records/request_*.c codec/records/cloud_event.c codec/wire/json.c codec/wire/wire.c "
                "codec/wire/document.c codec/wire/encoding.c worker/intake/envelope.c worker/intake/decode.c",
@@ -154,7 +155,7 @@ def print_line(target):
 
 
 def minimize(target):
-    """Makes the committed corpus of a target a small set of inputs with the same coverage of branches. How
+    """Makes the committed corpus of a target a small set of inputs with the same coverage of branches. The number o
     often a branch is taken does not count, or the corpora would have three times as many inputs."""
     old, new = unpack(target), folder("merged", target)
     shutil.rmtree(new)

@@ -132,7 +132,7 @@ static void constrain_calls(struct mr_request *request)
     MR_ASSERT(mr_request_constrain_calls(request, MR_TOOLS_NONE, &err) == MR_UNSUPPORTED);
 }
 
-/* The types of parameters as for a model that writes calls in tags. */
+/* Reads the types of parameters, as for a model that writes calls in tags. */
 static void check_tool_types(struct mr_request *request)
 {
     struct mr_tool_types *types;
@@ -173,7 +173,7 @@ static struct mr_text written(const struct mr_document *document, enum mr_encodi
     return (struct mr_text){(char *)bytes, length};
 }
 
-/* Writes the record in both encodings, reads both, and writes all again. A value that one encoding
+/* Writes the record in both encodings, reads both, and writes each again. A value that one encoding
  * can express must not change in the conversion to the other and back. */
 static void transcode(struct mr_text value, enum mr_encoding from, enum mr_encoding to)
 {

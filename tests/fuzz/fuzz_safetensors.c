@@ -152,7 +152,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (form == 2) memory_file_set("model.safetensors.index.json", index);
     memory_file_set(form == 2 ? "a.safetensors" : "model.safetensors",
                     form == 0 ? fuzz_rest(&cursor) : built);
-    /* Which form is read depends on the files on the disk. Contents come from memory. */
+    /* The files on the disk determine the form that is read. Contents come from memory. */
     const char *folder =
         form == 2 ? "tests/golden/models/llama3_rope_sharded" : "tests/golden/models/qwen2";
     enum mr_status status = mr_safetensors_open(&safetensors, folder, &err);

@@ -9,7 +9,7 @@
 static struct {
     struct mr_text turns;   /* not begun */
     struct mr_text present; /* the rest of the turn that can be read now */
-    uint32_t state;         /* of the random numbers that cut reads; 0: whole reads */
+    uint32_t state;         /* state of the random numbers that cut reads; 0: whole reads */
 } server;
 
 void memory_link_set(struct mr_text turns, uint8_t seed)

@@ -1,5 +1,5 @@
-/* memory_link - replaces kvcache/remote/redis_conn_link.c in fuzz targets: every connection is open
- * at once, swallows what is written, and reads the bytes given here.
+/* memory_link - replaces kvcache/remote/redis_conn_link.c in fuzz targets: every connection opens
+ * immediately, discards written bytes, and reads the bytes given here.
  *
  * The bytes are turns of a server, each a length (u8) and this many bytes. A turn can be read once
  * the client has written after the previous turn, because a server only answers.

@@ -5,11 +5,11 @@
     compare_llama.py [NAME...]      files of tests/golden/gguf, all by default
 
 llama.cpp multiplies weights of 16 bits or less with rounded activations, so it gets copies of the files whose numbers are
-all F32; it computes with fp32 KV and without flash attention. Printed are the largest difference to expected.bin, which
-golden_test_logits holds millrace to, and how many greedy tokens differ. Exit status 1 if a difference is above its limit
-or a greedy token differs whose margin is above that. gpt_oss_mxfp4 is printed and not judged: llama.cpp rounds the limits
-of its yarn; it is within 2e-5 of transformers with "truncate": true, which the released models do not have.
-"""
+all F32; it computes with fp32 KV and without flash attention. Prints the largest difference to expected.bin, with which
+golden_test_logits compares millrace, and how many greedy tokens differ. Exit status 1 if a difference is above its
+limit, or if a greedy token differs whose margin is above the limit. gpt_oss_mxfp4 is printed without a limit, because
+llama.cpp rounds the limits of its yarn. With "truncate": true, which the released models do not have, it is within 2e-5
+of transformers. """
 import pathlib
 import struct
 import sys
@@ -74,7 +74,7 @@ class Model:
         self.vocabulary = llama_cpp.llama_vocab_n_tokens(llama_cpp.llama_model_get_vocab(self.model))
 
     def logits(self, tokens, first):
-        """Of the positions from `first` on, computed as one batch."""
+        """The logits of the positions from `first` on, computed as one batch."""
         options = llama_cpp.llama_context_default_params()
         options.n_ctx = options.n_batch = options.n_ubatch = max(256, len(tokens))
         options.n_threads = options.n_threads_batch = 2

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Compares what millrace renders from chat templates with what the reference (transformers) renders.
+"""Compares millrace's renderings of chat templates with those of the reference (transformers).
 
     compare_templates.py [--verbose] [--refused] [--tools] [--tokenizer tokenizer.json] TEST_TEMPLATES FILE...
 
 TEST_TEMPLATES is the program golden_test_templates of a build, a FILE holds one template. Each is rendered from the
 60 records of chat_records.py, or with --tools from the 40 conversations of tool_records.py. Prints how many renderings are equal and the templates with differences; exit status 1
-if there is one. --refused also prints the templates that are refused at start. With --tokenizer the ids are compared
-too: those of the reference where no text of the user holds a special token; where one does, no special id may come
+if there is one. --refused also prints the templates that are refused at start. --tokenizer also compares the ids. Where
+no text of the user contains a special token, they must equal the reference's. Where one does, no special id may come
 from the user's text.
 
 Needs: pip install transformers jinja2 tokenizers.
@@ -59,7 +59,7 @@ class Ids:
         return self.tokenizer.encode(text.decode(), add_special_tokens=False).ids
 
     def check(self, text, ranges, ids):
-        """None, or what is wrong."""
+        """None, or a description of the error."""
         held = [match.span() for match in self.pattern.finditer(text)]
         forged = [span for span in held if any(span[0] < end and span[1] > start for start, end in ranges)]
         if not forged:

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Compares this program's tokenizer with the reference, string by string and id by id.
+"""Compares millrace's tokenizer with the reference, string by string and id by id.
 
     pip install tokenizers==0.23.3 sentencepiece==0.2.3 mistral-common==1.13.1 gguf
     tests/golden/compare_tokenizer.py build/golden_test_tokenizer FILE [--strings N] [--seed S] [--gguf]
 
 FILE is a tokenizer.json, a SentencePiece model (.model), a tekken*.json, or a GGUF model of the SmolLM
-family, of which the equivalent tokenizer.json is made for the reference. With --gguf a tokenizer.json is
-turned into the arrays a GGUF would carry, so that the other way of loading is compared. Each string is encoded with and without begin tokens,
-with special tokens read and not read; the ids are decoded with and without special tokens, and so
-are random ids. Prints one line of figures; exits 1 when anything differs.
+family, from which an equivalent tokenizer.json is made for the reference. --gguf converts a tokenizer.json to the
+arrays of a GGUF, to compare the other way of loading. Each string is encoded with and without begin tokens, and with
+special tokens read or treated as text. These ids and random ids are decoded with and without special tokens. Prints one
+line of figures; exits 1 when anything differs.
 """
 import argparse
 import json
@@ -64,7 +64,7 @@ class HuggingFace:
         self.t.no_truncation()
         self.t.no_padding()
         self.size = self.t.get_vocab_size()
-        # A stream cannot know that a later byte will spoil a run of <0xHH> tokens; see codec/tokenizer/detokenizer.h.
+        # In a stream a later byte may still make a run of <0xHH> tokens invalid; see codec/tokenizer/detokenizer.h.
         self.ids = [] if '"byte_fallback":true' in self.t.to_str() else range(self.size + 2)
 
     def words(self):
@@ -223,7 +223,7 @@ class Generators:
 
 
 def smollm_json(path):
-    """The tokenizer.json that says the same as the GGUF of a SmolLM model."""
+    """The tokenizer.json equivalent to the GGUF of a SmolLM model."""
     from gguf import GGUFReader
     fields = GGUFReader(path).fields
     tokens = fields["tokenizer.ggml.tokens"].contents()
@@ -245,7 +245,8 @@ def text(s):
 
 
 def spec_of(file):
-    """The arrays of a GGUF in the form golden_test_tokenizer reads: what tokenizer.json says, less the components."""
+    """The arrays of a GGUF in the form that golden_test_tokenizer reads: the contents of tokenizer.json without the
+    components."""
     model, added = file["model"], file["added_tokens"]
     size = 1 + max(list(model["vocab"].values()) + [t["id"] for t in added])
     tokens, kinds, scores = [f"[unused{i}]" for i in range(size)], [5] * size, [0.0] * size

@@ -16,7 +16,7 @@
 struct golden_model {
     const char *name; /* of the folder */
     bool gguf;        /* tests/golden/gguf has the same model as a file */
-    /* The longest sequence that is served, in tokens; 0: the size of the KV pool, CONTEXT_TOKENS.
+    /* Longest sequence served, in tokens; 0: the size of the KV pool, CONTEXT_TOKENS.
      */
     uint32_t context_tokens;
     bool int8;    /* its KV is also tested in int8 */
@@ -47,7 +47,7 @@ struct prompt {
 /* The formats of the KV pool and of its exported blocks. */
 enum kv_form {
     KV_NUMBERS,       /* numbers of the dtype */
-    KV_EXPORTED_INT8, /* numbers of the dtype; exported as int8 */
+    KV_EXPORTED_INT8, /* numbers of the dtype, exported as int8 */
     KV_INT8
 };
 

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Writes tests/golden/embeddings/NAME.bin, which test_scores.c reads: hidden states of the reference implementation
+"""Writes tests/golden/embeddings/NAME.bin, which test_scores.c reads: hidden states after the final norm for the
+prompts in
 (PyPI torch and transformers 5), in fp32 on the CPU, after the final norm, of the prompts in a tiny model's expected.bin
 (make_logits.py).
 
     make_embeddings.py tests/golden/models tests/golden/embeddings NAME...
 
-All little-endian: u32 hidden size, u32 prompts; for each prompt the hidden state of its last token, then the mean of all
-its tokens', as f32.
+All little-endian: u32 hidden size, u32 prompts; for each prompt the hidden state of its last token, then the mean over
+all its tokens, as f32.
 """
 import pathlib
 import struct

@@ -5,13 +5,14 @@ and layouts that this converter writes (a source tree of llama.cpp and the packa
     make_gguf.py LLAMA_CPP OUT TYPE FOLDER...     OUT/NAME.gguf for each folder; TYPE: bf16, f16 or f32
 
 Against llama.cpp itself, in fp32 and without flash attention, these files give the logits of expected.bin within 2e-5;
-with GELU, of which llama.cpp has a table in fp16, within 3e-3; MXFP4 only roughly, because llama.cpp multiplies it with
-activations rounded to 8 bits. llama.cpp cannot express llama_gelu, gemma2_scalar, gemma3 (its pattern), the windows
-of phi3 and of the Mistral models, dense layers among those with experts, and attention_factor, beta_fast and beta_slow
-of yarn. It rounds the limits of yarn in gpt-oss, which the model does not (with "truncate": true both agree).
+with GELU, which llama.cpp reads from a table in fp16, within 3e-3; MXFP4 only roughly, because llama.cpp multiplies it
+with activations rounded to 8 bits. llama.cpp cannot express llama_gelu, gemma2_scalar, gemma3 (its pattern), the
+windows of phi3 and of the Mistral models, dense layers in a model with experts, nor attention_factor, beta_fast and
+beta_slow of yarn. It rounds the limits of yarn in gpt-oss; the released models do not (with "truncate": true both
+agree).
 
-The tiny tokenizer is byte-level BPE with GPT-2's pattern. The converter does not know it by its hash and expects such
-a tokenizer only in some families, so the script tells it.
+The tiny tokenizer is byte-level BPE with GPT-2's pattern. The converter does not recognize its hash and expects this
+kind of tokenizer only in some families, so the script sets it.
 """
 import json
 import pathlib
@@ -21,7 +22,8 @@ import tempfile
 
 def with_plain_tokenizer(folder, copy):
     """Links the files of folder into the folder `copy`, with a tokenizer that transformers reads in one way for all
-    families: an end token that is a string, no class of the family, and a word for every row of the embedding."""
+    families: an end token that is a string, no tokenizer class of the family, and a word for every row of the
+    embedding."""
     for file in folder.iterdir():
         (copy / file.name).symlink_to(file.resolve())
     config = json.loads((folder / "tokenizer_config.json").read_text())
@@ -46,7 +48,7 @@ def convert(folder, name, out, kind):
     architecture = get_model_architecture(ModelBase.load_hparams(folder, False), ModelType.TEXT)
     model_class = get_model_class(architecture, mmproj=False)
 
-    # That of Mistral Small has another converter inside, so these two are set for all.
+    # Mistral Small's converter contains a second converter, so both functions are set for all.
     TextModel.get_vocab_base_pre = lambda self, tokenizer: "gpt-2"
     LlamaModel.set_vocab = TextModel._set_vocab_gpt2
 
@@ -60,7 +62,7 @@ def convert(folder, name, out, kind):
                 TextModel._set_vocab_gpt2(self)
 
         def modify_tensors(self, *tensor):
-            # That of StableLM returns a generator from a generator, so that nothing comes out.
+            # StableLM's converter returns a generator from a generator, so it would write no tensor.
             more = yield from super().modify_tensors(*tensor)
             yield from more or ()
 

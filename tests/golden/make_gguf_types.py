@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Writes tests/golden/gguf_types/: small GGUF files that llama.cpp's quantizer wrote, and what the reference reader makes of them.
+"""Writes tests/golden/gguf_types/: small GGUF files from llama.cpp's quantizer, and digests of the numbers that the
+reference reader reads from them.
 
     pip install gguf==0.19.0
     tests/golden/make_gguf_types.py LLAMA_QUANTIZE
 
-LLAMA_QUANTIZE is llama.cpp's program of that name. A file of random weights is quantized as its Q4_K_M and its Q2_K, and
-as a file in which each type that millrace reads occurs. NAME.txt has a line for each tensor: name, type, and the SHA-256 of
-its numbers as PyPI `gguf` dequantizes them, as little-endian floats.
+LLAMA_QUANTIZE is llama.cpp's program of that name. A file of random weights is quantized as Q4_K_M, as Q2_K, and as a
+file with every type that millrace reads. NAME.txt has a line for each tensor: name, type, and the SHA-256 of its
+numbers as PyPI `gguf` dequantizes them, as little-endian floats.
 
     tests/golden/make_gguf_types.py --compare TEST_GGUF_TYPES FILE.gguf...
 
@@ -24,7 +25,8 @@ import numpy as np
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "gguf_types")
 WIDTH, HEAD, FFN, VOCAB, EXPERTS = 256, 64, 32, 32, 2
-# shapes as [out, in]; the rows of "attn_output" and "ffn_down" are no multiple of 256, so a K type becomes another one
+# shapes as [out, in]; the row lengths of "attn_output" and "ffn_down" are not multiples of 256, so the quantizer
+# replaces a K type by another type
 LAYER = {"attn_q": (HEAD, WIDTH), "attn_k": (HEAD, WIDTH), "attn_v": (HEAD, WIDTH), "attn_output": (WIDTH, HEAD),
          "ffn_gate": (FFN, WIDTH), "ffn_up": (FFN, WIDTH), "ffn_down": (WIDTH, FFN)}
 EXPERT_LAYER = {"ffn_gate_exps": (EXPERTS, FFN, WIDTH), "ffn_up_exps": (EXPERTS, FFN, WIDTH), "ffn_down_exps": (EXPERTS, WIDTH, FFN)}

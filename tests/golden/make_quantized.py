@@ -4,8 +4,8 @@
     make_quantized.py tests/golden/quantized [NAME...]
 
 Each folder has a tiny Llama whose linear layers are packed here, after the published formats of DeepSeek's fp8,
-compressed-tensors, AutoAWQ, AutoGPTQ and gpt-oss; other tensors stay plain, each in another type. Of the packed
-layers the numbers are computed back here with numpy, in float32:
+compressed-tensors, AutoAWQ, AutoGPTQ and gpt-oss; other tensors stay unpacked, each in a different type. The script
+unpacks the numbers of these layers with numpy, in float32:
     rows.txt       a line for each packed layer: name, rows, width, SHA-256 of its numbers as little-endian float32
     expected.bin   logits of transformers with these numbers, in the format of make_logits.py
 Where PyPI compressed-tensors is installed, its own decompression must give the same numbers.

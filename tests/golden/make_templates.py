@@ -35,7 +35,8 @@ chat_template_utils.datetime = FixedTime
 
 
 def opened(message):
-    """The message with the arguments of its calls as objects: templates want that, OpenAI's API has texts of JSON."""
+    """The message with the arguments of its calls as objects, which templates expect; OpenAI's API has them as JSON
+    texts."""
     if not isinstance(message.get("tool_calls"), list):
         return message
     message = json.loads(json.dumps(message))
@@ -52,8 +53,8 @@ def opened(message):
 
 def reads_parts(source):
     """Whether a template reads the content of a message as a list of parts: it loops over one, or picks from it with
-    a filter. As vLLM decides between "openai" and "string", but for parameters of macros and filters. For comparisons of
-    many templates."""
+    a filter. vLLM's choice between "openai" and "string" follows the same rule, without parameters of macros and
+    filters. Used in comparisons of many templates."""
     root = chat_template_utils._compile_jinja_template(source).environment.parse(source)
     nodes = jinja2.nodes
     names, macros = set(), set()
@@ -107,7 +108,7 @@ def joined(message):
 
 
 def reference(source, record, parts=None, bos="<s>", eos="</s>"):
-    """(True, text), or (False, reason) when the reference refuses the template or the messages. What
+    """(True, text), or (False, reason) when the reference refuses the template or the messages
     apply_chat_template of a tokenizer does, from the messages on, but for contents that are joined. parts: whether the
     template reads lists of parts; None: by reads_parts."""
     messages = [{key: value for key, value in opened(one).items() if value is not None} for one in record["messages"]]

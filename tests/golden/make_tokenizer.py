@@ -4,9 +4,9 @@
     pip install tokenizers==0.23.3 sentencepiece==0.2.3 mistral-common==1.13.1 gguf
     tests/golden/make_tokenizer.py .deps/model/SmolLM2-135M-Instruct.Q4_1.gguf
 
-Trains tokenizers like those of Llama 3, Qwen, Llama 2 (SentencePiece) and T5 (Unigram), and one of rare
-components, on generated text. Writes them as NAME_style.json. For each of them and for the model's own tokenizer, writes
-the reference's ids and texts of some hundred strings as NAME.golden.json.
+Trains tokenizers like those of Llama 3, Qwen, Llama 2 (SentencePiece) and T5 (Unigram), and one with rare components,
+on generated text. Writes them as NAME_style.json. For each of them and for the model's own tokenizer, writes the
+reference's ids and texts of some hundred strings as NAME.golden.json.
 """
 import base64
 import io
@@ -104,7 +104,7 @@ def odd_style():
     return json.loads(t.to_str())
 
 
-# Rules of a character map: what NFKC does with a few characters, a sequence, a removal.
+# Rules of a character map: NFKC's replacements of a few characters, a sequence, a removal.
 RULES = [("\uff21", "A"), ("\ufb01", "fi"), ("e\u0301", "\u00e9"), ("\u1100\u1161", "\uac00"), ("\u3000", " "), ("\t", " "), ("\u200b", ""), ("\u00bd", "1/2"),
          ("...", "\u2026")]
 
@@ -157,7 +157,8 @@ def reference(file):
 
 
 def without_control_pieces(file):
-    """The file of a Unigram model whose control tokens occur in no text. The reference scores them 0, so it makes one of
+    """The file of a Unigram model whose control tokens occur in no text. The reference scores them 0, so it turns the
+    text "</s>"
     the text "</s>" even where special tokens are not read; millrace does not."""
     if file["model"]["type"] != "Unigram":
         return file
@@ -191,7 +192,7 @@ def golden(file, seed):
 
 
 def golden_without_special(path, seed):
-    """Results of a reference that never reads a special token in a text: of texts that hold none."""
+    """Results of a reference that never reads special tokens in a text, only for texts without any."""
     oracle = SentencePiece(path) if path.endswith(".model") else Tekken(path)
     g = Generators(oracle, seed)
     texts = EDGES + list(g.all(300))[-300:] + ["\uff21\ufb01 e\u0301... \u3000\u200b\u00bd\t", " the  the <mask><mask>", "  caf\u00e9  na\u00efve   x ", "   ", "\u4e00a\u4e01"]

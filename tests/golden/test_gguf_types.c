@@ -1,6 +1,6 @@
 /* Compares the numbers of every tensor in files that llama.cpp's quantizer has written with the
- *     numbers that PyPI `gguf` reads from them (make_gguf_types.py), bit for bit. With
- *     golden_test_gguf_types FILE.gguf
+ *     numbers that PyPI `gguf` reads from them (make_gguf_types.py), bit for bit.
+ *     golden_test_gguf_types FIL
  * it prints the name and the digest of each tensor of a file instead. */
 #include "ops/files/gguf_split.h"
 #include "tests/golden/row_hash.h"

@@ -6,8 +6,8 @@
  *     whose products differ in the last bits between batches. For every sampled history all logits
  *     must agree within a tolerance, and in fp32 the tokens must be the same too. The device makes
  *     the draws, as on a GPU. In fp32 every variant of the tiny models runs with one and with two
- *     steps in flight (batching/base/model_port.h); else the variants alternate. The torch backend
- *     has no speculation. */
+ *     steps in flight (batching/base/model_port.h); in other formats the variants alternate. The
+ *     torch backend has no speculation. */
 #include "batching/engine/engine.h"
 #include "kvcache/kv_window.h"
 #include "tests/fakes/draw_kernels.h"
@@ -122,8 +122,8 @@ static struct seen *seen_of(struct fixture *fixture, uint64_t history)
     return &fixture->seen[slot];
 }
 
-/* Returns whether two rows of logits agree within the tolerance. If they do, they have the same
- * best token, unless the second best is nearer than twice the tolerance. */
+/* Returns whether two rows of logits agree within the tolerance. If they agree, their best token is
+ * the same, unless the second best is nearer than twice the tolerance. */
 static bool agree(struct fixture *fixture, const float *a, const float *b)
 {
     float worst = 0;
@@ -158,7 +158,7 @@ static struct flight *flight_of(struct fixture *fixture, uint32_t step)
     return &fixture->flights[step % (MR_STEPS_AHEAD_MAX + 1)];
 }
 
-/* Records the sequence that a row of a launched step samples from, or the logits themselves if they
+/* Records the sequence for which a row of a launched step samples, or the logits themselves if they
  * are cached. */
 static struct sampled sampled_of(struct fixture *fixture, const struct mr_sample_row *row)
 {
@@ -396,7 +396,8 @@ static void destroy_fixture(struct fixture *fixture)
     free(fixture);
 }
 
-/* The checks of a subject: logits bit by bit, within a tolerance, or not at all; and tokens. */
+/* The checks of a subject: its tokens, and its logits bit by bit, within a tolerance or not at
+ * all. */
 struct demand {
     const char *dtype;
     enum mr_kv_dtype kv_dtype;

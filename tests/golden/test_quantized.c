@@ -1,6 +1,6 @@
-/* Compares the rows of every packed layer of the quantized folders that make_quantized.py has
- * written with the script's numbers, bit for bit, and their blocks of Q4_1 with these numbers.
- * golden_test_logits compares the logits of the same folders (CMakeLists.txt). */
+/* Compares every packed layer of the quantized folders that make_quantized.py has written, bit for
+ * bit, with the script's numbers: the rows, and their blocks of Q4_1. golden_test_logits compares
+ * the logits of the same folders (CMakeLists.txt). */
 #include "ops/files/mapped_file.h"
 #include "ops/files/quantized_folder.h"
 #include "ops/files/safetensors.h"
@@ -40,9 +40,9 @@ static void read_quantization(const char *folder, struct mr_quantization *out)
     mr_mapped_file_close(&file);
 }
 
-/* Compares the rows as blocks of Q4_1 with the rows as floats: they differ by 2^-11 of minus the
- * scale times the zero point where that product is not a half. Returns 1; 0 for a tensor that fits
- * no blocks. */
+/* Compares the rows as blocks of Q4_1 with the rows as floats. They differ by 2^-11 of the block's
+ * minimum, -scale * zero point, where the minimum is not a half-precision number. Returns 1; 0 for
+ * a tensor that fits no blocks. */
 static uint32_t compare_blocks(const struct mr_stored_tensor *tensor)
 {
     enum { WIDTH_MAX = 256 };

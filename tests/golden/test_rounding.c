@@ -71,8 +71,8 @@ static void print(const char *name, const char *what, const struct difference *s
 }
 
 /* ---- bf16, the default ----
- * The bounds are above what rounding costs these models in transformers: shares of 0.006 to 0.02,
- * with experts up to 0.09, and 3,673 of 3,676 tokens with a margin stay first. */
+ * The bounds are above the effect of rounding on these models in transformers: errors of 0.006 to
+ * 0.02, with experts up to 0.09; 3,673 of 3,676 tokens with a margin stay first. */
 
 /* Compares the logits at every position of a prompt and of the reference's continuation, a step
  * each: sequences of one step cannot share blocks in bf16, because two tokens share a word of V. */

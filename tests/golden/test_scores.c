@@ -1,6 +1,6 @@
-/* Compares log-probabilities of a prompt's tokens, those of continuations, and vectors, which the
- * engine computes with a committed tiny model in fp32, to those of the reference implementation's
- * logits (make_logits.py). golden_test_scores torch compares them on LibTorch's operators. */
+/* Compares the log-probabilities of prompts and continuations, and the vectors, that the engine
+ * computes with a committed tiny model in fp32 to those from the reference implementation's logits
+ * (make_logits.py). golden_test_scores torch compares them on LibTorch's operators. */
 #include "batching/engine/engine.h"
 #include "tests/golden/logits_fixture.h"
 #include "worker/bench/bench_workload.h"
@@ -24,13 +24,13 @@ static const char *const names[] = {"llama_linear", "qwen2", "gemma2", "qwen3_mo
 struct scene {
     struct fixture fixture;
     struct prompt prompt;
-    const float
-        *hidden; /* of the reference: the last token's, then the mean (make_embeddings.py) */
+    const float *hidden; /* the reference's hidden states: the last token's, then the mean
+                            (make_embeddings.py) */
     bool ended;
     float worst;
 };
 
-/* The log-probability of a token by the reference's logits after position `position`. */
+/* The log-probability of a token according to the reference's logits after `position`. */
 static double reference(const struct scene *scene, uint32_t position, uint32_t token)
 {
     const uint32_t vocab = scene->fixture.vocab_size;
@@ -106,7 +106,7 @@ static void on_result(void *context, uint64_t ticket, struct mr_request *request
     mr_request_destroy(request);
 }
 
-/* cut: tokens of the prompt, of which the other tokens are continuations; 0: they are the prompt.
+/* cut: length of the prompt; the other tokens are continuations. 0: all tokens are the prompt.
  */
 static struct mr_request *make_request(const struct scene *scene, uint32_t cut)
 {

@@ -48,7 +48,7 @@ struct rendering {
     struct mr_rendered rendered;
 };
 
-/* Renders a record; the caller destroys rendering->request, which has the memory of the text. */
+/* Renders a record; the caller destroys rendering->request, which owns the text. */
 static void render(struct rendering *out, const struct mr_chat_template *compiled,
                    struct mr_text record, uint64_t unix_seconds)
 {

@@ -116,7 +116,7 @@ static void await_event(const struct facts_world *world, struct member *member)
     print(world, "%s: no event", member->name);
 }
 
-/* Lets time pass and polls the members. No event is expected. */
+/* Advances the time and polls the members. No event is expected. */
 static void await_nothing(const struct facts_world *world, struct member *member, uint32_t ms)
 {
     for (uint32_t waited = 0; waited < ms; waited += TURN_MS) {

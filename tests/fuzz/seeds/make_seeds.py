@@ -49,7 +49,7 @@ def requests():
 
 
 def fields():
-    """Each field of docker/guide/fields.md: its example, the examples of whole requests, and values that do not fit."""
+    """Each field of docker/guide/fields.md: its example, the examples of whole requests, and invalid values."""
     guide = open(os.path.join(TREE, "docker/guide/fields.md")).read()
     for name, example in re.findall(r"^\| `(\w+)` \|[^|]*\|[^|]*\| (?:-|`(.*?)`) \|", guide, re.M):
         prompt = "" if re.match(r'"(prompt|prompt_token_ids|messages)"', example) else '"prompt": "x"'

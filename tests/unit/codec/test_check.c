@@ -1,5 +1,5 @@
-/* The function that a failed MR_ASSERT calls in the programs; unit tests are linked with
- * another one (tests/unit/check_cmocka.c), so it gets a name of its own here. */
+/* The function that a failed MR_ASSERT calls in the programs; unit tests link another version
+ * (tests/unit/check_cmocka.c), so this test renames it. */
 #define mr_check_failed check_failed
 #include "codec/check.c"
 

@@ -54,7 +54,7 @@ static void every_code_of_the_contract_is_used_and_no_other(void **state)
         assert_int_not_equal(uses[i], 0);
 }
 
-/* Readers decide by the code whether to send a request again. */
+/* Clients use the code to decide whether to send a request again. */
 static void each_code_says_whether_sending_again_can_help(void **state)
 {
     (void)state;

@@ -36,7 +36,7 @@ static void check_and_destroy(struct mr_kv_cache *cache, uint32_t held)
     mr_kv_cache_destroy(cache);
 }
 
-/* Ascending token ids; from index `same` on those of another text. */
+/* Ascending token ids; from index `same` on, the ids of another text. */
 static void fill(uint32_t *tokens, uint32_t count, uint32_t same, uint32_t other)
 {
     for (uint32_t i = 0; i < count; i++)
@@ -281,7 +281,8 @@ static void without_room_for_a_copy_the_whole_blocks_still_match(void **state)
     assert_false(mr_kv_cache_match_whole(second, tokens, 2 * BT - 1, &match));
     mr_block_table_destroy(second, 1);
     mr_block_table_destroy(first, 1);
-    /* The pool has no other block: the copy source must not be evicted for its own copy. */
+    /* The pool has no free block: the copy source must not be evicted to make room for its own
+     * copy. */
     second = mr_block_table_create(cache, root);
     mr_kv_cache_match(second, tokens, 2 * BT, &match);
     assert_int_equal(match.token_count, BT);

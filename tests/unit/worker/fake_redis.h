@@ -48,7 +48,7 @@ struct fake_redis {
 
 enum fake_damage {
     FAKE_WELL,
-    FAKE_FLIPPED, /* one bit, each time another one */
+    FAKE_FLIPPED, /* one bit, a different one each time */
     FAKE_TRUNCATED,
     FAKE_SWAPPED,   /* the value of another key; a bit of the only value is flipped */
     FAKE_OVERSIZED, /* 64 bytes longer, also in the header */
@@ -139,7 +139,7 @@ static inline bool fake_is(struct fake_text word, const char *name)
     return word.length == strlen(name) && memcmp(word.bytes, name, word.length) == 0;
 }
 
-/* A copy of a value with the damage that the test wants. Offsets as in
+/* A copy of a value with the damage that the test has set. Offsets as in
  * kvcache/remote/block_frame.h. */
 static inline struct fake_text fake_changed(struct fake_redis *redis, const struct fake_text *value)
 {
@@ -295,7 +295,7 @@ static inline void *fake_run(void *argument)
         if (atomic_exchange(&redis->hang_up, false))
             for (int i = 0; i < FAKE_PEERS; i++)
                 if (redis->peers[i].fd >= 0) fake_hang_up(&redis->peers[i]);
-        if (atomic_load(&redis->silent)) continue; /* since before what was sent now */
+        if (atomic_load(&redis->silent)) continue; /* since before the current bytes were sent */
         for (int i = 0; i < FAKE_PEERS; i++)
             if (doors[i + 1].revents && redis->peers[i].fd >= 0) fake_hear(redis, &redis->peers[i]);
         if (!(doors[0].revents & POLLIN)) continue;

@@ -1,5 +1,5 @@
-/* Intake without its thread: the step is the test's to call, in virtual time, over a Kafka in
- * memory and an engine with the fake model that nobody steps. The test plays the group, the engine
+/* Intake without its thread: the test calls the step, in virtual time, over a Kafka in memory. The
+ * engine has the fake model and is never stepped. The test acts as the consumer group, the engine
  * and publish. */
 #ifndef MR_TESTS_WORKER_INTAKE_RIG_H
 #define MR_TESTS_WORKER_INTAKE_RIG_H
@@ -58,7 +58,7 @@ static inline void create_intake_rig_for(struct intake_rig *rig, uint32_t tenant
     rig->engine.options.tenant_count = tenant_count;
     rig_start(&rig->engine);
     struct mr_log_options log = {.fd = -1, .format = MR_LOG_TEXT, .worker = "w"};
-    /* the tests that have a second topic add it to the configuration later */
+    /* tests with a second topic add it to the configuration later */
     static const struct mr_request_topic topics[] = {{.name = "r", .tenant = "default"},
                                                      {.name = "s", .tenant = "other"}};
     struct mr_metrics_info info = {"w",  "fake", "fp32", "cpu", MR_BLOCK_TOKENS,
@@ -133,7 +133,7 @@ static inline void arrive(struct intake_rig *rig, int64_t offset, const char *va
     mr_ticket_table_check(rig->intake->flight.submitted);
 }
 
-/* Topic 0 is of the tenant "default", topic 1 of the tenant "other"; partition 0 of both is
+/* Topic 0 belongs to the tenant "default", topic 1 to the tenant "other"; partition 0 of both is
  * assigned. */
 static inline void open_two_tenants(struct intake_rig *rig)
 {
@@ -171,7 +171,7 @@ static inline struct mr_ticket *ticket_named(struct intake_rig *rig, const char 
     return mr_ticket_table_find(rig->intake->flight.submitted, 0, (struct mr_text){id, strlen(id)});
 }
 
-/* The one refusal that publish has got; publish has written it when this frees it. */
+/* The one refusal in publish's mailbox. Freeing it stands for publish having written it. */
 static inline enum mr_status take_refusal(struct intake_rig *rig, struct mr_ticket **ticket,
                                           bool *dead_letter)
 {
@@ -187,7 +187,7 @@ static inline enum mr_status take_refusal(struct intake_rig *rig, struct mr_tick
     return status;
 }
 
-/* The engine asks whether the ticket's request may start. */
+/* The engine requests permission to start the ticket's request. */
 static inline void begin(struct intake_rig *rig, struct mr_ticket *ticket)
 {
     mr_starts_add(&rig->intake->starts, ticket);
@@ -225,7 +225,7 @@ static inline void post(struct intake_rig *rig, struct mr_mail *mail, enum mr_ma
     mr_mailbox_post_control(mr_intake_mailbox(rig->intake), mail);
 }
 
-/* Requests that the engine still has are freed by it. */
+/* The engine frees its remaining requests. */
 static inline void close_intake_rig(struct intake_rig *rig)
 {
     struct mr_intake *intake = rig->intake;

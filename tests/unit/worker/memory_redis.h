@@ -1,6 +1,6 @@
 /* A Redis in memory behind the port of a connection thread (kvcache/remote/redis_client.h):
- * strings only, no socket and no thread. Time is what the step functions are given: a reply is
- * there latency_ns after its command, and a silent server never replies. */
+ * strings only, no socket and no thread. The step functions receive the time. A reply arrives
+ * latency_ns after its command; a silent server never replies. */
 #ifndef MR_TESTS_MEMORY_REDIS_H
 #define MR_TESTS_MEMORY_REDIS_H
 
@@ -24,12 +24,12 @@ struct memory_redis {
         char key[MR_REDIS_KEY_BYTES];
         size_t key_length, length;
         char *bytes; /* NULL: no value */
-        bool list;   /* the key has a list, which only DEL and SET take */
+        bool list;   /* the key has a list; only DEL and SET work on it */
     } values[MEMORY_KEYS];
     size_t count;
     uint64_t latency_ns;
     bool silent;
-    bool read_only; /* it has become a replica: refuses commands that write */
+    bool read_only; /* the server has become a replica and refuses writes */
     unsigned commands;
 };
 

@@ -1,5 +1,5 @@
-/* quiet_log - a log that is written nowhere, for tests: pass quiet_log_open and quiet_log_close as
- * the setup and teardown of a group. */
+/* quiet_log - a log without output, for tests: pass quiet_log_open and quiet_log_close as the setup
+ * and teardown of a group. */
 #ifndef MR_TESTS_UNIT_WORKER_QUIET_LOG_H
 #define MR_TESTS_UNIT_WORKER_QUIET_LOG_H
 

@@ -15,7 +15,7 @@
 #define MS        ((uint64_t)1000000)
 
 struct fleet {
-    struct intake_rig rig; /* the worker of now */
+    struct intake_rig rig; /* the current worker */
     struct memory_partition log[MEMORY_PARTITIONS];
     bool with_redis;
     struct list_redis redis;
@@ -71,7 +71,7 @@ static inline void start_worker(struct fleet *fleet)
         step(fleet);
 }
 
-/* No step follows, and nothing is written any more. */
+/* No step follows, and nothing further is written. */
 static inline void crash(struct fleet *fleet)
 {
     struct intake_rig *rig = &fleet->rig;
@@ -89,7 +89,7 @@ static inline void crash(struct fleet *fleet)
     fleet->resume = NULL;
 }
 
-/* SIGTERM: the worker gives up what it runs, commits if it can, and leaves the group. */
+/* SIGTERM: the worker releases its running requests, commits if it can, and leaves the group. */
 static inline void stop(struct fleet *fleet)
 {
     struct intake_rig *rig = &fleet->rig;

@@ -107,8 +107,8 @@ static void it_follows_a_machine_that_becomes_slower(void **state)
     assert_predicts(&model, &slower, 0.08);
 }
 
-/* Whatever its first step was, a machine of any speed keeps to a target of 4 times its decodes, or
- * of the time of 24 tokens: after 60 decodes of the first answer, prompts beside 4 answers. */
+/* After any first step and at any speed, steps keep to the target: 4 times the decodes, or the time
+ * of 24 tokens. The test decodes the first answer 60 times, then mixes prompts with 4 answers. */
 static double longest_of_target(const struct truth *truth, uint32_t cached, uint32_t prompt,
                                 double slower)
 {
@@ -149,14 +149,15 @@ static void the_first_steps_tell_the_speed_of_any_machine(void **state)
         assert_true(longest_of_target(machine, 0, 300, 1) < 1.25);
         assert_true(longest_of_target(machine, 0, 3, 1) < 1.25);
         assert_true(longest_of_target(machine, 2000, 1, 1) < 1.25);
-        /* a first step that took longer than such a step does */
+        /* a first step that took longer than a full one should */
         assert_true(longest_of_target(machine, 0, 300, 3) < 1.5);
         assert_true(longest_of_target(machine, 0, 300, 20) < 2.0);
     }
 }
 
-/* Eight answers all the time, and a chunk in one step of 25: equal steps, which leave the four
- * coefficients unknown. However long this went on, the fit follows a change of speed. */
+/* Eight answers run all the time, and one step in 25 has a chunk. Equal steps do not determine the
+ * four coefficients. The fit still follows a change of speed, however many equal steps came
+ * before. */
 static void it_follows_when_all_steps_are_equal(void **state)
 {
     (void)state;
@@ -178,7 +179,8 @@ static void it_follows_when_all_steps_are_equal(void **state)
     assert_true(fabs(predicted - 2 * cost(&cpu, &both)) < 0.2 * predicted);
 }
 
-/* Eight answers, and in each tenth step a chunk; `slow` times as long as on that machine. */
+/* Eight answers, with a chunk in every tenth step. Each step takes `slow` times the modelled
+ * time. */
 static void run_mixed(struct mr_cost_model *model, uint32_t steps, double slow)
 {
     for (uint32_t i = 0; i < steps; i++) {
@@ -210,8 +212,8 @@ static void a_machine_that_becomes_many_times_slower_is_followed_at_once(void **
     }
 }
 
-/* While only answers are computed the machine pauses for some steps: what a prompt takes is known
- * again without one. */
+/* The machine pauses for some steps while only answers are computed. The predicted time of a prompt
+ * recovers without another prompt. */
 static void a_pause_during_decodes_does_not_make_prompts_slow(void **state)
 {
     (void)state;
@@ -249,7 +251,7 @@ static double run_prompt_and_answer(struct mr_cost_model *model, const struct tr
     return worst;
 }
 
-/* A neighbour that takes memory bandwidth slows answers down, other causes prompts. */
+/* Another process that uses memory bandwidth slows down answers; other causes slow down prompts. */
 static void one_kind_of_step_becomes_slower_or_faster(void **state)
 {
     (void)state;
@@ -285,8 +287,9 @@ static void what_a_rare_step_taught_is_kept(void **state)
                 0.1 * cost(&cpu, &work));
 }
 
-/* A GPU as one was measured, in ms: what a step with a chunk costs more, and the history of decode
- * rows, which costs 20 times that of a chunk, are not terms of the model. */
+/* A GPU with measured times, in ms. Two of its costs are not terms of the model: the extra cost of
+ * a step with a chunk, and the history of decode rows, which costs 20 times the history of a
+ * chunk. */
 static double gpu_step(uint32_t decodes, uint32_t decode_context, uint32_t chunk,
                        uint32_t chunk_context)
 {

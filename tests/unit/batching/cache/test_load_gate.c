@@ -92,7 +92,8 @@ static void a_remote_cache_as_fast_as_computing_loads_half(void **state)
     assert_in_range(answer.first_block, 7, 9);
 }
 
-/* The load slows the computing: loading an eighth of the blocks is not worthwhile, three of 16 are.
+/* Loading slows computing down: it is not worthwhile for an eighth of the blocks, but it is for
+ * three of 16.
  */
 static void doing_both_must_gain_over_computing(void **state)
 {
@@ -136,7 +137,7 @@ static void an_unmeasured_remote_cache_is_tried_with_short_patience(void **state
     assert_true(answer.wait_ms <= MR_LOAD_TRIAL_MS);
 }
 
-/* The coefficients before the first step are those of some other machine. */
+/* Before the first step the coefficients describe an arbitrary machine. */
 static void before_the_first_step_a_remote_cache_is_tried_however_fast(void **state)
 {
     (void)state;

@@ -87,7 +87,7 @@ static void a_remote_cache_slower_than_computing_is_left_alone(void **state)
     struct fleet_spec spec = {.shared = 4 * BLOCK, .count = 4 * BLOCK + 20, .ending = 1};
     fleet_run(&fleet, 0, spec);
     const struct fleet_spec measured = {.shared = 9, .count = 2 * BLOCK, .ending = 3};
-    fleet_run(&fleet, 1, measured); /* what a step takes is known */
+    fleet_run(&fleet, 1, measured); /* the time of a step is known */
     spec.ending = 2;
     fleet.rigs[1].fake->now_ns = 1000; /* earlier than the first probe */
     const struct rig_seen *seen = fleet_run(&fleet, 1, spec);
@@ -97,7 +97,7 @@ static void a_remote_cache_slower_than_computing_is_left_alone(void **state)
     fleet_end(&fleet);
 }
 
-/* Copying one block once took 20 s. No load follows that would show what it takes, only probes. */
+/* Copying one block once took 20 s. No load follows that would correct this time, only probes. */
 static void a_copy_that_stalled_does_not_end_loads_for_ever(void **state)
 {
     (void)state;
@@ -155,7 +155,7 @@ static struct engine_rig *load_one_block(struct fleet *fleet)
     return &fleet->rigs[1];
 }
 
-/* Five of six blocks do not arrive. That costs the time waited for them, and nothing else. */
+/* Five of six blocks do not arrive in time. The only cost is the time spent waiting for them. */
 static void what_is_cut_off_is_computed_at_once(void **state)
 {
     (void)state;
@@ -266,8 +266,8 @@ static void submit_fair(struct engine_rig *rig, uint64_t ticket, uint32_t tenant
                      MR_OK);
 }
 
-/* Tenant 0 sends long prompts that are in Redis, tenant 1 as many short ones that are not: an
- * answer of either costs about the same. */
+/* Tenant 0 sends long prompts that are in Redis, tenant 1 the same number of short prompts that are
+ * not. Both tenants' answers cost about the same. */
 static void loaded_tokens_cost_a_tenant_nothing(void **state)
 {
     (void)state;

@@ -14,7 +14,7 @@
 /* A prompt of one block, or of two where most of one block is not worth a round trip. */
 #define LEAST_BLOCKS (BLOCK > MR_LOAD_TOKENS_MIN ? BLOCK : 2 * BLOCK)
 
-/* Lost blocks or pieces are computed; items behind them are used. */
+/* Lost blocks or pieces are computed; later items are used. */
 static void a_lost_value_is_computed_and_the_rest_is_used(void **state)
 {
     (void)state;

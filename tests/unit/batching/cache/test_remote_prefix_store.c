@@ -13,8 +13,8 @@
 
 #define BLOCK MR_BLOCK_TOKENS
 
-/* An export fails, as int8 does for numbers that are not finite: one attempt for each item, not one
- * a step. */
+/* Exports fail, as they do in int8 for numbers that are not finite. Each item is tried once, not
+ * once a step. */
 static void what_cannot_be_exported_is_not_tried_again(void **state)
 {
     (void)state;
@@ -28,8 +28,8 @@ static void what_cannot_be_exported_is_not_tried_again(void **state)
     fleet_end(&fleet);
 }
 
-/* The tier takes the first blocks and refuses the rest: what lies behind, here the pieces of the
- * last block, would never be found, so it is not stored. */
+/* The tier takes the first blocks and refuses the rest: later items, here the pieces of the last
+ * block, would never be found, so they are not stored. */
 static void nothing_is_stored_behind_a_refused_value(void **state)
 {
     (void)state;
@@ -38,7 +38,7 @@ static void nothing_is_stored_behind_a_refused_value(void **state)
     fleet.tiers[0]->options.takes_max = 2;
     const uint32_t count = 4 * BLOCK + FLEET_PART(200);
     fleet_run(&fleet, 0, (struct fleet_spec){.shared = count, .count = count});
-    fleet.tiers[0]->options.takes_max = 0; /* no limit any more */
+    fleet.tiers[0]->options.takes_max = 0; /* the limit is removed */
     fleet_drain_tier(&fleet, 0);
     assert_int_equal(fleet.tiers[0]->items_stored, 2);
     struct fleet_spec again = {.shared = count, .count = count};

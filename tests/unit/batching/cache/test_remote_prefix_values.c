@@ -13,7 +13,7 @@
 #define BLOCK MR_BLOCK_TOKENS
 
 /* Full blocks are read and filled in place, unless the tier cannot reach the pool. The piece and
- * the entry behind them are copied; with the smallest block size the piece is a fifth full block.
+ * the entry that follow are copied. With the smallest block size the piece is a fifth full block.
  */
 static void full_blocks_go_without_a_copy(void **state)
 {
@@ -65,8 +65,8 @@ static uint32_t piece_end(uint32_t token_count)
     return token_count / MR_PIECE_TOKENS * MR_PIECE_TOKENS;
 }
 
-/* The second prompt differs from the first in the last block of both, in a block that only the
- * first one ends in, or before the first full block. With and without the prompt cache. */
+/* The second prompt differs from the first in their common last block, in the last block of the
+ * first prompt only, or before the first full block. With and without the prompt cache. */
 static void prompts_that_slice_within_a_block_share_it_up_to_there(void **state)
 {
     (void)state;

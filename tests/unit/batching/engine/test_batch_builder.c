@@ -172,8 +172,8 @@ static void an_unknown_token_is_fed_by_its_sampling_row(void **state)
     sequence->unknown = 0;
 }
 
-/* The rows whose logits score a token come before the one that draws; that of the last prompt token
- * is among the rows with logits also when nothing is drawn. */
+/* Rows whose logits score a token come before the row that draws. The row of the last prompt token
+ * has logits even when nothing is drawn. */
 static void scored_tokens_have_rows_before_the_drawn_one(void **state)
 {
     (void)state;

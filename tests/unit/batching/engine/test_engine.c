@@ -320,7 +320,7 @@ static void choices_share_one_prefill_and_differ_by_seed(void **state)
         for (uint32_t j = 0; j < i; j++)
             assert_memory_not_equal(seen->choices[i].tokens, seen->choices[j].tokens, 64);
     }
-    /* 600 tokens of the prompt, 15 of each answer: the prompt is computed once. */
+    /* The prompt's 600 tokens are computed once, then 15 tokens of each answer. */
     assert_int_equal(rig.fake->row_count, 600 + 4 * 15);
     rig_end(&rig);
 }

@@ -187,7 +187,7 @@ static void choices_that_are_preempted_or_cancelled_leave_no_block(void **state)
         }
 }
 
-/* The prompt fills the pool: every choice has its first token and no block for it. */
+/* The prompt fills the pool, so no choice has a block for its first token. */
 static void choices_of_a_prompt_as_large_as_the_pool_end_with_one_token(void **state)
 {
     (void)state;

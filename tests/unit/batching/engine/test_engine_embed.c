@@ -1,5 +1,5 @@
-/* The vector of a prompt is the hidden state of its last token, or the mean of all, whatever is
- * cached, however the prompt is cut into chunks and whoever shares the step. */
+/* The vector of a prompt is the hidden state of its last token, or the mean of all, independent of
+ * cached blocks, chunk sizes and the other requests in the step. */
 #include "tests/fakes/engine_rig.h"
 
 #include "kvcache/kv_window.h"

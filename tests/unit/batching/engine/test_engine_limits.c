@@ -90,7 +90,8 @@ static void a_request_that_cannot_end_in_time_is_not_started_when_so_configured(
     assert_int_equal(run_with_deadline(true, 800000000), MR_FINISH_LENGTH);
 }
 
-/* Three places: one runs, the next two requests may not start yet, the others are not asked for. */
+/* Three places: one request runs, and the next two may not start yet. No further starts are
+ * requested. */
 static void a_request_that_may_not_start_waits_and_the_others_run(void **state)
 {
     (void)state;
@@ -124,7 +125,7 @@ static void a_request_that_may_not_start_waits_and_the_others_run(void **state)
         rig_step(&rig);
     assert_int_equal(rig.seen[2].started, 1);
     rig.hold_starts = true;
-    rig_run(&rig); /* whoever was not started by now ends with its deadline */
+    rig_run(&rig); /* requests not started by now end at their deadlines */
     assert_int_equal(rig.seen[0].choices[0].finish, MR_FINISH_LENGTH);
     assert_int_equal(rig.seen[2].choices[0].finish, MR_FINISH_LENGTH);
     assert_int_equal(rig.seen[5].choices[0].finish, MR_FINISH_DEADLINE);

@@ -1,5 +1,5 @@
-/* Constrained answers in the engine: those whose masks are costly share one place in each step, so
- * the others go on, and the masks of a step take a bounded time. */
+/* Constrained answers in the engine: answers with costly masks share one place in each step, so the
+ * other answers continue, and the masks of a step take a bounded time. */
 #include "batching/engine/engine_state.h"
 #include "codec/constraint/constraint.h"
 #include "tests/fakes/engine_rig.h"
@@ -13,10 +13,10 @@
 
 #include <cmocka.h>
 
-/* Every place in it has many ways to go on. */
+/* At every position the pattern allows many continuations. */
 #define COSTLY "((.{1,300}){1,300}x?){1,300}"
 
-/* More units of work than to move one answer past a byte of it. */
+/* More units of work than one answer needs to advance by one byte of the pattern. */
 #define PASS_WORK 30000u
 
 enum { TOKENS = 40, PROMPT = 8, HOSTILE = 4, ALL = 6, GRACE = 6 };
@@ -54,7 +54,7 @@ static uint64_t work_of_step(struct engine_rig *rig, bool *more)
     return mr_token_mask_work(masks) - before;
 }
 
-/* A step may cross mr_guidance_step_work() with one answer, and one costly answer has its turn. */
+/* One answer may take a step past mr_guidance_step_work(), and one costly answer has its turn. */
 static bool step_within_bound(struct engine_rig *rig)
 {
     bool more;
@@ -75,7 +75,8 @@ static void costly_answers_take_turns_and_the_others_wait_little(void **state)
         ask(&rig, ticket, ticket < HOSTILE ? COSTLY : ticket == HOSTILE ? "[a-z]*" : NULL);
     for (; rig.seen[HOSTILE].results == 0 || rig.seen[HOSTILE + 1].results == 0; steps++) {
         assert_true(step_within_bound(&rig));
-        /* the free answer never waits, the other one until each hostile one is known as costly */
+        /* the free answer never waits; the other waits until every hostile answer is known as
+         * costly */
         assert_int_equal(drawn(&rig, HOSTILE + 1), steps < TOKENS ? steps + 1 : TOKENS);
     }
     assert_true(steps <= TOKENS + 2 * HOSTILE);
@@ -92,7 +93,7 @@ static void costly_answers_take_turns_and_the_others_wait_little(void **state)
     rig_end(&rig);
 }
 
-/* Answers whose first masks are wanted in the same step. */
+/* All answers need their first masks in the same step. */
 static void first_masks_are_spread_over_steps(void **state)
 {
     (void)state;
@@ -117,7 +118,7 @@ static void first_masks_are_spread_over_steps(void **state)
     rig_end(&rig);
 }
 
-/* A costly answer alone has every step. */
+/* A single costly answer runs in every step. */
 static void a_costly_answer_alone_does_not_wait(void **state)
 {
     (void)state;

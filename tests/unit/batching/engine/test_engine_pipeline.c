@@ -147,7 +147,7 @@ static void fails(uint32_t steps_ahead, bool late, uint32_t known)
     if (!late) known++;
     assert_int_equal(mr_engine_step(rig.engine, rig.fake->now_ns, &wake_ns, &err), MR_BACKEND);
     assert_int_equal(err.status, MR_BACKEND);
-    /* the tokens of the steps before were passed on, none after them, and no result */
+    /* the tokens of earlier steps were passed on, and neither a later token nor a result */
     assert_int_equal(rig.seen[0].choices[0].streamed_count, known);
     assert_int_equal(rig.result_count, 0);
     rig_end(&rig);
@@ -183,7 +183,8 @@ static void the_end_of_the_engine_collects_the_steps_in_flight(void **state)
     rig_end(&rig);
 }
 
-/* The step after an end token computes it before it is known: its sample is dropped. */
+/* A step launched before the end token is known computes one token too many; its sample is
+ * dropped. */
 static void a_surplus_row_changes_nothing(void **state)
 {
     (void)state;

@@ -111,8 +111,8 @@ static void nothing_that_the_last_step_computed_is_used_again(void **state)
     rig_end(&rig);
 }
 
-/* A step in flight may find that its logits are not finite: its KV is not in the prefix index when
- * the step before is collected. */
+/* A step in flight may have logits that are not finite, so its KV is not in the prefix index when
+ * the previous step is collected. */
 static void only_chunks_of_collected_steps_are_used_again(void **state)
 {
     struct engine_rig rig;

@@ -1,4 +1,4 @@
-/* Requests that resume behind the tokens of an earlier attempt (mr_submission.kept). */
+/* Requests that resume after the tokens of an earlier attempt (mr_submission.kept). */
 #include "batching/engine/engine.h"
 
 #include "tests/fakes/engine_rig.h"
@@ -85,7 +85,7 @@ static void an_answer_resumes_wherever_it_was_cut(void **state)
     rig_end(&whole);
 }
 
-/* The first record of a resumed answer that is split has the text before it, the last one the end.
+/* When a resumed answer is split, its first record has the earlier text and its last one the end.
  */
 static void the_text_before_a_resumed_answer_comes_with_it(void **state)
 {
@@ -214,7 +214,7 @@ static void a_request_cancelled_before_it_starts_keeps_its_text(void **state)
     rig_end(&whole);
 }
 
-/* A reader that has all the tokens must still learn that they are those of this attempt. */
+/* A reader that has all the tokens must still learn that this attempt continues them. */
 static void an_attempt_that_adds_no_token_says_where_it_resumed(void **state)
 {
     struct engine_rig whole, rest;
@@ -267,7 +267,7 @@ static void it_is_preempted_and_admitted_again_like_any_other(void **state)
     rig_end(&whole);
 }
 
-/* The worker before had a larger pool. */
+/* The previous worker had a larger pool. */
 static void an_answer_that_this_pool_cannot_hold_ends_before_it_starts(void **state)
 {
     (void)state;

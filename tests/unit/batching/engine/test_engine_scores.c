@@ -1,5 +1,5 @@
-/* Log-probabilities of the tokens of a prompt are those of the model after the tokens before,
- * whatever is cached, however the prompt is cut into chunks and whoever shares the step. */
+/* The log-probability of each prompt token is the model's, given the tokens before, independent of
+ * cached blocks, chunk sizes and the other requests in the step. */
 #include "tests/fakes/engine_rig.h"
 
 #include "kvcache/kv_window.h"
@@ -386,8 +386,8 @@ static void labels_of_one_token_need_one_step(void **state)
     rig_end(&rig);
 }
 
-/* The prompt is computed once for all continuations, and again for none of another request. Blocks
- * with tokens of continuations are never found in the prefix index. */
+/* The prompt is computed once for all continuations, also for those of another request. Blocks with
+ * tokens of continuations are never found in the prefix index. */
 static void the_prompt_of_continuations_is_computed_once(void **state)
 {
     (void)state;

@@ -174,7 +174,8 @@ static void a_cancelled_entry_leaves_the_order_and_its_id_is_free_once_released(
     mr_request_queue_release(queue, &b);
     assert_false(mr_request_queue_cancel(queue, text_of("b")));
     enqueue(queue, &b);
-    assert_null(mr_request_queue_cancelled(queue)); /* the cancel was of the entry released */
+    assert_null(
+        mr_request_queue_cancelled(queue)); /* the cancellation belonged to the released entry */
     check_and_destroy(queue);
 }
 
@@ -399,7 +400,7 @@ struct shared {
     struct mr_request_queue *queue;
     struct mr_queue_entry entries[PRODUCERS][PER_PRODUCER];
     char ids[PRODUCERS][PER_PRODUCER][8];
-    uint8_t seen[PRODUCERS * PER_PRODUCER]; /* written only by the thread that got the entry */
+    uint8_t seen[PRODUCERS * PER_PRODUCER]; /* written only by the thread that dequeued the entry */
     atomic_uint producing;
 };
 

@@ -97,7 +97,7 @@ static uint32_t rejected_in_a_row(struct scheduler_rig *rig, uint32_t most)
     return most;
 }
 
-/* A machine that was slow is not slow for ever. */
+/* A forecast that is too long is corrected when the machine is fast again. */
 static void a_request_runs_now_and_then_although_predicted_late(void **state)
 {
     (void)state;
@@ -109,7 +109,7 @@ static void a_request_runs_now_and_then_although_predicted_late(void **state)
     scheduler_rig_teach(&rig, 5000.0, 1.0, 1.0);
     scheduler_rig_start(&rig);
     assert_int_equal(rejected_in_a_row(&rig, 10), 8);
-    assert_int_equal(rejected_in_a_row(&rig, 10), 10); /* the last trial was not long ago */
+    assert_int_equal(rejected_in_a_row(&rig, 10), 10); /* too soon after the last trial */
     rig.now_ns += (uint64_t)10 * 1000000000;
     assert_int_equal(rejected_in_a_row(&rig, 10), 0);
     rig.now_ns += (uint64_t)10 * 1000000000;

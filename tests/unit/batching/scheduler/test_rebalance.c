@@ -151,8 +151,8 @@ static void a_place_is_freed_only_for_a_request_that_may_start(void **state)
     rig_end(&rig);
 }
 
-/* No sequence is preempted for a request that must wait for Redis first: its answer takes some
- * steps, in which the preempted sequence would take the place back. */
+/* No sequence is preempted for a request that must wait for Redis first: Redis answers some steps
+ * later, and by then the preempted sequence would have taken its place back. */
 static void a_place_is_freed_only_after_the_lookup(void **state)
 {
     (void)state;
@@ -180,7 +180,7 @@ static void a_place_is_freed_only_after_the_lookup(void **state)
     fake_tier_destroy(tier);
 }
 
-/* Nor for one whose prompt another sequence is computing. */
+/* No sequence is preempted for a request whose prompt another sequence is computing. */
 static void a_place_is_freed_only_after_the_common_prefix(void **state)
 {
     (void)state;

@@ -11,8 +11,8 @@
 
 #define BLOCK MR_BLOCK_TOKENS
 
-/* Large chunks end on blocks, smaller ones on parts of them, so that at most a quarter of the
- * tokens that a step may have is not used. */
+/* Large chunks end on blocks, smaller ones on parts of them, so that at most a quarter of a step's
+ * tokens is left unused. */
 static void chunks_end_on_blocks_or_parts_of_them(void **state)
 {
     static const struct {
@@ -86,7 +86,8 @@ static void chunks_shrink_to_the_time_left_beside_decodes(void **state)
     scheduler_rig_end(&rig);
 }
 
-/* The steps were taught: 10 ms, 1 ms a decode row, 0.5 ms a prefill token, or ten times as long. */
+/* The cost model has learnt these steps: 10 ms, 1 ms a decode row, 0.5 ms a prefill token, or ten
+ * times these. */
 static void the_automatic_target_follows_the_machine(void **state)
 {
     (void)state;
@@ -110,8 +111,8 @@ static void the_automatic_target_follows_the_machine(void **state)
     }
 }
 
-/* On a machine where a token of a prompt takes a quarter of a step with one answer, 4 times such a
- * step leave fewer tokens than a least chunk. */
+/* On a machine where a prompt token takes a quarter of a step with one answer, a target of 4 such
+ * steps leaves room for fewer tokens than the smallest chunk. */
 static void the_automatic_target_holds_a_least_chunk(void **state)
 {
     (void)state;
@@ -151,7 +152,7 @@ static void a_prompt_alone_is_held_to_a_target_that_keeps_its_speed(void **state
     assert_int_equal(chunk_alone(MR_STEP_TARGET_AUTO, 10), 480 / part * part);
     /* 20 times the constant cost, 300 ms, for 570 */
     assert_int_equal(chunk_alone(MR_STEP_TARGET_AUTO, 15), 512);
-    /* a shorter target of the operator's would slow prefill: 200 ms, for 380 */
+    /* a target set by the operator may be shorter and slow prefill down: 200 ms, for 380 */
     assert_int_equal(chunk_alone(1, 10), 380 / part * part);
     assert_int_equal(chunk_alone(0, 10), 512); /* no target */
 }

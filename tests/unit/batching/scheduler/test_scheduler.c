@@ -171,8 +171,8 @@ static void decodes_over_the_target_cannot_starve_a_prompt(void **state)
     scheduler_rig_end(&rig);
 }
 
-/* A machine that takes 37 ms for a token of a prompt, of which the cost model learns only what its
- * steps take: an answer, then prompts beside four answers. */
+/* A machine that takes 37 ms for a prompt token. The cost model sees only the times of steps: first
+ * one answer, then prompts with four answers. */
 static void a_slow_machine_keeps_to_its_target_from_the_start_on(void **state)
 {
     (void)state;
@@ -196,8 +196,9 @@ static void a_slow_machine_keeps_to_its_target_from_the_start_on(void **state)
     scheduler_rig_end(&rig);
 }
 
-/* Decodes take 11 ms of 15, which leaves 8 tokens: too few for the prompt, enough for a request
- * whose prompt is cached but for a token. Whenever one of these has ended, the next one comes. */
+/* Decodes take 11 ms of 15, which leaves 8 tokens: too few for the prompt, but enough for a request
+ * with one uncached prompt token. Whenever one of the cached requests has ended, the next one is
+ * submitted. */
 static void short_requests_that_start_cannot_starve_a_prompt(void **state)
 {
     (void)state;

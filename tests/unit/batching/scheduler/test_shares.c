@@ -1,4 +1,4 @@
-/* What one tenant's requests can take from another tenant: nothing of what is below its share. */
+/* A tenant cannot take blocks or time from another tenant that is below its share. */
 #include "tests/fakes/engine_rig.h"
 
 #include <setjmp.h>
@@ -57,7 +57,7 @@ static void teach_short_answers(struct engine_rig *rig)
     }
 }
 
-/* Red's answers hold 12 of 14 blocks, and have become so long that they are predicted to need 24.
+/* Red's answers hold 12 of 14 blocks and are now predicted to need 24.
  */
 static void a_forecast_of_other_tenants_keeps_nobody_waiting(void **state)
 {
@@ -111,7 +111,7 @@ static void a_flood_of_medium_prompts_delays_no_first_request(void **state)
     end(&rig);
 }
 
-/* A prompt of blue's is computed at half the speed, from the first step on. */
+/* Blue's prompt is computed at half the full speed from the first step on. */
 static void a_long_first_prompt_starts_while_another_tenant_computes_one(void **state)
 {
     (void)state;
@@ -129,7 +129,7 @@ static void a_long_first_prompt_starts_while_another_tenant_computes_one(void **
     end(&rig);
 }
 
-/* What is learnt of one tenant's lengths says nothing of another's. */
+/* Expected lengths are learnt for each tenant separately. */
 static void each_tenant_has_its_own_forecast(void **state)
 {
     (void)state;

@@ -95,8 +95,8 @@ static void rows_that_cost_as_much_as_they_yield_get_no_drafts(void **state)
     scheduler_rig_end(&rig);
 }
 
-/* Rows of 1 ms: a target of 50 ms leaves 39 ms beside the decode row, and a quarter of that to
- * drafts. */
+/* Rows of 1 ms: a target of 50 ms leaves 39 ms after the decode row; drafts may use a quarter of
+ * it. */
 static void prompts_leave_drafts_a_quarter_of_the_time(void **state)
 {
     (void)state;
@@ -115,7 +115,7 @@ static void prompts_leave_drafts_a_quarter_of_the_time(void **state)
     scheduler_rig_end(&rig);
 }
 
-/* The pool has no blocks for the prompt that waits, so no step could compute tokens of it. */
+/* The pool has no blocks for the waiting prompt, so no step could compute its tokens. */
 static void a_prompt_that_finds_no_blocks_takes_no_time_from_drafts(void **state)
 {
     (void)state;

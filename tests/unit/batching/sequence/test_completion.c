@@ -130,7 +130,7 @@ static void assert_delta(const struct bench *bench, const char *text, uint32_t t
     assert_int_equal(bench->delta.token_count, token_count);
 }
 
-/* Asserts the final choice, and that the joined deltas equal it. */
+/* Asserts the final choice, and that the deltas joined are equal to it. */
 static void assert_choice(const struct bench *bench, const char *text, const uint32_t *ids,
                           size_t count)
 {
@@ -480,7 +480,7 @@ static void logprobs_go_with_their_tokens(void **state)
     assert_memory_equal(first->top[1].text.bytes, "<eos>", 5);
 }
 
-/* Replays these ids in a new completion. */
+/* Replays the ids in a new completion. */
 static struct mr_replay replay(struct bench *bench, const uint32_t *ids, size_t count,
                                uint32_t shown)
 {

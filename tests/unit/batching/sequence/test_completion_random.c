@@ -80,7 +80,7 @@ static size_t bytes_of_chars(const char *text, size_t length, size_t chars)
     return at;
 }
 
-/* Finds the stop string that ends first behind `from` in text[0, length), and where it begins and
+/* Finds the stop string that ends first after `from` in text[0, length), and where it begins and
  * ends. */
 static bool first_stop(const struct world *world, const char *text, size_t from, size_t length,
                        size_t *begin, size_t *end)
@@ -97,7 +97,7 @@ static bool first_stop(const struct world *world, const char *text, size_t from,
     return false;
 }
 
-/* Length of the text after `count` tokens; stop strings end behind the first min_tokens. */
+/* Length of the text after `count` tokens; stop strings end after the first min_tokens. */
 static bool ends_here(const struct world *world, struct whole *seen, uint32_t count)
 {
     const struct mr_request *request = &world->request;

@@ -1,4 +1,4 @@
-/* Which rows a vector needs, and what it is. */
+/* Which rows an embedding vector needs, and how it is computed from them. */
 #include "batching/sequence/embedding.h"
 
 #include <math.h>

@@ -104,8 +104,8 @@ static void forced_bytes_and_rows_behind_drafts(void **state)
     assert_true(mr_guidance_fill_behind(guidance, masks, &answer, drafts + 1, 1, bits));
 }
 
-/* name_of(a|z): tokens of the name's bytes are shorter than the longest one that spells them, so
- * they are not allowed; in place of "o" a token may go on with what is not forced. */
+/* name_of(a|z): shorter tokens for bytes of the name are not allowed where a longer one spells
+ * them. Instead of "o", a token that continues past the forced bytes is allowed. */
 static void only_the_longest_spelling_of_forced_bytes_is_allowed(void **state)
 {
     (void)state;
@@ -183,7 +183,7 @@ static void asking_twice_changes_nothing(void **state)
     assert_next(1, "acd", "$", true);
 }
 
-/* It cannot happen with the sampler's masks; the answer then ends. */
+/* The sampler's masks prevent this; if it happens, the answer ends. */
 static void a_token_that_was_not_allowed_ends_the_answer(void **state)
 {
     (void)state;

@@ -118,7 +118,7 @@ static void seeds_come_from_the_request_or_its_id(void **state)
     request->sampling.has_seed = true;
     request->sampling.seed = 77;
     struct mr_job *given = make(request);
-    /* FNV-1a of "a": another value would change the tokens of a request that is delivered again */
+    /* FNV-1a of "a": with another value, a redelivered request would get different tokens */
     assert_true(mr_job_seed(first, 0) == 0xaf63dc4c8601ec8cu);
     assert_true(mr_job_seed(first, 0) == mr_job_seed(again, 0));
     assert_true(mr_job_seed(first, 0) != mr_job_seed(other, 0));

@@ -20,7 +20,7 @@ static struct mr_token_text *texts;
 static struct mr_job_rules rules;
 static struct mr_job *job;
 
-/* A job of two choices, or of one that goes on from `kept`, whose answers are "ab" and a word. */
+/* A job of two choices, or of one that continues from `kept`. The answers are "ab" and a word. */
 static void make(bool constrained, const char *kept)
 {
     static const uint32_t prompt[] = {ID('x'), ID('y')};
@@ -115,7 +115,7 @@ static void draft_masks_stop_at_their_work(void **state)
     assert_true(allows(behind_b, ID('c')) && allows(behind_b, MR_FAKE_END));
 }
 
-/* Forced tokens are guessed; behind them the text suggests nothing. */
+/* Forced tokens are guessed; after them the text suggests nothing. */
 static void guesses_are_what_the_grammar_forces(void **state)
 {
     (void)state;

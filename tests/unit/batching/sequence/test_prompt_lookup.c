@@ -58,7 +58,7 @@ static void a_quote_is_guessed_from_its_second_token_on(void **state)
     mr_prompt_lookup_destroy(lookup);
 }
 
-/* The longest common text counts, and of equal ones the most recent. */
+/* The longest match is used, and the most recent among equally long ones. */
 static void the_longest_recent_match_is_taken(void **state)
 {
     (void)state;
@@ -106,7 +106,8 @@ static void wrong_guesses_lower_the_chance(void **state)
     mr_prompt_lookup_destroy(lookup);
 }
 
-/* Far more tokens than places are remembered: only recent ones are found, and none that is wrong.
+/* There are far more tokens than the index has places: only recent ones are found, and no wrong
+ * ones.
  */
 static void a_long_sequence_forgets_its_beginning(void **state)
 {

@@ -93,7 +93,7 @@ static void tokens_of_steps_in_flight_are_computed_and_not_settled(void **state)
     expect_assert_failure(mr_sequence_settle(&sequence, 8));
 }
 
-/* What a load puts ahead of the tokens in flight counts as settled only with them. */
+/* Tokens loaded ahead of tokens in flight are settled only together with those. */
 static void a_jump_ahead_of_a_step_in_flight_settles_with_it(void **state)
 {
     (void)state;

@@ -202,7 +202,7 @@ static void alternatives_and_conjunctions_combine(void **state)
             "#/oneOf");
 }
 
-/* Both what a reference leads to and what stands beside it may exclude the other alternatives. */
+/* Both the target of a reference and its sibling keywords may exclude the other alternatives. */
 static void one_of_looks_through_references(void **state)
 {
     (void)state;

@@ -90,7 +90,7 @@ static void dead_ends_are_left_out(void **state)
     mr_grammar_drop(grammar);
 }
 
-/* Bytes that no token has are left out, and what can only be reached by them. */
+/* Bytes that occur in no token are left out, with everything reachable only through them. */
 static void bytes_that_no_token_spells_are_left_out(void **state)
 {
     (void)state;

@@ -60,7 +60,7 @@ static struct mr_grammar *compile(enum mr_constraint_kind kind, const char *text
     return grammar;
 }
 
-/* Asserts that the mask has exactly the tokens that the matcher takes. */
+/* Asserts that the mask has exactly the tokens that the matcher accepts. */
 static void assert_exact(struct fixture *fixture)
 {
     mr_token_mask_fill(fixture->mask, &fixture->matcher, fixture->bits);
@@ -110,8 +110,8 @@ static void masks_have_exactly_the_tokens_that_match(void **state)
     assert_true(mr_token_mask_stats(fixture->mask).walks > 0);
 }
 
-/* A state that was left behind by one grammar must not answer for another, and a kept mask must not
- * answer for another stack. */
+/* A state cached for one grammar must not be used for another grammar, nor a cached mask for
+ * another stack. */
 static void kept_masks_depend_on_the_stack(void **state)
 {
     struct fixture *fixture = *state;
@@ -136,7 +136,7 @@ static void kept_masks_depend_on_the_stack(void **state)
     mr_grammar_drop(nested);
 }
 
-/* Where the stack is nearly full, a mask kept at a lower depth allows more than fits. */
+/* Where the stack is nearly full, a mask cached at a lower depth would allow more than fits. */
 static void masks_are_exact_up_to_the_deepest_nesting(void **state)
 {
     struct fixture *fixture = *state;

@@ -70,7 +70,7 @@ static void the_longest_token_of_a_text_is_found(void **state)
         bool shared, goes_on;
     } cases[] = {
         {"abx", 1, 2, true, false},                                /* two tokens are "ab" */
-        {"ab", 1, 2, true, true},                                  /* "abc" goes on behind it */
+        {"ab", 1, 2, true, true},                                  /* "abc" continues from here */
         {"abc", 3, 3, false, false}, {"b\"b", 4, 2, false, false}, /* tokens with a quote are in the
                                                                       other trie */
         {"b", 5, 1, false, true},    {"\xc3", 7, 1, false, true},  {"x", 0, 0, false, false},

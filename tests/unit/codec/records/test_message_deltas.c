@@ -120,7 +120,7 @@ static struct mr_text make_text(enum mr_tool_format format, uint32_t seed, bool 
         length = sizeof reasoning - 1;
     }
     memcpy(bytes + length, made->bytes, made->length);
-    if (damaged) /* one byte of the text is another one */
+    if (damaged) /* one byte of the text is changed */
         bytes[length + seed * 2654435761u % made->length] = "{}[]\"x<"[seed % 7];
     return (struct mr_text){bytes, length + made->length};
 }
@@ -165,8 +165,8 @@ static void deltas_of_damaged_answers_are_the_whole_message(void **state)
     }
 }
 
-/* A message that reads the beginning of an answer at once, as after a crash, goes on as one that
- * has read it in pieces. */
+/* A message that reads the beginning of an answer at once, as after a crash, continues like one
+ * that read it in pieces. */
 static void a_stream_may_be_resumed_at_every_byte(void **state)
 {
     (void)state;
@@ -199,7 +199,8 @@ static void a_stream_may_be_resumed_at_every_byte(void **state)
     }
 }
 
-/* Where a grammar makes the calls, arguments come with their bytes, and the name with the first. */
+/* When a grammar constrains the calls, arguments are streamed byte by byte, the name with the first
+ * one. */
 static void arguments_of_constrained_calls_come_in_pieces(void **state)
 {
     (void)state;
@@ -247,13 +248,13 @@ static void a_constrained_call_that_is_cut_off_is_text_at_the_end(void **state)
     mr_arena_destroy(arena);
 }
 
-/* Text comes when it is decided that it belongs to no call, not only at the end. */
+/* Text is passed on as soon as it cannot belong to a call, not only at the end. */
 static void text_is_held_back_only_while_it_may_be_a_call(void **state)
 {
     (void)state;
     static const struct {
         enum mr_tool_format format;
-        const char *text, *content; /* what is put out of the unfinished text */
+        const char *text, *content; /* the part of the unfinished text that is passed on */
     } cases[] = {
         {MR_TOOLS_HERMES, "It is <b>", "It is <b>"},
         {MR_TOOLS_HERMES, "It is \n", "It is"},

@@ -65,7 +65,7 @@ static void wrong_choices_are_refused(void **state)
     }
 }
 
-/* The schema has a call of each tool; references of a tool lead into the tool. */
+/* The schema has a call of each tool; a tool's references point into that tool. */
 static void required_calls_have_a_schema(void **state)
 {
     (void)state;
@@ -93,7 +93,7 @@ static void required_calls_have_a_schema(void **state)
     mr_request_destroy(got.request);
 }
 
-/* Parameters may have the names of keywords; only in values that are data nothing is a reference.
+/* Parameters may be named like keywords. Only values that are data contain no references.
  */
 static void names_of_parameters_are_no_keywords(void **state)
 {
@@ -230,7 +230,7 @@ static void types_of_parameters_are_those_of_the_schemas(void **state)
     }
 }
 
-/* Each definition refers to the next ten times, and there are many parameters. */
+/* Each definition refers to the next one ten times, and there are many parameters. */
 static void references_are_followed_in_bounded_steps(void **state)
 {
     (void)state;

@@ -21,7 +21,7 @@ static void each_cut_of_a_token_is_a_merge_ranked_by_score(void **state)
     assert_int_equal(mr_vocab_create(&parts.vocab, texts, COUNT, NULL), MR_OK);
     assert_int_equal(mr_scored_merges(&parts, scores, NULL), MR_OK);
     const struct mr_merge want[] = {{A, BA, ABA, 0}, {AB, A, ABA, 0}, {A, B, AB, 1}, {B, A, BA, 1}};
-    assert_int_equal(parts.merge_count, 4); /* none makes the token without a score */
+    assert_int_equal(parts.merge_count, 4); /* no merge makes the token without a score */
     assert_memory_equal(parts.merges, want, sizeof want);
     mr_tokenizer_parts_drop(&parts);
 }

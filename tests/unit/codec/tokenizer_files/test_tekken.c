@@ -45,7 +45,7 @@ static void ids_are_ranks_behind_the_special_tokens(void **state)
     assert_int_equal(read_tekken(&tokenizer, make(CONFIG("263"), SPECIAL), "", NULL), MR_OK);
     assert_int_equal(mr_tokenizer_vocab_size(tokenizer), 263);
     assert_ids(tokenizer, "abc abd", plain, "262 37 261 105"); /* abc, space, ab, d */
-    assert_ids(tokenizer, "zz", plain, "127 127");             /* a token beyond the size is none */
+    assert_ids(tokenizer, "zz", plain, "127 127"); /* a token beyond the size is ignored */
     assert_ids(tokenizer, "a[x]<u><SPECIAL_4>", plain, "102 2 0 4");
     assert_ids(tokenizer, "a", framed, "1 102");
     assert_int_equal(mr_tokenizer_bytes(tokenizer, 2, true).length, 3);

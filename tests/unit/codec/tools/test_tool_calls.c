@@ -243,7 +243,8 @@ static void only_so_many_calls_are_looked_for(void **state)
     mr_arena_destroy(arena);
 }
 
-/* What DeepSeek writes around calls is no content, also behind the last call that is looked for. */
+/* DeepSeek's markers around calls are never content, not even after the last call that is
+ * parsed. */
 static void markers_behind_the_last_call_are_no_text(void **state)
 {
     (void)state;

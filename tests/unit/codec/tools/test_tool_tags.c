@@ -2,7 +2,7 @@
  * counted. */
 #include "tool_texts.h"
 
-/* An answer that was read, and what it has beside its calls. */
+/* An answer that was read, and its text outside the calls. */
 struct reading {
     struct mr_tool_calls found;
     struct mr_arena *arena;
@@ -39,8 +39,8 @@ static void drop(struct reading *reading)
     free(reading->rest);
 }
 
-/* Reads the text whole and in pieces; it has so many calls, and the rest is left. rest NULL: the
- * whole text. */
+/* Reads the text whole and in pieces, and asserts the number of calls and the remaining text. rest
+ * NULL: the whole text. */
 static void assert_read(struct mr_text text, size_t count_max, size_t count, const char *rest)
 {
     static const size_t steps[] = {SIZE_MAX / 2, 1, 2, 3, 7, 64};
@@ -169,8 +169,8 @@ static struct mr_text calls_of(const struct reading *reading, char *out, size_t 
     return (struct mr_text){out, length};
 }
 
-/* The same calls and the same rest, whether the text comes whole or byte for byte; cut off after
- * any byte as well. */
+/* Asserts the same calls and remaining text whether the text is read whole or byte by byte, also
+ * when it is cut off after any byte. */
 static void assert_cut_anywhere(struct mr_text text)
 {
     for (size_t length = 1; length <= text.length; length++) {

@@ -197,7 +197,7 @@ static inline struct tool_text tool_text_make(enum mr_tool_format format, uint32
         draw.state = json.state;
         snprintf(text.names[i], sizeof text.names[i], "get_%u", draw_below(&draw, 100));
         if (i > 0) put(&draw, list ? ", " : format == MR_TOOLS_LLAMA ? "; " : "");
-        /* the same draws as of the JSON above */
+        /* the same draws as for the JSON above */
         struct draw same = {state, draw.out, draw.length, draw.room, python};
         if (python) {
             put(&same, "%s(", text.names[i]);

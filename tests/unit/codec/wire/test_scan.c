@@ -86,7 +86,7 @@ static void what_has_no_readable_id_has_none(void **state)
         assert_string_equal(id_of(records[i]), "");
 }
 
-/* Every prefix, on its own heap block, so that a read behind its end is seen by a sanitizer. */
+/* Every prefix, on its own heap block, so that a sanitizer detects a read past its end. */
 static void a_record_may_be_cut_anywhere(void **state)
 {
     (void)state;

@@ -59,7 +59,8 @@ static void a_small_item_is_one_slice(void **state)
         assert_int_equal(mr_slices_of(length, 0).count, 1);
 }
 
-/* 256 tokens of SmolLM2 in bf16: 30 layers of 192 KiB. A power of two would waste a fifth. */
+/* A block of 256 tokens of SmolLM2 in bf16: 30 layers of 192 KiB. Rounding up to a power of two
+ * would waste a fifth. */
 static void slices_stay_just_under_an_allocator_class(void **state)
 {
     size_t layer = 192 * 1024, length = 30 * layer, memory = 0;

@@ -29,7 +29,8 @@ static void each_tenant_has_its_own_budget(void **state)
     assert_true(take(&budget, "a", 200, 100 * SECOND));
 }
 
-/* What is larger than the bucket is granted when the bucket is full; the debt is paid first. */
+/* A value larger than the bucket is granted when the bucket is full. Later values wait until the
+ * debt is paid. */
 static void a_full_bucket_covers_what_is_larger(void **state)
 {
     struct mr_byte_budget budget;

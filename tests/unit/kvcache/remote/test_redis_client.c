@@ -232,7 +232,7 @@ static void a_closed_client_connects_again_at_the_next_step(void **state)
     rig_close(&rig);
 }
 
-/* Also by connections to nodes that the client hears of later. */
+/* Connections to nodes discovered later use the changed password too. */
 static void a_changed_password_is_used_for_every_node(void **state)
 {
     struct rig rig = rig_ready();

@@ -124,7 +124,7 @@ static void the_handshake_comes_first(void **state)
     rig_close(&rig);
 }
 
-/* The present login stays: only the next one uses the changed password. */
+/* The current login stays valid; only the next login uses the changed password. */
 static void a_changed_password_is_used_by_the_next_login(void **state)
 {
     struct mr_redis_url where = {.host = "h", .password = "old"};

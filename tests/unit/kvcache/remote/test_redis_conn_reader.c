@@ -99,8 +99,8 @@ static void a_cancelled_value_is_read_past_with_a_short_deadline(void **state)
     rig_close(&rig);
 }
 
-/* Only the CR LF after the value is missing: its owner has the memory back, so the value must not
- * be reported as received. */
+/* Only the CR LF after the value is missing: the caller owns the memory again, so the value must
+ * not be reported as received. */
 static void a_value_cancelled_before_its_line_end_is_not_reported(void **state)
 {
     struct rig rig = rig_open();

@@ -292,8 +292,8 @@ static void bytes_that_were_decrypted_wake_the_connection(void **state)
     rig_close(rig);
 }
 
-/* No byte of the command was sent, but TLS holds a record with its bytes, which it sends before
- * those of any other command. */
+/* No byte of the command was sent, but TLS has encrypted its bytes into a record and sends that
+ * record before any other command. */
 static void a_cancelled_command_that_tls_holds_closes_the_connection(void **state)
 {
     struct rig *rig = rig_open();
@@ -308,7 +308,7 @@ static void a_cancelled_command_that_tls_holds_closes_the_connection(void **stat
     while (at < WORDS && rig->words[at].sent > 0)
         at++;
     assert_in_range(at, 1, WORDS - 2);
-    mr_redis_conn_cancel(rig->conn, &rig->words[at + 1], 1); /* TLS does not know of this one */
+    mr_redis_conn_cancel(rig->conn, &rig->words[at + 1], 1); /* TLS has no bytes of this one */
     assert_true(mr_redis_conn_is_ready(rig->conn));
     mr_redis_conn_cancel(rig->conn, &rig->words[at], 1);
     assert_true(mr_redis_conn_is_closed(rig->conn));

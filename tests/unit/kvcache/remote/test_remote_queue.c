@@ -191,7 +191,8 @@ static void a_store_is_taken_from_its_front_up_to_a_limit(void **state)
     }
 }
 
-/* A value larger than a limit is stored when nothing of the limit is used, not refused for ever.
+/* A value larger than a limit is stored when none of the limit is in use; it is not refused for
+ * ever.
  */
 static void one_value_may_be_larger_than_a_limit(void **state)
 {
@@ -308,7 +309,7 @@ static void a_silent_server_gets_no_lookups_and_loads(void **state)
     close_queue(queue);
 }
 
-/* Bytes that arrive slowly count for eight times the time they should have taken, no longer. */
+/* Slow bytes are charged at most eight times their expected time. */
 static void slow_bytes_count_for_a_limited_time(void **state)
 {
     uint64_t second_ns = 1000000000, begun_ns = 100 * second_ns;
@@ -345,7 +346,8 @@ static uint32_t take_all(struct mr_remote_queue *queue, struct mr_remote_slice *
     return count;
 }
 
-/* Threads 1 and 2, which have `count` slices, take more in turn, each up to two; returns how many.
+/* Threads 1 and 2 together have `count` slices and take more in turn, each up to two. Returns the
+ * number of slices they have then.
  */
 static uint32_t take_two(struct mr_remote_queue *queue, struct mr_remote_slice **slices,
                          uint32_t count)
@@ -364,7 +366,8 @@ static uint32_t take_two(struct mr_remote_queue *queue, struct mr_remote_slice *
     return count - before;
 }
 
-/* No more than arrives soon at the measured rate; a store does not get what a load is denied. */
+/* Loads request no more than arrives soon at the measured rate, and a store does not use the slots
+ * that a load is denied. */
 static void bytes_in_flight_are_limited_by_the_rate(void **state)
 {
     static const struct {
@@ -398,8 +401,8 @@ static void bytes_in_flight_are_limited_by_the_rate(void **state)
     }
 }
 
-/* At any rate, because Redis copies all requested values before it sends one: a small limit at
- * first, which grows with the bytes received. */
+/* At any measured rate the limit is small at first and grows with the bytes received, because Redis
+ * copies all requested values before it sends one. */
 static void bytes_in_flight_are_limited_by_what_was_received(void **state)
 {
     struct mr_remote_queue *queue = open_queue();
@@ -433,7 +436,7 @@ static void bytes_in_flight_are_limited_by_what_was_received(void **state)
     close_queue(queue);
 }
 
-/* At any rate one connection always has a value in flight; the others posted none. */
+/* At any measured rate one connection has a value in flight; the others posted none. */
 static void one_connection_always_has_a_value_in_flight(void **state)
 {
     struct mr_remote_queue *queue = open_queue();

@@ -71,7 +71,7 @@ static void a_released_slice_is_reported_before_its_command_ends(void **state)
     mr_operations_destroy(&operations);
 }
 
-/* A queue that is connected, and a limit of the bytes that a tenant writes in a second. */
+/* A connected queue with a limit on the bytes that each tenant writes per second. */
 static struct mr_remote_queue *open_queue(uint64_t write_budget)
 {
     const struct mr_remote_queue_options options = {.thread_count = 2,
@@ -105,9 +105,9 @@ static uint64_t counter(struct mr_remote_queue *queue, enum mr_remote_counter wh
     return mr_remote_queue_stats(queue).counters[which];
 }
 
-/* The store takes two seconds of budget and is too late after some lookups, of which only the first
- * finds its value, and some writes. Returns how many values of a second store are taken then, when
- * Redis is empty again. */
+/* The store is charged two seconds of budget. Its deadline passes after some lookups, of which only
+ * the first finds its value, and some writes. Redis is then emptied. Returns how many values of a
+ * second store are accepted. */
 static uint32_t taken_after_late_store(uint32_t lookups, uint32_t writes)
 {
     const uint64_t late_ns = 2000;

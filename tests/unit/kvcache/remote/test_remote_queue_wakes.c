@@ -100,7 +100,7 @@ static void a_finished_get_wakes_no_more_than_two_threads(void **state)
         while (mr_remote_queue_finish(rig.queue, held[from][k], true, now_ns))
             ;
         held[from][k] = NULL;
-        rig.woken[from] = true; /* a thread takes again what it can after a reply */
+        rig.woken[from] = true; /* after a reply a thread takes as many slices as it can */
         finished++;
     }
     assert_in_range(rig.wakes, THREADS - 1, THREADS - 1 + 2 * VALUES); /* not 16 * VALUES */

@@ -38,7 +38,7 @@ static void a_block_goes_out_and_in(void **state)
     assert_int_equal(mr_cpu_backend.kv_stored_bytes(kv, MR_BLOCK_TOKENS, false), sizeof in);
     assert_true(mr_cpu_backend.kv_stored_bytes(kv, MR_BLOCK_TOKENS, true) < sizeof in / 2);
     for (size_t i = 0; i < sizeof in; i++)
-        in[i] = (unsigned char)(i % 61); /* no float of these bytes is special */
+        in[i] = (unsigned char)(i % 61); /* these bytes form no NaN or infinity */
     const struct mr_kv_span from = {1, 0, MR_BLOCK_TOKENS, false};
     const struct mr_kv_span to = {2, 0, MR_BLOCK_TOKENS, false};
     mr_cpu_backend.kv_import(kv, &from, in);

@@ -130,7 +130,7 @@ static void other_sequences_in_the_step_change_nothing(void **state)
     close_fixture(&fixture);
 }
 
-/* The logits of the last rows of a chunk are those that each row has as the last one of its step.
+/* The logits of the last rows of a chunk equal those of the same row as the last one of a step.
  */
 static void rows_with_logits_do_not_depend_on_each_other(void **state)
 {

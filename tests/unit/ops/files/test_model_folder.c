@@ -151,7 +151,7 @@ static void special_tokens_come_from_the_tokenizer_config_or_the_map(void **stat
     scratch_close(&scratch);
 }
 
-/* The other end token is that of config.json, 262. */
+/* The other end token, 262, is the one in config.json. */
 static void the_tokenizers_end_token_ends_an_answer(void **state)
 {
     (void)state;

@@ -104,8 +104,8 @@ static void bf16_starts_like_the_reference(void **state)
     mr_model_close(model);
 }
 
-/* The Q4_1 file is computed in its own numbers and takes their size; int8 and int4 take the size of
- * theirs. All begin with the tokens of the reference. */
+/* The Q4_1 file is computed in its own format and needs the memory of that format, like int8 and
+ * int4. All begin with the tokens of the reference. */
 static void integer_weights_start_like_the_reference(void **state)
 {
     (void)state;

@@ -240,7 +240,7 @@ static void a_row_behind_one_that_the_host_draws_feeds_the_next_step(void **stat
     mr_model_close(model);
 }
 
-/* The results of a step that are read late: logits, hidden states, and the whole rows that scores
+/* Results of a step that are read late: logits, hidden states, and the whole rows that scores
  * need. */
 struct late {
     float logits[VOCAB], hidden[HIDDEN_MAX];

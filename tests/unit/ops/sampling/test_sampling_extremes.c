@@ -167,8 +167,7 @@ static bool is_among(const uint32_t *ids, size_t count, uint32_t id)
     return false;
 }
 
-/* True when the request and the model permit the token. Of the bad words only those of one token
- * are checked. */
+/* True when the request and the model permit the token. Only bad words of one token are checked. */
 static bool is_permitted(const struct mr_sample_row *row, uint32_t id)
 {
     const struct mr_sampling *sampling = row->sampling;
@@ -228,7 +227,7 @@ static void every_setting_at_its_extremes_gives_a_token_or_says_that_it_cannot(v
         }
 }
 
-/* The request of the report: the inverse of this temperature overflows in the histogram. */
+/* A request from a bug report: the inverse of its temperature overflows in the histogram. */
 static void a_temperature_near_zero_is_greedy_with_every_cut(void **state)
 {
     (void)state;

@@ -317,7 +317,7 @@ static void usual_cuts_need_no_whole_row(void **state)
     close_rig(&rig);
 }
 
-/* A second list of queries, after a search, has nothing of the first. */
+/* A second list of queries, after a search, returns no results of the first. */
 static void every_search_has_its_own_queries(void **state)
 {
     (void)state;

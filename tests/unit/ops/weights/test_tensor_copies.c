@@ -14,7 +14,7 @@
 
 #include "tests/unit/ops/tiny_folder.h"
 
-/* More than the parts that threads read at a time, and not a multiple of them. */
+/* Larger than the part that a thread reads at a time, and not a multiple of it. */
 #define LARGE_BYTES ((size_t)3 * 1048576 + 777)
 
 struct rig {

@@ -235,7 +235,7 @@ static void lines_that_a_full_pipe_lost_are_counted(void **state)
     close(fds[1]);
 }
 
-/* Escapes make a line longer than what a pipe takes at once. */
+/* Escapes make a line longer than a pipe accepts in one write. */
 static void a_line_of_json_is_one_write(void **state)
 {
     (void)state;

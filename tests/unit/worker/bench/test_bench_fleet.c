@@ -250,7 +250,7 @@ static void a_sweep_doubles_the_rate_and_reports_each_run(void **state)
     char page[] = "/tmp/mr-page-XXXXXX", flag[64];
     close(mkstemp(page));
     snprintf(flag, sizeof flag, "--report=%s", page);
-    /* a limit that no run can miss, and then one that no run can meet */
+    /* a limit that every run meets, and then one that no run meets */
     const char *flags[] = {"--requests=1",
                            "--prompt-tokens=8",
                            "--output-tokens=2",

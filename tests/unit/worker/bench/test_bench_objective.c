@@ -60,7 +60,7 @@ static void objectives_are_met_at_their_limit_and_without_failures(void **state)
     assert_false(mr_bench_objectives_met(&objectives[1], 1, &figures));
 }
 
-/* Searches for the capacity of a fleet that meets its objectives up to it. */
+/* Searches for the capacity of a fleet that meets its objectives up to that capacity. */
 static double search(double capacity, double first, size_t *runs)
 {
     struct mr_bench_sweep sweep = {0};

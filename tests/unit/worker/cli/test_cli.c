@@ -317,7 +317,7 @@ static void records_are_replayed_to_existing_topics_only(void **state)
     close_broker(&broker);
 }
 
-/* A key is a producer's: it must not control the operator's terminal. */
+/* Producers choose the keys: a key must not control the operator's terminal. */
 static void keys_are_escaped_when_they_are_printed(void **state)
 {
     (void)state;

@@ -42,8 +42,7 @@ static void a_request_id_has_1_to_128_printable_ascii_characters(void **state)
         assert_int_equal(mr_cli_check_id(wrong[i], &err), MR_BAD_CONFIG);
 }
 
-/* stdout is this descriptor, which is closed then, while something is written to it. *closed: it
- * failed before. */
+/* Writes to this descriptor as stdout and then closes it. *closed: stdout had failed before. */
 static void write_to(int fd, bool *closed, bool *failed, int *code)
 {
     int old = dup(STDOUT_FILENO);

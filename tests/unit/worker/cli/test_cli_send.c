@@ -207,7 +207,8 @@ static void an_attempt_that_resumes_is_printed(void **state)
     assert_printed(tokens, "x", "abcd\nx\n");
 }
 
-/* What was running under this id when the request was sent, whatever its attempt. */
+/* Records of an earlier request under this id that was running when this one was sent, whatever its
+ * attempt. */
 static void tokens_of_another_request_are_not_printed(void **state)
 {
     (void)state;
@@ -293,7 +294,7 @@ static void silence_is_noted_after_3_seconds(void **state)
 {
     (void)state;
     static const char *const words[] = {"--id", "a", "--timeout", "4s", "hello", NULL};
-    struct worker worker = {.result_count = 0}; /* takes the request and says nothing */
+    struct worker worker = {.result_count = 0}; /* reads the request and writes nothing */
     char output[512] = "";
     FILE *file = tmpfile();
     fflush(stderr);

@@ -13,8 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Works in an empty folder: the folder of the test program may be beside a .deps with the model, so
- * only models in the working directory, which is searched first, are distinguishable. */
+/* Works in an empty folder. The test program's own folder may be next to a .deps with the model, so
+ * the test puts models only into the working directory, which is searched first. */
 static int enter_empty_folder(void **state)
 {
     static char folder[PATH_MAX];
@@ -56,7 +56,7 @@ static void the_model_found_is_readable(void **state)
     char path[PATH_MAX];
     struct mr_error err = {0};
     if (mr_default_model_find(path, sizeof path, &err) == MR_OK) {
-        assert_int_not_equal(path[0], '.'); /* found beside the program */
+        assert_int_not_equal(path[0], '.'); /* found next to the program */
         assert_int_equal(access(path, R_OK), 0);
     } else {
         assert_int_equal(err.status, MR_BAD_CONFIG);

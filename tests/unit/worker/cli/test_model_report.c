@@ -19,8 +19,8 @@ static void keep(void *context, const char *what, const char *text)
     snprintf(page + length, PAGE_BYTES - length, "%s: %s\n", what, text);
 }
 
-/* context_tokens: --context-tokens; defaults: NULL, or taken in place of what the model's files
- * say. */
+/* context_tokens: --context-tokens; defaults: NULL, or used instead of the values in the model's
+ * files. */
 static void report_of(const char *path, uint64_t kv_bytes, uint32_t context_tokens,
                       const struct mr_sampling_defaults *defaults, char page[PAGE_BYTES])
 {

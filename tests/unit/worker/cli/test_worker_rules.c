@@ -41,7 +41,7 @@ static struct mr_config *configured(const char *const *flags, size_t count)
     return config;
 }
 
-/* What is found with these flags. */
+/* The findings with these flags. */
 static struct findings found(const char *const *flags, size_t count, bool worker_id_given)
 {
     struct findings findings = {.count = 0};
@@ -106,7 +106,7 @@ static void memory_is_the_sum_of_what_a_worker_holds(void **state)
     machine.memory_bytes = 0; /* not known */
     assert_true(mr_worker_rules_fits(config, &plan, &machine, text, sizeof text));
     machine.memory_bytes = 300 * MIB;
-    plan.device_bytes = 1600 * MIB; /* on a GPU: queues are all that is in the machine's memory */
+    plan.device_bytes = 1600 * MIB; /* on a GPU only queues are in the machine's memory */
     assert_false(mr_worker_rules_fits(config, &plan, &machine, text, sizeof text));
     machine.memory_bytes = 400 * MIB;
     assert_true(mr_worker_rules_fits(config, &plan, &machine, text, sizeof text));

@@ -282,7 +282,7 @@ static void variables_of_others_are_not_options(void **state)
     mr_config_destroy(config);
 }
 
-/* The default of the KV pool follows the memory of the process, a given value does not. */
+/* The default of the KV pool depends on the memory of the process; an explicit value does not. */
 static void a_given_kv_memory_is_told_from_the_default(void **state)
 {
     (void)state;
@@ -408,8 +408,8 @@ static void printing_shows_origins_and_hides_secrets(void **state)
     mr_config_destroy(config);
 }
 
-/* The options of the commands beside `serve`, whose options `check` has too. An option is here
- * because the command does something with it. */
+/* The options of all commands except `serve` and `check`, which has those of `serve`. A command has
+ * only the options that it uses. */
 static const struct {
     enum mr_command command;
     const char *options;

@@ -78,7 +78,8 @@ static void help_is_wrapped_at_the_given_width(void **state)
     free(least);
 }
 
-/* What everyone sets first stands on top, at most ten options; the groups follow in their order. */
+/* The options that everyone sets first are at the top, at most ten. The groups follow in their
+ * order. */
 static void help_of_serve_has_groups(void **state)
 {
     (void)state;

@@ -178,8 +178,7 @@ static void a_request_ends_as_token_records_and_one_result(void **state)
     close_flow(&flow);
 }
 
-/* Intake is asked once, and the engine sleeps until it is woken or it is time to look for
- * deadlines.
+/* Intake is notified once, and the engine sleeps until it is woken or must check deadlines.
  */
 static void a_request_waits_until_its_start_is_durable(void **state)
 {
@@ -352,8 +351,8 @@ struct waiting {
     uint64_t waited_ns;
 };
 
-/* Steps the engine thread until the request has its first token. Time advances as in the thread: to
- * when the step is due again, or to the tier's next answer, which rings the thread. */
+/* Steps the engine thread until the request has its first token. Time advances as in the thread:
+ * until the step is due again, or until the tier's next answer, which wakes the thread. */
 static struct waiting wait_for_token(struct flow *flow, struct fake_tier *tier, bool stalls)
 {
     struct waiting seen = {0};
@@ -376,7 +375,7 @@ static struct waiting wait_for_token(struct flow *flow, struct fake_tier *tier, 
     return seen;
 }
 
-/* The lookup and each value of the load take 20 ms; or no value of the load comes at all. */
+/* The lookup and each value of the load take 20 ms, or no value of the load arrives. */
 static void a_thread_that_waits_for_redis_sleeps(void **state)
 {
     (void)state;

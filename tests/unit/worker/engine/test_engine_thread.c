@@ -122,7 +122,7 @@ static void submit(struct rig *rig, const char *id, uint32_t max_tokens)
     assert_int_equal(port.submit(port.self, &submission, NULL), MR_OK);
 }
 
-/* Takes mail from publish's mailbox until the result; returns the number of tokens before it. */
+/* Reads publish's mailbox up to the result; returns the number of tokens before it. */
 static uint32_t wait_result(struct rig *rig)
 {
     uint32_t tokens = 0;
@@ -150,7 +150,7 @@ static uint32_t wait_intake(struct rig *rig)
     return mail->kind;
 }
 
-/* The request with the rig's ticket may start, as intake says when the start is durable. */
+/* Allows the request with the rig's ticket to start, as intake does when the start is durable. */
 static void let_start(struct rig *rig)
 {
     struct mr_engine_port port = mr_engine_thread_port(rig->thread);
@@ -206,7 +206,7 @@ static void a_drain_returns_requests_that_have_not_started(void **state)
     close_rig(&rig);
 }
 
-/* It is woken while it is being stopped. */
+/* The thread is woken while it is being stopped. */
 static void the_thread_may_be_stopped_at_any_time(void **state)
 {
     (void)state;
@@ -222,7 +222,7 @@ static void the_thread_may_be_stopped_at_any_time(void **state)
     }
 }
 
-/* Intake may be encoding a prompt when the thread is stopped, and ends after it. */
+/* Intake may still be encoding a prompt when the engine thread is stopped, and ends after it. */
 static void the_tokenizer_outlives_the_thread(void **state)
 {
     (void)state;

@@ -185,8 +185,9 @@ static void a_malformed_address_is_a_configuration_error(void **state)
     }
 }
 
-/* More clients than there are places connect and say nothing. A client that asks is answered before
- * the server closes idle connections (MR_HTTP_IDLE_SECONDS): talk waits for less than that. */
+/* More clients than the server has places connect and send nothing. A client that sends a request
+ * is answered before the server closes idle connections (MR_HTTP_IDLE_SECONDS): talk waits for less
+ * time than that. */
 static void idle_clients_cannot_keep_others_out(void **state)
 {
     const struct fixture *fixture = *state;

@@ -171,7 +171,7 @@ static void a_cancel_of_a_dropped_request_counts_for_the_next_copy(void **state)
     struct mr_partition *partition = assign_partition(&rig, 0, "");
     arrive(&rig, 0, VALUE("a"));
     ticket = ticket_named(&rig, "a");
-    forget_partition(&rig, partition); /* the partition went and comes back */
+    forget_partition(&rig, partition); /* the partition is revoked and assigned again */
     assign_partition(&rig, 0, "");
     cancel(&rig, "a");
     mr_admission_done(&rig.intake->admission, answered(ticket));
@@ -191,7 +191,7 @@ static void while_draining_only_what_the_engine_has_is_cancelled(void **state)
     rig.intake->admission.draining = true;
     cancel(&rig, "a");
     assert_int_equal(rig.intake->admission.stats.cancelled, 1);
-    cancel(&rig, "b"); /* nothing of it will be taken here any more */
+    cancel(&rig, "b"); /* no further record of the partition will be taken here */
     assert_int_equal(mr_id_memory_count(rig.intake->cancelled), 0);
     mr_intake_forget_engine(rig.intake);
     cancel(&rig, "a"); /* the engine may be gone: nothing happens */
@@ -199,7 +199,7 @@ static void while_draining_only_what_the_engine_has_is_cancelled(void **state)
     close_intake_rig(&rig);
 }
 
-/* Intake may be in the middle of a record when the time of a drain is over and the engine ends. */
+/* Intake may be in the middle of a record when a drain times out and the engine ends. */
 static void nothing_reaches_an_engine_that_has_ended(void **state)
 {
     (void)state;
@@ -262,7 +262,8 @@ static void a_deadline_header_that_has_passed_answers_without_decoding(void **st
     struct intake_rig rig;
     open_intake_rig(&rig);
     assign_partition(&rig, 0, "");
-    arrive_with(&rig, 0, "{\"id\":\"a\",\"prompt\":7}", &past, 1); /* no request, but who asks */
+    arrive_with(&rig, 0, "{\"id\":\"a\",\"prompt\":7}", &past,
+                1); /* no request, but a reply address */
     assert_refused(&rig, "a", MR_DEADLINE_EXCEEDED);
     arrive_with(&rig, 1, "{\"prompt\":\"x\"}", &past, 1);
     assert_refused(&rig, "the key", MR_DEADLINE_EXCEEDED);
@@ -365,8 +366,8 @@ static void cloud_events_are_read_in_both_modes(void **state)
     close_intake_rig(&rig);
 }
 
-/* The metadata committed by workers that crashed while they ran offset 0, one for each of
- * `crashes`; notes: on each start. */
+/* The metadata committed by workers that crashed while they ran offset 0, one worker for each of
+ * `crashes`. notes: one commit for each start. */
 static void crash(struct intake_rig *rig, char metadata[MR_LEDGER_METADATA_TEXT_MAX], int crashes,
                   uint8_t notes)
 {
@@ -450,8 +451,9 @@ static void a_log_that_was_replaced_is_read_from_its_new_place(void **state)
     assert_false(atomic_load(&ticket_named(&rig, "new")->dropped));
     assert_int_equal(partition->state, MR_PARTITION_OWNED);
     assert_int_equal(mr_offset_ledger_base(partition->ledger), 3);
-    mr_admission_done(&rig.intake->admission,
-                      answered(ticket_named(&rig, "old"))); /* of an older life: not counted */
+    mr_admission_done(
+        &rig.intake->admission,
+        answered(ticket_named(&rig, "old"))); /* of an earlier request under this id: not counted */
     assert_int_equal(mr_offset_ledger_base(partition->ledger), 3);
     close_intake_rig(&rig);
 }

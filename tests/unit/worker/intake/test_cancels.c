@@ -6,7 +6,7 @@
 
 #define VALUE(id) "{\"id\":\"" id "\",\"prompt\":\"hello\"}"
 
-/* The tenants whose requests the engine was told to cancel. */
+/* The tenants of the requests that the engine was called to cancel. */
 static uint32_t cancelled[4], cancelled_count;
 
 static bool note_cancel(void *self, uint32_t tenant_index, struct mr_text id)
@@ -60,7 +60,7 @@ static void a_cancel_may_name_the_tenant(void **state)
     cancel(&rig, "a", "other");
     assert_int_equal(cancelled_count, 1);
     assert_int_equal(cancelled[0], 1);
-    cancel(&rig, "b", "other"); /* of a request to come */
+    cancel(&rig, "b", "other"); /* of a request that arrives later */
     arrive_in(&rig, 0, 1, VALUE("b"), NULL);
     assert_non_null(ticket_of(&rig, 0, "b"));
     arrive_in(&rig, 1, 1, VALUE("b"), NULL);
@@ -97,7 +97,7 @@ static void a_cancel_ends_all_waiting_requests_with_the_id(void **state)
     assert_int_equal(rig.intake->flight.parked_count, 0);
     mr_engine_return_waiting(rig.engine.engine, return_request, NULL);
     mr_admission_done(&rig.intake->admission, answered(ticket_of(&rig, 0, "a")));
-    assert_cancelled(&rig, 0); /* answered after the one that the engine had */
+    assert_cancelled(&rig, 0); /* answered after the request in the engine */
     close_intake_rig(&rig);
 }
 

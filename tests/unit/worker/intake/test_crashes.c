@@ -1,7 +1,7 @@
-/* What counts as a crash of a request, and what follows from it. */
+/* When a request's crash count grows, and how the count changes its treatment. */
 #include "tests/unit/worker/turns.h"
 
-/* After one crash, all of them run together again. */
+/* After one crash, all requests run together again. */
 static void one_crash_makes_nobody_wait(void **state)
 {
     struct fleet *fleet = *state;
@@ -58,7 +58,7 @@ static void of_several_suspects_only_the_one_that_crashes_again_is_refused(void 
     crash(fleet);
 }
 
-/* It is noted that it has company, before the company starts. */
+/* The commit records that the request no longer runs alone before another one starts. */
 static void a_request_that_ran_alone_until_another_started_is_a_suspect(void **state)
 {
     struct fleet *fleet = *state;
@@ -82,7 +82,7 @@ static void a_request_that_ran_alone_until_another_started_is_a_suspect(void **s
     crash(fleet);
 }
 
-/* A crash alone after one among others is enough. */
+/* One crash among other requests and then one crash alone are enough. */
 static void the_company_at_the_last_crash_counts(void **state)
 {
     struct fleet *fleet = *state;
@@ -102,9 +102,9 @@ static void the_company_at_the_last_crash_counts(void **state)
     crash(fleet);
 }
 
-/* ---- an end in order ---- */
+/* ---- a clean stop ---- */
 
-/* Four workers in turn are ended in order and cannot commit that they give the request up. */
+/* Four workers in turn are stopped cleanly, and each fails to commit the release of the request. */
 static void an_end_in_order_without_the_broker_is_no_crash(void **state)
 {
     struct fleet *fleet = *state;
@@ -139,7 +139,7 @@ static void nothing_is_left_in_the_folder_when_the_last_commit_was_acknowledged(
     crash(fleet);
 }
 
-/* Nobody can know better: one crash is assumed, and the request runs again. */
+/* No worker can determine more: one crash is assumed, and the request runs again. */
 static void without_a_folder_such_an_end_counts_once(void **state)
 {
     struct fleet *fleet = *state;
@@ -157,7 +157,7 @@ static void without_a_folder_such_an_end_counts_once(void **state)
     crash(fleet);
 }
 
-/* The group gives the partition to another worker; this one lives on, and then crashes. */
+/* The group assigns the partition to another worker; this worker continues and then crashes. */
 static void a_partition_that_is_lost_takes_no_crash_along(void **state)
 {
     struct fleet *fleet = *state;
@@ -199,7 +199,8 @@ static void a_partition_that_comes_back_to_the_same_worker_takes_none_either(voi
     crash(fleet);
 }
 
-/* One of the requests that ran may be why the step failed; one whose start was noted did not run.
+/* Any request that ran may have caused the failed step. A request whose start was only recorded did
+ * not run.
  */
 static void a_step_that_fails_counts_for_what_ran(void **state)
 {

@@ -101,7 +101,7 @@ static void a_deadline_header_is_limited_like_the_field(void **state)
     }
 }
 
-/* The id under which a record is answered that cannot be decoded. */
+/* The id used in the answer to a record that cannot be decoded. */
 static void assert_answered_as(const char *content_type, const char *value, enum mr_status why,
                                const char *id)
 {

@@ -1,4 +1,4 @@
-/* Who a record is when its id is in use already (--duplicate-id). */
+/* How a record is handled whose id is already in use (--duplicate-id). */
 #include "worker/intake/admission.h"
 
 #include "tests/unit/worker/intake_rig.h"
@@ -11,7 +11,7 @@ static void return_request(void *context, uint64_t ticket, struct mr_request *re
     mr_request_destroy(request);
 }
 
-/* The request gets its result; the engine has no request any more. */
+/* Ends the request with its result, which leaves the engine empty. */
 static void end_ticket_of(struct intake_rig *rig, uint32_t tenant_index, const char *id)
 {
     struct mr_ticket *ticket = ticket_of(rig, tenant_index, id);
@@ -54,7 +54,7 @@ static void another_request_under_an_id_in_flight_is_answered_by_itself(void **s
     close_intake_rig(&rig);
 }
 
-/* Readers keep the first result of an id: it has to be that of the request that has the id. */
+/* Readers keep the first result of an id: it must belong to the request that used the id first. */
 static void a_refusal_waits_for_the_result_of_the_request_with_its_id(void **state)
 {
     (void)state;
@@ -114,7 +114,8 @@ static void the_same_request_again_is_answered_with_the_first(void **state)
     close_intake_rig(&rig);
 }
 
-/* The partition of the first record goes to another worker, that of its repetition does not. */
+/* The partition of the first record is assigned to another worker; the partition of its repetition
+ * stays. */
 static void what_waited_for_a_dropped_request_is_run(void **state)
 {
     (void)state;
@@ -360,7 +361,7 @@ static void a_deadline_ends_the_wait_for_another_request(void **state)
 
 int main(void)
 {
-    static int refusals; /* its address chooses refusals instead of copies */
+    static int refusals; /* its reply address requests refusals instead of copies */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(another_request_under_an_id_in_flight_is_answered_by_itself),
         cmocka_unit_test(a_refusal_waits_for_the_result_of_the_request_with_its_id),

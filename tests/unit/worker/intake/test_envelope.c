@@ -37,7 +37,7 @@ static void headers_to_echo_are_found_and_others_are_not(void **state)
     assert_int_equal(envelope.echo[0].length, 12);
     assert_memory_equal(envelope.echo[0].value, "corr\0elation", 12);
     assert_null(envelope.echo[1].value);
-    assert_memory_equal(envelope.echo[2].value, "a=1", 3); /* the last of a name counts */
+    assert_memory_equal(envelope.echo[2].value, "a=1", 3); /* the last header of a name is used */
     assert_null(envelope.oversized);
     assert_true(mr_text_is(envelope.content_type, "x"));
     assert_int_equal(envelope.reply_topic.length, 0);

@@ -29,7 +29,7 @@ static void parked_tickets_come_back_in_order(void **state)
     assert_ptr_equal(mr_flight_unpark_all(&flight), &tickets[0]);
     assert_ptr_equal(tickets[0].intake.next, &tickets[2]);
     assert_null(tickets[2].intake.next);
-    for (int last = 2; last >= 0; last--) { /* the list ends in another one each time */
+    for (int last = 2; last >= 0; last--) { /* the list ends in a different one each time */
         for (int i = 0; i < 3; i++)
             mr_flight_park(&flight, &tickets[i]);
         for (int i = 2; i >= last; i--)
@@ -121,7 +121,7 @@ static struct mr_ticket ticket_of(const char *id, uint32_t tenant_index, unsigne
     return ticket;
 }
 
-/* Whether one runs already, or all of them still wait for Redis. */
+/* With one of them running, and with all of them waiting for Redis. */
 static void of_one_id_one_runs_and_sixteen_wait(void **state)
 {
     (void)state;

@@ -38,7 +38,7 @@ static void a_record_that_never_ends_stops_intake_before_the_map_is_too_large(vo
     assert_int_equal(commit.offset, 0);
     assert_true(strlen(commit.metadata) < 4096);
 
-    /* Nothing of it was left out: who takes over runs the one record, and nothing again. */
+    /* The metadata is complete: the next owner runs only the one unfinished record. */
     struct mr_offset_ledger *next = NULL;
     assert_int_equal(mr_offset_ledger_create(&next, MR_LEDGER_SPAN_MAX, NULL), MR_OK);
     struct mr_text text = {commit.metadata, strlen(commit.metadata)};
@@ -121,7 +121,8 @@ static void finish_one(struct world *world)
     }
 }
 
-/* What is committed was done before. The broker may refuse, or take it and the answer be lost. */
+/* Only finished records are committed. The broker may refuse the commit, or accept it and the reply
+ * is lost. */
 static void commit(struct world *world)
 {
     struct mr_kafka_commit commit;
@@ -136,7 +137,7 @@ static void commit(struct world *world)
     mr_partition_committed(world->partition, luck < 7);
 }
 
-/* The partition is suspended, given up or lost, and assigned again, to the same member or another.
+/* The partition is suspended, revoked or lost, and assigned again, to the same member or another.
  */
 static void rebalance(struct world *world)
 {
@@ -254,7 +255,7 @@ static size_t partitions_of(const struct member *members, size_t count)
     return sum;
 }
 
-/* Until every member has some and all are had. */
+/* Until every member has a partition and every partition has a member. */
 static void balance(struct member *members, size_t count)
 {
     for (int i = 0; i < 3000; i++) {
@@ -267,7 +268,7 @@ static void balance(struct member *members, size_t count)
     fail_msg("the group does not come to rest");
 }
 
-/* One record to each partition; all arrive at somebody. */
+/* One record to each partition; every record reaches a member. */
 static void flows(struct producing *producing, struct member *members, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -301,7 +302,7 @@ static void a_group_comes_to_rest_and_every_partition_flows_after_a_rebalance(vo
     balance(members, 2);
     flows(&producing, members, 2);
 
-    /* A member that has no room for longer than its session is no reason for a rebalance. */
+    /* A member without room for longer than its session timeout does not cause a rebalance. */
     uint32_t before = members[0].assignments + members[1].assignments;
     members[0].slow = true;
     for (int i = 0; i < 400; i++) /* 8 s */

@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <time.h>
 
-/* Intake with its thread over an embedded broker; the test is publish, and an engine that is never
- * stepped keeps what is submitted. */
+/* Intake with its thread over an embedded broker. The test acts as publish; an engine that is never
+ * stepped keeps submitted requests. */
 struct rig {
     struct serving serving;
     struct producing producing;
@@ -213,7 +213,7 @@ static void pause_for(uint32_t seconds)
     nanosleep(&pause, NULL);
 }
 
-/* The engine takes nothing away: 8 places, 4 for each tenant. */
+/* The engine removes nothing from the queue: 8 places, 4 for each tenant. */
 static void a_backlog_stays_with_the_broker_and_the_membership_is_kept(void **state)
 {
     (void)state;

@@ -18,7 +18,7 @@ static void open_with(struct intake_rig *rig, int count)
     assert_int_equal(rig->intake->flight.count, count);
 }
 
-/* Intake is given up as a worker ends. */
+/* Intake is destroyed as when a worker ends. */
 static void leave(struct intake_rig *rig)
 {
     atomic_store(&rig->intake->draining, true);
@@ -154,7 +154,7 @@ static void a_commit_that_fails_or_is_not_answered_does_not_hold_the_group_up(vo
     leave(&rig);
 }
 
-/* Partition 0 goes while a runs there; c arrives in partition 1, which stays. */
+/* Partition 0 is revoked while a runs there; c arrives in partition 1, which stays assigned. */
 static void open_draining(struct intake_rig *rig)
 {
     open_with(rig, 2);

@@ -7,7 +7,7 @@
 #define NAMED(id) "{\"id\":\"" id "\",\"prompt\":\"hello\"}"
 #define VALUE     NAMED("a")
 
-/* Intake beside a Redis played by the test: its answers come when the test wants. */
+/* Intake with a Redis simulated by the test, which decides when answers arrive. */
 struct rig {
     struct intake_rig intake;
     struct list_redis redis;
@@ -139,7 +139,7 @@ static void an_answer_that_does_not_come_is_waited_for_once(void **state)
     rig->redis.holding = false;
 }
 
-/* It may be poison, or far advanced: only Redis knows. */
+/* The request may be poison, or nearly complete: only Redis has this information. */
 static void what_was_begun_before_waits_for_its_answer(void **state)
 {
     struct rig *rig = *state;
@@ -241,7 +241,7 @@ static void the_next_attempt_has_the_next_number_and_the_tokens(void **state)
     assert_counter(rig->intake.metrics, "redeliveries", 1);
     assert_counter(rig->intake.metrics, "resumed_requests", 1);
     assert_counter(rig->intake.metrics, "resumed_tokens", 5);
-    /* The commit's metadata says it too, from now on. */
+    /* From now on the commit's metadata contains it too. */
     struct mr_ledger_slot *slot = mr_offset_ledger_slot(ticket->intake.partition->ledger, 0);
     assert_int_equal(slot->attempts, 1);
     assert_int_equal(slot->crashes, 1);
@@ -260,7 +260,8 @@ static void two_workers_down_is_poison_whatever_the_commits_say(void **state)
     assert_int_equal(rig->intake.intake->admission.stats.dead_lettered, 1);
     assert_true(rig->redis.count > 0);
     mr_admission_done(&rig->intake.intake->admission, answered(ticket));
-    assert_int_equal(rig->redis.count, 0); /* it is answered: nothing more is to be known of it */
+    assert_int_equal(rig->redis.count,
+                     0); /* the request is answered: no further lookup is needed */
 }
 
 static void a_list_is_deleted_when_the_result_is_on_the_broker(void **state)

@@ -225,7 +225,7 @@ static struct mr_data map_data(struct rig *rig, const char *name, struct mr_data
     return (struct mr_data){.kind = MR_DATA_MAP, .map = {member, 1}};
 }
 
-/* Gives the request the tool f, which is strict. */
+/* Adds the strict tool f to the request. */
 static void add_strict_tool(struct rig *rig)
 {
     struct mr_data_member *function = mr_arena_take_array(rig->request->arena, 2, sizeof *function);
@@ -281,7 +281,7 @@ static void a_prompt_that_opens_the_reasoning_is_noticed(void **state)
     }
 }
 
-/* A constraint begins behind reasoning that the prompt has opened, if the answer is split. */
+/* If the answer is split, a constraint begins after reasoning that the prompt has opened. */
 static void opened_reasoning_is_left_free(void **state)
 {
     (void)state;

@@ -73,7 +73,7 @@ static void a_start_whose_commit_fails_waits_for_the_next_one(void **state)
     crash(fleet);
 }
 
-/* As many other requests of the partition run as the commit's metadata can list. */
+/* The commit's metadata is full: the maximum number of other requests of the partition run. */
 static void a_start_that_no_commit_can_record_waits_until_another_request_ends(void **state)
 {
     (void)state;
@@ -115,7 +115,7 @@ static void a_request_may_end_while_its_start_is_committed(void **state)
     crash(fleet);
 }
 
-/* A drain gives the request back before its start was durable: no crash is counted. */
+/* A drain releases the request before its start is durable: no crash is counted. */
 static void a_request_that_is_returned_unstarted_has_not_crashed(void **state)
 {
     struct fleet *fleet = *state;
@@ -133,7 +133,8 @@ static void a_request_that_is_returned_unstarted_has_not_crashed(void **state)
     crash(fleet);
 }
 
-/* An eager rebalance takes the partition away and gives it back while the start is committed. */
+/* An eager rebalance revokes the partition and assigns it again while the start is being
+ * committed. */
 static void a_start_survives_a_suspension_of_its_partition(void **state)
 {
     struct fleet *fleet = *state;
@@ -149,7 +150,7 @@ static void a_start_survives_a_suspension_of_its_partition(void **state)
     kafka->hold_commits = false;
     for (int i = 0; i < 5; i++) {
         step(fleet);
-        assert_false(may_start(fleet, "a")); /* what is committed says that it was released */
+        assert_false(may_start(fleet, "a")); /* the commit records the release */
     }
     memory_kafka_assign(kafka, 0, 2);
     for (int i = 0; i < 20 && !may_start(fleet, "a"); i++) {
@@ -246,7 +247,7 @@ static void a_redis_that_fails_is_replaced_by_a_commit(void **state)
     crash(fleet);
 }
 
-/* Redis knows that the attempt was released, and the commit does not. */
+/* The release of the attempt is recorded in Redis but not in the commit. */
 static void a_release_that_only_redis_knows_is_no_crash(void **state)
 {
     struct fleet *fleet = *state;
@@ -263,7 +264,7 @@ static void a_release_that_only_redis_knows_is_no_crash(void **state)
     crash(fleet);
 }
 
-/* A failover of Redis loses the entry about the release; the commit has it. */
+/* A failover of Redis loses the entry of the release, which is also in the commit. */
 static void a_release_that_only_a_commit_knows_is_no_crash(void **state)
 {
     struct fleet *fleet = *state;
@@ -283,7 +284,7 @@ static void a_release_that_only_a_commit_knows_is_no_crash(void **state)
     crash(fleet);
 }
 
-/* The first start is in Redis alone, the second in a commit alone. */
+/* The first start is recorded only in Redis, the second only in a commit. */
 static void attempts_in_redis_and_in_commits_add_up(void **state)
 {
     struct fleet *fleet = *state;

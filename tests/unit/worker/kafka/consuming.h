@@ -25,9 +25,9 @@ struct consuming {
     uint32_t commits_ok, commits_failed;
     uint64_t number, committed_number;
     enum mr_status committed_status;
-    size_t refused; /* partitions that the last outcome of a commit names, and the first of them */
+    size_t refused; /* partitions in the last commit outcome, and the first of them */
     int32_t refused_partition;
-    bool keep_revoking, revoking; /* a revocation is not completed until the test does */
+    bool keep_revoking, revoking; /* the test completes revocations itself */
 };
 
 static inline void on_assigned(struct consuming *consuming, struct mr_kafka_claim *claims,
@@ -56,8 +56,8 @@ static inline void on_revoked(struct consuming *consuming, const struct mr_kafka
         consuming->held[event->claims[i].partition] = false;
 }
 
-/* Serves the consumer and handles its events; a rebalance is completed at once, but a revocation
- * when the test says. */
+/* Serves the consumer and handles its events; assignments are completed at once, and with
+ * hold_revoke the test completes revocations. */
 static inline enum mr_status serve(struct consuming *consuming, struct mr_error *err)
 {
     struct mr_kafka_event event;

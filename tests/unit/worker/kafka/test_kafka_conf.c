@@ -46,8 +46,8 @@ static void unknown_and_malformed_properties_are_named(void **state)
     }
 }
 
-/* What each guarantee rests on, by every name that librdkafka knows it by. With "-": this
- * librdkafka may be too old to know it. */
+/* The properties on which each guarantee depends, under every name that librdkafka accepts. With
+ * "-": older versions of librdkafka lack the property. */
 static const char *const owned[] = {
     "bootstrap.servers",
     "metadata.broker.list",
@@ -178,8 +178,8 @@ static void assert_most_records_wait(enum mr_kafka_role role, const char *wanted
     rd_kafka_conf_destroy(conf);
 }
 
-/* Of requests keys and headers count for nothing else. A reader that pauses for a second could not
- * follow the records of a fast fleet. */
+/* The limits of a request's key and headers affect nothing else. A reader that pauses for a second
+ * could not keep up with a fast fleet. */
 static void few_requests_wait_and_many_records_of_readers(void **state)
 {
     (void)state;

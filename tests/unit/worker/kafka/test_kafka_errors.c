@@ -10,7 +10,7 @@
 
 #define UNLISTED 12345
 
-/* Fails when librdkafka has a code that nobody has classified, or means another one by a number. */
+/* Fails when librdkafka has an unclassified code, or uses a number for a different code. */
 static void every_code_of_librdkafka_is_in_the_table(void **state)
 {
     const struct rd_kafka_err_desc *codes;

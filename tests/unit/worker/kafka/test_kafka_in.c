@@ -71,7 +71,7 @@ static void a_record_put_back_comes_first_again(void **state)
     assert_int_equal(record.offset, 1);
     assert_int_equal(mr_kafka_in_backlog(consuming.in), 0);
     mr_kafka_in_put_back(consuming.in);
-    close_consuming(&consuming); /* what was put back is not leaked */
+    close_consuming(&consuming); /* records put back are not leaked */
 }
 
 static void topics_take_turns_by_weight(void **state)
@@ -88,7 +88,7 @@ static void topics_take_turns_by_weight(void **state)
     }
     open_consuming(&consuming, &bus->broker, topics, 2, false);
     consuming.closed_gate[0] = true;
-    /* More rounds than records: what a record's arrival wakes is not the wait for all of them. */
+    /* More rounds than records: one arrival wakes the caller before all records are there. */
     assert_true(nothing_comes(&consuming, 100));
     consuming.closed_gate[0] = false;
     int high = 0;
@@ -208,7 +208,7 @@ static void a_commit_that_is_refused_for_one_topic_names_its_partitions(void **s
     close_consuming(&consuming);
 }
 
-/* librdkafka gives the error of one partition to all of the request. */
+/* librdkafka reports one partition's error for all partitions of the request. */
 static void metadata_too_large_does_not_hold_back_the_other_partitions(void **state)
 {
     struct bus *bus = *state;
@@ -294,8 +294,8 @@ static void members_share_the_partitions_and_inherit_them(void **state)
     close_consuming(&second);
 }
 
-/* Tried with every version of the library, also with those for which the worker does not choose
- * it. */
+/* Runs with every version of the library, including those with which the worker does not use this
+ * mode. */
 static void with_the_cooperative_protocol_what_stays_is_not_touched(void **state)
 {
     struct bus *bus = *state;
@@ -318,7 +318,7 @@ static void with_the_cooperative_protocol_what_stays_is_not_touched(void **state
         if (second.held[i]) assert_true(second.generation[i] > first.generation[i]);
         if (!second.held[i]) produce(&bus->producing, "t", i, "b", "y");
     }
-    for (int i = 0; i < 2; i++) { /* from where it stood: nothing was fetched again */
+    for (int i = 0; i < 2; i++) { /* continues at its position: nothing was fetched again */
         assert_true(take(&first, &record));
         assert_int_equal(record.offset, 2);
     }
@@ -328,7 +328,8 @@ static void with_the_cooperative_protocol_what_stays_is_not_touched(void **state
     close_consuming(&second);
 }
 
-/* The owner works on for as long as it likes: it commits, and takes from what stays. */
+/* The owner may continue for any time: it commits, and takes records from the partitions that
+ * stay. */
 static void a_revocation_is_over_when_its_owner_completes_it(void **state)
 {
     struct bus *bus = *state;
@@ -429,7 +430,7 @@ static void an_abandoned_consumer_no_longer_logs(void **state)
     assert_false(mr_kafka_in_close(abandoned.in, 0));
     atomic_store(&log.ended, true);
     mr_wake_close(&abandoned.wake);
-    broker.kafka.log_context = &other; /* another consumer's lines tell that time passes */
+    broker.kafka.log_context = &other; /* another consumer's log lines show that time passes */
     open_consuming(&running, &broker, topics, 1, false);
     while (atomic_load(&other.lines) < 1000)
         assert_int_equal(serve(&running, NULL), MR_OK);

@@ -103,7 +103,7 @@ static void reports_that_nobody_attends_to_ring_nothing_and_are_kept(void **stat
     struct mr_kafka_record record = {.topic = "t", .partition = -1, .value = text_of("v")};
     assert_int_equal(mr_kafka_out_produce(producing.out, &record, NULL, NULL), MR_OK);
     assert_false(mr_wake_wait(&wake, 300000000u));
-    /* usually the report is there by now; if not, it rings when it comes */
+    /* usually the report is there by now; otherwise it rings the wake when it arrives */
     if (!mr_kafka_out_attend(producing.out, true)) assert_true(mr_wake_wait(&wake, 10000000000u));
     assert_int_equal(producing.reports, 0);
     mr_kafka_out_serve(producing.out, 0);

@@ -138,7 +138,7 @@ static void a_topic_that_is_gone_is_a_failure_and_its_reader_is_left(void **stat
     mr_kafka_mock_hide(bus->broker.mock, "t", true);
     assert_int_equal(fail_fetches(&bus->broker, reader, 3, &err), MR_BACKEND);
     assert_string_equal(err.detail, "topic t no longer exists");
-    mr_kafka_mock_set_down(bus->broker.mock, 1, true); /* it is not asked once more */
+    mr_kafka_mock_set_down(bus->broker.mock, 1, true); /* it is not queried again */
     assert_int_equal(mr_kafka_reader_failure(reader, 0, &err), MR_BACKEND);
     mr_kafka_mock_set_down(bus->broker.mock, 1, false);
     mr_kafka_mock_fail(bus->broker.mock, FETCH, 0, 0);

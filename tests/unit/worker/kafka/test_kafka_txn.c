@@ -19,7 +19,7 @@
 #define UNKNOWN_TOPIC        3
 #define UNAUTHORIZED         53 /* TRANSACTIONAL_ID_AUTHORIZATION_FAILED */
 #define ROOMY_NS             30000000000u
-#define BRIEF_NS             3000000000u /* longer than what follows takes, also on a busy machine */
+#define BRIEF_NS             3000000000u /* longer than the rest of the test takes, even on a busy machine */
 
 static const struct mr_transaction_offsets no_offsets;
 
@@ -77,7 +77,7 @@ static int open_rig(void **state)
     return 0;
 }
 
-/* librdkafka repeats what an unknown topic refuses until the transaction times out. */
+/* librdkafka repeats requests for an unknown topic until the transaction times out. */
 static int open_brief_rig(void **state)
 {
     struct mr_error err = {0};
@@ -162,8 +162,8 @@ static void offsets_of_an_older_generation_abort_it_and_the_next_one_works(void 
     assert_int_equal(commit(rig, &err), MR_OK);
 }
 
-/* One transaction with these offsets; the broker refuses offsets, of whatever topic, with an error,
- * if not 0. */
+/* One transaction with these offsets. error: the broker refuses offsets of every topic with it; 0:
+ * it accepts them. */
 static enum mr_status run_one(struct rig *rig, const struct mr_kafka_commit *commits, size_t count,
                               int refusal)
 {
@@ -174,7 +174,8 @@ static enum mr_status run_one(struct rig *rig, const struct mr_kafka_commit *com
     return commit_offsets(rig, commits, count, &err);
 }
 
-/* The mock broker takes offsets of every topic. So what is left out shows where it refuses all. */
+/* The mock broker accepts offsets of every topic. The offsets that are left out are therefore
+ * tested where it refuses all. */
 static void offsets_of_a_topic_that_is_gone_are_left_out(void **state)
 {
     struct rig *rig = *state;

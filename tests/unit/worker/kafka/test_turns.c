@@ -69,7 +69,7 @@ static void blocked_members_wait_until_they_are_unblocked(void **state)
         mr_turns_ready(&turns, &members[i]);
     mr_turns_block(&turns, &members[0]);
     mr_turns_block(&turns, &members[2]);
-    mr_turns_ready(&turns, &members[0]); /* a record more does not unblock it */
+    mr_turns_ready(&turns, &members[0]); /* one more record does not unblock it */
     for (int i = 0; i < 3; i++)
         assert_ptr_equal(serve(&turns), &members[1]);
     mr_turns_idle(&turns, &members[2]);

@@ -113,7 +113,7 @@ static void a_late_answer_is_not_that_of_the_next_commit(void **state)
     schedule->due_ns = rig.now.ns;
     step_intake(&rig);
     assert_int_equal(rig.kafka.commits, 1);
-    pass_ms(&rig, 31000); /* it is given up */
+    pass_ms(&rig, 31000); /* the commit is abandoned */
     step_intake(&rig);
     pass_ms(&rig, 1000);
     step_intake(&rig);

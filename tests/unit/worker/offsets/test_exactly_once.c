@@ -77,7 +77,7 @@ static void close_rig(struct rig *rig)
     close_broker(&rig->broker);
 }
 
-/* A record that is refused arrives, and publish hands over what ends it. */
+/* A record arrives and is refused, and publish hands over its terminal records. */
 static struct mr_ticket *ready_with(struct rig *rig, int64_t offset, const char *value)
 {
     arrive(&rig->base, offset, value);
@@ -165,7 +165,7 @@ static void a_start_is_committed_without_a_transaction(void **state)
     ready(&rig, 1);
     commit(&rig);
     assert_int_equal(mr_transactions_stats(rig.exactly_once->transactions).transactions, 1);
-    assert_int_equal(rig.partition->acked_offset, 0); /* beside which 1 is listed as finished */
+    assert_int_equal(rig.partition->acked_offset, 0); /* the metadata lists 1 as finished */
     assert_int_equal(rig.base.intake->flight.count, 1);
     close_rig(&rig);
 }
@@ -229,10 +229,11 @@ static void a_result_that_its_topic_refuses_for_good_fails_the_worker(void **sta
     struct rig rig;
     open_rig(&rig);
     mr_kafka_mock_fail(rig.broker.mock, API_PRODUCE, INVALID_RECORD, 1000);
-    /* again if the coordinator was busy, or the machine so busy that the group's session ended */
+    /* retried if the coordinator was busy, or if the group's session timed out on a busy machine */
     do {
         wait_owned(&rig);
-        /* without a dead letter: were that refused first, the abort would drop the result unsent */
+        /* without a dead letter: if that were refused first, the abort would drop the unsent
+         * result */
         if (rig.base.intake->flight.count == 0)
             ready_with(&rig, 0, "{\"id\":\"x\",\"prompt\":\"p\",\"model\":\"another\"}");
         commit(&rig);

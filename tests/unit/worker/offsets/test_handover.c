@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-/* A folder of the test's own. */
+/* A temporary folder for the test. */
 struct scene {
     char folder[64];
     struct mr_handover first, second; /* two workers */
@@ -112,7 +112,7 @@ static void the_folder_is_that_of_systemd_or_of_the_user(void **state)
     assert_string_equal(scene->first.folder, folder);
 }
 
-/* A file where the folder should be; one line in the log. */
+/* A file has the folder's path: one line in the log. */
 static void without_a_folder_nothing_is_handed_over(void **state)
 {
     struct scene *scene = *state;
@@ -144,7 +144,7 @@ static void path_of_first(const struct scene *scene, char path[128])
     snprintf(path, 128, "%s/given-up-%08x", scene->folder, scene->first.instance);
 }
 
-/* A full disk takes part of a line. */
+/* A full disk stores part of a line. */
 static void a_line_that_does_not_fit_leaves_the_others_whole(void **state)
 {
     struct scene *scene = *state;
@@ -187,7 +187,7 @@ static void only_the_worker_s_user_reads_its_file(void **state)
     assert_int_equal(found.st_mode & 0777, 0600);
 }
 
-/* A neighbour has put a link in the place of the file. */
+/* Another user has created a link under the name of the file. */
 static void a_link_is_neither_written_nor_read(void **state)
 {
     struct scene *scene = *state;

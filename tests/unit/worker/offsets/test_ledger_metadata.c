@@ -33,7 +33,7 @@ static struct mr_text text_of(const char *text)
     return (struct mr_text){text, strlen(text)};
 }
 
-/* What the next owner of the partition would know. */
+/* Reads the metadata as the next owner of the partition would. */
 static struct mr_offset_ledger *hand_over(struct mr_offset_ledger *ledger)
 {
     char text[MR_LEDGER_METADATA_TEXT_MAX];
@@ -85,7 +85,7 @@ static void metadata_without_a_time_is_still_read(void **state)
     mr_offset_ledger_destroy(ledger);
 }
 
-/* Version A2, as workers up to 0.1.0 write it: whoever ran may have been accompanied. */
+/* Version A2, written by workers up to 0.1.0: any running request may have run with others. */
 static void metadata_without_notes_is_still_read(void **state)
 {
     (void)state;
@@ -120,7 +120,7 @@ static void notes_of_a_start_are_handed_over(void **state)
     mr_offset_ledger_start(ledger, 2, MR_LEDGER_SLOT_ACCOMPANIED | MR_LEDGER_SLOT_APART);
     ledger = hand_over(ledger);
     assert_true(receive(ledger, 0, MR_LEDGER_NEW).alone);
-    ledger = hand_over(ledger); /* 1 and 2 are not received yet: nothing is forgotten */
+    ledger = hand_over(ledger); /* 1 and 2 are not received yet: their history is kept */
     assert_true(receive(ledger, 0, MR_LEDGER_NEW).alone);
     assert_false(receive(ledger, 1, MR_LEDGER_NEW).alone);
     assert_true(receive(ledger, 2, MR_LEDGER_NEW).alone);
@@ -245,7 +245,7 @@ static void the_largest_bitmap_and_many_attempts_fit_a_broker(void **state)
     mr_offset_ledger_destroy(ledger);
 }
 
-/* The bitmap grows after the starts: no record is taken that would push a start out. */
+/* The bitmap grows after the starts: a record that would leave no room for a start is not taken. */
 static void a_start_stays_recorded_while_later_records_finish(void **state)
 {
     (void)state;

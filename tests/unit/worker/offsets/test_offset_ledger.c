@@ -168,7 +168,7 @@ static bool released_at_8(void *context, int64_t offset, uint8_t attempt)
     return offset == 8;
 }
 
-/* Four requests run when their worker vanishes; each as a commit has it. */
+/* Four requests run when their worker crashes; a commit has an entry for each. */
 static void who_takes_over_sees_which_crashes_a_request_can_have_caused(void **state)
 {
     (void)state;

@@ -29,7 +29,7 @@ static struct mr_partition *open_with_request(struct intake_rig *rig)
     return partition;
 }
 
-/* What there is to commit is on the broker. */
+/* Acknowledges the commit of all finished records. */
 static void commit_partition(struct mr_partition *partition)
 {
     struct mr_kafka_commit commit;
@@ -48,7 +48,7 @@ static void a_partition_that_is_lost_drops_its_requests(void **state)
     assert_true(partition->epoch > epoch);
     assert_true(atomic_load(&ticket_named(&rig, "a")->dropped));
     assert_false(mr_admission_may_take(&rig.intake->admission, 0, 0));
-    revoke(&rig, MR_KAFKA_REVOKE_LOST); /* not ours any more */
+    revoke(&rig, MR_KAFKA_REVOKE_LOST); /* no longer assigned to this worker */
     assert_int_equal(partition->state, MR_PARTITION_NONE);
     close_intake_rig(&rig);
 }
@@ -179,7 +179,7 @@ static void a_partition_waits_for_what_its_last_owner_answered(void **state)
     assert_int_equal(mr_recovery_start(recovery, NULL), MR_OK);
     rig.intake->ownership.recovery = recovery;
     struct mr_partition *partition =
-        assign_partition(&rig, 5, ""); /* set by hand: nothing is looked for */
+        assign_partition(&rig, 5, ""); /* set by hand: no search for results */
     assert_true(mr_admission_may_take(&rig.intake->admission, 0, 0));
     forget_partition(&rig, partition);
     assign_partition(&rig, -1, "");
@@ -201,7 +201,7 @@ static void a_partition_waits_for_what_its_last_owner_answered(void **state)
 
 /* ---- a commit that the broker has lost ---- */
 
-/* A reader with a second between one result and the next, the last of them at RIG_START_MS. */
+/* A reader of results that are one second apart, the last at RIG_START_MS. */
 struct far {
     const char *const *sources;
     unsigned left;

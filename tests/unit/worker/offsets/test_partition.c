@@ -108,7 +108,7 @@ static void a_partition_that_comes_straight_back_is_resumed(void **state)
     assert_ptr_equal(take(partitions, &claim, &resumed), partition);
     assert_true(resumed);
     assert_int_equal(partition->epoch, epoch);
-    assert_int_equal(claim.start, 7); /* behind what was read already */
+    assert_int_equal(claim.start, 7); /* after the records already read */
     mr_partitions_destroy(partitions);
 }
 
@@ -137,7 +137,7 @@ static void a_partition_that_another_worker_may_have_had_is_not_resumed(void **s
     (void)state;
     assert_true(resumes(7, 8));
     assert_true(resumes(7, 7));   /* a static member that returns */
-    assert_false(resumes(7, 9));  /* whoever was in generation 8 may have written results */
+    assert_false(resumes(7, 9));  /* the owner of generation 8 may have written results */
     assert_false(resumes(7, 6));  /* the group began anew */
     assert_true(resumes(-1, -1)); /* without a group */
     assert_true(resumes(7, -1));
@@ -427,7 +427,7 @@ static void a_replaced_log_is_run_or_skipped_up_to_what_is_committed(void **stat
     assert_int_equal(behind, 3);
     assert_int_equal(mr_partition_receive(partition, 9, true, &history, &behind),
                      MR_LEDGER_FINISHED);
-    assert_int_equal(behind, 0); /* it was told already */
+    assert_int_equal(behind, 0); /* it was already notified */
     assert_int_equal(mr_partition_receive(partition, 10, true, &history, &behind), MR_LEDGER_NEW);
     assert_int_equal(mr_partition_receive(partition, 2, true, &history, &behind),
                      MR_LEDGER_FINISHED);
@@ -470,7 +470,7 @@ static void what_recovery_has_found_finished_is_passed_over(void **state)
     mr_partitions_destroy(partitions);
 }
 
-/* Their results may be older than what recovery reads. */
+/* Their results may be older than the results that recovery reads. */
 static void what_the_commit_lists_above_the_passed_records_is_kept(void **state)
 {
     (void)state;
@@ -505,7 +505,8 @@ static void what_the_commit_lists_above_the_passed_records_is_kept(void **state)
     mr_partitions_destroy(later);
 }
 
-/* Records below the committed offset come first: the log was replaced, and nothing is known of it.
+/* Records below the committed offset come first: the log was replaced, and no record of it is known
+ * to be finished.
  */
 static void a_replaced_log_is_not_passed_over(void **state)
 {

@@ -31,7 +31,7 @@ static void note(struct mr_recovery_scan *scans, const char *source, const char 
     mr_recovery_note(scans, &record, "g");
 }
 
-/* The offsets that the scan has found finished are these, and no others. */
+/* Asserts that the scan has found exactly these offsets finished. */
 static void assert_found(const struct mr_recovery_scan *scan, const int64_t *offsets,
                          uint32_t count)
 {
@@ -260,8 +260,8 @@ enum { SLOW_RECORDS = 5 };
 
 struct slow_reader {
     const char *const *sources; /* [SLOW_RECORDS] */
-    unsigned taken;             /* twice the records taken: every other call has none */
-    int64_t end;                /* of the partition; -1: the broker does not say */
+    unsigned taken; /* calls for twice the number of records: every other call returns none */
+    int64_t end;    /* of the partition; -1: the broker does not report it */
 };
 
 static bool take_slowly(void *self, struct mr_kafka_record *record)
@@ -310,7 +310,7 @@ static enum mr_status open_slowly(void *context, const struct mr_kafka_reader_op
     return MR_OK;
 }
 
-/* A record for each step, a step for each 90 ms, and 100 ms for the reading. */
+/* One record in each step and one step every 90 ms, with 100 ms allowed for reading. */
 static struct mr_recovery_scan *read_slowly(int64_t committed, bool exactly_once,
                                             const char *const *sources, int64_t end)
 {
@@ -356,8 +356,8 @@ static void exactly_once_delivery_waits_while_results_come(void **state)
     free(scan);
 }
 
-/* A commit that was lost: results reach far beyond it. They count where the partition reaches as
- * far. */
+/* A commit that was lost: results reach far beyond it. They are used if the partition's end offset
+ * is as high. */
 static void proofs_are_of_offsets_that_the_partition_has(void **state)
 {
     (void)state;
@@ -368,7 +368,7 @@ static void proofs_are_of_offsets_that_the_partition_has(void **state)
     assert_int_equal(scan->base, 40001 - 12287);
     ASSERT_FOUND(scan, 39999, 40000, 40001);
     free(scan);
-    for (int64_t end = -1; end <= 40001; end += 40002) { /* no answer; a log that was replaced */
+    for (int64_t end = -1; end <= 40001; end += 40002) { /* no answer; a replaced log */
         scan = read_slowly(3, true, far, end);
         assert_false(scan->complete);
         assert_int_equal(scan->base, 3);

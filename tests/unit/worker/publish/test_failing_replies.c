@@ -71,7 +71,7 @@ static void many_replies_of_one_transaction_count_once(void **state)
     struct mr_failing_replies failing = {0};
     for (int i = 0; i < 5; i++)
         assert_false(mr_failing_replies_add(&failing, "a", 0, 10 * SECOND, 20 * SECOND));
-    for (int i = 0; i < 5; i++) /* the next one; each of its replies is given up */
+    for (int i = 0; i < 5; i++) /* the next one; each of its replies is abandoned */
         assert_true(mr_failing_replies_add(&failing, "a", 0, 20 * SECOND, 30 * SECOND));
 }
 

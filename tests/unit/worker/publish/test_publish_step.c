@@ -1,4 +1,4 @@
-/* Publish stepped under virtual time: what holds mail back, and how draining ends. */
+/* Publish stepped under virtual time: the reasons to hold mail back, and the end of draining. */
 #include "tests/unit/worker/counters.h"
 #include "tests/unit/worker/list_redis.h"
 #include "tests/unit/worker/stepping.h"

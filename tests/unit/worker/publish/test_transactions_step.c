@@ -317,7 +317,7 @@ static void a_reply_is_not_blamed_when_another_record_fails_too(void **state)
     for (int i = 0; i < 5; i++)
         run_job(rig, MR_AGAIN, 10000 * MS);
     assert_true(reply_of(&rig->tickets[0])->pending);
-    rig->producer.refusing_too = NULL; /* now it is the reply alone: the time begins */
+    rig->producer.refusing_too = NULL; /* now only the reply fails: the timeout begins */
     run_job(rig, MR_AGAIN, 10000 * MS);
     assert_true(reply_of(&rig->tickets[0])->pending);
     run_job(rig, MR_AGAIN, 10000 * MS);
@@ -361,7 +361,7 @@ static void a_dead_letter_that_cannot_be_produced_does_not_either(void **state)
     assert_true(reply_of(&rig->tickets[0])->lost);
 }
 
-/* Only failures in a row count. */
+/* Only consecutive failures count. */
 static void a_reply_taken_in_a_transaction_that_fails_clears_its_partition(void **state)
 {
     struct rig *rig = *state;

@@ -295,7 +295,7 @@ static void a_reply_waits_until_its_topic_was_looked_up(void **state)
     close_stepping(&rig);
 }
 
-/* A record that is no request, without a key. */
+/* A record that is not a valid request, without a key. */
 static struct mr_mail *refusal_mail(struct mr_ticket *ticket, bool write_result)
 {
     static const struct mr_kafka_record record = {.topic = "r", .value = {"bad", 3}};
@@ -396,7 +396,7 @@ static void a_reply_refused_for_good_does_not_keep_its_result(void **state)
     make_ticket(&ticket, "a");
     ticket.reply_topic = "replies";
     rig.producer.refusing = "replies";
-    rig.producer.refusal = MR_BAD_CONFIG; /* as without the right to write there */
+    rig.producer.refusal = MR_BAD_CONFIG; /* as for a worker that may not write there */
     post_result(&rig, &ticket);
     for (int i = 0; i < 3; i++)
         step_publish(&rig);

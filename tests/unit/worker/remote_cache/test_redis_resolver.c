@@ -77,7 +77,7 @@ static void connections_share_the_lookup_of_a_host(void **state)
     const struct addrinfo *addresses;
     int error;
     assert_false(resolver->poll(one, &addresses, &error));
-    resolver->end(one); /* given up; the second connection still waits */
+    resolver->end(one); /* abandoned; the second connection still waits */
     atomic_store(&closed, false);
     assert_int_equal(finish(resolver, two), 0);
     assert_int_equal(finish(resolver, other), 0);
@@ -85,7 +85,7 @@ static void connections_share_the_lookup_of_a_host(void **state)
     mr_redis_resolver_destroy(resolver);
 }
 
-/* Each begin and end of a connection that retries joins the thread that hangs. */
+/* Each retry of a connection joins the lookup thread that hangs. */
 static void lookups_that_hang_are_bounded_and_outlive_the_resolver(void **state)
 {
     (void)state;

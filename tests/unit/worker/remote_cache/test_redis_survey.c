@@ -12,8 +12,8 @@
     "# Server\r\nredis_version:7.0.15\r\nserver_time_usec:1700000005000000\r\nrole:slave\r\n"      \
     "maxmemory:1048576\r\nmaxmemory_policy:allkeys-lru\r\n"
 
-/* A server that answers each command at the next step: INFO with a text, any other with "+OK", the
- * denied ones with NOPERM, and one not at all. */
+/* A server that answers each command at the next step: INFO with a text, the denied ones with
+ * NOPERM, others with "+OK". One command gets no reply. */
 struct server {
     const char *denied, *silent;
     struct mr_redis_command *waiting, *done;

@@ -217,8 +217,8 @@ static void worker_close(struct worker *worker)
     mr_remote_queue_destroy(worker->queue);
 }
 
-/* Advances the time to `until_ns`, stepping both threads at every time they ask for, and as often
- * as they ring each other. */
+/* Advances the time to `until_ns`, stepping each thread at its wake-up times, and whenever the
+ * other one wakes it. */
 static void run_until(struct worker *worker, uint64_t *now_ns, uint64_t until_ns)
 {
     while (*now_ns <= until_ns) {
@@ -316,8 +316,8 @@ static void cancel_too_late(void *context, struct mr_redis_command *command, uin
     (void)context, (void)command, (void)now_ns;
 }
 
-/* The last bytes of a value arrive just before its load is cancelled. The engine has its memory
- * back: the value is neither verified, which would decrypt it in place, nor deleted. */
+/* The last bytes of a value arrive just before its load is cancelled. The engine owns the memory
+ * again, so the value is neither verified, which would decrypt it in place, nor deleted. */
 static void a_released_value_is_not_verified(void **state)
 {
     struct memory_redis redis = {.latency_ns = MS};
@@ -359,7 +359,7 @@ static uint32_t store_item(struct worker *worker, struct mr_remote_operation *po
     return final_answer(worker).count;
 }
 
-/* The key of a slice has a list: whoever loads it deletes it, and whoever stores replaces it. */
+/* The key of a slice has a list: a load deletes it, and a store replaces it. */
 static void a_key_of_another_type_is_replaced(void **state)
 {
     struct memory_redis redis = {.latency_ns = MS};
@@ -389,8 +389,8 @@ static void a_key_of_another_type_is_replaced(void **state)
     memory_redis_end(&redis);
 }
 
-/* In a failover the connections may stay, to a server that is a replica now. Every thread connects
- * again, which resolves the server's name again, but not at every refusal. */
+/* After a failover the connections may stay open to a server that has become a replica. Every
+ * thread reconnects, which resolves the server's name again, but not after every refusal. */
 static void a_replica_is_left(void **state)
 {
     struct memory_redis redis = {.latency_ns = MS};

@@ -220,7 +220,7 @@ static void a_release_that_the_list_has_lost_is_noted(void **state)
     start(&bench, 3, 0, 0);
     mark(&bench, 3, MR_PROGRESS_RELEASE);
     mark(&bench, 3, MR_PROGRESS_RECLAIM);
-    mr_progress_note_release(&bench.history, 3); /* the list knows of it, and that it ran on */
+    mr_progress_note_release(&bench.history, 3); /* the list contains it, and that it continued */
     assert_int_equal(bench.history.crashes, 2);
     close_bench(&bench);
 }

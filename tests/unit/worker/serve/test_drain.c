@@ -29,8 +29,8 @@ static struct mr_worker *busy_worker(struct serving *serving, struct producing *
     return worker;
 }
 
-/* Threads of a worker that a busy machine kept from ending in time use the serving, which is static
- * for that reason, until the end of the process. */
+/* On a busy machine a worker's threads may not end in time and use the serving until the process
+ * ends, so it is static. */
 static void close_both(struct serving *serving, struct producing *producing, bool ended)
 {
     mr_kafka_out_destroy(producing->out);

@@ -96,7 +96,7 @@ static void a_wrong_option_ends_the_worker_before_it_looks_at_the_model(void **s
         assert_ends("none.gguf", cases[i].flags, MR_EXIT_USAGE, cases[i].why);
 }
 
-/* What only loading can find: memory that the machine does not have. */
+/* An error that only loading can find: the machine lacks the memory. */
 static void a_failed_load_ends_the_wait_for_the_broker(void **state)
 {
     (void)state;
@@ -136,7 +136,8 @@ static void a_secret_that_everybody_can_read_is_reported(void **state)
     scratch_close(&scratch);
 }
 
-/* A second worker on one machine: its own error comes first, and the port's names the option. */
+/* A second worker on one machine: the error about the machine comes first; the one about the port
+ * names the option. */
 static void a_port_in_use_hides_no_wrong_model(void **state)
 {
     (void)state;

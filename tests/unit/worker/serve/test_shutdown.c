@@ -62,7 +62,7 @@ static void a_signal_while_the_worker_starts_ends_the_process_within_a_second(vo
     rig.signals = 1;
     assert_int_equal(step_at(&rig, 2 * SECOND), 3 * SECOND);
     assert_true(mr_wake_wait(mr_shutdown_wake(rig.shutdown), 0));
-    mr_shutdown_serve(rig.shutdown); /* too late: what was decided at the signal stays */
+    mr_shutdown_serve(rig.shutdown); /* too late: the decision at the signal stays */
     expect_end(&rig, 3 * SECOND, MR_EXIT_DONE);
 }
 

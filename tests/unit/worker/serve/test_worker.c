@@ -67,8 +67,8 @@ static void assert_metrics_are_made_every_100_ms(struct mr_worker *worker)
     assert_true(worker->metrics_ns != made_ns);
 }
 
-/* What one streamed answer of 4 tokens adds to the counters. The commit and the acknowledgements of
- * the records may take a moment longer than the result. */
+/* Asserts how far one streamed answer of 4 tokens advances the counters. The commit and the
+ * acknowledgements of the records may take a moment longer than the result. */
 static void assert_counters_of_one_answer(struct mr_worker *worker)
 {
     static const struct {

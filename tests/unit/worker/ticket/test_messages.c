@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-/* Everything is built in memory that is overwritten before the copy is looked at. */
+/* The originals are in memory that is overwritten before the copies are compared. */
 struct source {
     char text[16];
     uint32_t ids[2];
@@ -100,7 +100,7 @@ static void a_result_message_is_a_deep_copy_and_owns_the_request(void **state)
     assert_int_equal(mail->result.choices[1].token_ids[0], 7);
     assert_text(mail->result.choices[0].logprobs[0].top[0].text, "some");
     assert_null(mail->result.choices[1].logprobs);
-    mr_mail_free(&mail->mail); /* and the request, says the leak checker */
+    mr_mail_free(&mail->mail); /* and the request; the leak checker verifies it */
 }
 
 static void a_refusal_copies_the_record_it_dead_letters(void **state)
@@ -125,7 +125,7 @@ static void a_refusal_copies_the_record_it_dead_letters(void **state)
     assert_text(mail->record.key, "key");
     assert_text(mail->record.value, "payload");
     assert_int_equal(mail->record.offset, 12);
-    assert_null(mail->record.topic); /* the ticket says it */
+    assert_null(mail->record.topic); /* the ticket has it */
     assert_string_equal(mail->record.headers[0].name, "h");
     assert_memory_equal(mail->record.headers[0].value, "v\0w", 3);
     assert_null(mail->record.headers[1].value);

@@ -65,7 +65,8 @@ static void quantiles_are_over_all_series_and_since_the_page_before(void **state
     assert_true(isnan(mr_scrape_quantile(page, NULL, "none", 0.5)));
 }
 
-/* The first page is refused, as while a worker loads; later ones are longer than a buffer. */
+/* The first request is refused, as by a worker that is still loading. Later pages are longer than a
+ * buffer. */
 static void answer(void *context, enum mr_http_page which, struct mr_http_reply *reply)
 {
     size_t length = 200000;

@@ -131,7 +131,8 @@ static void a_collector_that_is_away_or_silent_is_given_up_at_the_deadline(void 
     free(server);
 }
 
-/* A door at 127.0.0.2 whose queue is full: it swallows attempts to connect. fds[0]: the door. */
+/* A listening socket at 127.0.0.2 with a full queue, so connection attempts hang. fds[0]: that
+ * socket. */
 static void open_full_door(const char *port, int fds[4])
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *at;

@@ -11,7 +11,7 @@
 
 #include "tests/unit/worker/trace/traces.h"
 
-/* tests/integration/test_trace.py holds whole bodies to the format of OTLP. */
+/* tests/integration/test_trace.py checks whole bodies against the format of OTLP. */
 
 static const struct mr_otlp_worker worker = {"w\"1", "served", "group", "results"};
 
@@ -140,7 +140,7 @@ static void no_part_begins_before_the_one_in_front_of_it_ends(void **state)
 {
     (void)state;
     struct mr_request_trace *trace = make_trace(5);
-    trace->started_ns = 2 * MS; /* the engine's step read the clock before intake's */
+    trace->started_ns = 2 * MS; /* the engine's step read the clock before intake's step */
     mr_request_trace_chunk(trace, &(struct mr_chunk){50, 4 * MS, 100 * MS});
     char *body = encode_one(trace, 8);
     char *start = strstr(body, "\"name\":\"start\"");

@@ -9,7 +9,7 @@
 
 #define MS UINT64_C(1000000)
 
-/* A request of an answer of 7 tokens, at offset `offset`, as it is when it has ended. */
+/* A finished request with an answer of 7 tokens, at offset `offset`. */
 static inline struct mr_request_trace *make_trace(int64_t offset)
 {
     struct mr_trace_context context;

@@ -151,7 +151,8 @@ static void int8_keeps_weights_within_half_a_step(void **state)
             }
             if (c == 9 && group == 0)
                 assert_true(isnan(back[i]));
-            else /* half a step, a part of it that rounding to halves adds at the ends */
+            else /* half a step, and the part of a step that rounding to half precision adds at the
+                    ends */
                 assert_true(fabsf(back[i] - rows[c * in_size + i]) <=
                             (most - least) * (0.51f / 255.0f + 0x1p-12f) + 0x1p-24f);
         }
