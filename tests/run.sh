@@ -8,12 +8,13 @@
 #   tests/run.sh sweep      the slow sweeps too: a whole worker with its threads, five minutes
 #   tests/run.sh tsan       the threaded tests under ThreadSanitizer
 #   tests/run.sh arm64      cross-compiled for arm64: the tests that start no other program, in an emulator (not slow ones)
-#   tests/run.sh cuda       the CUDA kernels on the host, 2,000 random cases each, and what nvcc reports of them
+#   tests/run.sh cuda       the CUDA kernels on the host, 2,000 random cases each, and nvcc's report
+#   on them
 #   tests/run.sh fuzz       builds the fuzz targets with clang, for tests/fuzz/fuzz.py
 #   tests/run.sh coverage   unit tests and simulation built for gcov, with a line count a folder
 #
-# BUILD is the folder of the release build (default: build); the other builds are beside it. JOBS limits
-# parallel jobs.
+# BUILD is the folder of the release build (default: build); the other builds are next to it. JOBS
+# limits parallel jobs.
 set -u
 
 cd "$(dirname "$0")/.." || exit 1
@@ -90,14 +91,14 @@ tsan() {
 arm64() {
     configure "$build-arm64" --toolchain docker/arm64.cmake || { count 0 1 && return; }
     cmake --build "$build-arm64" -j "$jobs" --target millrace || { count 0 1 && return; }
-    # Left out: what counts the threads of the process, of which the emulator has one more; what sets a socket option
-    # that the emulator does not know; and a script that starts millrace.
+    # Left out: tests that count the threads of the process, because the emulator has one more;
+    # tests that set a socket option that the emulator lacks; and a script that starts millrace.
     suite arm64 "$build-arm64" tests -L 'unit|sim|golden' -LE slow \
         -E '^(worker_test_process_metrics|fuzz_http|gpu_test_no_card)$'
 }
 
-# Builds for the sanitizers while the integration tests run, which mostly wait for servers; until it is killed. The
-# suites build the rest on all cores, and report a build failure.
+# Builds for the sanitizers while the integration tests run, because these mostly wait for servers.
+# Runs until it is killed. The suites build the rest on all cores, and report a build failure.
 build_ahead() {
     ninja=
     trap 'kill "$ninja" 2>/dev/null; wait; exit' TERM

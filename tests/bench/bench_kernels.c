@@ -355,12 +355,12 @@ static void bench_turn(uint32_t rows, uint32_t context)
         best = fmin(best, attention_ms);
     }
     const double flop = 4.0 * LAYERS * HEADS * DIM * rows * (context + (rows + 1.0) / 2);
-    printf("  turn %4u behind %4u  write %6.2f ms  attention %7.2f ms  %6.1f GFLOP/s\n", rows,
+    printf("  turn %4u after %4u  write %6.2f ms  attention %7.2f ms  %6.1f GFLOP/s\n", rows,
            context, best_write, best, flop / best / 1e6);
     fixture_destroy(&fixture);
 }
 
-/* The GB/s are those of K and V in the numbers of the pool. */
+/* The GB/s count K and V in the number format of the pool. */
 static void bench_decode(uint32_t sequence_count, uint32_t context, bool int8)
 {
     struct fixture fixture = fixture_create(sequence_count, context + 1, sequence_count, int8);

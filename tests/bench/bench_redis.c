@@ -148,8 +148,8 @@ int main(int argc, char *argv[])
         run_round(&bench, round);
         close_tier(&bench);
     }
-    printf("sent %.2f GB, received values of %.2f GB; copied in user space %.6f %% of these, "
-           "nothing of what was sent; damaged %llu, gone %llu\n",
+    printf("sent %.2f GB, received values of %.2f GB; copied in user space %.6f %% of these and "
+           "none of the sent bytes; damaged %llu, gone %llu\n",
            (double)bench.sent / 1e9, (double)bench.received / 1e9,
            100.0 * (double)bench.copied / (double)(bench.received + 1),
            (unsigned long long)bench.damaged, (unsigned long long)bench.gone);

@@ -69,7 +69,7 @@ def percentile(values, share):
 
 
 def rotated(names, turn):
-    """The names in another order each turn, so that each of them is first as often as the others."""
+    """The names, rotated in each turn so that every name is first equally often."""
     names = list(names)
     return names[turn % len(names):] + names[:turn % len(names)]
 
@@ -168,7 +168,7 @@ class Worker:
         return {series.split('"')[1]: value for series, value in self.metrics().items() if series.startswith(name + "{")}
 
     def cpu_seconds(self):
-        """The CPU time of the threads by name; that of librdkafka's threads is added up."""
+        """The CPU time of the threads by name; librdkafka's threads are added up."""
         sums = {}
         for task in pathlib.Path(f"/proc/{self.process.pid}/task").iterdir():
             name = (task / "comm").read_text().strip()

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Compares bench_redis with redis-benchmark: values of the same size over the same number of connections to one Redis, in
-# turns. Prints the medians of the rounds and their ratio. redis-benchmark runs with one and with two commands in flight
-# per connection, as the tier has, and its faster run counts.
+# turns. Prints the medians of the rounds and their ratio. redis-benchmark runs with one and with
+# two commands in flight per connection (the tier has two), and its faster run counts.
 #
 #   tests/bench/redis.sh BUILD [CONNECTIONS [VALUE_MIB [VALUES [ROUNDS [SOCKET]]]]]
 #

@@ -2,9 +2,9 @@
 
 Each entry of MODELS is a dict with
     config   a transformers configuration
-    dtype    how weights are stored; float32 where rounding a value to bf16 would hide something
+    dtype    how weights are stored; float32 where rounding a value to bf16 would hide an error
     prompts  (tokens, first position with logits, continuation tokens); default: PROMPTS
-    scale    {part of a parameter's name: standard deviation}, where 0.15 is too small to show
+    scale    {part of a parameter's name: standard deviation}, where 0.15 is too
              something (a clamp, a soft cap); the first part that matches counts
     edit     a function that turns the saved config.json into the style that published checkpoints
              have; without it config.json is as transformers 5 writes it
@@ -76,7 +76,7 @@ def published_olmo3(config):
 
 
 def published_phi3(config):
-    """The keys of Phi-3 before transformers 5: the original context is beside rope_scaling."""
+    """The keys of Phi-3 before transformers 5: the original context is a key next to rope_scaling, not in it."""
     config = published()(config)
     rope = config["rope_scaling"]
     rope["type"] = rope.pop("rope_type")
@@ -197,7 +197,7 @@ EXPERT_MODELS = {
     "gpt_oss": dict(
         config=GptOssConfig(**{**HEADS, **GPT_OSS, "num_hidden_layers": 3}),
         scale={"gate_up_proj": 0.8, "sinks": 1.0}),
-    # GGUF has no key for truncate: the worker assumes what the released models say.
+    # GGUF has no key for truncate: the worker assumes the value of the released models.
     "gpt_oss_mxfp4": dict(config=GptOssConfig(**{**HEADS, **GPT_OSS, "hidden_size": 64}),
                           scale={"sinks": 1.0}, mxfp4=True, edit=published()),
 }
@@ -271,7 +271,7 @@ MODELS = {**LLAMA_FAMILY, **EXPERT_MODELS, **OTHER_FAMILIES}
 
 
 def randomize(model, generator, scale):
-    """Gives every parameter a random value; that of norms is around 1 (around 0 for Gemma, which
+    """Gives every parameter a random value; norms get values around 1 (around 0 for Gemma, w
     adds 1 itself), so that no parameter is neutral and omitting one changes the logits."""
     neutral = 0.0 if model.config.model_type.startswith("gemma") else 1.0
     for name, parameter in model.named_parameters():

@@ -33,7 +33,7 @@ TIME = {"type": "function", "function": {"name": "time", "description": "The tim
 STRICT = {"type": "function", "function": {**WEATHER["function"], "strict": True}}
 
 CONVERSATIONS = [
-    # what is asked, with one, several and unusual tools
+    # questions, with one, several and unusual tools
     record([ASK], tools=[WEATHER]),
     record([SYSTEM, ASK], tools=[WEATHER]),
     record([SYSTEM, ASK], tools=TOOLS),

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""make gpu-bench: the speed of a card, as JSON. Exits 3 without a card; a figure below its bar does not fail it.
+"""make gpu-bench: the speed of a card, as JSON. Exits 3 without a card; a figure below its bar does not change the exit
+status.
 
     bench.py [--bundle FOLDER] [--folder FOLDER] [--json FILE] [--only 'PART;PART']
 
@@ -43,7 +44,7 @@ BARS = [
 
 
 class Busy:
-    """The share of samples in which nvidia-smi found the card at work, while a part runs."""
+    """The share of samples, while a part runs, in which nvidia-smi reports the card as busy."""
 
     def __enter__(self):
         self.process = subprocess.Popen(["nvidia-smi", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits",
@@ -102,7 +103,7 @@ def fleet_of(bundle, folder):
 
 
 def served(bundle, folder):
-    """The requests of the mix through the embedded broker; the second run counts, the first one warms up."""
+    """The requests of the mix through the embedded broker; the first run warms up, the second one is measured."""
     fleet, options = fleet_of(bundle, folder)
     with fleet.Broker(options) as broker, fleet.Worker(options, broker, "--device", "cuda") as worker:
         for _ in range(2):

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Writes the bundle that make gpu-bundle promises: programs built with MR_CUDA and stripped, the small libraries that they
-# need, scripts and golden models, for a machine with a card, its driver, Python and torch 2.11.
+# Writes the bundle for make gpu-bundle: programs built with MR_CUDA and stripped, the small
+# libraries that they need, scripts and golden models, for a machine with a card, its driver, Python
+# and torch 2.11.
 #
 #   tests/gpu/bundle.sh BUILD [JOBS]      writes BUILD/bundle and BUILD/millrace-gpu.tar.gz
 #

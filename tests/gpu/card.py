@@ -71,7 +71,8 @@ def run_python(bundle, script, *words, timeout_s=1800):
 
 
 def bundle_of(argument):
-    """The bundle: the one named, the one this script lies in, or the one that make gpu-bundle wrote."""
+    """The folder of the bundle: the argument, the bundle that contains this script, or the output of make
+    gpu-bundle."""
     here = pathlib.Path(__file__).resolve().parents[2]
     bundle = pathlib.Path(argument).resolve() if argument else here
     if not argument and not (bundle / "bin").is_dir():

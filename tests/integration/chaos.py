@@ -412,7 +412,7 @@ def arguments():
     parser.add_argument("--times", type=int, help="faults in all")
     parser.add_argument("--hours", type=float, default=1.0, help="of the scenario kills")
     parser.add_argument("--static", action="store_true", help="workers are static members of their group")
-    parser.add_argument("--redis", action="store_true", help="with a Redis: answers go on after a kill")
+    parser.add_argument("--redis", action="store_true", help="with a Redis: answers continue after a kill")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--tokens", type=int, help="of each answer")
     parser.add_argument("--flags", help="more words for the workers' command")

@@ -103,7 +103,7 @@ def serve(bodies, *options, topic_of=lambda name: REQUESTS):
             broker.producer.produce(topic_of(name), key=name, value=json.dumps({"id": name, **body}))
         broker.producer.flush(30)
         results, tokens, end, quiet = {}, {}, time.monotonic() + 300 + len(bodies), False
-        while len(results) < len(bodies) or not quiet:  # the two topics are read in no common order
+        while len(results) < len(bodies) or not quiet:  # the order of reads from the two topics is undefined
             assert worker.process.poll() is None, f"ended after {len(results)} of {len(bodies)} results: {worker.logged()}"
             if time.monotonic() >= end:
                 missing = [name for name in bodies if name not in results]

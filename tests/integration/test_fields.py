@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """docker/guide/fields.md is true: its table has a row for every field that the decoder's two tables have and for every field
-of OpenAI's and vLLM's APIs, and each row's example, sent to a worker with the real model, is accepted, warned of or
-refused as the row says. The examples of the page's other sections get the answers that the page shows, and their token
-records joined are these answers. Needs what
+of OpenAI's and vLLM's APIs, and each row's example, sent to a worker with the real model, is accepted, reported in a
+warning, or refused, as the row states. The examples of the page's other sections get the answers that the page shows,
+and their token records joined are these answers. Needs what
 docker/deps.sh test installs (confluent_kafka in .deps/python)."""
 
 import json
@@ -150,7 +150,8 @@ def serve(template, bodies, *options, **more):
 
 
 def check_tags(*options):
-    """Calls in tags get the types of the tool's schema, or stay text; what cannot be kept or guaranteed is said."""
+    """Calls in tags get the types of the tool's schema, or stay text. A request whose constraints cannot be kept or
+    guaranteed gets a warning or an error."""
     def tool(properties, **more):
         return {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": properties}, **more}}
 
@@ -198,7 +199,7 @@ def main():
         check_members(expected, result, f"example {number + 1}")
         check_stream(tokens.get(f"page-{number}", []), result, f"example {number + 1}")
     assert sum("tool_calls" in record for records in tokens.values() for record in records) >= 8  # some come in pieces
-    print(f"{len(examples)} examples of fields and {len(pages)} of features have the outcome that docker/guide/fields.md says")
+    print(f"{len(examples)} examples of fields and {len(pages)} of features have the outcome in docker/guide/fields.md")
     check_tags()
 
 

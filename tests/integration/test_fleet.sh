@@ -70,7 +70,7 @@ scenarios() { # scenarios NAME: with $brokers set
     fleet_start
     fleet_end "$1, two workers"
     grep -q 'duplicate results 0, later attempts 0' "$SERVICES/fleet.out" ||
-        fail "$1: something was run twice without a reason"
+        fail "$1: a request ran twice without a reason"
 
     fleet_start
     wait_for 60 fleet answered $((requests / 5))

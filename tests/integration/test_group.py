@@ -110,7 +110,7 @@ def check_limits(services):
             continue
         assert result["finish_reason"] == "deadline" and result["error"]["code"] == "deadline_exceeded", result
         assert bool(result["token_ids"]) == name.startswith("long"), result
-    print("limits: who waited too long is not begun, who runs too long keeps its text", flush=True)
+    print("limits: a request that waited too long is not started, one that runs too long keeps its text", flush=True)
 
 
 def check_cancel_before(services):
@@ -160,7 +160,7 @@ def check_truncation(services):
         worker.start()
         again = results(fleet, 11)[9:]
         assert sorted(result["id"] for result in again) == ["b-9", "c-0"], again
-    print("a log without its beginning is read from where it begins; an offset set by hand is obeyed", flush=True)
+    print("a log whose beginning was deleted is read from its first record; an offset set by hand is used", flush=True)
 
 
 def check_deleted_topic(services):

@@ -1,7 +1,8 @@
 #!/bin/sh
-# The simulated broker of tests/sim/fleet does what Kafka does: the script of tests/fakes/facts/facts.h, run against
-# an Apache Kafka, prints the lines of tests/sim/fleet/facts.txt, which the simulated broker prints too
-# (sim_test_facts). With the argument "record" the lines are written to that file.
+# Compares the simulated broker of tests/sim/fleet with Kafka: the script of
+# tests/fakes/facts/facts.h, run against an Apache Kafka, must print the lines of
+# tests/sim/fleet/facts.txt, which the simulated broker prints too (sim_test_facts). With the
+# argument "record" the lines are written to that file.
 set -eu
 cd "$(dirname "$0")/../.."
 . tests/integration/services.sh

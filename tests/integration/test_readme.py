@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Runs every command and every program of README.md as written there, over the embedded broker; only PORT is replaced. A command that
+"""Runs every command and every program of README.md as written there, over the embedded broker; only PORT is replaced.
+A command witho
 CHECKS does not know fails the test. docker/guide/results.md must have a row for every error code and finish reason, and
-docker/guide/reference.md must be what docker/reference.py makes of this program. (tests/tidy/pages.py checks links, files, options and
-metrics that pages name.)"""
+docker/guide/reference.md must equal the output of docker/reference.py for this program. (tests/tidy/pages.py checks
+links, files, options and metrics that pages name.)"""
 
 import ast
 import contextlib
@@ -33,7 +34,7 @@ SECONDS_MAX = 60  # of one command
 ENVIRONMENT = dict(os.environ, PYTHONPATH=str(DEPS / "python"), **reference.EVERY_PART)
 
 
-# --- what the pages say --------------------------------------------------------------------------------------------
+# --- the text of the pages --------------------------------------------------------------------------------------------
 
 def blocks(language):
     """The fenced blocks of README.md in this language."""
@@ -93,7 +94,8 @@ def check_size():
 # --- processes -----------------------------------------------------------------------------------------------------
 
 class Place:
-    """A folder that looks like the repository after a build, and what the README's commands left running in it."""
+    """A folder that looks like the repository after a build, and the processes that the README's commands left running
+    in it."""
 
     def __init__(self, folder, stack):
         self.folder, self.stack = pathlib.Path(folder), stack
@@ -107,7 +109,7 @@ class Place:
         return text.replace("PORT", self.port)
 
     def set_port(self, port):
-        """Of the broker; the files that README.md shows are saved with it."""
+        """The port of the broker; the files that README.md shows are saved with it."""
         self.port = port
         for name, text in [("millrace.yaml", blocks("yaml")[0]), *self.programs]:
             (self.folder / name).write_text(self.fill(text))
@@ -153,7 +155,7 @@ def wait_for(look, pattern, seconds=SECONDS_MAX):
 # --- one check for each kind of command ----------------------------------------------------------------------------
 
 def check_make(place, command):
-    """The target exists; the targets that README.md names build and test everything, which this test is part of."""
+    """Only checks that the target exists: the targets in README.md build and test everything, including this test."""
     dry_run = command.replace("make ", f"make -n -C {ROOT} ", 1)
     done = subprocess.run(["bash", "-c", dry_run], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -225,7 +227,7 @@ def check_client(place, command):
 
 
 def check_check(place, command):
-    out, _ = place.run(command, code=3)  # of the Redis that is not there
+    out, _ = place.run(command, code=3)  # port of a Redis that does not exist
     failed = re.findall(r"^FAIL +(\w+)", out, re.M)
     assert failed == ["redis"] and re.search(r"^ok +model", out, re.M) and re.search(r"^ok +broker", out, re.M), out
 
@@ -238,7 +240,8 @@ def check_print(place, command):
         assert re.search(rf"^{name} .*# {origin}$", out, re.M), f"{name} is not from the {origin}:\n{out}"
 
 
-# How a command begins, and its check; the first that fits counts. A pattern without a command in README.md is too much.
+# Beginnings of commands and their checks; the first match is used. A pattern without a command in README.md fails the
+# test.
 CHECKS = (
     (r"make (demo|test)\b", check_make),
     (r"build/millrace demo ", check_demo),

@@ -124,7 +124,7 @@ def check_apart(test):
     test.exact.ask(prompt)
     test.exact.wait_stored()
     assert loaded(test.reader.ask(prompt + tokens(5101, ENDING))) == 0
-    print("exact and int8: neither loads of the other", flush=True)
+    print("exact and int8: neither loads blocks of the other", flush=True)
 
 
 def check_refused(test):

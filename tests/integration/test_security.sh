@@ -77,7 +77,7 @@ refused() { # refused WHAT TEXT BROKERS PROPERTY...: exit code 3 and one warning
 scram_works=$(kcat -V | sed -n 's/.*librdkafka \([0-9.]*\).*/\1 2.6.1/p' | tr ' ' '\n' | sort -V | head -n 1 |
     sed 's/^2\.6\.1$/yes/')
 kafka_start secure
-umask 077 # a secret that others can read is a warning of its own
+umask 077 # a secret that other users can read causes an additional warning
 echo grindstone >"$SERVICES/right"
 echo millstone >"$SERVICES/wrong"
 ca="ssl.ca.location=$SERVICES/ca.pem"

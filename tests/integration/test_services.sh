@@ -1,6 +1,6 @@
 #!/bin/sh
-# Tests services.sh: the servers start, keep their data over a kill and a restart, and leave no files. While they are up:
-# what millrace check says of a group, of clocks and of a Redis.
+# Tests services.sh: the servers start, keep their data over a kill and a restart, and leave no
+# files. Meanwhile millrace check reports on a group, on clocks and on a Redis.
 set -eu
 . "$(dirname "$0")/services.sh"
 build=${MILLRACE_TOOLS:-build}
@@ -37,7 +37,7 @@ redis_start --maxmemory 64mb
 [ "$(redis-cli -u "$REDIS_URL" set key value)" = OK ] || fail "Redis does not store"
 
 "$build/millrace" topics create --brokers "$KAFKA_BROKERS" >"$SERVICES/output"
-grep -q future "$SERVICES/output" && fail "records of the future in a new topic"
+grep -q future "$SERVICES/output" && fail "records with timestamps in the future in a new topic"
 says 'ok +group +millrace, 0 members'
 kcat -b "$KAFKA_BROKERS" -G millrace -X group.instance.id=one millrace.requests >/dev/null 2>&1 &
 echo $! >"$SERVICES/member.pid"
@@ -67,4 +67,4 @@ folder=$SERVICES
 services_end
 [ ! -e "$folder" ] || fail "the data folder is still there"
 if kill -0 "$kafka" 2>/dev/null; then fail "Kafka is still running"; fi
-echo "Kafka and Redis come up, keep, restart and go"
+echo "Kafka and Redis start, keep their data, restart and stop"

@@ -105,7 +105,7 @@ class Collector:
                     try:
                         assert self.path == "/v1/traces" and self.headers["Content-Type"] == "application/json"
                         collector.read(json.loads(body))
-                    except Exception as fault:  # the test's thread reports everything that is wrong with a body
+                    except Exception as fault:  # the test's thread reports all errors in a body
                         collector.faults.append(f"{type(fault).__name__}: {fault}")
                 self.send_response(code)
                 self.send_header("Content-Length", str(len(answer)))
@@ -140,7 +140,7 @@ class Collector:
         return list(self.traces[of])
 
 
-# ---- what a trace must be ----
+# ---- the rules for a trace ----
 
 
 def check_trace(spans, parent, parts):

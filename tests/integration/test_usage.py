@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Wrong command lines, files and environments. Each ends with one line on stderr that names the cause, its place (flag,
-variable, file and line, or argument) and the way out, with the documented exit code, and before anything is started.
+variable, file and line, or argument) and the remedy, with the documented exit code, and before anything is started.
 
     tests/integration/test_usage.py          MILLRACE_BIN names the binary, build/millrace by default"""
 
@@ -82,7 +82,7 @@ CASES = [
     (SERVE, {}, "group: a\nrequests-topic:\n  - ok\n  - a/b\n", USAGE, ["FILE, line 4", "a/b", "not a topic name"]),
     (SERVE, {}, "group: [a, b]\n", USAGE, ["FILE, line 1", "one value, not a list"]),
     (SERVE, {}, "threads: 1\nthreads: 2\n", USAGE, ["FILE, line 2", "given twice"]),
-    # what the options name
+    # the files that the options name
     (["serve", "--model", "/none.gguf", *B], {}, None, MODEL_CODE, ["/none.gguf"]),
     (["tokenize", "--model", "/none.gguf", "x"], {}, None, MODEL_CODE, ["/none.gguf"]),
     (SERVE + ["--state-dir", "/none/deeper"], {}, None, USAGE, ["--state-dir /none/deeper", "/none", "create"]),

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""Plants bugs, one after the other, in a copy of the tree, and tells which tests catch them.
+"""Plants bugs, one after the other, in a copy of the tree, and reports the tests that catch them.
 
     mutants.py check                    every planted bug still applies
     mutants.py run [--seeds N] [--no-baseline] [NAME...]
 
-Each NAME.txt beside this script is one bug: what it breaks; the file; after `--- old` the lines to replace, which occur
-once in the file; after `--- new` the lines in their place. `run` copies the tree into build/mutants and builds it there
-once. For each bug it builds what changes, runs the simulations (N seeds of the fleet, 500 by default), and then unit
-tests until one fails: first those of the same module, then those of its folder, then, for a bug that no simulation has
-caught, the rest of the quick suite. A bug in ops/cuda is for the programs of tests/cuda alone.
+Each NAME.txt next to this script is one bug: a sentence about its effect; the file; after `--- old` the lines to
+replace, which occur once in the file; after `--- new` the lines in their place. `run` copies the tree into
+build/mutants and builds it there once. For each bug it builds what changes, runs the simulations (N seeds of the fleet,
+500 by default), and then unit tests until one fails: first those of the same module, then those of its folder, then,
+for a bug that no simulation has caught, the rest of the quick suite. A bug in ops/cuda is for the programs of
+tests/cuda alone.
 It prints a table and writes build/mutants/mutants.json. Exit 1: a bug was not caught, or does not compile."""
 
 import argparse
@@ -188,7 +189,7 @@ def all_failing_seeds(simulations, seeds):
 
 
 def by_simulation(simulations, seeds, known):
-    """The simulation that catches the bug. Seeds that fail without it do not count."""
+    """The simulation that catches the bug. Seeds that fail without the bug are ignored."""
     for first in range(1, seeds + 1, STRIDE) if FLEET in simulations else ():
         new = failing_seeds(first, STRIDE) - known
         if new:
@@ -237,9 +238,9 @@ def run(names, seeds, baseline):
     quick = listed("-L", "cuda", "-LE", "slow") if only_cuda else listed("-LE", "integration|slow|sim")
     known = all_failing_seeds(simulations, seeds) if baseline else set()
     if known:
-        print(f"{len(known)} seeds fail without a planted bug and do not count: {sorted(known)}")
+        print(f"{len(known)} seeds fail without a planted bug and are ignored: {sorted(known)}")
     for name in failing(quick) if baseline else ():
-        print(f"{name} fails without a planted bug and does not count")
+        print(f"{name} fails without a planted bug and is ignored")
         quick.remove(name)
     rows = []
     for bug in bugs(names):

@@ -1,5 +1,5 @@
-/* Two tenants in virtual time: one floods the engine, the other sends a few requests. Their wait is
- * compared with their wait alone on half of the machine.
+/* Two tenants in virtual time: one floods the engine, the other sends a few requests. The waiting
+ * time of the few is compared with their waiting time alone on half of the machine.
  *
  * As in the worker, each tenant's requests are in a separate log and are submitted while the engine
  * has room for that tenant. */
@@ -206,7 +206,7 @@ static double wait_in_flood_ms(uint32_t flood_output, uint32_t few_output, doubl
     return wait_ms;
 }
 
-/* Asserts that the few wait at most `most` times as long as alone. */
+/* Asserts that the few requests wait at most `most` times as long as alone. */
 static void compare(uint32_t flood_output, uint32_t few_output, double after_ms, double most)
 {
     double alone = wait_alone_ms(few_output);

@@ -1,6 +1,6 @@
 /* Requests during a prompt of 7,000 tokens in chunks, with times counted in steps: short and urgent
- * requests, cached prompts, preempted sequences and further choices start at once. The long prompt
- * is not delayed when none of them waits. */
+ * requests, cached prompts, preempted sequences and further choices start at once. When no request
+ * of these kinds waits, the long prompt is not delayed. */
 #include "tests/fakes/engine_rig.h"
 
 #include <setjmp.h>

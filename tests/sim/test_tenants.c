@@ -1,14 +1,14 @@
-/* Two tenants in virtual time: whatever red floods the engine with, a request of blue's, which runs
- * nothing else, has its first token within three steps and its own time at blue's share, and is not
- * preempted while it stays within that share.
+/* Two tenants in virtual time. Red floods the engine; blue has one request at a time. Blue's
+ * request must have its first token within three steps plus its own time at blue's share, and must
+ * not be preempted while it stays within that share.
  *
  *     sim_test_tenants                  the first seeds, and the throughput over all of them
  *     sim_test_tenants FIRST COUNT      so many seeds from this one on
  *
- * One seed determines the pool, the model's costs, what the tenants have taught the forecast, red's
- * 10 to 300 requests (prompts of 10 to 7,000 tokens, answers of 100 to 3,000, with deadlines or
- * not) and when blue's requests come. As in the worker, red's requests are submitted while the
- * engine has room for that tenant. */
+ * One seed determines the pool, the model's costs, the answer lengths that the forecast has learnt,
+ * red's 10 to 300 requests (prompts of 10 to 7,000 tokens, answers of 100 to 3,000, with deadlines
+ * or not) and the times of blue's requests. As in the worker, red's requests are submitted while
+ * the engine has room for that tenant. */
 #include "tests/fakes/engine_rig.h"
 #include "tests/sim/sim_engine.h"
 
@@ -35,7 +35,7 @@
 #define STEPS_MAX    4000u /* a run ends here at the latest */
 #define WAIT_STEPS   3.0
 /* How much longer than alone blue's prompt may take. Prefill gets at least three quarters of a step
- * with decodes, a tenant half of that, and a chunk that ends on a part of a block leaves up to a
+ * with decodes, and a tenant half of that. A chunk that ends on a part of a block leaves up to a
  * quarter of its room unused. */
 #define SHARE_FACTOR (1 / (0.75 * 0.5 * 0.75))
 #define THROUGHPUT   0.95
@@ -58,13 +58,13 @@ struct world {
     struct red reds[TAUGHT_MAX + REDS_MAX]; /* the first taught_count teach the forecast */
     uint32_t red_count, taught_count, submitted, ended;
     uint32_t steps;
-    double longest_ms;     /* of the steps since the present probe came */
+    double longest_ms;     /* of the steps since the current probe was submitted */
     uint64_t probed_ns;    /* when it came */
     uint64_t first_ns;     /* when it had its first token; 0: not yet */
     uint32_t probes;       /* ended */
     uint32_t asked_tokens; /* max_tokens of the present probe */
     uint32_t taken_back;   /* preemptions of probes within blue's share of the blocks */
-    uint64_t tokens;       /* computed of prompts and answers, of all requests */
+    uint64_t tokens;       /* tokens computed for prompts and answers of all requests */
     uint32_t tokens_ids[PROMPT_MAX];
 };
 
@@ -247,7 +247,7 @@ static void step(struct world *world)
     world->steps++;
 }
 
-/* Time of the prompt alone: in the chunks of the least part that blue gets. */
+/* Time of the prompt alone, computed in chunks of blue's smallest share. */
 static double own_ms(const struct world *world, uint32_t prompt)
 {
     const struct mr_fake_options *costs = &world->costs;
@@ -255,8 +255,8 @@ static double own_ms(const struct world *world, uint32_t prompt)
            costs->step_ms * (1 + prompt / 256.0);
 }
 
-/* Submits a request of blue's and steps until it has ended. Returns how much longer than three
- * steps its first token took, in its own times at its share; at most 1 is right. */
+/* Submits a request of blue and steps until it has ended. Returns the time to its first token
+ * beyond three steps, divided by its own time at blue's share; at most 1 is right. */
 static double probe(struct world *world, uint32_t index)
 {
     struct sim_random *random = &world->random;

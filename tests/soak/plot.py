@@ -63,7 +63,7 @@ class Drawing:
 
 
 def hash_of(name):
-    """The same for every run, as Python's own hash is not."""
+    """The same value in every run, unlike Python's own hash."""
     return sum(map(ord, name))
 
 

@@ -1,6 +1,6 @@
 /* bus - the topics that a worker writes, in memory, for lives in one thread. It keeps the records
- * that the broker has acknowledged, in their order. A producer with transactions and one without
- * write to it. It also wraps memory_kafka for intake, to record the commits.
+ * that the broker has acknowledged, in their order. Two producers write to it, one with
+ * transactions and one without. It also wraps memory_kafka for intake, to record the commits.
  *
  * It checks the guarantees with tests/integration/verdict/verdict.h: every request has a result,
  * and no offset was committed before the result of its record was acknowledged.

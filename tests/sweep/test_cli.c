@@ -40,7 +40,7 @@ static void live(const char *const *words, size_t count, int expected)
     dup2(err, 2);
     rewind(errors);
     bool line = fgets(said, sizeof said, errors) != NULL;
-    bool says_why = line || (failed && strcmp(failed, "write") == 0); /* of that very line */
+    bool says_why = line || (failed && strcmp(failed, "write") == 0); /* of the same line */
     bool as_expected = failed ? code == MR_EXIT_DONE || says_why : code == expected;
     for (bool more = line && !as_expected; more; more = fgets(said, sizeof said, errors) != NULL)
         fputs(said, stderr);

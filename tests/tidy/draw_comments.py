@@ -3,8 +3,8 @@
 
     draw_comments.py COUNT SEED [FOLDER…]     all folders of the product by default
 
-Prints each comment with its file, its line and the code line that it stands beside or above, so that the
-reader can say in one sentence what it means. The same tree, count and seed give the same comments.
+Prints each comment with its file, its line and the code line next to it or below it, so that the reader can explain the
+comment in one sentence. The same tree, count and seed give the same comments.
 """
 import random
 import re
@@ -15,7 +15,7 @@ FOLDERS = ("worker", "batching", "kvcache", "codec", "ops")
 
 
 def comments(path):
-    """(line, comment, code beside or below it) of each comment; one comment in several lines is one."""
+    """(line, comment, code next to it or below it) of each comment; a comment of several lines is one."""
     with open(path) as source:
         text = source.read()
     for found in re.finditer(r"\"(?:\\.|[^\"\\\n])*\"|/\*.*?\*/|//[^\n]*", text, re.S):

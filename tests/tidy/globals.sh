@@ -1,8 +1,9 @@
 #!/bin/sh
 # Finds global variables that are not constant: prints every writable object in the given static libraries
-# and fails if there is one. Allowed are: tables of pointers (.data.rel.ro, read-only after relocation), what
-# the C++ compiler adds to the torch shim (iostream's initializer, references to type information, statics of
-# inline functions of LibTorch), the shim's inference mode of a thread, and the thread team of ops/cpu_kernels/parallel.c.
+# and fails if there is one. Allowed are: tables of pointers (.data.rel.ro, read-only after
+# relocation), objects that the C++ compiler adds to the torch shim (iostream's initializer,
+# references to type information, statics of inline functions of LibTorch), the shim's inference
+# mode of a thread, and the thread team of ops/cpu_kernels/parallel.c.
 set -u
 
 for library; do

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The rule `pages` of tests/tidy/tidy.sh: pages (*.md, docker/asyncapi.yaml) name only what exists. Prints one line for each violation,
+"""The rule `pages` of tests/tidy/tidy.sh: pages (*.md, docker/asyncapi.yaml) name only things that exist. Prints one
+line for each violation,
 "file: what is wrong". The file list of the tree comes on standard input, a path a line; the working directory is the tree.
 
 What a page names in backticks must exist:
@@ -88,7 +89,7 @@ def prose(text):
 
 
 def commands(text):
-    """What follows the word millrace in each line of the fenced blocks, up to the next command or comment."""
+    """The text after the word millrace in each line of the fenced blocks, up to the next command or comment."""
     for block in re.findall(r"^```(?:sh|text|)\n(.*?)^```", text, re.M | re.S):
         for line in block.replace("\\\n", " ").splitlines():
             yield from re.findall(r"(?:^|[\s/])(millrace [a-z].*?)(?:$| [|&#>] ?|;)", line)
@@ -101,7 +102,7 @@ def is_user_page(page):
 # ---- what a page names in backticks ----
 
 def names_of(span, tree, page):
-    """Sentences about what the text between two backticks names and is not there."""
+    """A sentence for each name between two backticks that does not exist."""
     for word in re.findall(r"\b((?:mr|MR)_\w+\*?)", span):
         bare = word.rstrip("*")
         whole = not word.endswith(("*", "_"))

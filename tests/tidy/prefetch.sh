@@ -1,7 +1,7 @@
 #!/bin/sh
-# Checks that the matrix products of every instruction set in the given static library prefetch. GCC 12 removes
-# calls of an inline function that only calls _mm_prefetch, without a word: decoding of 8 sequences took 1.7 times
-# as long. It keeps those that call __builtin_prefetch.
+# Checks that the matrix products of every instruction set in the given static library prefetch. GCC
+# 12 silently removes calls of an inline function that only calls _mm_prefetch: decoding of 8
+# sequences took 1.7 times as long. It keeps those that call __builtin_prefetch.
 set -u
 
 objdump -d "$1" | awk '

@@ -47,7 +47,7 @@ def table_faults(rooms):
 
 
 def tree_files():
-    """The files that git lists, or all files if this is no repository."""
+    """The files that git lists, or all files outside a repository."""
     if os.path.exists(".git"):
         listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], capture_output=True, text=True)
         names = listed.stdout.split("\n")

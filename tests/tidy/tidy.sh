@@ -21,7 +21,7 @@ trap 'exit 1' HUP INT TERM
 
 folders='codec kvcache ops batching worker'
 
-# The files of the tree: those that git lists, or without git all files but builds and downloads.
+# The files of the tree: those that git lists, or without git all files except builds and downloads.
 if [ -e .git ]; then
     git ls-files -co --exclude-standard | while read -r file; do [ ! -f "$file" ] || echo "$file"; done
 else
@@ -154,7 +154,7 @@ rule_size() {
         }' "$@"
 }
 
-# Functions that cannot be used safely, and random numbers without a seed of ours.
+# Functions that cannot be used safely, and random numbers that do not come from our seed.
 rule_banned() {
     code drop $(all_sources) | awk -F'\t' '
         match($3, /(^|[^A-Za-z0-9_])(strcpy|strcat|sprintf|vsprintf|atoi|atol|atoll|atof|strtok|strtok_r|gets|scanf|sscanf|fscanf|vsscanf|alloca|rand|srand)[ ]*\(/) {

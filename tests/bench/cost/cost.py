@@ -39,7 +39,7 @@ def measure(options, broker, worker, name, *flags):
 
 
 def rounds(options, variants, measure):
-    """The figures {variant: measure(variant)} of each round; another variant begins each time."""
+    """The figures {variant: measure(variant)} of each round; a different variant begins each time."""
     for number in range(options.repetitions):
         yield {variant: measure(variant) for variant in fleet.rotated(variants, number)}
 

@@ -2,7 +2,7 @@
 """Measures the cost of --trace-endpoint with every request sampled: the same streams through one worker without it and
 one with it, in turns, over the embedded broker. Bar: 1 % of the throughput. Broker, reader and collector share the
 cores, so the wall-clock time varies by more than the bar. `cpu` is the worker's CPU time per token, which is stable.
-`tracer` is that of the thread that encodes and sends spans."""
+`tracer` is the CPU time per token of the thread that encodes and sends spans."""
 
 import http.server
 import statistics

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The programs of docker/clients with Apache Kafka. Each one streams an answer, receives one in a reply topic, and
 cancels one, by itself and at Ctrl-C. The kcat commands of their README do the same. Then the worker is stopped, and this
-script writes the records of three attempts with duplicates: every program prints them as docker/guide/results.md says under
-"What readers see".
+script writes the records of three attempts with duplicates: every program prints them as docker/guide/results.md
+describes under "What readers see".
 
 Needs what docker/deps.sh test installs."""
 
@@ -76,7 +76,7 @@ def build(folder):
 
 
 class Run:
-    """One run of a program. Its prompt names the language at {}, so that its request can be found. With interrupt it gets
+    """One run of a program. Its prompt names the language at {}, so that its request can be found. With interr
     SIGINT when it has printed something."""
 
     def __init__(self, place, language, prompt, *options, interrupt=False):
@@ -116,7 +116,8 @@ class Run:
         return self.out.decode(), self.logged()
 
 
-# --- what is on the topics ------------------------------------------------------------------------------------------
+# --- the records of the topics
+# ------------------------------------------------------------------------------------------
 
 class Place:
     def __init__(self, services, folder, commands):
@@ -154,7 +155,7 @@ class Place:
 
 
 def check_end(run, result, *codes):
-    """A run printed the text of its result, and the finish reason with the usage."""
+    """Asserts that a run printed the text of its result, and the finish reason with the usage."""
     out, errors = run.end(*codes)
     assert out == result["text"] + "\n", f"{run.name}: printed {out!r}, the result has {result['text']!r}"
     tokens = result["usage"]["completion_tokens"]
@@ -228,7 +229,7 @@ def check_attempts(place):
 
 def main():
     check_files()
-    folder = rig.TOOLS / "clients"  # always the same one: then Go's cache knows the modules
+    folder = rig.TOOLS / "clients"  # always the same folder, so that Go's cache has the modules
     commands, builds = build(folder)
     with rig.Services() as services:
         subprocess.run([rig.OPTIONS.millrace, "topics", "create", "--brokers", services.brokers, "--reply-topic", "replies",

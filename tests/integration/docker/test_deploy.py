@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Holds the files for operators to the program: docker/kubernetes, docker/systemd, docker/compose.yaml and Prometheus' and
-Grafana's files. Each YAML document is valid by the JSON schema of its kind; what names something in another file names it
-right; every option is one (millrace itself reads the environment and the arguments); every metric has a row in
+"""Compares the files for operators with the program: docker/kubernetes, docker/systemd, docker/compose.yaml and
+Prometheus' and
+Grafana's files. Each YAML document is valid by the JSON schema of its kind; names that refer to another file exist
+there; every option exists (millrace itself reads the environment and the arguments); every metric has a row in
 docker/guide/reference.md, which test_readme.py compares with a running worker.
 
 Needs what docker/deps.sh test installs (ruamel.yaml and jsonschema in .deps/python, .deps/schemas)."""
@@ -44,7 +45,7 @@ def known(name):
     return {"$ref": f"#/definitions/io.k8s.{name}"}
 
 
-# What the operators for Prometheus and KEDA define; of their fields those that the files use.
+# The kinds of the operators for Prometheus and KEDA, with only the fields that the files use.
 TEXT, COUNT, TIME = {"type": "string"}, {"type": "integer", "minimum": 0}, {"type": "string", "pattern": "^[0-9]+(ms|s|m|h)$"}
 EXTENSIONS = {
     "ServiceMonitor": closed(
@@ -75,7 +76,7 @@ def must(holds, what):
 
 
 def check_command(arguments, environment):
-    """millrace reads options that are given so, and names an unknown one."""
+    """Asserts that millrace accepts the options, and that it names an unknown one."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("MILLRACE_")}
     told = subprocess.run([BIN, *arguments, "--print-config"], env=clean | environment, capture_output=True, text=True)
     must(told.returncode == 0, f"{arguments} {environment}: {told.stderr}")
@@ -104,7 +105,7 @@ def check_schema(document, schema, where):
 
 
 def schema_of(document, definitions):
-    """By apiVersion and kind: of a kind of Kubernetes its definition, which allows no other fields."""
+    """The schema for an apiVersion and kind: for Kubernetes' kinds its own definition, without additional fields."""
     group, _, version = document["apiVersion"].rpartition("/")
     meaning = {"group": group, "version": version, "kind": document["kind"]}
     for name, definition in definitions.items():
@@ -190,7 +191,7 @@ def check_selectors(found, common):
 
 
 def check_network(found):
-    """The workers may reach what the options name."""
+    """Asserts that the workers may reach the servers in their options."""
     allowed = {port["port"] for rule in found["NetworkPolicy"]["spec"]["egress"] for port in rule["ports"]}
     settings = found["ConfigMap"]["data"]
     for name in ("MILLRACE_BROKERS", "MILLRACE_REDIS"):
@@ -248,7 +249,7 @@ def check_unit():
 
 
 def check_images():
-    """Every base is the one that BASE names, or a stage before; the last stage takes nothing from a stage that tests."""
+    """Every base is BASE or an earlier stage; the last stage copies nothing from a stage that runs tests."""
     for name in ("Dockerfile", "Dockerfile.cuda"):
         text = (DOCKER / name).read_text()
         stages = re.findall(r"^FROM (\S+) AS (\w+)$", text, re.M)

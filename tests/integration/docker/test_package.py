@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""docker/version.sh in trees with and without git, and what make install puts below a prefix: a program that loads
-LibTorch from there, man page, completions, systemd unit, licences, and a bill of materials with all that SPDX 2.3
-requires."""
+"""docker/version.sh in trees with and without git, and the files that make install writes below a prefix: a program
+that loads
+LibTorch from there, man page, completions, systemd unit, licences, and a bill of materials with every field that SPDX
+2.3 requires."""
 
 import json
 import os
@@ -142,7 +143,7 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name).resolve()
         check_versions(folder)
-        print(f"versions as they should be; installed: a program and {check_installation(folder / 'prefix')} packages in its SBOM")
+        print(f"versions correct; installed: a program and {check_installation(folder / 'prefix')} packages in its SBOM")
 
 
 if __name__ == "__main__":

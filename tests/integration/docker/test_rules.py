@@ -44,8 +44,8 @@ HEALTHY = {
     f"millrace_transaction_age_seconds{{{WORKER}}}": "0 1 0x58",
 }
 
-# Alert: the minute at which it fires, its labels beside severity, and its series in place of HEALTHY's. Alerts with `for`
-# are silent in the minute before it has passed.
+# Alert: the minute at which it fires, its labels other than severity, and the series that replace those of HEALTHY.
+# Alerts with `for` are silent in the minute before it has passed.
 CASES = {
     "MillraceNoWorkerReady": (23, {}, {f"millrace_ready{{{WORKER}}}": "1x20 0x40"}),
     "MillraceLagGrows": (40, {}, {f"millrace_consumer_lag{{{WORKER}}}": "0x10 10+10x50"}),

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Pastes the commands of "A tour" in docker/guide/operating.md into a shell, block after block, and prints what they print. Each
+"""Pastes the commands of "A tour" in docker/guide/operating.md into a shell, block after block, and prints what they
+print. By its
 block must have shown what EXPECTED says of it when it ends; after the load, each panel of the dashboard is asked for data.
 Uses the ports of the tour: 9090, 9092, 9093 and 9461 to 9463 of the loopback interface."""
 
@@ -41,7 +42,7 @@ class Shell:
                                         stderr=subprocess.STDOUT, text=True, start_new_session=True)
 
     def paste(self, text):
-        """What it prints until it has run."""
+        """The output of a block until it has ended."""
         timer = threading.Timer(SECONDS_MAX, self.end)
         timer.start()
         self.process.stdin.write(text + "echo @@END@@\n")
@@ -73,7 +74,7 @@ def check(text, output):
 
 
 def panels():
-    """How many expressions of the dashboard have data, of how many."""
+    """Number of dashboard expressions with data, and number of all expressions."""
     found = 0
     expressions = [target["expr"] for panel in json.loads((ROOT / "docker/grafana/millrace.json").read_text())["panels"]
                    for target in panel.get("targets", [])]

@@ -32,7 +32,7 @@ static bool is_no_request(enum mr_status status)
            status == MR_UNKNOWN_FIELD;
 }
 
-/* A tombstone asks for nothing: it may have neither a result nor a dead letter. */
+/* A tombstone is not a request: it may have neither a result nor a dead letter. */
 static void take_request(struct verdict *verdict, const struct mr_kafka_record *record)
 {
     char fallback[MR_ID_BYTES_MAX + 1];

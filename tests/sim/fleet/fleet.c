@@ -123,7 +123,7 @@ static void add_worker(struct fleet *fleet, uint32_t index, bool trace)
     fleet->restart_ns[at] = platform_ns() + sim_below(&fleet->random, 1000) * MS;
 }
 
-/* ---- what comes from outside ---- */
+/* ---- external events ---- */
 
 static enum coverage_kind kind_of(const struct plan *plan)
 {

@@ -11,7 +11,7 @@
 /* without faults a record reaches every worker within this time */
 #define SETTLED_NS SECOND
 
-/* ---- what the checker of tests/integration says ---- */
+/* ---- the report of the checker of tests/integration ---- */
 
 /* The first request with this id. */
 static const struct plan *find_plan(const struct fleet *fleet, const char *id)
@@ -179,7 +179,7 @@ static void judge_records(struct fleet *fleet)
     verdict_destroy(verdict);
 }
 
-/* ---- what the simulation knows beyond that ---- */
+/* ---- checks that need the state of the simulation ---- */
 
 /* The plan whose record the result answers. */
 static const struct plan *find_source(const struct fleet *fleet, const struct mr_result *result)

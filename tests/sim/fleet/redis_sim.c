@@ -284,7 +284,7 @@ static void run_words(struct connection *connection, struct mr_redis_command *op
     }
 }
 
-/* ECHO, which measures the connection with a large value: the reply goes where the value is. */
+/* ECHO, which measures the connection with a large value: the reply is written into the value. */
 static bool echo(struct connection *connection, struct mr_redis_command *op)
 {
     static const char begin[] = "*2\r\n$4\r\nECHO\r\n";

@@ -4,7 +4,7 @@
  * Linked in place of kvcache/remote/redis_client.c; redis_sim_enter says which server and
  * machine the ports opened next belong to. Each command is executed after a latency and its reply
  * arrives after another. Faults: a server that is down (connections are lost), slow, full, or
- * evicts keys; FLUSHALL; stale replies, as of a replica that lags behind.
+ * evicts keys; FLUSHALL; stale replies, as from a lagging replica.
  *
  * Owner: one run. Memory: freed by _destroy. */
 #ifndef MR_TESTS_SIM_FLEET_REDIS_SIM_H

@@ -2,7 +2,7 @@
  * each with its time. A seed determines all of it.
  *
  * Requests and faults are lists, so that a failing scenario can be reduced by leaving out elements
- * (`left_out`). All else still depends only on the seed.
+ * (`left_out`). The rest of the scenario still depends only on the seed.
  *
  * Owner: the program. Memory: fixed arrays; texts are in the scenario. Errors: asserted. */
 #ifndef MR_TESTS_SIM_FLEET_SCENARIO_H
