@@ -1,4 +1,4 @@
-/* heartbeat - when each thread began its present step, so that /livez can find a thread that hangs.
+/* heartbeat - when each thread began its current step, so that /livez can find a thread that hangs.
  *
  * A sleeping thread has no step and is never late. A thread is stuck when one step has lasted
  * longer than the bound of that thread, because a function that it called has not returned.
@@ -18,7 +18,7 @@ struct mr_heartbeat {
     atomic_bool used;
     const char *_Atomic name;       /* static */
     atomic_uint_least64_t bound_ns; /* longest time of one step */
-    atomic_uint_least64_t since_ns; /* when the present step began; 0: the thread sleeps */
+    atomic_uint_least64_t since_ns; /* when the current step began; 0: the thread sleeps */
 };
 
 /* Zeroed: no thread has a place. */

@@ -123,7 +123,7 @@ static const char *level_name(enum mr_log_level level)
 
 #define TIME_OF_DAY_AT 11
 
-/* Formats the present time as "2025-06-15T12:34:56.789Z". */
+/* Formats the current time as "2025-06-15T12:34:56.789Z". */
 static void format_time(char out[32])
 {
     struct tm parts;
@@ -266,7 +266,7 @@ static void write_line(struct mr_log *log, const char *kind, struct line *line)
     pthread_mutex_lock(&log->lock);
     bool admitted = admit(log, kind, &line->suppressed);
     line->lost = log->sink.lost;
-    /* text needs no memory: better a line in the wrong form than none */
+    /* text needs no memory: a line in the wrong form is better than a lost line */
     if (admitted && (!log->json || !write_json(log, line))) write_text(log, line);
     pthread_mutex_unlock(&log->lock);
 }

@@ -10,12 +10,12 @@
  *
  * A reader that is stopped or slow delays nobody. A pipe, a socket or a terminal that has no room
  * for MR_LOG_SINK_WAIT_MS loses lines until it has room again; the next line then has the key lost:
- * the number of lost lines. A line that was written in part is completed before any other, so that
- * a reader of JSON never sees half a line.
+ * the number of lost lines. A partly written line is completed before any other, so that a reader
+ * of JSON never sees half a line.
  *
- * Threads: any; no call blocks for longer than MR_LOG_SINK_WAIT_MS, except while a disk does.
- * Memory: a few kB made in _create; a line is cut so that it has at most MR_LOG_SINK_BYTES. Errors:
- * a line that cannot be written is lost. Both bounds are in worker/base/log_sink.h. */
+ * Threads: any; no call blocks for longer than MR_LOG_SINK_WAIT_MS, unless a write to a disk
+ * blocks. Memory: a few kB made in _create; a line is cut so that it has at most MR_LOG_SINK_BYTES.
+ * Errors: a line that cannot be written is lost. Both bounds are in worker/base/log_sink.h. */
 #ifndef MR_WORKER_BASE_LOG_H
 #define MR_WORKER_BASE_LOG_H
 

@@ -19,8 +19,8 @@ void mr_log_sink_open(struct mr_log_sink *sink, int fd)
     if (fstat(fd, &stat) != 0 || S_ISREG(stat.st_mode)) return;
     sink->is_socket = S_ISSOCK(stat.st_mode);
     if (sink->is_socket) return;
-    /* opening the file again makes a description of our own: O_NONBLOCK on the given one would also
-     * change it for the shell and for child processes */
+    /* opening the file again makes a separate file description; O_NONBLOCK on fd's own one would
+     * also affect the shell and child processes */
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     sink->own_fd = open(path, O_WRONLY | O_APPEND | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
 }

@@ -1,10 +1,10 @@
 /* log_sink - writes whole lines to a descriptor without blocking.
  *
- * A pipe, a terminal or a socket is written to in non-blocking mode, also if the descriptor itself
- * is in blocking mode, which it shares with other processes. When there is no room, the first line
+ * A pipe, a terminal or a socket is written to in non-blocking mode. The descriptor itself may be
+ * in blocking mode, because other processes share that mode. When there is no room, the first line
  * waits for MR_LOG_SINK_WAIT_MS; then lines are lost, without a further wait, until there is room
- * again. The rest of a line that was written in part is kept and written before any other line. A
- * regular file is written to as usual.
+ * again. The rest of a partly written line is kept and written before any other line. A regular
+ * file is written to as usual.
  *
  * Owner: one thread at a time. Memory: the struct. Errors: none; `lost` counts lost lines. */
 #ifndef MR_WORKER_BASE_LOG_SINK_H
@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Linux writes so many bytes to a pipe all at once or not at all (PIPE_BUF). */
+/* Linux writes up to this many bytes to a pipe all at once or not at all (PIPE_BUF). */
 #define MR_LOG_SINK_BYTES   ((size_t)4096)
 #define MR_LOG_SINK_WAIT_MS 10
 

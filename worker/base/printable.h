@@ -1,7 +1,8 @@
-/* printable - text of producers and servers on an operator's terminal. Control characters in such a
- * text could move the cursor, change the terminal's settings or fake lines of a log.
+/* printable - makes text of producers and servers safe for an operator's terminal. Control
+ * characters in such a text could move the cursor, change the terminal's settings or fake lines of
+ * a log.
  *
- * Escaped are the control characters C0 (below U+0020), DEL and C1 (U+0080 to U+009F), the
+ * The functions escape the control characters C0 (below U+0020), DEL and C1 (U+0080 to U+009F), the
  * characters that reverse the direction of text (U+202A to U+202E, U+2066 to U+2069), and bytes
  * that are not UTF-8.
  *

@@ -1,6 +1,6 @@
 /* thread - the loop around a step function: the only place where a thread of the worker sleeps.
  *
- * The work of each thread is a function `step(state, now)`. A step does what can be done at the
+ * The work of each thread is a function `step(state, now)`. A step does all work that is due at the
  * time `now`, reads no clock and does not block. The step returns the monotonic time at which to
  * run it again: a time in the past means at once, UINT64_MAX means not before the wake is rung. The
  * loop calls the step, sleeps until that time or until the wake or a socket has an event, and calls
@@ -29,7 +29,7 @@ struct mr_thread_options {
     /* Writes the sockets whose events also end the thread's sleep to fds, at most max, and returns
      * how many. NULL: the thread has no sockets. */
     size_t (*sockets)(void *state, struct pollfd *fds, size_t max);
-    /* this thread computes: it gets time slices of the default length (worker/base/slice.h) */
+    /* the thread computes, so it gets time slices of the default length (worker/base/slice.h) */
     bool computes;
     /* where the thread's steps are recorded, borrowed; NULL: nowhere. A step that lasts longer than
      * step_max_ns is stuck. */

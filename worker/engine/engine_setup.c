@@ -15,12 +15,12 @@
  * the other half. */
 #define SESSION_SHARE 2u
 /* Requests may wait in this worker while their predicted KV is at most 4 KV pools: about 4 rounds
- * of running sequences. What would wait longer stays in Kafka for other workers. */
+ * of running sequences. Further requests stay in Kafka for other workers. */
 #define QUEUE_POOLS_MAX   4u
 #define PREFILL_BYTES_MAX ((uint64_t)4 << 30)
 #define DRAFT_ROWS_MAX    64u
-/* 64 rows of logits take 39 MB with a vocabulary of 152,000 tokens. More would let a scored prompt
- * take longer chunks; how much faster it would be is not measured. */
+/* 64 rows of logits take 39 MB with a vocabulary of 152,000 tokens. With more rows, a scored prompt
+ * could use longer chunks; the gain is not measured. */
 #define SCORE_ROWS_MAX 64u
 /* context length in tokens while the model's own limit is not known */
 #define CONTEXT_UNKNOWN 8192u
@@ -93,8 +93,8 @@ static uint32_t graph_rows_max(const struct mr_config *config)
     return on ? config->max_sequences : 0;
 }
 
-/* Most drafts in one step. With a backend whose results depend on the rows of the step there are
- * none: they would change answers. */
+/* Most drafts in one step. A backend whose results depend on the rows of the step gets no graphs,
+ * because they would change answers. */
 static uint32_t draft_rows_max(const struct mr_config *config, const char *backend)
 {
     bool on = config->speculation == MR_SPECULATION_AUTO && strcmp(backend, "cpu") == 0;
@@ -310,13 +310,14 @@ static void on_graph_progress(void *context, uint32_t done, uint32_t total)
 static void log_graphs(const struct mr_engine_setup *setup, const struct mr_decode_graphs *graphs)
 {
     if (graphs->refusal.status != MR_OK)
-        mr_log_warn(setup->log, "recorded %u CUDA graphs, others cannot be: %s", graphs->count,
-                    graphs->refusal.detail);
+        mr_log_warn(setup->log, "recorded %u CUDA graphs; the others cannot be recorded: %s",
+                    graphs->count, graphs->refusal.detail);
     else if (graphs->count > 0)
         mr_log_info(setup->log, "recorded %u CUDA graphs of decode steps", graphs->count);
 }
 
-/* Logs what was chosen from the limits of the machine and of the control groups. */
+/* Logs the thread count and sizes chosen from the limits of the machine and of the control
+ * groups. */
 static void log_resources(const struct mr_engine_setup *setup, const struct mr_model_info *info)
 {
     const struct mr_machine *machine = &setup->machine;

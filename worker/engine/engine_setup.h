@@ -20,7 +20,8 @@ mr_engine_setup_model(const struct mr_config *config,
                       void *progress_context, struct mr_model **out, struct mr_error *err);
 /* Checks the options of the model (device, dtype, sizes) without its files. MR_BAD_CONFIG. */
 enum mr_status mr_engine_setup_check(const struct mr_config *config, struct mr_error *err);
-/* Computes what a model will cost on this machine with these options, before it is opened. */
+/* Computes the memory that a model will need on this machine with these options, before the model
+ * is opened. */
 enum mr_status mr_engine_setup_plan(const struct mr_config *config,
                                     const struct mr_model_source *source, struct mr_model_plan *out,
                                     struct mr_error *err);

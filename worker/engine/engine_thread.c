@@ -22,7 +22,7 @@ struct mr_engine_thread {
     struct mr_engine_parts parts;
     /* messages made by the last step that publish's mailbox has no space for yet */
     struct mr_mail_list outgoing;
-    struct mr_error error; /* of the present step: a message could not be made */
+    struct mr_error error; /* a message of the current step could not be made */
     atomic_bool linked, draining, idle;
     atomic_uint_least64_t steps, step_ns;
     /* tenants for which intake waits to submit: see set_wanted of struct mr_engine_port */
@@ -41,7 +41,7 @@ static uint64_t read_clock(const struct mr_engine_thread *thread)
     return thread->options.source.clock_ns(thread->options.source.self);
 }
 
-/* ---- what a step makes: the engine calls these from within mr_engine_step ---- */
+/* ---- output of a step: the engine calls these from within mr_engine_step ---- */
 
 static struct mr_ticket *ticket_of(uint64_t ticket)
 {

@@ -1,13 +1,13 @@
 /* engine_thread - the thread that computes: opens the model, runs the engine step by step, and
- * posts what a step made to publish.
+ * posts the output of each step to publish.
  *
- * No other thread of the process may call LibTorch. What a step made is copied into messages and
- * posted together after the step. While publish's mailbox has no space, the messages are kept and
- * no step runs. The phases of the thread:
+ * No other thread of the process may call LibTorch. The output of a step is copied into messages
+ * that are posted together after the step. While publish's mailbox has no space, the messages are
+ * kept and no step runs. The phases of the thread:
  *
  *     opening     opens the model, which blocks for seconds
  *     unlinked    waits for mr_engine_thread_link, and prepares memory
- *     running     computes one engine step per call; prepares memory while no request is there
+ *     running     computes one engine step per call; prepares memory while it has no request
  *     failed      a step has failed: `failed` was called once, and nothing runs any more
  *
  * Threads: each function names them. The engine thread calls _step; a simulation calls _step
@@ -33,8 +33,8 @@ struct mr_engine_thread_options {
     void *context;
 };
 
-/* The mailboxes and the wake by which intake and publish are reached; to be given before the first
- * request is submitted. */
+/* The mailboxes of intake and publish, and intake's wake. Set them before the first request is
+ * submitted. */
 struct mr_engine_thread_links {
     struct mr_mailbox *publish, *intake;
     /* notified when the engine's queue has space again for a tenant that intake waits for */
@@ -83,8 +83,8 @@ void mr_engine_thread_wake(struct mr_engine_thread *thread);
 /* Starts draining: requests that have not started return to intake (MR_MAIL_RETURNED); running
  * requests continue. */
 void mr_engine_thread_drain(struct mr_engine_thread *thread);
-/* Waits for the present engine step and ends the thread. What it owns stays: the tokenizer, which
- * intake may be using, and the engine. A request still in it gets no result. thread may be NULL. */
+/* Waits for the current engine step and ends the thread. The tokenizer, which intake may be using,
+ * and the engine are not freed. Requests still in the engine get no result. thread may be NULL. */
 void mr_engine_thread_stop(struct mr_engine_thread *thread);
 /* _stop, unless it was called; then frees everything. thread may be NULL. */
 void mr_engine_thread_destroy(struct mr_engine_thread *thread);

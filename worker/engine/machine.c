@@ -99,7 +99,7 @@ static bool find_group(const char *root, enum controller controller, struct plac
     return found;
 }
 
-/* ---- where it is mounted ---- */
+/* ---- where the control group is mounted ---- */
 
 /* A line of mountinfo: id, parent, device, root, mount point, options, optional fields, "-", type,
  * source, options of the file system. */
@@ -136,7 +136,7 @@ static bool find_mount(const char *root, enum controller controller, struct plac
 }
 
 /* Returns the part of the group's path below the mounted group; "" for the mounted group itself,
- * also if the group is outside of what is mounted here (another namespace). */
+ * also if the group is outside the mounted hierarchy (another namespace). */
 static const char *below_mount(const struct place *place)
 {
     size_t length = strlen(place->mount_root);
@@ -149,7 +149,7 @@ static const char *below_mount(const struct place *place)
 
 /* ---- limits ---- */
 
-/* Reads the first two words of a file of the group; "" for a word that is not there. */
+/* Reads the first two words of a file of the group; "" for a missing word. */
 static void read_words(const char *folder, const char *name, char words[2][NUMBER_BYTES])
 {
     char path[LINE_BYTES], line[2 * NUMBER_BYTES] = "";
@@ -165,7 +165,7 @@ static void read_words(const char *folder, const char *name, char words[2][NUMBE
     }
 }
 
-/* Returns the number in text, 0 for "max", a negative number and anything else. */
+/* Returns the number in text; 0 for "max", for a negative number and for any other text. */
 static double number_of(const char *text)
 {
     char *end;

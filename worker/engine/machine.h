@@ -8,7 +8,8 @@
  * Documentation/admin-guide/cgroup-v2), cpu.cfs_quota_us and memory.limit_in_bytes of version 1;
  * /proc/self/cgroup names the group, /proc/self/mountinfo where its files are.
  *
- * Threads: any. Memory: none kept. Errors: none: what cannot be read limits nothing. */
+ * Threads: any. Memory: none kept. Errors: none; a file that cannot be read is treated as no
+ * limit. */
 #ifndef MR_WORKER_ENGINE_MACHINE_H
 #define MR_WORKER_ENGINE_MACHINE_H
 

@@ -208,7 +208,7 @@ static enum mr_status check_identity(const struct mr_admission *admission, struc
     }
 }
 
-/* Makes all checks that need no answer of Redis, cheapest check first, and encodes the prompt. */
+/* Makes all checks that do not need Redis, cheapest check first, and encodes the prompt. */
 static enum mr_status examine(struct mr_admission *admission, struct mr_ticket *ticket,
                               const struct mr_kafka_record *record, const struct mr_time *now,
                               struct mr_error *err)
@@ -243,7 +243,7 @@ static void follow(struct mr_admission *admission, struct mr_ticket *ticket, str
                  same->partition, (long long)same->offset);
 }
 
-/* Ends, parks, refuses or submits the request, or lets it follow the same request in flight. */
+/* Ends, parks, refuses or submits the request, or makes it follow the same request in flight. */
 static void place(struct mr_admission *admission, struct mr_ticket *ticket, uint64_t now_ns)
 {
     struct mr_error err;
@@ -448,8 +448,8 @@ static enum mr_ledger_verdict receive(struct mr_admission *admission,
     bool skip = admission->config->on_log_replaced == MR_LOG_REPLACED_SKIP;
     if (mr_partition_discard_findings(partition, record->offset, record->timestamp_ms))
         mr_log_warn(admission->log,
-                    "%s/%d: the record at offset %lld is newer than its result: the results that "
-                    "recovery found are of a log that was replaced and are ignored",
+                    "%s/%d: the record at offset %lld is newer than its result: the partition's "
+                    "log was replaced, so the results found by recovery are ignored",
                     record->topic, record->partition, (long long)record->offset);
     enum mr_ledger_verdict verdict =
         mr_partition_receive(partition, record->offset, skip, history, &behind);
@@ -484,7 +484,7 @@ bool mr_admission_accept(struct mr_admission *admission, const struct mr_kafka_r
     }
     if (verdict == MR_LEDGER_FINISHED) admission->stats.finished_before++;
     if (verdict != MR_LEDGER_NEW) return true;
-    if (!record->value.bytes) { /* a tombstone, which compaction needs and nobody answers */
+    if (!record->value.bytes) { /* a tombstone: compaction needs it, and it gets no answer */
         mr_metrics_add(admission->metrics, MR_COUNTER_TOMBSTONES, 1);
         mr_offset_ledger_finish(partition->ledger, record->offset);
         mr_commit_schedule_soon(admission->schedule);

@@ -22,7 +22,7 @@
  * while the worker drains.
  *
  * Owner:  intake thread. Memory: tickets are created and freed here.
- * Errors: the producer gets an answer that says what is wrong with a record. Any other failure is
+ * Errors: the producer gets an answer that describes the error in the record. Any other failure is
  *         raised in the fault and ends the worker. */
 #ifndef MR_WORKER_INTAKE_ADMISSION_H
 #define MR_WORKER_INTAKE_ADMISSION_H
@@ -63,8 +63,8 @@ struct mr_admission {
     struct mr_mailbox *publish;
     struct mr_engine_link engine;
     uint64_t room;   /* bit i: the engine's queue has space for tenant i, as last read */
-    uint64_t now_ns; /* time of the present step */
-    bool draining;   /* no request is submitted to the engine or refused any more */
+    uint64_t now_ns; /* time of the current step */
+    bool draining;   /* requests are no longer submitted to the engine or refused */
     struct mr_admission_stats stats;
 };
 

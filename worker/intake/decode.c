@@ -48,7 +48,7 @@ static enum mr_status open_event(struct input *input, struct mr_error *err)
     return status;
 }
 
-/* Finds data and id in an event that cannot be opened, so that the error can be answered under the
+/* Finds data and id in an event that cannot be opened, so that the error answer can have the
  * request's or the event's id. */
 static void scan_event(struct input *input, struct mr_text record)
 {

@@ -20,7 +20,7 @@ struct mr_decode_options {
     int64_t now_ms; /* present time, unix ms */
 };
 
-/* A request (codec/records/request.h) with what the record's headers add to it. */
+/* A request (codec/records/request.h) with the data from the record's headers. */
 struct mr_decoded {
     /* owned by the caller; NULL: the record was rejected */
     struct mr_request *request;

@@ -1,6 +1,6 @@
-/* engine_link - intake's calls of the engine, which another thread may end. When the time of a
- * drain is over, the main thread ends the engine even if intake is in the middle of a record. So
- * every call is made under a mutex, and no call is made once the link is closed.
+/* engine_link - intake's calls of the engine, which another thread may end. When a drain times out,
+ * the main thread ends the engine even if intake is in the middle of a record. So every call is
+ * made under a mutex, and no call is made once the link is closed.
  *
  * Threads: the intake thread; the thread that ends the engine calls _close. Memory: none.
  * Errors:  those of the engine; MR_CLOSED when the link is closed. */

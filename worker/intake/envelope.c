@@ -8,7 +8,8 @@
 
 #define TOPIC_NAME_BYTES_MAX 249u /* Kafka's limit on the length of a topic name */
 
-/* The headers that are read. Those that answers repeat come first, in the order of enum mr_echo. */
+/* The headers that are read. The headers that answers repeat come first, in the order of enum
+ * mr_echo. */
 enum known {
     CONTENT_TYPE = MR_ECHOES,
     DEADLINE,

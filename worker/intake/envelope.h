@@ -27,7 +27,7 @@ struct mr_envelope {
     struct mr_kafka_header echo[MR_ECHOES]; /* [echo_count] the headers to repeat in the answer */
     size_t echo_count;
     const char *oversized; /* name of a header to echo that does not fit; NULL: all fit */
-    /* name of a header whose value is invalid, and what the value must be; NULL: none */
+    /* name of a header whose value is invalid, and the form of a valid value; NULL: none */
     const char *bad, *wanted;
 };
 

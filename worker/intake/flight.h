@@ -1,11 +1,11 @@
 /* flight - the tickets of the requests in this worker. A ticket is
  *
- *   submitted  if the engine has the request. In a table by tenant and id.
+ *   submitted  if the engine has the request. In a table by tenan
  *   parked     if the request waits in intake: for a Redis lookup, for another request, or for
  *              space in the engine's queue.
  *   refused    if publish has the refusal. In a table by tenant and id.
  *   held       if it is refused while another ticket of its tenant and id is in one of the
- *              states above. The refusal is posted when that one has ended, because readers
+ *              states above. The refusal is posted when the other ticket has ended, because readers
  *              keep the first result of an id.
  *
  * A ticket "waits" if it is held, follows the same request in flight (it is then in the list
@@ -13,7 +13,7 @@
  * such records, so each tenant has a limit on them: no further record of the tenant is taken above
  * it, and the other tenants' places stay free.
  *
- * Also the identities of the ended_max requests that got a result last, each for
+ * The module also keeps the identities of the last ended_max requests with a result, each for
  * MR_FLIGHT_KEEP_NS.
  *
  * A crash is counted for a request when a worker crashes while it runs the request:
@@ -87,7 +87,7 @@ bool mr_flight_is_suspect(const struct mr_flight *flight, const struct mr_ticket
 
 /* Counts a new ticket. */
 void mr_flight_begin(struct mr_flight *flight);
-/* The ticket ends: it is in no list and no table any more. */
+/* The ticket ends and is removed from its lists and tables. */
 void mr_flight_end(struct mr_flight *flight, struct mr_ticket *ticket);
 
 /* Adds the ticket to the followers of `same`. */
@@ -100,17 +100,17 @@ struct mr_ticket *mr_flight_unpark_all(struct mr_flight *flight);
  * is none. */
 struct mr_ticket *mr_flight_unpark(struct mr_flight *flight, uint32_t tenant_index,
                                    struct mr_text id);
-/* Whether the ticket may run after the requests under its id that its tenant has in flight: at most
- * MR_FLIGHT_SAME_ID_MAX records and the one that runs first, or one of them is the same request;
- * then the ticket is noted as a copy. */
+/* Whether the ticket may run after its tenant's requests in flight with the same id. True if one of
+ * them is the same request (the ticket is then marked as a copy), or if at most
+ * MR_FLIGHT_SAME_ID_MAX records wait after the one that runs first. */
 bool mr_flight_may_wait(const struct mr_flight *flight, struct mr_ticket *ticket);
 
 /* True: adds the ticket to the table of refused tickets; post its refusal. False: another request
  * uses its id; the ticket is held. ticket->intake.refusal is set. */
 bool mr_flight_refuse(struct mr_flight *flight, struct mr_ticket *ticket);
-/* Moves the oldest held ticket whose id no other request uses any more to the table of refused
- * tickets and returns it: post its refusal. NULL: there is none. like: only tickets of its tenant
- * and id; NULL: all. */
+/* Moves the oldest held ticket whose id is no longer used by another request to the table of
+ * refused tickets and returns it: post its refusal. NULL: there is none. like: only tickets of its
+ * tenant and id; NULL: all. */
 struct mr_ticket *mr_flight_unhold(struct mr_flight *flight, const struct mr_ticket *like);
 /* Returns all held tickets, linked by intake.next, and empties the list. */
 struct mr_ticket *mr_flight_unhold_all(struct mr_flight *flight);

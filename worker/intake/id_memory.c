@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The note of one id. The entries are in a ring in order of arrival and linked into hash chains. An
+/* An id and its note. The entries are in a ring in order of arrival and linked into hash chains. An
  * id that is removed or stored again leaves an empty place in the ring, which is skipped when it
  * becomes the oldest. */
 struct entry {

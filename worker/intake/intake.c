@@ -56,8 +56,8 @@ static void commit_if_due(struct mr_intake *intake, uint64_t now_ns)
 
 /* ---- rebalances ---- */
 
-/* Commits all offsets before the partitions go. With transactions it commits again while more
- * requests become ready. True: there is no commit to wait for. */
+/* Commits all offsets before the partitions are released. With transactions it commits again while
+ * more requests become ready. True: there is no commit to wait for. */
 static bool commit_revocation(struct mr_intake *intake, uint64_t now_ns)
 {
     struct mr_commit_schedule *schedule = &intake->schedule;

@@ -8,9 +8,9 @@
  * one of four ways: with a result, with a refusal, with a dead letter, or returned without a
  * commit.
  *
- * The thread's body is mr_intake_step (worker/base/thread.h). The step waits for nothing itself and
- * calls Kafka and the engine through structs of function pointers; the Kafka consumer may block in
- * it (worker/kafka/kafka_in.h). Creating, opening and ending are in worker/intake/intake_open.c.
+ * The thread's body is mr_intake_step (worker/base/thread.h). The step itself does not block. It
+ * calls Kafka and the engine through structs of function pointers; the Kafka consumer may block
+ * (worker/kafka/kafka_in.h). Creating, opening and ending are in worker/intake/intake_open.c.
  *
  * Threads: the worker's main thread calls all functions; any thread may call _stats and
  *          _oldest_requests. The intake thread sleeps until a record, a message or a rebalance
@@ -104,13 +104,13 @@ enum mr_status mr_intake_open(struct mr_intake *intake, const struct mr_intake_t
                               struct mr_error *err);
 enum mr_status mr_intake_start(struct mr_intake *intake, const struct mr_intake_targets *targets,
                                struct mr_error *err);
-/* Does everything that can be done now; returns the time of the next call. */
+/* Does all work that is due now; returns the time of the next call. */
 uint64_t mr_intake_step(struct mr_intake *intake, struct mr_time now);
 /* Stops the taking of records and the submission of requests; acknowledgements and commits
  * continue. Both have stopped when this returns, unless intake's step was blocked for all of
  * timeout_ns. */
 void mr_intake_drain(struct mr_intake *intake, uint64_t timeout_ns);
-/* Call after _drain and before the engine ends: intake does not call the engine any more. */
+/* Call after _drain and before the engine ends: intake no longer calls the engine. */
 void mr_intake_forget_engine(struct mr_intake *intake);
 /* Handles the acknowledgements that have arrived, commits, leaves the group, ends the thread and
  * frees everything. The engine and publish must have ended. False: the broker did not answer within

@@ -47,7 +47,7 @@ struct mr_intake {
     struct mr_ownership ownership;
     struct mr_exactly_once exactly_once;
 
-    bool revocation_sent; /* the commit that ends the present revocation was sent */
+    bool revocation_sent; /* the commit that ends the current revocation was sent */
     bool rebalancing;     /* the consumer waits for the call of complete_rebalance */
     enum mr_intake_leaving leaving;
     uint32_t gone_lines; /* lines in the handover file when leaving began */

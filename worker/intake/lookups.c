@@ -52,8 +52,8 @@ static void stop_counting(struct mr_lookups *lookups, const struct mr_ticket *ti
     lookups->bytes -= bytes;
 }
 
-/* Combines the crashes in Redis with those in the commits. For an attempt that is in both, either
- * source may have more: that it was released, or that it was accompanied. */
+/* Combines the crashes in Redis with those in the commits. For an attempt in both, either source
+ * may have a fact that the other lacks: its release, or that it was accompanied. */
 static void merge_crashes(struct mr_start_state *start, uint32_t attempts,
                           const struct mr_progress_history *history)
 {

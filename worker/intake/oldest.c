@@ -7,7 +7,7 @@
 /* room for an id with every byte escaped, and for the other fields */
 #define ENTRY_BYTES ((size_t)8 * MR_ID_BYTES_MAX + 4096)
 
-/* Inserts from the young end; the list is short. */
+/* Inserts from the end with the youngest request; the list is short. */
 void mr_oldest_add(struct mr_oldest *oldest, const struct mr_ticket *ticket)
 {
     struct mr_oldest_request *list = oldest->requests;

@@ -1,5 +1,5 @@
 /* oldest - the requests that have been in this worker longest, for the page /requests. The list has
- * their ids, tenants, places and ages, and nothing of a prompt or an answer.
+ * their ids, tenants, places and ages, but no text of a prompt or an answer.
  *
  * Threads: any; a plain value, copied under the mutex of its owner.
  * Memory:  MR_OLDEST_MAX entries in the struct; tenant and topic are the configuration's.

@@ -17,7 +17,7 @@ struct mr_partition_requests {
 };
 
 struct mr_request_port mr_partition_requests_port(struct mr_partition_requests *requests);
-/* Calls `change` for each running request of the partition in its present ownership. partition
+/* Calls `change` for each running request of the partition in its current ownership. partition
  * NULL: of all partitions. change: mr_starts_release, mr_starts_resume or mr_starts_hand_over. */
 void mr_partition_requests_change(const struct mr_partition_requests *requests,
                                   const struct mr_partition *partition,

@@ -168,7 +168,7 @@ static enum mr_status encode_prompt(struct mr_prompt *prompt, struct mr_request 
     return MR_OK;
 }
 
-/* Encodes the continuations that came as text, one by one. */
+/* Encodes the continuations given as text, one by one. */
 static enum mr_status encode_continuations(struct mr_prompt *prompt, struct mr_request *request,
                                            struct mr_error *err)
 {

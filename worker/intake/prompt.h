@@ -5,8 +5,8 @@
  * Special tokens that the template wrote become their ids. Control tokens in the text of the
  * request stay text and change nothing around them (codec/tokenizer/added_tokens.h).
  *
- * truncate_prompt_tokens cuts the tokens of the rendered prompt, so with it no prompt is too long.
- * With echo, the text that the answer continues is kept (request->echoed).
+ * truncate_prompt_tokens cuts the tokens of the rendered prompt, so a request with it is never
+ * rejected for its length. With echo, the text that the answer continues is kept (request->echoed).
  *
  * Continuations of task score are encoded one by one. After a text prompt their special tokens
  * become ids; after messages they stay text.
@@ -45,7 +45,7 @@ void mr_prompt_destroy(struct mr_prompt *prompt);
 enum mr_status mr_prompt_render(const struct mr_prompt *prompt, const struct mr_request *request,
                                 uint64_t unix_seconds, struct mr_rendered *out,
                                 struct mr_error *err);
-/* Fills request->token_ids and token_count, unless the request came with token ids. Also encodes
+/* Fills request->token_ids and token_count, unless the request already has token ids. Also encodes
  * continuations, sets the tool format and compiles the grammar. */
 enum mr_status mr_prompt_encode(struct mr_prompt *prompt, struct mr_request *request,
                                 uint64_t unix_seconds, struct mr_error *err);

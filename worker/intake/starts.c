@@ -129,7 +129,7 @@ static void expire_note(struct mr_starts *starts, struct mr_ticket *ticket)
     commit_soon(starts);
 }
 
-/* Does what can be done now for one start; true: the start is durable. */
+/* Advances one start as far as possible; true: the start is durable. */
 static bool advance(struct mr_starts *starts, struct mr_ticket *ticket, uint64_t now_ns)
 {
     struct mr_start_state *start = &ticket->intake.start;

@@ -15,7 +15,7 @@
  * suspect (worker/intake/flight.h). When a second request starts while one runs alone, the first
  * one's start is marked accompanied too, and the second one waits until both marks are durable.
  *
- * A start that does not fit into the commit's metadata any more waits until other requests of its
+ * A start that no longer fits into the commit's metadata waits until other requests of its
  * partition have finished (mr_offset_ledger_may_start).
  *
  * The wait for a commit has no limit: without the broker no result could be written either. The
@@ -59,7 +59,7 @@ void mr_starts_answer(struct mr_starts *starts, struct mr_found_mail *note);
 /* Sets may_start of the tickets whose start is durable. True: there were any, so wake the engine.
  */
 bool mr_starts_step(struct mr_starts *starts, uint64_t now_ns);
-/* The ticket ends and is not counted as running any more. */
+/* The ticket ends and no longer counts as running. */
 void mr_starts_stop(struct mr_starts *starts, struct mr_ticket *ticket);
 /* The worker stops the running request on purpose: records in the ledger and in Redis that it did
  * not crash. No effect if the request was running when a step of the engine failed, because it may

@@ -3,8 +3,7 @@
 #ifndef MR_WORKER_KAFKA_HEADER_NAMES_H
 #define MR_WORKER_KAFKA_HEADER_NAMES_H
 
-/* Headers read from requests. A comment on the line says which are copied unchanged to every
- * answer. */
+/* Headers read from requests. A comment marks those that are copied unchanged to every answer. */
 #define MR_HEADER_CONTENT_TYPE    "content-type"
 #define MR_HEADER_DEADLINE        "millrace-deadline"   /* milliseconds since 1970 as text */
 #define MR_HEADER_CORRELATION     "kafka_correlationId" /* copied to every answer */
@@ -30,7 +29,7 @@
 #define MR_HEADER_WORKER        "millrace-worker"
 #define MR_HEADER_INDEX         "millrace-index"
 #define MR_HEADER_FINISH_REASON "millrace-finish-reason"
-/* In a result, or in a dead letter without a result: the request that it ends, as
+/* In a result, or in a dead letter without a result: the request that the record ends, as
  * topic/partition/offset and consumer group (read by worker/offsets/recovery.h). */
 #define MR_HEADER_SOURCE "millrace-source"
 #define MR_HEADER_GROUP  "millrace-group"

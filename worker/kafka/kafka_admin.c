@@ -134,8 +134,8 @@ enum mr_status mr_kafka_admin_partitions(struct mr_kafka_admin *admin, const cha
     return mr_kafka_client_partitions(admin->rk, topic, timeout_ms, count, err);
 }
 
-/* For librdkafka's embedded test broker, which does not support CreateTopics; there a metadata
- * request creates the topic. */
+/* For librdkafka's embedded test broker, which does not support CreateTopics: a metadata request
+ * creates the topic. */
 static enum mr_status create_by_metadata(struct mr_kafka_admin *admin, const char *topic,
                                          uint32_t timeout_ms, struct mr_error *err)
 {
@@ -249,7 +249,7 @@ static enum mr_status create_by_request(struct mr_kafka_admin *admin, const char
     }
 }
 
-/* Waits until the topic is in the broker's metadata: that is some time after the broker has
+/* Waits until the topic is in the broker's metadata, which takes some time after the broker has
  * acknowledged the creation. */
 static enum mr_status wait_until_visible(struct mr_kafka_admin *admin, const char *topic,
                                          uint32_t timeout_ms, uint32_t *count, struct mr_error *err)

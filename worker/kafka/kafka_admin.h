@@ -49,8 +49,8 @@ struct mr_kafka_topic_plan {
 };
 
 /* Creates the topic and waits until it is visible. The embedded test broker has no settings and
- * gives every topic the same number of partitions. *created: false if the topic existed, which is
- * then left as it is. MR_BAD_CONFIG: the broker refused to create it. */
+ * creates every topic with the same number of partitions. *created: false if the topic existed,
+ * which is then left as it is. MR_BAD_CONFIG: the broker refused to create it. */
 enum mr_status mr_kafka_admin_create(struct mr_kafka_admin *admin, const char *topic,
                                      const struct mr_kafka_topic_plan *plan, uint32_t timeout_ms,
                                      bool *created, struct mr_error *err);
@@ -78,7 +78,7 @@ struct mr_kafka_hosts {
     size_t max, count;                  /* entries of names; found, at most max */
 };
 
-/* Fills hosts with one entry for each member of the group, none if there is no such group. The
+/* Fills hosts with one entry for each member of the group, none if the group does not exist. The
  * embedded test broker cannot describe groups: MR_UNREACHABLE. */
 enum mr_status mr_kafka_admin_members(struct mr_kafka_admin *admin, const char *group,
                                       uint32_t timeout_ms, struct mr_kafka_hosts *hosts,
@@ -87,9 +87,10 @@ enum mr_status mr_kafka_admin_members(struct mr_kafka_admin *admin, const char *
 /* A consumer group as its coordinator describes it. */
 struct mr_kafka_group {
     bool is_known;  /* false: the embedded test broker cannot describe groups */
-    char state[24]; /* such as "Stable"; "": no such group, or describing it is not allowed */
+    char state[24]; /* such as "Stable"; "": the group does not exist, or describing it is not
+                       allowed */
     uint32_t members;
-    bool has_instance; /* one of them is the static member of that name */
+    bool has_instance; /* one of the members is the static member `instance` */
 };
 
 /* *members: how many members of consumer groups read the topic. *is_known: false if the brokers do

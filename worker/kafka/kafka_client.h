@@ -30,7 +30,7 @@ enum mr_status mr_kafka_client_partitions(struct rd_kafka_s *rk, const char *top
 
 /* The same with a request for this topic alone. rk must be a consumer: for a producer the broker
  * may create the topic, and the embedded test broker creates it in any case. MR_UNREACHABLE: no
- * answer, or the broker does not know yet. */
+ * answer, or the broker does not have the information yet. */
 enum mr_status mr_kafka_client_ask(struct rd_kafka_s *rk, const char *topic, uint32_t timeout_ms,
                                    uint32_t *count, struct mr_error *err);
 

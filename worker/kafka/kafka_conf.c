@@ -12,7 +12,7 @@
 #define VERSION_2_10_1 0x020a01ff
 #define FETCH_WAIT_MS  500u
 #define MOCK_WAIT_MS   10u
-/* of one partition: most bytes in its queue and of a fetch, both together, and least of each */
+/* limits of one partition in bytes: most of its queue and a fetch together, and least of each */
 #define QUEUE_MOST_BYTES      ((uint32_t)8 << 20)
 #define FETCH_MOST_BYTES      ((uint32_t)1 << 20)
 #define PARTITION_MOST_BYTES  ((uint64_t)QUEUE_MOST_BYTES + FETCH_MOST_BYTES)
@@ -26,14 +26,14 @@ struct property {
  * must not set them, not even to the worker's own value. Each has the option that sets it, or
  * "nothing: " with the reason why it is fixed. Aliases have rows of their own. */
 static const struct property owned[] = {
-    /* options of their own */
+    /* properties with an own option */
     {"bootstrap.servers", "--brokers"},
     {"metadata.broker.list", "--brokers"},
     {"group.id", "--group"},
     {"group.instance.id", "--group-instance"},
     {"max.poll.interval.ms", "--poll-interval-max"},
     {"session.timeout.ms", "--session-timeout"},
-    {"heartbeat.interval.ms", "--session-timeout, of which it is a tenth"},
+    {"heartbeat.interval.ms", "--session-timeout; the interval is a tenth of it"},
     {"linger.ms", "--token-linger"},
     {"queue.buffering.max.ms", "--token-linger"},
     {"transactional.id", "--delivery, --group and --worker-id"},
@@ -49,7 +49,7 @@ static const struct property owned[] = {
     {"offset.store.path", "nothing: offsets are kept by the group, where the next owner reads"},
     {"offset.store.sync.interval.ms", "--commit-interval"},
     {"auto.offset.reset", "nothing: a group without commits begins with the oldest request"},
-    {"isolation.level", "nothing: requests and results are read as --delivery needs it"},
+    {"isolation.level", "nothing: --delivery decides how requests and results are read"},
     {"enable.partition.eof", "nothing: intake does not expect end-of-partition events"},
     /* the group */
     {"partition.assignment.strategy", "nothing: all workers of a group must use the same one"},
@@ -64,9 +64,8 @@ static const struct property owned[] = {
     {"max.in.flight", "nothing: more than 5 would write records twice or out of order"},
     {"max.in.flight.requests.per.connection",
      "nothing: more than 5 would write records twice or out of order"},
-    {"retries", "nothing: a record is sent until it is acknowledged or its time is over"},
-    {"message.send.max.retries",
-     "nothing: a record is sent until it is acknowledged or its time is over"},
+    {"retries", "nothing: a record is sent until it is acknowledged or times out"},
+    {"message.send.max.retries", "nothing: a record is sent until it is acknowledged or times out"},
     {"delivery.timeout.ms", "nothing: the worker itself repeats a result that timed out"},
     {"message.timeout.ms", "nothing: the worker itself repeats a result that timed out"},
     {"enable.gapless.guarantee", "nothing: the worker itself repeats a record that timed out"},
@@ -77,7 +76,7 @@ static const struct property owned[] = {
     {"enabled_events", "nothing: the worker serves callbacks, not events"},
     {"enable_sasl_queue", "nothing: no thread serves that queue"},
     {"log.queue", "nothing: no thread serves that queue"},
-    {"statistics.interval.ms", "nothing: the statistics say when a broker last answered"},
+    {"statistics.interval.ms", "nothing: the statistics show when a broker last answered"},
 };
 
 static const struct property common[] = {
@@ -249,9 +248,9 @@ static enum mr_status set_queue_pause(rd_kafka_conf_t *conf, struct mr_error *er
 }
 
 /* Most requests that wait in the queue of a partition. It is low because librdkafka does not count
- * keys and headers, which can be as large as a record. Before 2.2, with the pause of a second, the
- * limit is also the most that can be taken in a second: with 256, a worker that can run 1,300
- * requests of 2 KiB a second ran 450. */
+ * keys and headers, which can be as large as the limit on a record. Before 2.2, with the pause of a
+ * second, the limit is also the most that can be taken in a second: with 256, a worker that can run
+ * 1,300 requests of 2 KiB a second ran 450. */
 static enum mr_status set_request_limit(rd_kafka_conf_t *conf, struct mr_error *err)
 {
     const char *limit = rd_kafka_version() < VERSION_2_2_0 ? "2000" : "256";
@@ -291,7 +290,7 @@ static enum mr_status set_role(rd_kafka_conf_t *conf, enum mr_kafka_role role,
     return status;
 }
 
-/* MR_BAD_CONFIG for a property that --kafka must not set: one of the table, or a callback. */
+/* MR_BAD_CONFIG for a property that --kafka must not set: it is in the table, or is a callback. */
 static enum mr_status check_owned(const char *name, struct mr_error *err)
 {
     size_t length = strlen(name);
@@ -362,14 +361,14 @@ static void on_log(const rd_kafka_t *rk, int level, const char *facility, const 
     if (!options || !options->log) return;
     char line[512];
     snprintf(line, sizeof line, "kafka %s: %s", facility, text);
-    /* The worker itself logs what matters to its operator, such as an outage, in plain words. Level
-     * 3 and below are faults that librdkafka cannot handle. */
+    /* The worker itself logs the events that matter to its operator, such as an outage, in plain
+     * words. Level 3 and below are faults that librdkafka cannot handle. */
     options->log(options->log_context, level < 3 ? MR_LOG_WARN : MR_LOG_DEBUG, line);
 }
 
 /* Errors of a single connection. When no connection is left, kafka_outage.h announces it. A refused
- * login or certificate is not among them: the announcement may name an earlier reason, and only the
- * operator can repair it. */
+ * login or certificate is not one of these errors: the announcement may name an earlier reason, and
+ * only the operator can repair the cause. */
 static bool is_connection_error(int code)
 {
     return code == RD_KAFKA_RESP_ERR__TRANSPORT || code == RD_KAFKA_RESP_ERR__RESOLVE ||

@@ -47,7 +47,7 @@ struct mr_kafka_options {
      * connection. May be NULL. */
     void (*failed)(void *context, bool unreachable, const char *reason);
     void *log_context; /* of log and failed */
-    /* true: the worker ends, so calls that wait for a broker return soon. May be NULL. */
+    /* true: the worker is stopping, so calls that wait for a broker return soon. May be NULL. */
     const atomic_bool *ending;
     struct mr_heartbeats *heartbeats; /* watches the threads that use the clients; NULL: none */
     struct mr_kafka_login *login;     /* changes the password of the clients; may be NULL */
@@ -89,7 +89,7 @@ enum mr_status mr_kafka_conf_create(struct rd_kafka_conf_s **out, enum mr_kafka_
                                     const struct mr_kafka_options *options, void *opaque,
                                     struct mr_error *err);
 /* The error callback of every client: passes the error to the options' log and failed. For a client
- * that has a callback of its own. */
+ * with its own callback. */
 void mr_kafka_conf_report(struct rd_kafka_s *rk, int code, const char *reason, void *opaque);
 /* Creates a librdkafka client. Takes ownership of conf, also when the creation fails. */
 enum mr_status mr_kafka_conf_open(struct rd_kafka_s **out, struct rd_kafka_conf_s *conf,

@@ -1,6 +1,6 @@
-/* kafka_consumer_port - what intake needs from the Kafka consumer of the request topics, as a table
- * of function pointers. worker/kafka/kafka_in.h fills the table; a test or a simulation fills it
- * with a broker in memory.
+/* kafka_consumer_port - the functions that intake needs from the Kafka consumer of the request
+ * topics, as a table of pointers. worker/kafka/kafka_in.h fills the table; a test or a simulation
+ * fills it with a broker in memory.
  *
  * The owner calls `serve` often, and then `next_event` until there is no event. A rebalance takes
  * two steps: next_event returns an event ASSIGNED or REVOKED, and the owner calls
@@ -9,7 +9,7 @@
  * records. The next rebalance event comes only after complete_rebalance.
  *
  * Threads: all calls from the owner. Memory: what an event points to is borrowed until
- * complete_rebalance, for COMMITTED until the next call of next_event. Errors: as said at each
+ * complete_rebalance, for COMMITTED until the next call of next_event. Errors: listed at each
  * function. */
 #ifndef MR_WORKER_KAFKA_KAFKA_CONSUMER_PORT_H
 #define MR_WORKER_KAFKA_KAFKA_CONSUMER_PORT_H
@@ -27,14 +27,14 @@ struct mr_kafka_claim {
     int64_t committed;       /* committed offset; -1: no offset is committed */
     struct mr_text metadata; /* metadata text of the commit of that offset */
     /* offset of the first record to read; equal to committed unless the owner of an ASSIGNED event
-     * changes it; -1: as auto.offset.reset says */
+     * changes it; -1: auto.offset.reset decides */
     int64_t start;
     /* the consumer group's generation in which the partition was assigned. A later owner's
      * generation is higher, or equal if the later owner is the same static member. -1: no group */
     int32_t generation;
 };
 
-/* This worker's membership in the present generation of its consumer group: librdkafka's
+/* This worker's membership in the current generation of its consumer group: librdkafka's
  * rd_kafka_consumer_group_metadata_t. */
 struct mr_kafka_membership;
 
@@ -64,12 +64,12 @@ struct mr_kafka_event {
     enum mr_kafka_revoke how;
     uint64_t number;
     enum mr_status status;
-    const char *reason; /* why the status is not MR_OK */
+    const char *reason; /* the reason why the status is not MR_OK */
 };
 
 struct mr_kafka_consumer_topic {
     const char *name;
-    /* how many records are taken from this topic in proportion to the others; at least 1 */
+    /* share of this topic in the records taken, relative to the other topics; at least 1 */
     uint32_t weight;
 };
 

@@ -112,7 +112,8 @@ static const struct row {
     {17, "TOPIC_EXCEPTION", MR_KAFKA_REFUSED, MR_BAD_CONFIG},
     {29, "TOPIC_AUTHORIZATION_FAILED", MR_KAFKA_REFUSED, MR_BAD_CONFIG},
     {31, "CLUSTER_AUTHORIZATION_FAILED", MR_KAFKA_REFUSED, MR_BAD_CONFIG},
-    /* answers that the same record would get again: what is wrong is the record or the request */
+    /* permanent refusals: the same record would be refused again, because the record or the request
+     * is wrong */
     {-138, "_INVALID_DIFFERENT_RECORD", MR_KAFKA_REFUSED, MR_MALFORMED},
     {-139, "_LOG_TRUNCATION", MR_KAFKA_REFUSED, MR_MALFORMED},
     {-140, "_AUTO_OFFSET_RESET", MR_KAFKA_REFUSED, MR_MALFORMED},
@@ -211,7 +212,7 @@ static const struct row {
     {131, "STREAMS_INVALID_TOPOLOGY_EPOCH", MR_KAFKA_REFUSED, MR_MALFORMED},
     {132, "STREAMS_TOPOLOGY_FENCED", MR_KAFKA_REFUSED, MR_MALFORMED},
     {133, "SHARE_SESSION_LIMIT_REACHED", MR_KAFKA_REFUSED, MR_MALFORMED},
-    /* this producer can write nothing any more */
+    /* this producer can no longer write */
     {-150, "_FATAL", MR_KAFKA_FATAL, MR_BACKEND},
     {53, "TRANSACTIONAL_ID_AUTHORIZATION_FAILED", MR_KAFKA_FATAL, MR_BACKEND},
     {54, "SECURITY_DISABLED", MR_KAFKA_FATAL, MR_BACKEND},

@@ -25,8 +25,8 @@ enum mr_kafka_verdict mr_kafka_verdict(int code);
  *   DONE     MR_OK.
  *   RETRY    MR_FULL, MR_TIMEOUT, MR_CLOSED, MR_UNREACHABLE (no connection); MR_AGAIN: the broker
  *            answered, but refused for now.
- *   REFUSED  MR_RECORD_TOO_LARGE; MR_BAD_CONFIG: there is no such topic or partition, or writing
- *            to it is not allowed; MR_MALFORMED: anything else.
+ *   REFUSED  MR_RECORD_TOO_LARGE; MR_BAD_CONFIG: the topic or partition does not exist, or writing
+ *            to it is not allowed; MR_MALFORMED: any other refusal.
  *   FATAL, FENCED  MR_BACKEND. */
 enum mr_status mr_kafka_status(int code);
 /* The code's name in the table, without RD_KAFKA_RESP_ERR_; NULL: the table does not list it. */

@@ -10,7 +10,7 @@
  *
  * A rebalance (worker/kafka/kafka_in_rebalance.c) is recorded inside librdkafka's callback and
  * completed by _complete_rebalance. librdkafka waits for that call without a limit, the broker for
- * at most the group's rebalance timeout (max.poll.interval.ms). The ASSIGNED
+ * at most the group's rebalance timeout (max.poll.interval.ms). The ASSIGNED event nee
  * event needs the committed offsets, whose query can take seconds while the coordinator is away. A
  * thread makes the query; until all offsets are known, _next_event returns false, and a failed
  * query is repeated after a second.
@@ -43,8 +43,8 @@ enum mr_status mr_kafka_in_open(void *context, const struct mr_kafka_consumer_op
 /* ---- the functions of the port, as described there ---- */
 
 /* Leaves the group and frees the consumer. False: the group coordinator did not answer within
- * timeout_ms, and the consumer is leaked, with librdkafka's threads; it uses nothing of the
- * owner any more. in may be NULL. */
+ * timeout_ms, and the consumer is leaked, with librdkafka's threads; it no longer uses the owner's
+ * memory. in may be NULL. */
 bool mr_kafka_in_close(void *self, uint32_t timeout_ms);
 enum mr_status mr_kafka_in_serve(void *self, struct mr_error *err);
 bool mr_kafka_in_next_event(void *self, struct mr_kafka_event *event);

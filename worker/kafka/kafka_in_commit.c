@@ -6,8 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Most partitions of a request after one was too large. Their metadata, at most 4 KiB each, is a
- * quarter of the largest record batch that a broker accepts by default (message.max.bytes, 1 MiB).
+/* Most partitions of a request after an earlier request was too large. Their metadata, at most 4
+ * KiB each, is a quarter of the largest record batch that a broker accepts by default
+ * (message.max.bytes, 1 MiB).
  */
 #define PARTITIONS_TOGETHER 64
 

@@ -57,7 +57,7 @@ void mr_kafka_in_note_protocol(struct mr_kafka_in *in)
 
 /* ---- the queues of partitions ---- */
 
-/* Notes a failed allocation: the next _serve then returns an error. */
+/* Records a failed allocation: the next _serve then returns an error. */
 static void *keep(struct mr_kafka_in *in, void *memory)
 {
     in->memory_lost |= !memory;
@@ -145,8 +145,8 @@ static void close_partition(struct mr_kafka_in *in, struct mr_kafka_in_partition
 
 /* ---- committed offsets ---- */
 
-/* A query for committed offsets. librdkafka's call blocks while the group's coordinator is away, so
- * a thread makes it, and the owner goes on with the partitions that it has. */
+/* A query for committed offsets. librdkafka's call blocks while the group's coordinator is
+ * unreachable, so a thread makes it, and the owner continues with its partitions. */
 struct mr_kafka_in_query {
     pthread_t thread;
     rd_kafka_t *rk;
@@ -154,7 +154,7 @@ struct mr_kafka_in_query {
     rd_kafka_topic_partition_list_t *list; /* a copy; the thread's until done */
     rd_kafka_resp_err_t code;              /* valid when done */
     atomic_bool done;
-    bool stale; /* of an assignment that was lost meanwhile */
+    bool stale; /* the query is for an assignment that has been lost */
 };
 
 static void *run_query(void *context)
@@ -205,10 +205,10 @@ bool mr_kafka_in_end_query(struct mr_kafka_in *in, uint64_t until_ns)
     return true;
 }
 
-/* Replaces the list by one with the committed offsets, or asks again later. False: not all of them
- * are known. An unknown offset must not be read as "nothing committed", because all requests would
- * then run again. While a transaction of a crashed worker is open, the broker does not return the
- * offsets until it has aborted that transaction. */
+/* Replaces the list by one with the committed offsets, or repeats the query later. False: some
+ * offsets are unknown. An unknown offset must not be read as "nothing committed", because all
+ * requests would then run again. While a transaction of a crashed worker is open, the broker does
+ * not return the offsets until it has aborted that transaction. */
 static bool query_committed(struct mr_kafka_in *in, rd_kafka_topic_partition_list_t **list)
 {
     char text[160];
@@ -224,7 +224,7 @@ static bool query_committed(struct mr_kafka_in *in, rd_kafka_topic_partition_lis
     }
     rd_kafka_topic_partition_list_destroy(found);
     if (stale) return query_committed(in, list);
-    snprintf(text, sizeof text, "committed offsets are not known yet, asking again: %s",
+    snprintf(text, sizeof text, "committed offsets are not known yet; the query is repeated: %s",
              rd_kafka_err2str(code));
     mr_kafka_in_warn(in, text);
     in->query_ns = mr_clock_ns() + QUERY_PAUSE_NS;

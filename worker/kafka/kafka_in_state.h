@@ -60,7 +60,7 @@ struct mr_kafka_in {
      * and log. */
     struct mr_kafka_options own_kafka;
     pthread_mutex_t log_mutex;
-    bool silent; /* under log_mutex: nothing is logged any more */
+    bool silent; /* under log_mutex: no further line is logged */
     struct mr_kafka_consumer_options options;
     struct rd_kafka_s *rk;
     struct rd_kafka_queue_s *consumer_queue;
@@ -77,7 +77,7 @@ struct mr_kafka_in {
     bool stray_lost;
     uint64_t query_ns;               /* earliest time of the next query for committed offsets */
     struct mr_kafka_in_query *query; /* in progress; NULL: none */
-    bool memory_lost;                /* a rebalance could not be noted */
+    bool memory_lost;                /* a rebalance could not be recorded */
     bool cooperative; /* the group used the cooperative protocol in its last rebalance */
     bool closing;
     uint64_t heard_ns; /* when a broker last sent something; 0: never */
@@ -119,7 +119,7 @@ void mr_kafka_in_rebalanced(struct mr_kafka_in *in, bool assigned,
 
 /* Returns the outcome of a commit whose requests are all answered; false: there is none. */
 bool mr_kafka_in_next_outcome(struct mr_kafka_in *in, struct mr_kafka_event *event);
-/* Call when librdkafka calls no callback any more. */
+/* Call when librdkafka no longer calls callbacks. */
 void mr_kafka_in_free_commits(struct mr_kafka_in *in);
 
 #endif

@@ -49,7 +49,8 @@ void mr_kafka_login_destroy(struct mr_kafka_login *login)
 
 /* ---- the properties ---- */
 
-/* The property's name without the side that it is for; *consumers, *producers: which sides. */
+/* The property's name without its prefix; *consumers, *producers: the kinds of clients that it
+ * applies to. */
 static const char *name_of(const char *property, bool *consumers, bool *producers)
 {
     bool for_consumers = strncmp(property, "consumer.", 9) == 0;
@@ -75,7 +76,7 @@ static const char *file_of(const char *given)
     return value[0] == '@' && value[1] != '@' ? value + 1 : NULL;
 }
 
-/* Returns the present value of a property for one kind of client: the last one given, as in
+/* Returns the current value of a property for one kind of client: the last one given, as in
  * librdkafka. NULL: none is given. */
 static const char *value_of(const struct mr_kafka_login *login, const char *name, bool is_producer)
 {

@@ -38,8 +38,8 @@ void mr_kafka_login_remove(struct mr_kafka_login *login, const struct rd_kafka_s
 
 /* Whether --kafka takes a user or a password from a file. */
 bool mr_kafka_login_has_files(const struct mr_kafka_login *login);
-/* Reads the files again; all clients, also later ones, then log in with the present content.
- * MR_BAD_CONFIG: a file cannot be used, and nothing has changed. */
+/* Reads the files again; all clients, also later ones, then log in with the new content.
+ * MR_BAD_CONFIG: a file cannot be used; all clients keep the old content. */
 enum mr_status mr_kafka_login_reread(struct mr_kafka_login *login, struct mr_error *err);
 
 #endif

@@ -41,7 +41,7 @@ struct mr_kafka_lookup {
 /* ---- the thread ---- */
 
 /* Finds the topic to look up next and copies its name; returns when it is due, UINT64_MAX: none
- * waits. Only this thread ends the state WAITING, so the lookup at *index stays what it is. */
+ * waits. Only this thread ends the state WAITING, so the lookup at *index does not change. */
 static uint64_t next_waiting(struct mr_kafka_lookup *lookup, size_t *index,
                              char topic[TOPIC_BYTES_MAX + 1])
 {

@@ -4,13 +4,13 @@
  * librdkafka's metadata call blocks for one round trip, or until its timeout when the broker is
  * down. So a separate thread makes that call, for one topic at a time, and the caller gets MR_AGAIN
  * until the answer has arrived. While no broker answers, the thread repeats the call every second.
- * Answers are kept for a while, also the answer that a topic does not exist. The thread has its own
- * librdkafka consumer, because the broker may create a topic that a producer looks up. The first
- * query starts the thread.
+ * Answers are kept for some time, including the answer that a topic does not exist. The thread has
+ * its own librdkafka consumer, because the broker may create a topic that a producer looks up. The
+ * first query starts the thread.
  *
  * Owner: one thread makes all calls. Memory: a librdkafka client, and a table of LOOKUPS_MAX
- * topics; while the table is full of topics without an answer a query returns MR_AGAIN. Errors: as
- * said at each function. */
+ * topics; while the table is full of topics without an answer a query returns MR_AGAIN. Errors:
+ * listed at each function. */
 #ifndef MR_WORKER_KAFKA_KAFKA_LOOKUP_H
 #define MR_WORKER_KAFKA_KAFKA_LOOKUP_H
 
@@ -29,7 +29,8 @@ struct mr_kafka_lookup;
 struct mr_kafka_lookup_options {
     const struct mr_kafka_options *kafka; /* borrowed */
     const struct mr_wake *answered; /* borrowed; rung when an answer has arrived; NULL: none */
-    /* how long the number of partitions is kept, and how long that a topic does not exist */
+    /* how long a number of partitions is kept, and how long the answer that a topic does not
+     * exist */
     uint64_t keep_ns, keep_missing_ns;
 };
 

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #define PRIME_TIMEOUT_MS  10000u
-#define STATS_INTERVAL_MS "5000" /* as that of the consumer: kafka_conf.c */
-/* most bytes of keys and headers without a report; librdkafka counts those of values only */
+#define STATS_INTERVAL_MS "5000" /* the same as the consumer's: kafka_conf.c */
+/* most bytes of keys and headers without a report; librdkafka counts only the bytes of values */
 #define EXTRA_BYTES_MAX ((size_t)64 << 20)
 
 struct mr_kafka_out {
@@ -23,11 +23,11 @@ struct mr_kafka_out {
     struct mr_kafka_lookup *lookup;
     atomic_bool attending; /* delivery reports ring options.wake */
     uint32_t served;       /* delivery reports handled since _create */
-    size_t extra_bytes;    /* of the keys and headers of the records without a report */
+    size_t extra_bytes;    /* bytes of the keys and headers of records without a report */
     bool closing;
 };
 
-/* Bytes of the record's key and headers, and those of a record that is reported. */
+/* Bytes of the key and headers of a record to produce, and of a reported record. */
 static size_t extra_bytes(const struct mr_kafka_record *record)
 {
     size_t bytes = record->key.length;
@@ -76,8 +76,8 @@ static int on_stats(rd_kafka_t *rk, char *json, size_t length, void *opaque)
 }
 
 /* librdkafka calls this on its own threads, under the queue's lock, when something arrives in the
- * empty queue of reports. So after mr_kafka_out_attend(out, true) either this rings, or the queue
- * is not empty. */
+ * empty queue of reports. So after mr_kafka_out_attend(out, true) either this callback rings the
+ * wake, or the queue is not empty. */
 static void on_event(rd_kafka_t *rk, void *opaque)
 {
     const struct mr_kafka_out *out = opaque;

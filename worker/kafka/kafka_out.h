@@ -1,8 +1,8 @@
 /* kafka_out - the Kafka producer: idempotent, asynchronous, with a delivery report for every
  * record.
  *
- * _produce copies the record. Its delivery report says that all in-sync replicas have acknowledged
- * the record, or why it failed. Records of one partition keep their order.
+ * _produce copies the record. The report says that all in-sync replicas have acknowledged the
+ * record, or gives the reason of the failure. Records of one partition keep their order.
  *
  * Owner: one thread makes all calls; on this thread _serve and _flush call the callback `reported`.
  * A delivery report that arrives rings options.wake, unless _attend has turned that off. Memory: at
@@ -48,7 +48,7 @@ enum mr_status mr_kafka_out_prime(struct mr_kafka_out *out, const char *topic, u
                                   struct mr_error *err);
 
 /* MR_OK: the record is copied; its delivery report will carry opaque. MR_FULL: call _serve and try
- * again. Other errors: MR_RECORD_TOO_LARGE, MR_BAD_CONFIG (no such topic or partition),
+ * again. Other errors: MR_RECORD_TOO_LARGE, MR_BAD_CONFIG (the topic or partition does not exist),
  * MR_BACKEND. */
 enum mr_status mr_kafka_out_produce(void *self, const struct mr_kafka_record *record, void *opaque,
                                     struct mr_error *err);
@@ -72,7 +72,7 @@ enum mr_status mr_kafka_out_fatal(void *self, struct mr_error *err);
 /* Returns this producer as the table of functions that publish uses; the table's close destroys the
  * producer. */
 struct mr_producer_port mr_kafka_out_port(struct mr_kafka_out *out);
-/* Returns what publish needs to open producers with these options, which are borrowed. */
+/* Returns the opener with which publish opens producers with these options, which are borrowed. */
 struct mr_producer_opener mr_kafka_out_opener(const struct mr_kafka_options *kafka);
 
 #endif

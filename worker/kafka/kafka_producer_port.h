@@ -1,18 +1,18 @@
-/* kafka_producer_port - what publish needs from a Kafka producer, as a table of function pointers:
- * worker/kafka/kafka_out.h fills it, and a simulation fills it with a broker in memory.
+/* kafka_producer_port - the functions that publish needs from a Kafka producer, as a table of
+ * pointers: worker/kafka/kafka_out.h fills it, and a simulation fills it with a broker in memory.
  *
  * No function blocks. An accepted record is copied, and a later call of serve reports its outcome,
  * exactly once.
  *
  * Owner: the thread that opened the producer makes all calls. Memory: the implementation's, freed
- * by close. Errors: as said at each function. */
+ * by close. Errors: listed at each function. */
 #ifndef MR_WORKER_KAFKA_KAFKA_PRODUCER_PORT_H
 #define MR_WORKER_KAFKA_KAFKA_PRODUCER_PORT_H
 
 #include "worker/base/wake.h"
 #include "worker/kafka/kafka_record.h"
 
-/* What the user of a producer passes to it when opening it. */
+/* The options for opening a producer. */
 struct mr_producer_user {
     /* rung when delivery reports (see `attend`) or an answer for `partitions` have arrived */
     const struct mr_wake *wake;
@@ -35,9 +35,9 @@ struct mr_producer_port {
                               struct mr_error *err);
     /* Calls `reported` for every delivery report that has arrived. */
     void (*serve)(void *self);
-    /* Turns on or off that delivery reports ring the wake; at first they do. Waking a sleeping
-     * thread costs more than handling a dozen reports, and most reports can wait until the thread
-     * wakes up for another reason. Returns true if `on` and there are reports that did not ring. */
+    /* Sets whether delivery reports ring the wake; initially they do. Waking a sleeping thread
+     * costs more than handling a dozen reports, and most reports can wait until the thread wakes up
+     * for another reason. Returns true if `on` and there are reports that did not ring. */
     bool (*attend)(void *self, bool on);
     /* Number of records that were accepted and not yet reported. */
     uint32_t (*pending)(void *self);
@@ -48,7 +48,7 @@ struct mr_producer_port {
                                  struct mr_error *err);
     /* MR_BACKEND, with the reason in err, when the producer can no longer be used. */
     enum mr_status (*fatal)(void *self, struct mr_error *err);
-    /* Drops the records whose outcome was not reported; they are not reported any more. */
+    /* Drops the records whose outcome was not reported; they get no report. */
     void (*close)(void *self);
 };
 

@@ -21,8 +21,8 @@ struct mr_kafka_reader {
      * offset: the end of the partition at _create. */
     rd_kafka_topic_partition_list_t *unread;
     struct mr_error failure; /* of the last topic that could not be read */
-    bool is_unknown;         /* because the broker did not know it */
-    bool is_gone;            /* and a second query did not find it either */
+    bool is_unknown;         /* because the broker reported it as unknown */
+    bool is_gone;            /* and a second query did not find the topic either */
 };
 
 struct listing {
@@ -49,8 +49,8 @@ static enum mr_status list_partitions(struct mr_kafka_reader *reader,
     return mr_fail(err, MR_BAD_CONFIG, "topic %s does not exist", options->topics[0]);
 }
 
-/* Sets where to start in one partition: at its present begin or end. The end is resolved here,
- * because librdkafka would resolve RD_KAFKA_OFFSET_END later and miss the records that arrive
+/* Sets where to start in one partition: at its current first offset or end. The end is resolved
+ * here, because librdkafka would resolve RD_KAFKA_OFFSET_END later and miss the records that arrive
  * meanwhile. */
 static enum mr_status start_at(struct mr_kafka_reader *reader, enum mr_kafka_from from,
                                uint32_t timeout_ms, rd_kafka_topic_partition_t *element,
@@ -111,7 +111,7 @@ static enum mr_status choose_start(struct mr_kafka_reader *reader,
     return MR_OK;
 }
 
-/* Stores the present end offset of each partition that has records after the start position. */
+/* Stores the current end offset of each partition that has records after the start position. */
 static void note_ends(struct mr_kafka_reader *reader, const struct mr_kafka_reader_options *options,
                       const rd_kafka_topic_partition_list_t *list)
 {

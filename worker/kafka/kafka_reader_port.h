@@ -13,7 +13,7 @@
 struct mr_kafka_options;
 
 enum mr_kafka_from {
-    MR_KAFKA_FROM_END, /* starts at the present end: only later records are read */
+    MR_KAFKA_FROM_END, /* starts at the current end: only later records are read */
     MR_KAFKA_FROM_BEGINNING,
     /* starts with the records younger than age_ms; at the end if the lookup by time fails */
     MR_KAFKA_FROM_AGE,

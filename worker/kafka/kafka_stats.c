@@ -37,7 +37,7 @@ enum number {
 struct broker {
     char name[NAME_BYTES]; /* HOST:PORT/ID */
     bool connected;
-    double round_trip_s; /* mean of the last interval */
+    double round_trip_s; /* mean over the last interval */
 };
 
 struct client {
@@ -193,8 +193,8 @@ static void put_all(FILE *out, const void *all)
                        "brokers that it needs.");
     put_brokers(out, stats, true);
     mr_metric_put_head(out, "millrace_kafka_broker_round_trip_seconds", "gauge",
-                       "Mean time between a request to the broker and its answer, of the last 5 "
-                       "seconds; fetches that wait for records included.");
+                       "Mean time between a request to the broker and its answer over the last 5 "
+                       "seconds, including fetches that wait for records.");
     put_brokers(out, stats, false);
     put_numbers(out, stats);
 }

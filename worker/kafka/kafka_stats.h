@@ -1,13 +1,13 @@
-/* kafka_stats - what of librdkafka's statistics an operator needs, as Prometheus text: connections
- * and round trips by broker, queues, retries and errors by client.
+/* kafka_stats - the parts of librdkafka's statistics that an operator needs, as Prometheus text:
+ * connections and round trips by broker, queues, retries and errors by client.
  *
  * librdkafka writes a JSON document about a client every 5 seconds (STATISTICS.md of librdkafka 2);
  * _read uses a few members of it. The label sets are bounded: a worker has three clients, and at
  * most MR_KAFKA_BROKERS_MAX brokers of each are shown.
  *
  * Threads: any; a lock inside is held briefly. Memory: all of it in _create, about 60 kB; a
- * document is parsed into memory that is freed at once. Errors: MR_NOMEM. A document that cannot be
- * read changes nothing. */
+ * document is parsed into memory that is freed at once. Errors: MR_NOMEM. An invalid document is
+ * ignored. */
 #ifndef MR_WORKER_KAFKA_KAFKA_STATS_H
 #define MR_WORKER_KAFKA_KAFKA_STATS_H
 

@@ -1,6 +1,6 @@
-/* kafka_transactions_port - what the transactions thread needs from a transactional Kafka producer,
- * as a table of function pointers: worker/kafka/kafka_txn.h, which explains the functions, fills
- * it, and a simulation fills it with a broker in memory.
+/* kafka_transactions_port - the functions that the transactions thread needs from a transactional
+ * Kafka producer, as a table of pointers. worker/kafka/kafka_txn.h explains the functions and fills
+ * the table; a simulation fills it with a broker in memory.
  *
  * _begin, _commit, _abort and _renew block until the broker has answered. In a simulation they
  * answer at once.
@@ -43,7 +43,7 @@ struct mr_transactions_port {
     void (*close)(void *self);
 };
 
-/* What the user of transactions passes when opening them. */
+/* The options for opening transactions. */
 struct mr_transactions_user {
     struct mr_producer_user producer;
     /* true: the worker stops, so calls that wait for a broker return soon */

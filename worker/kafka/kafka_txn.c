@@ -27,11 +27,11 @@ struct mr_kafka_txn {
     uint32_t renewals; /* producers replaced since the last committed transaction */
     uint64_t began_ns; /* when the last transaction began */
     _Atomic uint64_t call_ns;
-    rd_kafka_topic_partition_list_t *gone; /* partitions that the cluster does not have any more */
+    rd_kafka_topic_partition_list_t *gone; /* partitions that no longer exist in the cluster */
 };
 
 /* Converts a librdkafka error to a status and frees the error. An error is fatal unless librdkafka
- * calls it retriable or asks for an abort. */
+ * classifies it as retriable or as requiring an abort. */
 static enum mr_status take_error(const char *what, rd_kafka_error_t *error, struct mr_error *err)
 {
     if (!error) return MR_OK;
@@ -60,8 +60,8 @@ static uint64_t age_ns(const struct mr_kafka_txn *txn)
     return mr_clock_ns() - txn->began_ns;
 }
 
-/* Repeats a librdkafka call while its error is retriable: without a limit if timeout_ms is 0,
- * otherwise for at most timeout_ms. Returns the last error. */
+/* Repeats a librdkafka call while its error is retriable: for at most timeout_ms, or without a
+ * limit if that is 0. Returns the last error. */
 static rd_kafka_error_t *repeat_call(struct mr_kafka_txn *txn, uint32_t timeout_ms,
                                      rd_kafka_error_t *(*call)(rd_kafka_t *rk, int timeout_ms))
 {
@@ -202,7 +202,7 @@ static rd_kafka_topic_partition_list_t *partition_list(const struct mr_kafka_txn
     return list;
 }
 
-/* ---- partitions that are gone ---- */
+/* ---- partitions of deleted topics ---- */
 
 /* A deleted topic must not make every transaction fail until the group unassigns its partitions. A
  * partition is treated as gone when the group coordinator refuses it as unknown for as long as

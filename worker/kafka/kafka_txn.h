@@ -55,7 +55,7 @@ enum mr_status mr_kafka_txn_commit(void *self, const struct mr_transaction_offse
 /* Returns MR_AGAIN when the transaction has been aborted, otherwise MR_BACKEND. */
 enum mr_status mr_kafka_txn_abort(void *self, struct mr_error *err);
 /* Call it after MR_BACKEND: replaces the broken producer. The producer may have broken after its
- * last transaction was committed: *committed tells whether the group has the offsets of that
+ * last transaction was committed: *committed is set to whether the group has the offsets of that
  * transaction. MR_UNREACHABLE: try again. MR_BACKEND: no other producer is opened, because another
  * worker uses the id or too many producers were replaced in a row; *err then has a reason or is
  * unchanged. */

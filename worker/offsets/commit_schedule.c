@@ -56,7 +56,7 @@ void mr_commit_schedule_sent(struct mr_commit_schedule *schedule, bool in_transa
     schedule->in_transaction = in_transaction;
 }
 
-/* Gives the outcome to the partitions that wait for one. */
+/* Applies the outcome to the partitions that wait for one. */
 static void settle_all(struct mr_commit_schedule *schedule, bool ok)
 {
     for (size_t i = 0; i < mr_partitions_count(schedule->partitions); i++)

@@ -1,6 +1,6 @@
-/* commit_schedule - when offsets are committed next, which ones, and the outcome of the last
- * commit. The caller sends the commit to the broker: worker/intake/intake.c with at-least-once
- * delivery, worker/offsets/exactly_once.h in a transaction.
+/* commit_schedule - the time of the next commit, its offsets, and the outcome of the last commit.
+ * The caller sends the commit to the broker: worker/intake/intake.c with at-least-once delivery,
+ * worker/offsets/exactly_once.h in a transaction.
  *
  * One commit is in flight at a time. A commit that has no outcome after MR_COMMIT_OUTCOME_NS is
  * treated as failed. A failed commit is repeated after a pause.
@@ -26,7 +26,7 @@ struct mr_commit_schedule {
     uint64_t sent_ns;       /* when the last commit was sent */
     bool pending;           /* the last commit was sent and has no outcome yet */
     bool in_transaction;    /* the last commit is part of a transaction */
-    enum mr_status outcome; /* of the last commit that has one */
+    enum mr_status outcome; /* number of the last commit that has an outcome */
     int64_t since_ms; /* unix ms: lower bound on the timestamps of results not listed in a commit */
     uint64_t commits, failures;
     struct mr_kafka_commit *batch; /* [batch_max], allocated by _gather; the owner frees it */

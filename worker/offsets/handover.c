@@ -63,7 +63,7 @@ static bool try_folder(struct mr_handover *handover, const char *parent, const c
     return true;
 }
 
-/* /var/tmp is writable for every user, and another one may have created the folder of this name. */
+/* Every user may write to /var/tmp, so another user may have created the folder. */
 static bool try_shared_folder(struct mr_handover *handover)
 {
     char below[NAME_BYTES];
@@ -135,7 +135,7 @@ static int line_of(const struct mr_handover_place *place, char line[LINE_BYTES])
                     place->offset, place->attempt, place->topic);
 }
 
-/* Appends the line whole or not at all, since part of a line would join the next one. */
+/* Appends the whole line or nothing, because a partial line would run into the next one. */
 static bool append_line(int file, const char *line, size_t length)
 {
     const off_t size = lseek(file, 0, SEEK_END);

@@ -8,7 +8,7 @@
  * shared volume, reads the file when it takes over a partition whose last commit that worker made.
  *
  * The file is named by the worker's instance, a random number of the process. Each line of text is
- * one request: partition, offset, attempt, topic. A line stays true for ever, so files may be
+ * one request: partition, offset, attempt, topic. A line never becomes false, so files may be
  * removed late: a worker removes its own file when its last commit was acknowledged, and at its
  * start every worker's files that are older than MR_HANDOVER_KEEP_S.
  *
@@ -28,14 +28,14 @@
 #define MR_HANDOVER_PATH_BYTES ((size_t)1024)
 
 struct mr_handover {
-    uint32_t instance; /* of this process; 0: the system had no random number, no handover */
+    uint32_t instance; /* random number of this process; 0: the system provided none, no handover */
     uint32_t lines;    /* lines written by this process */
     struct mr_log *log;
     char folder[MR_HANDOVER_PATH_BYTES]; /* "": no folder is writable, no handover */
     bool failed;                         /* a failure was logged */
 };
 
-/* One attempt at a request, by the place of its record. topic is borrowed. */
+/* One attempt of a request, identified by the place of its record. topic is borrowed. */
 struct mr_handover_place {
     const char *topic;
     int32_t partition;

@@ -19,7 +19,7 @@
 
 _Static_assert(MR_LEDGER_METADATA_TEXT_MAX <= 4096, "offset.metadata.max.bytes of a broker");
 _Static_assert((1 + TIME_BYTES) / 3 * 4 == MR_LEDGER_METADATA_TIME_CHARS,
-               "magic and time end where a group of base64 ends");
+               "magic and time end at the border of a base64 group");
 _Static_assert(MR_LEDGER_SPAN_MAX / 8 + 1 + TIME_BYTES + INSTANCE_BYTES + 2 * VARINT_BYTES <
                    MR_LEDGER_METADATA_RAW_MAX,
                "the bitmap always fits");
@@ -141,8 +141,8 @@ static bool take_bitmap(struct cursor *cursor, struct mr_offset_ledger *ledger)
     return true;
 }
 
-/* Reads the part of an entry after the distance. Older versions do not say whether other requests
- * ran at the same time, so their running requests are treated as accompanied. */
+/* Reads the part of an entry after the distance. Older versions do not record whether other
+ * requests ran at the same time, so their running requests are treated as accompanied. */
 static bool take_entry(struct cursor *cursor, unsigned char magic, struct mr_ledger_slot *slot)
 {
     size_t bytes = magic == MAGIC ? 3 : 2;

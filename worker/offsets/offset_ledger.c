@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* more than the metadata takes besides its bitmap and entries, and than its encoder keeps free */
+/* more than the metadata's size without bitmap and entries, and more than its encoder keeps free */
 #define HEAD_BYTES 32u
 
 struct mr_offset_ledger {

@@ -74,7 +74,7 @@ enum mr_ledger_verdict mr_offset_ledger_receive(struct mr_offset_ledger *ledger,
  * for `offset` and later records are kept. `offset` must be in the ledger's span unless nothing
  * that was received is unfinished. */
 void mr_offset_ledger_pass(struct mr_offset_ledger *ledger, int64_t offset);
-/* Whether one more start of this record, which was received, fits into the metadata. If not: ask
+/* Whether one more start of this record, which was received, fits into the metadata. If not, call
  * again when another request of the partition has finished. */
 bool mr_offset_ledger_may_start(struct mr_offset_ledger *ledger, int64_t offset);
 /* Counts one attempt: the engine starts the record's request. notes: MR_LEDGER_SLOT_ACCOMPANIED,

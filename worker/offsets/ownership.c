@@ -96,8 +96,8 @@ void mr_ownership_recover(struct mr_ownership *ownership, uint64_t now_ns)
 
 /* ---- assignment ---- */
 
-/* Handles a committed offset whose metadata is not this program's. The worker fails rather than
- * overwrite it, unless the configuration allows that. */
+/* Handles a committed offset whose metadata another program has written. The worker fails rather
+ * than overwrite it, unless the configuration allows that. */
 static void report_foreign(struct mr_ownership *ownership, const struct mr_kafka_claim *claim,
                            const struct mr_error *found)
 {

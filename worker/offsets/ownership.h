@@ -58,7 +58,7 @@ struct mr_ownership {
     enum mr_revocation revocation;
     enum mr_kafka_revoke how;
     uint32_t revoked;     /* number of partitions being revoked */
-    uint64_t deadline_ns; /* when the present state of the revocation times out */
+    uint64_t deadline_ns; /* when the current state of the revocation times out */
     uint64_t limit_ns;    /* end of every state at the latest; 0: no such limit */
     uint64_t rebalances;
     bool assigned; /* the group has assigned partitions, and this worker has not lost them since */
@@ -87,7 +87,7 @@ void mr_ownership_committed(struct mr_ownership *ownership);
 void mr_ownership_lose(struct mr_ownership *ownership);
 /* Call when the consumer's rebalance is completed: changes COMPLETE to NONE. */
 void mr_ownership_complete(struct mr_ownership *ownership);
-/* When the present state of the revocation times out; UINT64_MAX: no revocation is under way. */
+/* When the current state of the revocation times out; UINT64_MAX: no revocation is under way. */
 uint64_t mr_ownership_due_ns(const struct mr_ownership *ownership);
 
 /* Applies the scans that recovery has finished. Records of their partitions may then be taken. */

@@ -210,7 +210,7 @@ static void remember_committed(struct mr_partition *partition, const struct mr_k
                                int64_t since_ms)
 {
     size_t length = claim->metadata.length;
-    /* too long to be this program's metadata */
+    /* too long to be millrace's metadata */
     if (length >= sizeof partition->acked_metadata) length = 0;
     if (length > 0) memmove(partition->acked_metadata, claim->metadata.bytes, length);
     partition->acked_metadata[length] = '\0';
@@ -220,7 +220,7 @@ static void remember_committed(struct mr_partition *partition, const struct mr_k
         mr_offset_ledger_version(partition->ledger);
 }
 
-/* The worker that made the commit of a claim. */
+/* The instance of the worker that made the commit of a claim. */
 struct writer {
     const struct mr_handover *handover; /* NULL: its released requests are unknown */
     const struct mr_kafka_claim *claim;
@@ -237,9 +237,9 @@ static bool was_released(void *context, int64_t offset, uint8_t attempt)
 
 /* Restores the ledger from the committed offset and metadata of the claim. A broker whose group
  * coordinator has just moved or started can report an older commit than the last one that it
- * acknowledged (Kafka 4.3.1); the claim is then set to the acknowledged one. Two lower offsets are
- * taken as reported: one without metadata, which a person has set, and one with a later time, which
- * is of a log that was replaced. */
+ * acknowledged (Kafka 4.3.1); the claim is then set to the acknowledged one. A lower offset is
+ * accepted in two cases: it has no metadata (a person has set it), or its time is later (the log
+ * was replaced). */
 static enum mr_status restore(struct mr_partition *partition, struct mr_kafka_claim *claim,
                               struct mr_ledger_head *head, struct mr_error *err)
 {

@@ -36,7 +36,7 @@ enum mr_partition_state { MR_PARTITION_NONE, MR_PARTITION_OWNED, MR_PARTITION_SU
 struct mr_findings {
     int64_t first; /* the lowest offset that has a result */
     /* unix ms: latest possible timestamp of the record at `first`, and of any record that has a
-     * result, if the results are of the partition's present log */
+     * result, if the results belong to the partition's current log */
     int64_t first_ms, newest_ms;
 };
 
@@ -44,7 +44,7 @@ struct mr_partition {
     size_t topic_index;
     int32_t number;
     enum mr_partition_state state;
-    uint64_t epoch;     /* number of the present ownership */
+    uint64_t epoch;     /* number of the current ownership */
     int32_t generation; /* consumer-group generation of the assignment; -1: no group */
     uint32_t tickets;   /* number of tickets that refer to this partition */
     struct mr_offset_ledger *ledger;
@@ -75,7 +75,7 @@ struct mr_partitions;
 bool mr_partition_is_current(const struct mr_ticket *ticket);
 
 enum mr_status mr_partitions_create(struct mr_partitions **out, struct mr_error *err);
-/* Sets where the instance for commits and the requests released by other workers come from.
+/* Sets the source of the instance for commits and of the requests released by other workers.
  * handover: borrowed; NULL: no instance, no such requests. */
 void mr_partitions_set_handover(struct mr_partitions *partitions,
                                 const struct mr_handover *handover);
@@ -112,7 +112,7 @@ void mr_partition_shut(struct mr_partition *partition);
  * have been received yet. */
 void mr_partition_pass(struct mr_partition *partition, int64_t offset);
 /* Call before _receive. True: the record is newer than the result that recovery found for its
- * offset, so the topic was deleted and created again and the results are of the old log. The
+ * offset, so the topic was deleted and created again, and the results belong to the old log. The
  * findings are then discarded. */
 bool mr_partition_discard_findings(struct mr_partition *partition, int64_t offset,
                                    int64_t timestamp_ms);

@@ -108,7 +108,7 @@ static void move_base(struct mr_recovery_scan *scan, int64_t base)
 }
 
 /* Moves base up if the record is a proof. False: the record is to be ignored, because its offset is
- * beyond the scan's span and no proof, or beyond the end of the partition. */
+ * beyond the scan's span and not a proof, or beyond the end of the partition. */
 static bool apply_proof(struct mr_recovery_scan *scan, int64_t offset, int64_t timestamp_ms)
 {
     scan->replaced = scan->committed < 0 && offset >= scan->end;
@@ -193,7 +193,7 @@ static void check_proofs(struct mr_recovery *recovery, uint64_t now_ns)
         const int64_t proof = scan->base + (int64_t)MR_LEDGER_SPAN_MAX - 1;
         if (scan->replaced) {
             mr_log_warn(recovery->options.log,
-                        "%s/%d: results are ignored: they are of a log that was replaced",
+                        "%s/%d: results are ignored, because they belong to a replaced log",
                         scan->topic, scan->partition);
             forget(scan);
         }
@@ -211,7 +211,8 @@ static void check_proofs(struct mr_recovery *recovery, uint64_t now_ns)
     }
 }
 
-/* Ends the pass over the topics. error: why not every record was read; NULL: every one was. */
+/* Ends the pass over the topics. error: the reason why some records were not read; NULL: all were
+ * read. */
 static void end_reading(struct mr_recovery *recovery, uint64_t now_ns, const struct mr_error *error)
 {
     for (struct mr_recovery_scan *scan = recovery->scans; scan; scan = scan->next)

@@ -17,7 +17,7 @@
  * MR_LEDGER_SPAN_MAX offsets but can move up: a worker takes no record that many offsets above its
  * lowest unfinished one, so each result proves that all requests that far below it are finished. A
  * proof counts only if it is newer than the commit and its offset exists in the partition;
- * otherwise it may be of a log that was replaced.
+ * otherwise it may belong to a replaced log.
  *
  * A topic that was deleted and created again has no committed offset either, and results of its old
  * log name offsets that the new log has too. A result at or beyond the end of a partition without a
@@ -85,7 +85,7 @@ const struct mr_wake *mr_recovery_wake(const struct mr_recovery *recovery);
 void mr_recovery_request(struct mr_recovery *recovery, struct mr_recovery_scan *scans);
 /* Returns the finished scans, linked by `next`; the caller frees each with free. NULL: none. */
 struct mr_recovery_scan *mr_recovery_take(struct mr_recovery *recovery);
-/* Ends the thread when its present step is over. recovery may be NULL. */
+/* Ends the thread when its current step is over. recovery may be NULL. */
 void mr_recovery_destroy(struct mr_recovery *recovery);
 
 /* The body of the thread (worker/base/thread.h): reads the records that are available now. */

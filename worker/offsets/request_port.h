@@ -1,6 +1,6 @@
-/* request_port - what worker/offsets/ownership.h needs of the requests of partitions. Intake keeps
- * the requests and fills the port (worker/intake/partition_requests.h), because intake includes
- * this room and not the other way round.
+/* request_port - the operations on the requests of partitions that worker/offsets/ownership.h
+ * needs. Intake keeps the requests and fills the port (worker/intake/partition_requests.h), because
+ * intake includes this folder, which must not include intake.
  *
  * A request is "running" from the time its start is recorded in the offset ledger until its ticket
  * ends.
@@ -19,8 +19,8 @@ struct mr_request_port {
     uint32_t (*count_revoking)(void *self);
     /* The partition is assigned to this worker again: its running requests continue. */
     void (*resume)(void *self, const struct mr_partition *partition);
-    /* Records that the partition's running requests are stopped on purpose, so that nobody counts
-     * a crash. */
+    /* Records that the partition's running requests are stopped on purpose, so that no worker
+     * counts a crash. */
     void (*release)(void *self, const struct mr_partition *partition);
     /* Releases the partition's running requests, sets the partition's state to MR_PARTITION_NONE
      * and drops its requests. A release that no acknowledged commit contains is written to the

@@ -40,8 +40,8 @@ void mr_finisher_begin(struct mr_finisher *finisher, struct mr_ticket *ticket,
  * handled, and every MR_FINISHER_HELD_NS while `held` is not NULL. */
 void mr_finisher_advance(struct mr_finisher *finisher);
 
-/* Returns the tickets of refusals that were not written (MR_MAIL_RETURNED), because only publish
- * has them. The other tickets are in intake's table of submitted requests. */
+/* Returns the tickets of refusals that were not written (MR_MAIL_RETURNED). Only publish has these
+ * tickets. The other tickets are in intake's table of submitted requests. */
 void mr_finisher_return_refused(struct mr_finisher *finisher);
 
 #define MR_FINISHER_HELD_NS ((uint64_t)20000000)

@@ -241,7 +241,7 @@ enum mr_status mr_output_result(struct mr_output *output, const struct mr_output
 
 /* ---- dead letters ---- */
 
-/* Adds one line in place of a stack trace: the record's source and what is wrong with the record.
+/* Adds one line in place of a stack trace: the record's source and its error.
  */
 static void add_trace(struct mr_output *output, const char *name,
                       const struct mr_refusal_mail *mail)

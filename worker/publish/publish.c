@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* Longest time of one step, which waits for nothing. */
+/* Longest time of one step, which never blocks. */
 #define STEP_MAX_NS ((uint64_t)60000000000)
 
 #define MAIL_COUNT_MAX 65536u

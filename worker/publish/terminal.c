@@ -36,7 +36,8 @@ void mr_terminal_check_reply_topic(struct mr_ticket_part *part,
     if (status == MR_OK)
         mr_fail(&err, MR_BAD_CONFIG, "topic %s has %u partitions", ticket->reply_topic, count);
     else
-        mr_fail(&err, MR_TIMEOUT, "no answer whether topic %s exists", ticket->reply_topic);
+        mr_fail(&err, MR_TIMEOUT, "the broker did not answer whether topic %s exists",
+                ticket->reply_topic);
     mr_terminal_lose(part, err.detail, log, metrics);
 }
 

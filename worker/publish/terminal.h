@@ -1,5 +1,6 @@
-/* terminal - the terminal records of a request, which are the last ones written for it: which ones
- * it needs, how each is encoded, and what follows when the broker refuses one.
+/* terminal - the terminal records of a request, which are the last ones written for it. The module
+ * decides which ones a request needs, encodes each, and decides what to do when the broker refuses
+ * one.
  *
  * A result is written if the request's id is readable, a reply if the producer wants one, and a
  * dead letter for a record that is not a valid request. The publish thread writes these records, or
@@ -27,9 +28,9 @@ bool mr_terminal_wants(const struct mr_ticket *ticket, enum mr_part kind);
 
 /* Checks whether the reply's topic and partition exist, because reply topics are never created and
  * librdkafka before 2.12 frees headers twice when the partition does not exist. Sets
- * part->topic_exists, or abandons the reply (mr_terminal_lose) if there is no such topic or
- * partition. While the broker has not answered, nothing changes: call again when the producer's
- * wake rings. After MR_TERMINAL_REPLY_NS without an answer the reply is abandoned. */
+ * part->topic_exists, or abandons the reply (mr_terminal_lose) if the topic or partition does not
+ * exist. While the broker has not answered, nothing changes: call again when the producer's wake
+ * rings. After MR_TERMINAL_REPLY_NS without an answer the reply is abandoned. */
 void mr_terminal_check_reply_topic(struct mr_ticket_part *part,
                                    const struct mr_producer_port *producer, struct mr_log *log,
                                    struct mr_metrics *metrics, uint64_t now_ns);
@@ -41,7 +42,8 @@ enum mr_status mr_terminal_make(struct mr_output *output, const struct mr_output
 /* What the caller does with a terminal record that was not accepted. */
 enum mr_terminal_next {
     MR_TERMINAL_RETRY,   /* produce the record again after a pause */
-    MR_TERMINAL_CHANGED, /* produce it again: `part` was changed, without what the topic refused */
+    MR_TERMINAL_CHANGED, /* produce it again: the refused part was removed from the record (`part`
+                            was changed) */
     MR_TERMINAL_LOST,    /* abandon the record with mr_terminal_lose; the request ends without it */
     MR_TERMINAL_FAILED   /* the worker must end */
 };

@@ -118,9 +118,11 @@ static void judge_reply(struct mr_transactions *transactions, struct mr_ticket_p
     mr_terminal_lose(part, "Kafka accepts other records, but not this one", log,
                      transactions->options.metrics);
     if (!held)
-        mr_log_warn(log, "no reply is written to %s, partition %d, for %u s: it accepts none",
-                    ticket->reply_topic, ticket->reply_partition,
-                    (unsigned)(MR_FAILING_HOLD_NS / 1000000000u));
+        mr_log_warn(
+            log,
+            "no reply is written to %s, partition %d, for %u s, because it refuses all of them",
+            ticket->reply_topic, ticket->reply_partition,
+            (unsigned)(MR_FAILING_HOLD_NS / 1000000000u));
 }
 
 static void judge_replies(struct mr_transactions *transactions)

@@ -14,9 +14,9 @@
  *     renew      replaces a broken producer; the job is done if its transaction was committed
  *     report     passes the outcome to intake
  *
- * A job waits for an unreachable broker without a limit. librdkafka's transaction calls block,
- * which is why they have a thread of their own. When the broker has ended a transaction because it
- * took too long, the job is aborted and the producer replaced (worker/kafka/kafka_txn.h).
+ * A job waits for an unreachable broker without a limit. librdkafka's transaction calls block, so
+ * they have a separate thread. When the broker has ended a transaction because it took too long,
+ * the job is aborted and the producer replaced (worker/kafka/kafka_txn.h).
  *
  * Threads: the main thread calls _create and _start; intake calls _submit, _take_outcome and
  *          _call_ns; any thread calls _stats; the transactions thread (or a simulation) calls
@@ -48,7 +48,7 @@ struct mr_transactions_job {
     /* consumer-group membership for the offset commit; owned, freed when the job is done */
     struct mr_kafka_membership *membership;
     /* Filled when the job is done. MR_OK: records and offsets are committed. MR_AGAIN: none is; try
-     * again. Other: no transaction can be written any more. */
+     * again. Other: no further transaction can be written. */
     struct mr_error outcome;
 };
 
@@ -75,7 +75,7 @@ void mr_transactions_set_wake(struct mr_transactions *transactions, const struct
 /* Passes a job to the thread; no other job may be under way. The caller does not change the job or
  * anything it points to until _take_outcome returns true. */
 void mr_transactions_submit(struct mr_transactions *transactions, struct mr_transactions_job *job);
-/* True once for each job, when the job is done. Never blocks. */
+/* Returns true once for each job, when the job is done. Never blocks. */
 bool mr_transactions_take_outcome(struct mr_transactions *transactions);
 struct mr_transactions_stats mr_transactions_stats(struct mr_transactions *transactions);
 /* Monotonic time at which the running call of librdkafka began; 0: no call is running. A call that
@@ -83,7 +83,7 @@ struct mr_transactions_stats mr_transactions_stats(struct mr_transactions *trans
 uint64_t mr_transactions_call_ns(const struct mr_transactions *transactions);
 /* Waits at most timeout_ms for a running job to end; a job that waits for an unreachable broker
  * ends at once. False: a call of librdkafka has not returned. Then nothing is freed, and the caller
- * must not free what the job points to. transactions may be NULL. */
+ * must not free the memory that the job points to. transactions may be NULL. */
 bool mr_transactions_destroy(struct mr_transactions *transactions, uint32_t timeout_ms);
 
 #endif

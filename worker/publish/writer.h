@@ -8,7 +8,7 @@
  * mr_terminal_refused (worker/publish/terminal.h) decides about permanent refusals.
  *
  * Owner:  publish thread. Memory: lists that link the tickets; one encoded record.
- * Errors: `failed` is called once when nothing can be written any more. */
+ * Errors: `failed` is called once when writing is no longer possible. */
 #ifndef MR_WORKER_PUBLISH_WRITER_H
 #define MR_WORKER_PUBLISH_WRITER_H
 

@@ -14,7 +14,7 @@ struct call {
     struct mr_redis_call options;
     bool again; /* the command was sent again after its key was deleted */
     uint32_t key_length;
-    char key[MR_REDIS_KEY_BYTES]; /* of a key that is longer, its first bytes */
+    char key[MR_REDIS_KEY_BYTES]; /* the first bytes of a longer key */
 };
 
 struct mr_redis_calls {
@@ -129,7 +129,7 @@ void mr_redis_calls_send(struct mr_redis_calls *calls, const struct mr_redis_por
 }
 
 /* Sends DEL and the command again, in this order, after a key was found to have another type: such
- * a key is not ours, and would end the trail of a request for as long as it exists. False: not
+ * a key is not a worker's, and while it exists no trail could be stored under its name. False: not
  * sent. */
 static bool replace_key(struct mr_redis_calls *calls, const struct mr_redis_port *port,
                         struct call *call)

@@ -1,10 +1,10 @@
-/* redis_resolver - resolves host names for the Redis connections in threads of its own, because the
+/* redis_resolver - resolves host names for the Redis connections in its own threads, because the
  * system's resolver blocks for as long as a name server hangs. Fills the table of struct
  * mr_redis_resolver (kvcache/remote/redis_conn.h).
  *
  * Each host and port has one lookup at a time, in one thread, which all connections share; at most
- * MR_REDIS_RESOLVES_MAX lookups run at a time. A lookup that hangs costs its thread until the
- * system's resolver gives up; nothing waits for that thread, also not the end of the process.
+ * MR_REDIS_RESOLVES_MAX lookups run at a time. A lookup that hangs occupies its thread until the
+ * system's resolver returns. Nothing waits for that thread, not even the end of the process.
  *
  * Threads: any. Memory: a lookup lives until its thread has ended and every caller of `begin` has
  * called `end`; the resolver lives until _destroy and the end of its lookups. Errors: _create

@@ -32,9 +32,8 @@ void mr_redis_rules_check(const struct mr_redis_survey *survey, bool values_expi
                "checked");
     } else if (survey->denied[0]) {
         snprintf(text, sizeof text,
-                 "the login may not run %s, so the worker computes without Redis what needs them; "
-                 "grant the "
-                 "commands and keys of docker/README.md, Redis, ACL",
+                 "the login may not run %s, so the worker does without Redis where it needs them; "
+                 "grant the commands and keys of docker/README.md, Redis, ACL",
                  survey->denied);
         report(context, true, text);
     }

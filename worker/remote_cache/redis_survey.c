@@ -44,7 +44,7 @@ void mr_redis_survey_read(struct mr_redis_survey *survey, const char *info, size
     if (survey->has_clock) survey->clock_ms = strtoll(text, NULL, 10) / 1000 - unix_ms;
 }
 
-/* Waits until the command comes back. False: it was cancelled at the timeout. */
+/* Waits until the command has ended. False: it was cancelled at the timeout. */
 static bool await(const struct mr_redis_port *port, struct mr_redis_command *command,
                   uint32_t timeout_ms)
 {

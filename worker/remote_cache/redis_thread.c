@@ -338,7 +338,7 @@ static void take_password(struct mr_redis_thread *thread)
     pthread_mutex_unlock(&thread->mutex);
 }
 
-/* Reports to the queue how many bytes were received, and whether the connection became ready or was
+/* Reports to the queue the number of bytes received, and whether the connection became ready or was
  * lost. */
 static void observe_connection(struct mr_redis_thread *thread, uint64_t now_ns)
 {

@@ -1,12 +1,12 @@
 /* redis_thread - one thread with one connection to Redis: it takes slices from the queue
- * (kvcache/remote/remote_queue.h), runs their commands, verifies received slices, and reports each
- * command's end to the queue. Thread 0 also ends the slices whose deadline has passed. Every thread
- * runs the small commands of other threads (worker/remote_cache/redis_call.h); a thread without a
- * queue runs nothing else.
+ * (kvcache/remote/remote_queue.h), runs their commands, verifies received slices, and reports the
+ * end of each command to the queue. Thread 0 also ends the slices whose deadline has passed. Every
+ * thread runs the small commands of other threads (worker/remote_cache/redis_call.h); a thread
+ * without a queue runs only these.
  *
- * _step does all the work, never blocks and reads no clock. _start runs _step in a thread of its
- * own (worker/base/thread.h), which sleeps until its wake is rung, a socket has an event, or the
- * time that _step returned. A simulation leaves out _start and calls _step itself.
+ * _step does all the work, never blocks and reads no clock. _start runs _step in a separate thread
+ * (worker/base/thread.h), which sleeps until its wake is rung, a socket has an event, or the time
+ * that _step returned. A simulation leaves out _start and calls _step itself.
  *
  * Threads: _create, _start, _stop and _destroy: the owner; _call: any; `notify` and `on_ready` are
  * called from _step. Memory: two slices in flight; with encryption also two encrypted payloads.

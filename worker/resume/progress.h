@@ -17,7 +17,7 @@
  * that ran (worker/intake/flight.h). Without notes, other requests may have been running.
  * `shown`: number of tokens that have certainly reached the tokens topic in Kafka.
  *
- * A request's name is the SHA-256 of everything that distinguishes it from other requests: group,
+ * A request's name is the SHA-256 of the data that distinguishes it from other requests: group,
  * tenant, topic, partition, offset, timestamp, id and the record itself. Its identity is the
  * SHA-256 of the model and the rendered prompt. Tokens stored under another identity are not used.
  *
@@ -113,7 +113,8 @@ struct mr_progress_history {
     uint32_t crashes;          /* attempts that started and were not released on purpose */
     struct mr_sample *samples; /* [count] tokens from the request's first one; malloc'ed */
     uint32_t count, shown;     /* shown: how many of them are certainly in the tokens topic */
-    uint32_t refused;          /* list entries that were skipped as damaged or foreign */
+    uint32_t refused; /* list entries that were skipped because they are damaged or belong to
+                         another request */
     /* the fields below are private to progress.c */
     /* room: capacity of samples; attempt: the newest attempt, whose tokens count */
     uint32_t room, attempt;

@@ -42,9 +42,9 @@ struct mr_resume {
     /* the fields below are protected by the mutex */
     uint32_t calls;     /* Redis commands in flight */
     uint32_t tokens;    /* commands in flight that store tokens */
-    uint32_t abandoned; /* commands in flight whose answers intake does not wait for any more */
+    uint32_t abandoned; /* commands in flight for whose answers intake no longer waits */
     bool late;          /* the last wait for tokens to be stored has timed out */
-    bool muted;         /* no answer is posted to intake any more */
+    bool muted;         /* no further answer is posted to intake */
     bool waiting;       /* publish waits until tokens are stored, at most until wait_until_ns */
     uint64_t wait_until_ns;
     const struct mr_wake *wake; /* of the publish thread; NULL: none */

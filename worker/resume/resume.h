@@ -12,11 +12,11 @@
  * acknowledged the result. Tokens are only appended to an existing list (RPUSHX), so a worker that
  * continues a request which another worker has finished creates no new list.
  *
- * If Redis does not answer, a request runs as if Redis were not configured: only the metadata of
- * Kafka commits counts its attempts, and it starts at its first token. A lookup that intake has
- * abandoned is still in flight; until its answer arrives Redis is treated as silent, and no thread
- * waits for Redis. After a failed write no more tokens are stored, and the next attempt continues
- * after the last stored one.
+ * If Redis does not answer, a request runs as if Redis were not configured: its attempts are
+ * counted only in the metadata of Kafka commits, and it starts at its first token. A lookup that
+ * intake has abandoned is still in flight. Until its answer arrives Redis is treated as silent, and
+ * no thread waits for Redis. After a failed write no more tokens are stored, and the next attempt
+ * continues after the last stored one.
  *
  * Threads: as noted at each function; only _flush blocks. Answers reach intake as messages.
  * Memory:  a trail for each request in flight. Stored tokens are limited to MR_TRAIL_BYTES_MAX a
@@ -126,8 +126,8 @@ void mr_trail_delete(struct mr_trail *trail);
 /* Releases the caller's reference; the list in Redis stays. trail may be NULL. */
 void mr_trail_drop(struct mr_trail *trail);
 
-/* Whether the request's tokens are stored in Redis: that is wanted and no write has failed.
- * Threads: any. */
+/* Whether the request's tokens are stored in Redis: storing is enabled for it, and no write has
+ * failed. Threads: any. */
 bool mr_trail_keeps(const struct mr_trail *trail);
 
 /* ---- publish's thread ---- */
@@ -135,8 +135,8 @@ bool mr_trail_keeps(const struct mr_trail *trail);
 /* Sets the wake to ring when mr_resume_poll would no longer return PENDING. Publish sets it before
  * the first token, and sets NULL before it closes the wake. */
 void mr_resume_attach(struct mr_resume *resume, const struct mr_wake *publish);
-/* Copies a token that publish is about to write, of which mr_resume_poll sends the copy to Redis.
- * shown: number of earlier tokens that are on the Kafka broker. */
+/* Copies a token that publish is about to write; mr_resume_poll sends the copy to Redis. shown:
+ * number of earlier tokens that are on the Kafka broker. */
 void mr_trail_keep(struct mr_trail *trail, uint32_t index, uint32_t shown,
                    const struct mr_sample *sample, uint64_t now_ns);
 /* Sends the tokens that mr_trail_keep has copied to Redis. READY: publish may write these tokens,

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Packs a struct and deep copies of what the struct points to into one block. The same code runs
- * twice: first with block NULL to count the bytes, then to copy. */
+/* Packs a struct and deep copies of the data it points to into one block. The same code runs twice:
+ * first with block NULL to count the bytes, then to copy. */
 struct packer {
     char *block;
     size_t at;

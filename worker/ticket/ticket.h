@@ -44,11 +44,11 @@ enum mr_echo {
     MR_ECHOES
 };
 
-/* Where the answers to a record go, and what they repeat of its headers; all borrowed. */
+/* The destination of the answers to a record, and the headers that they repeat; all borrowed. */
 struct mr_ticket_answer {
     const struct mr_kafka_header *echo; /* [echo_count], at most MR_ECHOES */
     size_t echo_count;
-    struct mr_text reply_topic; /* empty: no reply was asked for, or the topic is not allowed */
+    struct mr_text reply_topic; /* empty: the producer wants no reply, or it is not allowed */
     int32_t reply_partition;    /* -1: Kafka chooses the partition by the record's key */
     bool reply_tokens;          /* token records go to the reply topic; false without one */
 };
@@ -67,7 +67,7 @@ struct mr_ticket {
     /* [echo_count] headers to repeat in the answer, copied from the request record */
     struct mr_kafka_header echo[MR_ECHOES];
     size_t echo_count;
-    const char *reply_topic; /* NULL: no reply was asked for, or the topic is not allowed */
+    const char *reply_topic; /* NULL: the producer wants no reply, or the topic is not allowed */
     int32_t reply_partition; /* -1: Kafka chooses the partition by the record's key */
     bool reply_tokens;       /* token records go to the reply topic, not to the tokens topic */
     uint64_t arrival_ns;
@@ -93,8 +93,8 @@ struct mr_ticket {
     struct mr_request_end end;
     bool start_asked;      /* the engine thread has posted `starting` */
     atomic_bool may_start; /* set by intake: the start is durable, the first step may run */
-    /* messages to intake: `starting` is posted at most once, `done` once for each time that the
-     * ticket leaves intake */
+    /* messages to intake: `starting` is posted at most once, `done` each time that the ticket
+     * leaves intake */
     struct mr_mail starting, done;
 };
 
@@ -105,8 +105,8 @@ struct mr_ticket {
 /* Creates the ticket with copies of the headers to echo and of the reply topic. */
 enum mr_status mr_ticket_create(struct mr_ticket **out, const struct mr_kafka_record *record,
                                 const struct mr_ticket_answer *answer, struct mr_error *err);
-/* Frees the ticket and what it still owns, but not the tickets in `followers`. ticket may be
- * NULL. */
+/* Frees the ticket and the memory that it still owns, but not the tickets in `followers`. ticket
+ * may be NULL. */
 void mr_ticket_destroy(struct mr_ticket *ticket);
 
 struct mr_text mr_ticket_id(const struct mr_ticket *ticket);

@@ -56,7 +56,7 @@ struct mr_ticket_intake {
     /* memory that is charged to the tenant while the ticket waits for another request of its id
      * (worker/intake/flight.h); 0: it does not wait */
     size_t waiting_bytes;
-    bool uncounted; /* parked, and a copy or a suspect when that began (worker/intake/flight.h) */
+    bool uncounted; /* parked, and at that time a copy or a suspect (worker/intake/flight.h) */
     struct mr_start_state start;
     struct mr_found_mail *lookup; /* Redis lookup that the request waits for; NULL: none */
     uint64_t lookup_until_ns;     /* time at which intake stops waiting for the answer of Redis */

@@ -20,11 +20,12 @@ void mr_ticket_trace_open(struct mr_ticket *ticket, const struct mr_tracer *trac
 /* Intake, before the submission: records the time, read from the clock because intake's step may
  * have taken long. */
 void mr_ticket_trace_submit(struct mr_ticket *ticket);
-/* Intake, when the engine wants to run the first step and before it may: sends the times so far. */
+/* Intake, when the engine requests the first step and before intake permits it: sends the times so
+ * far. */
 void mr_ticket_trace_start(struct mr_ticket *ticket, struct mr_tracer *tracer, uint64_t now_ns);
 /* Engine thread: a step has computed a chunk of the prompt. */
 void mr_ticket_trace_chunk(struct mr_ticket *ticket, const struct mr_chunk *chunk);
-/* Publish: copies what the spans need from the terminal message (result or refusal). */
+/* Publish: copies the fields for the spans from the terminal message (result or refusal). */
 void mr_ticket_trace_answer(struct mr_ticket *ticket, const struct mr_mail *terminal,
                             uint64_t now_ns);
 /* Intake: the result is on the broker. */

@@ -5,12 +5,12 @@
  * being revoked, requests whose terminal records are partly written may write the rest for a short
  * time
  * (_finish); then the gate is held. When the partition is lost or assigned anew, intake raises the
- * epoch (the number of the ownership): requests of an older epoch may not write any more. The gate
+ * epoch (the number of the ownership): requests of an older epoch may no longer write. The gate
  * counts the requests whose terminal records are in flight, so that intake can wait for those
  * records before it commits.
  *
  * Publish reads the gate before it passes a record to the producer. A record passed earlier may
- * still reach the broker later. At worst that repeats a result, because the next owner runs the
+ * still reach the broker later. At worst a result is repeated, because the next owner runs the
  * request again.
  *
  * Threads: intake calls _set and _finish; publish calls _admit and _acknowledge; any thread the
