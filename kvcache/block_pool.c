@@ -83,7 +83,7 @@ static struct mr_index_list *list_of(struct mr_block_pool *pool, enum block_stat
     return state == BLOCK_FREE ? &pool->free : state == BLOCK_KEPT ? &pool->kept : &pool->cached;
 }
 
-/* Turns the oldest kept block into an ordinary CACHED one, as the newest of them. */
+/* Turns the oldest kept block into an ordinary CACHED one, the newest in their list. */
 static void stop_keeping_oldest(struct mr_block_pool *pool)
 {
     mr_block_id id = pool->kept.first;

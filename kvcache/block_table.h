@@ -29,10 +29,10 @@ struct mr_block_table {
     /* chain key of the last full block that is in the prefix index */
     unsigned char tail[MR_HASH_BYTES];
     /* The fields below are private to kvcache/. */
-    /* the block whose first tokens' KV the engine has yet to copy into this table; MR_BLOCK_NONE:
-     * none */
+    /* the block from which the engine must still copy the first tokens' KV into this table;
+     * MR_BLOCK_NONE: none */
     mr_block_id copy_from;
-    /* tokens that this table's latest prefix lookup asked for and found, as added to the
+    /* tokens requested and found by this table's latest prefix lookup, as added to the
      * statistics */
     uint32_t query_tokens, matched_tokens;
     uint32_t reserved_slots; /* sliding-window slots reserved for this table */

@@ -1,5 +1,5 @@
-/* fingerprint - identifies everything a stored block's bytes depend on, except its tokens and its
- * tenant: the model, its numerics and the form in which KV is stored.
+/* fingerprint - identifies all data that a stored block's bytes depend on, except its tokens and
+ * its tenant: the model, its numerics and the form in which KV is stored.
  *
  * Two processes share KV exactly when all fields of struct mr_kv_identity are equal. A field left
  * out would let one model read the KV of another, so every field is required: one that does not
@@ -13,7 +13,7 @@
 #include "codec/status.h"
 #include "kvcache/block_hash.h"
 
-/* changed by hand whenever the form of keys or payloads changes */
+/* changed by hand when the form of keys or payloads changes */
 #define MR_KV_SCHEMA "millrace.kv.3"
 
 struct mr_kv_fingerprint {

@@ -1,6 +1,6 @@
-/* kv_cache - the KV cache of one engine: block pool, prefix index, block tables and window slots
- * behind one interface. batching/ and worker/ use this header, kvcache/fingerprint.h and the remote
- * cache. This module handles ids, hashes and counts, never a tensor.
+/* kv_cache - the KV cache of one engine: one interface to block pool, prefix index, block tables
+ * and window slots. batching/ and worker/ use this header, kvcache/fingerprint.h and the remote
+ * cache. This module handles ids, hashes and counts, not tensors.
  *
  * A sequence has a block table (block_table.h): the blocks of its tokens in order, some shared with
  * other sequences and with the prefix index. Blocks whose KV has been computed are published in the
@@ -81,7 +81,7 @@ void mr_block_table_destroy(struct mr_block_table *table, uint64_t now_ns);
  * are evicted. */
 void mr_block_table_clear(struct mr_block_table *table, uint64_t now_ns);
 
-/* How many tokens of this prompt _match would find now. Takes no reference to a block. */
+/* Number of tokens of this prompt that _match would find now. Takes no reference to a block. */
 uint32_t mr_kv_cache_probe(const struct mr_kv_cache *cache, const unsigned char root[MR_HASH_BYTES],
                            const uint32_t *tokens, uint32_t count);
 /* Takes references to the blocks of the longest cached prefix of tokens[0..count), but never of all
@@ -93,9 +93,9 @@ void mr_kv_cache_match(struct mr_block_table *table, const uint32_t *tokens, uin
  * known. False: not all of the prompt is cached, and the table is left empty. */
 bool mr_kv_cache_match_whole(struct mr_block_table *table, const uint32_t *tokens, uint32_t count,
                              struct mr_kv_match *match);
-/* Like mr_kv_cache_match(), for the first token_count tokens of a running sequence of the same
- * root, whose table `from` has their KV, in the prefix index or not. False: the window has passed
- * some of them; nothing changed. */
+/* Like mr_kv_cache_match(), for the first token_count tokens of a running sequence with the same
+ * root. Its table `from` has their KV, whether or not it is in the prefix index. False: the window
+ * has passed some of them; nothing changed. */
 bool mr_kv_cache_share(struct mr_block_table *table, const struct mr_block_table *from,
                        uint32_t token_count, struct mr_kv_match *match);
 /* Whether a sequence that holds this table can compute the token at `position` next: the window has
@@ -138,7 +138,7 @@ const unsigned char *mr_kv_cache_block_key(const struct mr_kv_cache *cache, mr_b
 /* Sliding-window slot of a held block; UINT32_MAX: the block has none, or no layer has a sliding
  * window. */
 uint32_t mr_kv_cache_slot(const struct mr_kv_cache *cache, mr_block_id id);
-/* Whether the block has the KV of every layer, those with a sliding window included. */
+/* Whether the block has the KV of every layer, including those with a sliding window. */
 bool mr_kv_cache_is_complete(const struct mr_kv_cache *cache, mr_block_id id);
 
 /* Number of blocks that _reserve could still take: free + cached. */

@@ -1,4 +1,4 @@
-/* kv_window - KV memory of sliding-window layers: which block has a slot, for which sequence.
+/* kv_window - KV memory of sliding-window layers: which blocks have slots, for which sequences.
  *
  * A sliding-window layer attends to the last window_tokens tokens only. The KV of these layers lies
  * in slots (window_pool.h), fewer than there are blocks. A sequence holds slots for the blocks that

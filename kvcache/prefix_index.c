@@ -25,7 +25,7 @@ struct mr_prefix_index {
     mr_block_id root;
 };
 
-/* A position in the sort order of the index, which is by parent key and then by tokens. */
+/* A position in the index, which is sorted by parent key and then by tokens. */
 struct position {
     const unsigned char *parent_key;
     const uint32_t *tokens;

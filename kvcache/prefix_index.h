@@ -1,13 +1,13 @@
-/* prefix_index - which tokens are in which block, so that a prompt finds its longest cached prefix.
+/* prefix_index - maps tokens to blocks, to find the longest cached prefix of a prompt.
  *
  * An entry of the index states that block `id` holds the KV of 1..MR_BLOCK_TOKENS tokens that
- * follow the chain with key parent_key. A full entry has a chain key of its own, which is the
- * parent_key of its children; a part-filled entry has no children. All entries are sorted by
- * (parent_key, tokens) in a treap (Seidel & Aragon, "Randomized search trees", 1996). In that order
- * the entry with the longest common prefix with given tokens is next to the position where those
- * tokens would be inserted. So one descent finds the best child of a chain, full or partial match,
- * among any number of siblings. Tokens are compared exactly, not by hash. parent_key derives from
- * the tenant's root, so one tenant never matches the entries of another.
+ * follow the chain with key parent_key. A full entry also has its own chain key, the parent_key of
+ * its children; a part-filled entry has no children. All entries are sorted by (parent_key, tokens)
+ * in a treap (Seidel & Aragon, "Randomized search trees", 1996). In that order the entry with the
+ * longest common prefix with given tokens is next to the position where those tokens would be
+ * inserted. So one descent finds the best child of a chain, full or partial match, among any number
+ * of siblings. Tokens are compared exactly, not by hash. parent_key derives from the tenant's root,
+ * so one tenant never matches the entries of another.
  *
  * An entry with children cannot be removed (asserted); the cache releases blocks leaf first.
  *

@@ -2,8 +2,8 @@
  * the workers share. It is a table of functions that the engine calls; a NULL table means that the
  * worker has no remote cache.
  *
- * block -> value -> command. A *block* is a block of the KV pool. A *value* is what the remote
- * cache has under one key: the KV of a full block under its chain key; a piece (the first tokens of
+ * block -> value -> command. A *block* is a block of the KV pool. A *value* is the data under one
+ * key of the remote cache: the KV of a full block under its chain key; a piece (the first tokens of
  * a block, fewer than the full block) under the chain key of its last token; or the rest of a
  * complete prompt's state (logits, KV; in the engine's own form) under its prompt key
  * (block_hash.h). In Redis a value is one or more slices (kvcache/remote/block_frame.h), and each
@@ -15,10 +15,10 @@
  * waiting for Redis. An accepted operation gets exactly one final answer through poll, also after a
  * failure or timeout. A value that a lookup found may be absent when it is loaded: this is no
  * error, and the engine computes it. Bytes are verified before their value is reported as loaded;
- * the bytes of a value reported as absent may hold anything.
+ * the bytes of a value reported as absent are undefined.
  *
- * Threads: all functions are called by the engine thread. The remote cache has threads of its own,
- *          and wakes the engine when poll has an answer.
+ * Threads: all functions are called by the engine thread. The remote cache has its own threads, and
+ *          wakes the engine when poll has an answer.
  * Memory:  bounded by the remote cache. At a bound, lookup and load return false and store takes
  *          fewer values; neither is an error. The engine owns value.bytes, which are often a block
  *          of the KV pool, and does not touch them until the value is reported (load) or the final

@@ -2,7 +2,7 @@
  * only: no tensors.
  *
  * Layers that attend to the last W tokens only need the KV of few blocks of a sequence. Their KV
- * lies in slots of its own, fewer than there are blocks, so a block may have a slot or none. A slot
+ * lies in separate slots, fewer than there are blocks, so a block may have a slot or none. A slot
  * is FREE, HELD (references > 0) or CACHED (unreferenced, but its block may be found again). When
  * no slot is FREE, _hold reuses the CACHED slot that was released longest ago, and its block has no
  * slot then.
@@ -36,7 +36,7 @@ bool mr_window_pool_hold(struct mr_window_pool *pool, mr_block_id id);
 /* Removes a reference from the block's slot; with none left the slot is CACHED (as the newest) if
  * cache is true, else FREE. */
 void mr_window_pool_release(struct mr_window_pool *pool, mr_block_id id, bool cache);
-/* Gives the slot of block `from`, with the slot's references, to block `to`, which must have no
+/* Moves the slot of block `from`, with the slot's references, to block `to`, which must have no
  * slot. */
 void mr_window_pool_move(struct mr_window_pool *pool, mr_block_id from, mr_block_id to);
 /* Frees the slot, if there is one, of a block that is about to be reused. The slot must not be

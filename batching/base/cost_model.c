@@ -16,7 +16,8 @@ static const double first_theta[MR_COST_TERMS] = {6.0, 24.0, 425.0, 20.0};
 #define NOISE_MS    0.05
 #define SPREAD_RATE 0.05
 #define SPREAD      0.1 /* first guess of the spread */
-#define FAR_STEPS   4u /* so many steps in a row far too long, or far too short, change the speed */
+#define FAR_STEPS                                                                                  \
+    4u /* this many consecutive steps, all far too long or all far too short, change the speed */
 
 void mr_step_work_add(struct mr_step_work *work, uint32_t row_count, uint32_t context_tokens,
                       bool decode)
@@ -71,9 +72,9 @@ static void set_speed(struct mr_cost_model *model, double factor)
     }
 }
 
-/* By what factor the residual is larger than the recent residuals and the fit's own uncertainty
- * explain; at least 1. size: ms of the shorter of the predicted and the measured step. uncertainty:
- * standard deviation of the residual. */
+/* Factor by which the residual exceeds the size explained by recent residuals and the fit's own
+ * uncertainty; at least 1. size: ms of the shorter of the predicted and the measured step.
+ * uncertainty: standard deviation of the residual. */
 static double excess(struct mr_cost_model *model, double residual, double size, double uncertainty)
 {
     size = fmax(size, NOISE_MS);
@@ -82,8 +83,8 @@ static double excess(struct mr_cost_model *model, double residual, double size, 
     return fmax(1.0, fabs(residual) / limit);
 }
 
-/* Makes the variance of the step's prediction `factor` times what it is. direction: the covariance
- * times the step's terms. The variance of a step about which this one says nothing stays. */
+/* Multiplies the variance of the step's prediction by `factor`. direction: the covariance times the
+ * step's terms. The variance of steps about which this one has no information does not change. */
 static void scale_variance(struct mr_cost_model *model, const double *direction, double variance,
                            double factor)
 {
@@ -94,9 +95,9 @@ static void scale_variance(struct mr_cost_model *model, const double *direction,
 }
 
 /* True when this step and the last ones were all far too long, or all far too short: the
- * coefficients are scaled to the one of them that was least so. If that undoes the last change,
- * only one kind of step may have changed, and each coefficient is learnt anew. far: noise does not
- * explain the step's time. factor: measured / predicted time. */
+ * coefficients are scaled to the step that was least too long or too short. If that undoes the last
+ * change, only one kind of step may have changed, and each coefficient is learnt again. far: noise
+ * does not explain the step's time. factor: measured / predicted time. */
 static bool changes_speed(struct mr_cost_model *model, bool far, double factor)
 {
     const bool alike = model->far_steps > 0 && (factor > 1.0) == (model->far_factor > 1.0);
@@ -123,9 +124,9 @@ static uint32_t smallest_of(const double *values)
     return smallest;
 }
 
-/* Moves the coefficients to the nearest ones, in the metric of the covariance, of which none is
- * negative. Predicting with negative ones as zeros instead would leave out what the others make up
- * for: with the fit right, predictions were 40 % too long. */
+/* Moves the coefficients to the nearest ones, in the metric of the covariance, that are not
+ * negative. Treating negative ones as zero only in predictions would ignore that the other
+ * coefficients compensate for them: predictions of a correct fit were 40 % too long. */
 static void keep_positive(struct mr_cost_model *model)
 {
     for (uint32_t round = 0; round < MR_COST_TERMS; round++) {

@@ -1,4 +1,4 @@
-/* cost_model - predicts how long a step takes, fitted to the steps that were run.
+/* cost_model - predicts how long a step takes; it is fitted to measured steps.
  *
  *     ms = a + b * rows + c * chunk + d * history
  *
@@ -7,16 +7,16 @@
  * earlier tokens: x * (L + x / 2)). The four coefficients are fitted by recursive least squares
  * with directional forgetting (Kulhavy, "Restricted exponential forgetting in real-time
  * identification", Automatica 1987), so the model adapts to the machine it runs on: a step reduces
- * the weight of earlier steps of its kind by 8 %, and of no others. So the fit keeps what it learnt
- * from a rare kind of step. It follows a change of speed within some dozens of steps of a kind,
- * however long the engine has run.
+ * the weight of earlier steps of its kind by 8 %, and of no others. So the fit remembers rare kinds
+ * of steps. It follows a change of speed within some dozens of steps of a kind, however long the
+ * engine has run.
  *
  * After four steps in a row that were far too long, or far too short, the speed of the machine has
- * changed: all coefficients are scaled, as by the first step. Without this, the short steps,
+ * changed: all coefficients are scaled, as after the first step. Without this, the short steps,
  * whose noise is small, would outweigh the long ones for thousands of steps. After a pause of the
  * machine during decodes, prefill would also seem slow until prompts were computed. If the next
- * such change goes the other way, perhaps only one kind of step has become slower or faster.
- * Every coefficient is then marked as uncertain.
+ * such change goes the other way, perhaps only one kind of step has become slower or faster. Every
+ * coefficient is then marked as uncertain.
  *
  * The first step sets only the speed: the initial coefficients and their uncertainty are scaled
  * to it. A first step may be slower than later ones of its kind; the next steps of each kind
@@ -45,9 +45,9 @@ struct mr_cost_model {
     double covariance[MR_COST_TERMS][MR_COST_TERMS];
     double spread;      /* running mean of |measured - predicted| / the shorter of the two times */
     uint32_t far_steps; /* the last steps that were all far too long, or all far too short */
-    double far_factor;  /* of these, the measured / predicted time nearest to 1 */
-    double
-        last_factor; /* by which such steps changed the speed last; 0: the speed has changed back */
+    double far_factor;  /* of these steps, the measured / predicted time nearest to 1 */
+    double last_factor; /* factor by which such steps last changed the speed; 0: the speed has
+                           changed back */
     uint64_t observations, prefills; /* steps observed, and those of them with prefill tokens */
 };
 

@@ -1,4 +1,4 @@
-/* forecast - predicts when a request would end if it started now, by the cost model.
+/* forecast - uses the cost model to predict when a request would end if it started now.
  *
  * Prefill: the request's uncached prompt tokens in chunks, one chunk a step, together with the
  * decode rows that run now. Answer: one step for each expected output token, with one more decode

@@ -13,7 +13,7 @@
  * Order of effects: a device runs steps, kv_copy and kv_import one after the other, in the order of
  * the calls, as on one stream. So blocks may be reused while steps in flight still use them: a
  * surplus row cannot write over anything that a later call has put in its place. kv_export does not
- * wait for the steps in flight; what it copies was written before them.
+ * wait for the steps in flight, because they do not write the KV that it copies.
  *
  * Owner: engine thread. Errors: launch and collect return MR_BACKEND, collect for any step in
  * flight; no further step may be launched then. */
@@ -45,8 +45,8 @@ struct mr_model_port {
     uint32_t hidden_size;
     /* kv_bytes: bytes of the stored form of the KV of token_count tokens of one block. kv_export
      * copies the KV of token_count tokens of a block, from token place.first on, into this form at
-     * `bytes`; they are of collected steps, copied or imported. kv_import copies it from there into
-     * the block (ops/model/model.h). */
+     * `bytes`; this KV is from collected steps, copies or imports. kv_import copies it from there
+     * into the block (ops/model/model.h). */
     size_t (*kv_bytes)(void *context, uint32_t token_count);
     enum mr_status (*kv_export)(void *context, struct mr_kv_place place, uint32_t token_count,
                                 void *bytes);

@@ -17,7 +17,7 @@
 
 struct mr_peak_blocks_entry {
     uint32_t tokens; /* tokens that the sequence has now, with or without KV */
-    uint32_t left;   /* tokens that the sequence is expected to generate yet */
+    uint32_t left;   /* tokens that the sequence is still expected to generate */
     uint32_t blocks; /* blocks in the sequence's block table now */
     uint32_t unique; /* blocks of its table that no earlier sequence of the array holds */
 };

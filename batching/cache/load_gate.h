@@ -6,7 +6,7 @@
  * et al. 2024). For every block at which the loaded part may begin, the time until the whole prompt
  * has KV is
  *     max(computing the blocks before it, loading the blocks from it on)
- *         + computing what the remote cache does not have
+ *         + computing the tokens that the remote cache lacks
  * The cost model predicts the computing; measured rates of Redis predict the loading. The fastest
  * way is used only if it beats computing everything by a margin, so that two equally fast ways do
  * not alternate. Computing takes CPU cores from the load, and the load slows the computing. So

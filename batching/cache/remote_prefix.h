@@ -1,5 +1,5 @@
 /* remote_prefix - KV shared with other workers through the remote cache (kvcache/remote_cache.h):
- * which prefixes of prompts the engine looks up, loads and stores there.
+ * decides which prefixes of prompts the engine looks up, loads and stores there.
  *
  * A prompt is stored as three kinds of values:
  *     block: a full KV block, under its chain key (a hash of all tokens up to its end);
@@ -14,18 +14,17 @@
  * this order. If the first missing block is not the prompt's last block, a second query looks up
  * the pieces of this missing block: another prompt, or an earlier turn of the conversation, may
  * have ended in it. After a slow first answer there is no second query. The request is not admitted
- * until the answer, for 60 ms at most. A later answer still prevents storing what Redis
- * has.
+ * until the answer, for 60 ms at most. A later answer still prevents storing values that Redis has.
  *
  * Load. When a sequence is admitted, the load gate (load_gate.h) decides which of its blocks to
  * load. The remote cache fills them in the sequence's own KV blocks, last block first, and they
  * are treated as computed when prefill reaches them. Prefill stops (sequence->held_at) before a
  * block that has arrived or is in flight. While bytes arrive, and values arrive about as fast as
  * predicted, prefill waits there (state WAIT). If a value takes too long, prefill stops waiting: it
- * claims the next blocks, which the remote cache skips at once, and computes whatever does not
- * arrive (COMPUTE). If Redis has sent nothing for MR_LOAD_STALL_MS, prefill claims only one block
- * (STEP); if Redis sends again meanwhile, prefill waits once more (WAIT_AGAIN). If Redis loses,
- * delays or corrupts a value, only time is lost.
+ * claims the next blocks, which the remote cache skips at once, and computes every block that does
+ * not arrive (COMPUTE). If Redis has sent nothing for MR_LOAD_STALL_MS, prefill claims only one
+ * block (STEP); if Redis sends again meanwhile, prefill waits once more (WAIT_AGAIN). If Redis
+ * loses, delays or corrupts a value, only time is lost.
  *
  * Store. Full blocks of the prompt are stored after the step that wrote them; pieces of the last
  * block and the entry after the step that finished the prompt. The next turn of a session begins
@@ -61,7 +60,8 @@
 struct mr_remote_prefix;
 
 struct mr_remote_prefix_options {
-    const struct mr_remote_cache *remote; /* borrowed, as the pointers below; prompts may be NULL */
+    const struct mr_remote_cache
+        *remote; /* this pointer and those below are borrowed; prompts may be NULL */
     const struct mr_model_port *model;
     struct mr_kv_cache *cache;
     struct mr_prompt_cache *prompts;
@@ -94,7 +94,7 @@ struct mr_remote_prefix_stats {
 enum mr_status mr_remote_prefix_create(struct mr_remote_prefix **out,
                                        const struct mr_remote_prefix_options *options,
                                        struct mr_error *err);
-/* prefix may be NULL. The remote cache must not use the staging buffers any more. */
+/* prefix may be NULL. The remote cache must no longer use the staging buffers. */
 void mr_remote_prefix_destroy(struct mr_remote_prefix *prefix);
 
 /* Processes the answers that have arrived; call before planning a step. */
@@ -128,8 +128,8 @@ double mr_remote_prefix_saved_ms(const struct mr_remote_prefix *prefix,
 /* Call when the sequence is admitted and its block table is complete: sends the decided load. */
 void mr_remote_prefix_begin_load(struct mr_remote_prefix *prefix, struct mr_sequence *sequence,
                                  uint64_t now_ns);
-/* Call after rows of the sequence were computed: KV loaded for the tokens after these rows now
- * is treated as computed. */
+/* Call after rows of the sequence were computed: from then on, KV loaded for the tokens after these
+ * rows is treated as computed. */
 void mr_remote_prefix_join_load(struct mr_remote_prefix *prefix, struct mr_sequence *sequence);
 /* Call when the sequence was not admitted, is about to release its blocks, or has sampled from its
  * loaded logits: drops the decided load, or cancels the one in flight. */

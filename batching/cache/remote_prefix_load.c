@@ -158,8 +158,8 @@ static bool reserve_window(struct mr_sequence *sequence, uint32_t end)
     return true;
 }
 
-/* Fills a load slot with what prefix->decision says to load. False: nothing to load, or no slots
- * for sliding-window layers are free. */
+/* Fills a load slot with the values that prefix->decision selects. False: nothing to load, or no
+ * slots for sliding-window layers are free. */
 static bool fill_slot(struct mr_remote_prefix *prefix, struct mr_load_slot *load,
                       struct mr_sequence *sequence)
 {
@@ -444,7 +444,7 @@ static uint32_t claimed_blocks(const struct mr_remote_prefix *prefix,
     return chunk > 0 ? 2 * (chunk / MR_BLOCK_TOKENS + 1) : prefix->values_max;
 }
 
-/* Lets the remote cache skip the next blocks of the load. Prefill computes them once the remote
+/* Makes the remote cache skip the next blocks of the load. Prefill computes them once the remote
  * cache has reported that it no longer writes them. */
 static void claim(struct mr_remote_prefix *prefix, struct mr_load_slot *load)
 {

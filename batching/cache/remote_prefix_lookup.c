@@ -114,8 +114,8 @@ static bool lookup_pieces(struct mr_remote_prefix *prefix, struct mr_lookup_slot
     return true;
 }
 
-/* Records which part of the prompt the remote cache has, given that it has the first `count` values
- * of the first query. prompt: tokens of the prompt. */
+/* Records which part of the prompt the remote cache has: it has the first `count` values of the
+ * first query. prompt: tokens of the prompt. */
 static void record_found(struct mr_fetch *fetch, uint32_t prompt, uint32_t count)
 {
     uint32_t blocks = prompt / MR_BLOCK_TOKENS;

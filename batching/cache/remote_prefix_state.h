@@ -38,7 +38,7 @@ struct mr_load_slot {
     /* What is loaded, in this order: full blocks, pieces of the next block, and the entry if
      * `entry` is true. value_count is the number of all these values. */
     uint32_t first_block, block_count, piece_count, value_count;
-    uint32_t end;    /* tokens of the sequence up to the end of what is loaded */
+    uint32_t end;    /* tokens of the sequence up to the end of the loaded values */
     uint32_t buffer; /* staging buffer for all values that are not full blocks */
     bool entry, in_use;
     uint64_t begun_ns;
@@ -132,7 +132,7 @@ void mr_prefix_table_done(struct mr_remote_prefix *prefix, struct mr_block_table
 void mr_prefix_check_tables(const struct mr_remote_prefix *prefix);
 
 /* ---- lookup, load, store: an answer; the next timeout; invariants (_loads, _stores return the
- * staging buffers in use). soon_ns: when to look again while Redis may write a needed block. ----
+ * staging buffers in use). soon_ns: when to check again while Redis may write a needed block. ----
  */
 void mr_prefix_lookup_answered(struct mr_remote_prefix *prefix,
                                const struct mr_remote_answer *answer);

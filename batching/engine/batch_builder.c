@@ -53,7 +53,7 @@ void mr_batch_builder_destroy(struct mr_batch_builder *builder)
     free(builder);
 }
 
-/* Rows of logits that the plan row needs of the forward pass: the last of its rows. */
+/* Number of logit rows that the plan row needs from the forward pass: those of its last rows. */
 static uint32_t logit_rows_of(const struct mr_plan_row *row)
 {
     const uint32_t end = row->sequence->num_computed + row->token_count;
@@ -94,8 +94,8 @@ static uint64_t *mask_of(struct mr_batch_builder *builder)
     return builder->masks + (size_t)builder->sample_count * builder->mask_words;
 }
 
-/* Sets the mask of a row of a constrained request. is_over: an answer that is complete ends, also
- * before min_tokens. */
+/* Sets the mask of a row of a constrained request. is_over: a complete answer ends, even before
+ * min_tokens. */
 static void set_mask(struct mr_sample_row *row, const uint64_t *bits, bool is_over)
 {
     if (is_over) row->suppressed_count = 0;
@@ -119,11 +119,12 @@ static void add_sample(struct mr_batch_builder *builder, struct mr_sequence *seq
     builder->sample_rows[builder->sample_count++] = row;
 }
 
-/* logit_row: of the row score_begin, which may score several tokens. */
+/* logit_row: logits of the row score_begin, which may score several tokens. */
 static void add_scores(struct mr_batch_builder *builder, const struct mr_plan_row *row,
                        uint32_t logit_row)
 {
-    const uint32_t more = row->score_samples - row->score_count; /* of that row, after its first */
+    const uint32_t more =
+        row->score_samples - row->score_count; /* tokens scored by that row after its first */
     for (uint32_t i = 0; i < row->score_samples; i++) {
         const uint32_t behind = i > more ? i - more : 0;
         struct mr_sample_row score =
@@ -154,7 +155,7 @@ static void add_drafts(struct mr_batch_builder *builder, const struct mr_plan_ro
     }
 }
 
-/* The sequences whose hidden states are wanted come last in the batch. */
+/* Sequences that need hidden states come last in the batch. */
 static void add_hidden(struct mr_batch_builder *builder, const struct mr_plan *plan)
 {
     uint32_t count = 0;

@@ -2,11 +2,11 @@
  * row order, and one sampling row for each sequence whose last known token is in the step.
  *
  * When a request's prompt is computed for the first time, the request's further choices sample
- * their first token from the same logits. Their rows come before that of the first choice: they
- * wait to run already when the first choice ends with its first token and hands over its blocks.
+ * their first token from the same logits. Their rows come before that of the first choice: so they
+ * already wait to run if the first choice ends with its first token and hands over its blocks.
  *
  * Tokens of a prompt that are scored (batching/sequence/scores.h) have sampling rows too, which
- * draw nothing. They stand before the row that draws the sequence's next token.
+ * draw nothing. They come before the row that draws the sequence's next token.
  *
  * The sampling rows of a sequence's drafts follow its own sampling row: row i samples the token
  * that follows the first i drafts.
@@ -21,18 +21,18 @@
 #include "batching/base/model_port.h"
 #include "batching/scheduler/plan.h"
 
-/* The most of one step. rows: of all sequences, without those of drafts. scores: scored tokens. */
+/* Limits of one step. rows: of all sequences, without rows of drafts. scores: scored tokens. */
 struct mr_batch_limits {
     uint32_t rows, sequences, drafts, scores;
 };
 
 struct mr_batch_builder {
-    uint32_t rows_max, sequences_max; /* rows_max: with those of drafts */
+    uint32_t rows_max, sequences_max; /* rows_max: including rows of drafts */
     uint32_t samples_max;             /* sequences_max * MR_CHOICES_MAX, drafts and scored tokens */
     const struct mr_job_rules *rules; /* borrowed */
     uint32_t *token_ids;              /* [rows_max] token ids of all rows of the step */
     uint32_t *fed_by;                 /* [rows_max] as in struct mr_model_step */
-    bool feeds;                       /* a row of the batch is fed by the step before */
+    bool feeds; /* a row of the batch takes its token from the previous step */
     struct mr_batch_sequence *sequences; /* [sequences_max] sequences that have rows in the step */
     /* [samples_max] one row for each token to sample */
     struct mr_sample_row *sample_rows;

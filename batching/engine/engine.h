@@ -9,8 +9,8 @@
  * A call of mr_engine_step() launches a step. It collects that step too if the model computes in
  * `launch`; otherwise a later call does (batching/engine/engine_step.c,
  * batching/engine/engine_flights.c), which passes the tokens on after its own launch.
- * batching/engine/engine_results.c is what a step's results change, batching/engine/engine_output.c
- * what the sink receives.
+ * batching/engine/engine_results.c applies a step's results, batching/engine/engine_output.c passes
+ * output to the sink.
  *
  * Threads: _submit, _cancel, _stats, _room any; everything else the engine thread.
  * Memory:  all in _create, and two memory blocks or more for each request in _submit. _step
@@ -37,16 +37,16 @@ struct mr_engine_options {
     uint32_t context_tokens; /* longest sequence */
     uint32_t sequences_max;  /* sequences that run at a time; default 64 */
     uint32_t rows_max;       /* tokens of one step; more than sequences_max */
-    /* Most drafts checked in one step; 0: no speculation. The model must have room for so many rows
-     * and rows of logits on top of rows_max and sequences_max. */
+    /* Most drafts checked in one step; 0: no speculation. The model must have room for this many
+     * rows and rows of logits in addition to rows_max and sequences_max. */
     uint32_t draft_rows_max;
-    /* Most given tokens that one step scores (prompt_logprobs, and task score, whose requests have
-     * at most so many continuations); 0: such requests are refused. The model must have room for so
-     * many more rows of logits. */
+    /* Most given tokens that one step scores (prompt_logprobs and task score); a score request has
+     * at most this many continuations. 0: these requests are refused. The model must have room for
+     * this many additional rows of logits. */
     uint32_t score_rows_max;
     int32_t chunk_tokens;       /* largest prefill chunk; default 512; <= 0: no chunking */
     uint32_t prefills_max;      /* unfinished prefills at a time; default 1 */
-    double step_target_ms;      /* of steps with decodes; 0: none; MR_STEP_TARGET_AUTO */
+    double step_target_ms;      /* target of steps with decodes; 0: none; MR_STEP_TARGET_AUTO */
     uint32_t prefill_batch_max; /* requests whose prefill starts in one step; default 8 */
     /* KV and activation bytes of the prefills that start in one step; default 4 GiB */
     uint64_t prefill_bytes_max;
@@ -68,7 +68,8 @@ struct mr_engine_options {
     uint32_t tenant_count;          /* tenants that share the engine; 0 means 1 */
     const uint32_t *tenant_weights; /* [tenant_count], read in _create; NULL: all weights equal */
     uint64_t ageing_ns; /* waiting time that raises a request's priority by 1; default 10 s */
-    struct mr_sampling_defaults defaults; /* of a request without a temperature */
+    struct mr_sampling_defaults
+        defaults; /* sampling parameters of a request without a temperature */
     const uint32_t *eos_ids;
     uint32_t eos_count;
     bool deadline_admission; /* do not start a request predicted to end after its deadline */
@@ -89,7 +90,7 @@ struct mr_sink {
     void (*delta)(void *context, uint64_t ticket, const struct mr_request *request,
                   const struct mr_token_record *record);
     /* The request has ended, and the sink owns `request` from now on. The pointers in `result`
-     * belong to the engine. Fields that the engine does not know (attempt, worker, model, source)
+     * belong to the engine. Fields that the engine does not fill (attempt, worker, model, source)
      * are zero. */
     void (*result)(void *context, uint64_t ticket, struct mr_request *request,
                    const struct mr_result *result);

@@ -1,4 +1,5 @@
-/* The steps in flight: their buffers, what a launch changes at once, and rows that become surplus.
+/* The steps in flight: their buffers, the immediate effects of a launch, and rows that become
+ * surplus.
  */
 #include "batching/cache/remote_prefix.h"
 #include "batching/engine/engine_state.h"

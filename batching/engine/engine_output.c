@@ -1,4 +1,4 @@
-/* What the engine passes to its sink: token records and results of requests that are over. */
+/* The engine's output to its sink: token records, and results of ended requests. */
 #include "batching/cache/remote_prefix.h"
 #include "batching/engine/engine_state.h"
 #include "codec/check.h"
@@ -11,7 +11,7 @@ static double milliseconds(uint64_t from_ns, uint64_t to_ns)
 
 /* ended: the choice has ended. A resumed job that ends without a new token emits an empty delta, so
  * that a reader learns where the job resumed; and so does a choice whose text is split, because the
- * end of the text may decide what was held back (codec/records/message.h). */
+ * end of the text may release text that was held back (codec/records/message.h). */
 static void emit(struct mr_engine *engine, const struct mr_sequence *sequence,
                  const struct mr_completion_delta *delta, bool ended)
 {
@@ -122,8 +122,8 @@ void mr_engine_detach_job(struct mr_engine *engine, struct mr_job *job)
     MR_ASSERT(!job->listed);
 }
 
-/* Fills in the log-probabilities of given tokens, for a request that is complete or whose prompt
- * is. scores: [MR_CONTINUATIONS_MAX] memory for the result. */
+/* Fills in the log-probabilities of given tokens, for a complete request or one with a complete
+ * prompt. scores: [MR_CONTINUATIONS_MAX] memory for the result. */
 static void fill_scores(const struct mr_job *job, struct mr_score *scores, struct mr_result *result)
 {
     const struct mr_scores *from = job->scores;

@@ -1,5 +1,5 @@
-/* What a collected step does to the sequences: counts tokens, inserts computed blocks into the
- * prefix index, appends sampled tokens and ends choices. */
+/* Applies a collected step to its sequences: counts tokens, inserts computed blocks into the prefix
+ * index, appends sampled tokens and ends choices. */
 #include "batching/engine/engine_state.h"
 #include "codec/check.h"
 
@@ -16,7 +16,7 @@ static void publish(const struct mr_sequence *sequence)
         mr_kv_cache_publish(sequence->table, sequence->tokens, computed, prompt_end);
 }
 
-/* Settles what the step computed, unless the sequence was preempted since the launch. */
+/* Settles the tokens that the step computed, unless the sequence was preempted since the launch. */
 static void settle_rows(const struct mr_flight *flight)
 {
     for (uint32_t i = 0; i < flight->row_count; i++) {
@@ -43,7 +43,7 @@ static void record_time(struct mr_sequence *sequence, uint64_t now_ns)
 }
 
 /* Marks a job for which no token could be drawn, before anything that this row computed is kept,
- * and drops its prompt's cached logits: they may be those that were not finite. */
+ * and drops its prompt's cached logits: they may be the non-finite ones. */
 static void mark_broken(struct mr_engine *engine, struct mr_job *job)
 {
     const struct mr_sequence *sequence = &job->sequences[0];
@@ -86,8 +86,8 @@ static bool apply_sample(struct mr_engine *engine, struct mr_sequence *sequence,
     return !due.choice_ended;
 }
 
-/* Applies the sample of a sequence, and those of the rows of its drafts as far as the drafts are
- * right. The KV of a right draft is that of the token sampled. */
+/* Applies the sample of a sequence, and the samples after its drafts as far as the drafts are
+ * right. The KV of a right draft is the KV of the sampled token. */
 static void apply_samples(struct mr_engine *engine, struct mr_sequence *sequence,
                           const struct mr_sample *samples, uint64_t now_ns)
 {

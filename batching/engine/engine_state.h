@@ -24,12 +24,13 @@ struct mr_flight_row {
     struct mr_sequence *sequence; /* NULL: the sequence has ended, the row is surplus */
     uint32_t token_count;
     uint32_t end;         /* the sequence's num_computed after these tokens */
-    uint32_t preemptions; /* of the sequence at the launch: a preemption drops what was computed */
-    bool prefill;         /* not the one token of a decoding sequence */
+    uint32_t preemptions; /* number of the sequence's preemptions at the launch: a preemption drops
+                             the computed tokens */
+    bool prefill;         /* a prefill row, not the one token of a decoding sequence */
     uint32_t logit_row;   /* to put into the prompt cache; UINT32_MAX: none */
     /* sampling rows [score_row, score_row + score_samples) score given tokens: the last score_count
-     * those from position score_first on, and with more of them all head_count first ones that of
-     * each continuation (batching/sequence/scores.h) */
+     * rows those from position score_first on; if there are more rows, the head_count first ones
+     * score the first token of each continuation (batching/sequence/scores.h) */
     uint32_t score_row, score_samples, score_first, score_count;
     uint32_t hidden_rows,
         hidden_index; /* rows to pool; number of the sequence among those with some */
@@ -45,7 +46,7 @@ struct mr_flight {
     uint64_t launched_ns;
 };
 
-/* What the sink is still to receive of one sampled token of a collected step. */
+/* Output for one sampled token of a collected step that the sink has not received. */
 struct mr_due {
     struct mr_sequence *sequence;
     struct mr_sample sample;
@@ -67,13 +68,13 @@ struct mr_engine {
     struct mr_remote_prefix *shared; /* NULL without a shared KV cache in Redis */
     struct mr_cost_model cost;
     struct mr_scheduler *scheduler;
-    /* Steps in flight, a ring: the oldest is flights[flight_first]. flight_room: at most so many.
+    /* Steps in flight, a ring: the oldest is flights[flight_first]. flight_room: the most of them.
      */
     struct mr_flight flights[MR_STEPS_AHEAD_MAX];
     uint32_t flight_first, flight_count, flight_room;
     struct mr_flight *applied; /* the collected step whose results are being applied, or NULL */
     uint64_t collected_ns;     /* when the last step was collected */
-    struct mr_due *due;        /* [due_max] what the sink is still to receive, in order */
+    struct mr_due *due;        /* [due_max] output that the sink has not received, in order */
     uint32_t due_count, due_max;
     float *hidden;        /* [hidden_size] of the model: scratch */
     struct mr_job **jobs; /* [MR_STARTED_MAX] requests that started and have not ended */
@@ -98,16 +99,16 @@ void mr_engine_note_launch(struct mr_engine *engine, struct mr_flight *flight,
  * are being applied, become surplus. */
 void mr_engine_drop_rows(struct mr_engine *engine, const struct mr_sequence *sequence);
 /* Call when a step was collected: inserts computed blocks into the prefix index, fills in sampled
- * tokens, ends choices, and adds to `due` what the sink is to receive. */
+ * tokens, ends choices, and adds the output for the sink to `due`. */
 void mr_engine_apply_results(struct mr_engine *engine, struct mr_flight *flight, uint64_t now_ns);
-/* Tells the sink which requests' prompts a collected step has computed tokens of. */
+/* Reports to the sink the requests for whose prompts a collected step has computed tokens. */
 void mr_engine_report_chunks(struct mr_engine *engine, const struct mr_flight *flight,
                              uint64_t begin_ns, uint64_t end_ns);
 /* Call when a token was sampled: adds it to `due`. delta: the completion's output with this token.
  */
 void mr_engine_add_due(struct mr_engine *engine, const struct mr_due *due);
-/* Passes to the sink what is due. The other functions that call the sink do this first, so the sink
- * receives everything in order. */
+/* Passes the output in `due` to the sink. The other functions that call the sink do this first, so
+ * the sink receives everything in order. */
 void mr_engine_deliver(struct mr_engine *engine);
 /* Destroys the ended requests whose result is due. */
 void mr_engine_drop_due(struct mr_engine *engine);

@@ -11,7 +11,7 @@
 struct mr_engine_stats {
     uint64_t steps, prompt_tokens, generated_tokens, cached_tokens, preemptions, recomputed_tokens;
     uint64_t finished[MR_FINISH_COUNT];
-    uint64_t drafts; /* rows of a step that had drafts */
+    uint64_t drafts; /* rows with drafts, in all steps */
     /* drafts checked; those that were equal to the token sampled */
     uint64_t draft_tokens, accepted_draft_tokens;
     uint32_t running, waiting, prefilling;

@@ -99,8 +99,8 @@ static enum mr_status launch(struct mr_engine *engine, const struct mr_plan *pla
     return MR_OK;
 }
 
-/* Waits for the oldest step in flight and applies its results. Its time, for the cost model, begins
- * when the device was free for it. */
+/* Waits for the oldest step in flight and applies its results. For the cost model, the step's time
+ * begins when the device became free. */
 static enum mr_status collect(struct mr_engine *engine, uint64_t now_ns, struct mr_error *err)
 {
     const struct mr_model_port *model = &engine->options.model;
@@ -122,8 +122,8 @@ static enum mr_status collect(struct mr_engine *engine, uint64_t now_ns, struct 
 }
 
 /* When to run the next step. At once while steps do something. Otherwise every request in the
- * engine waits, and nothing changes before a time that the remote cache knows or before the engine
- * is woken; WAIT_MAX_NS bounds how late a deadline is noticed, and the loss of a wake-up. */
+ * engine waits, and nothing changes before a time given by the remote cache or before the engine is
+ * woken. WAIT_MAX_NS limits the delay of a deadline and of a lost wake-up. */
 static uint64_t next_wake(const struct mr_engine *engine, const struct mr_plan *plan,
                           uint64_t now_ns)
 {
@@ -163,7 +163,7 @@ static enum mr_status plan_and_launch(struct mr_engine *engine, const struct mr_
     return launch(engine, plan, now_ns, err);
 }
 
-/* What a step does before it is planned. stores: store blocks of the step collected last. */
+/* The work of a step before planning. stores: store blocks of the step collected last. */
 static void prepare(struct mr_engine *engine, bool stores, uint64_t now_ns)
 {
     apply_cancels(engine, now_ns);
@@ -191,7 +191,7 @@ static enum mr_status run(struct mr_engine *engine, const struct mr_plan **plan,
     status = plan_and_launch(engine, plan, *now_ns, err);
     if (status != MR_OK || engine->flight_count == 0) return status;
     if (engine->options.model.steps_ahead == 0) return collect(engine, *now_ns, err);
-    /* Everything that runs waits for the step in flight, and no output waits for this function. */
+    /* All running sequences wait for the step in flight, and no output waits to be passed on. */
     if ((*plan)->row_count == 0 && !waits) {
         *plan = NULL;
         return collect(engine, *now_ns, err);

@@ -11,7 +11,7 @@
  * after its request was admitted is refunded.)
  *
  * The virtual times of two tenants that always have requests waiting never differ by more than a
- * few requests' worth of tokens, whatever either tenant sends.
+ * few requests' worth of tokens, regardless of their requests.
  *
  * Pure values. Owner: batching/queue/request_queue.h, under its mutex. Memory: the struct itself.
  * Errors: none. Units: virtual time is cost * MR_FAIR_SHARE_SCALE / weight. */
@@ -48,8 +48,8 @@ void mr_fair_share_return(struct mr_fair_share *share, uint32_t tenant);
 void mr_fair_share_leave(struct mr_fair_share *share, uint32_t tenant);
 /* Adds the cost of tokens computed for the tenant to the tenant's virtual time. */
 void mr_fair_share_charge(struct mr_fair_share *share, uint32_t tenant, uint64_t cost);
-/* Takes back a part of what was charged to the tenant: that of tokens that were not computed. At
- * most all of its virtual time. */
+/* Refunds the cost of tokens that were charged and not computed; at most all of the tenant's
+ * virtual time. */
 void mr_fair_share_refund(struct mr_fair_share *share, uint32_t tenant, uint64_t cost);
 /* The tenant with waiting requests that has the lowest virtual time; MR_TENANT_NONE when no request
  * waits. */

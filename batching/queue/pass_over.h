@@ -1,11 +1,11 @@
-/* pass_over - which candidates a scan in priority order passes over, and the bound on how often a
- * candidate that does not fit (a misfit) is passed over.
+/* pass_over - the candidates that a scan in priority order passes over, and the bound on how often
+ * a candidate that does not fit (a misfit) is passed over.
  *
  * A scan considers candidates in priority order and takes those that fit. A candidate that does not
  * fit now is set aside, and later candidates that fit may be taken. Each scan that takes a later
  * candidate adds 1 to the misfit's counter *skipped. Once the counter has reached skips_max, the
- * scan stops at this misfit, so that no later candidate is taken until it fits. For a candidate set
- * aside for another reason than its size, nothing is counted.
+ * scan stops at this misfit, so that no later candidate is taken until it fits. A candidate set
+ * aside for a reason other than its size is not counted.
  *
  * Used by the scheduler's admission (batching/scheduler/admit.c).
  * Pure values. Owner: the caller, on its stack during one scan. Memory: the struct itself. Errors:

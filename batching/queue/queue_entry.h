@@ -1,6 +1,6 @@
-/* queue_entry - what a request queue knows about one request: its id, and where it belongs in the
- * order while it waits. The struct is a field of the request's own struct (struct mr_job), so
- * enqueuing allocates nothing.
+/* queue_entry - the data of a request queue about one request: its id, and its place in the order
+ * while it waits. The struct is a field of the request's own struct (struct mr_job), so enqueuing
+ * allocates nothing.
  *
  * Owner: the caller sets the fields before _enqueue. Until _release the queue borrows the entry,
  * and the caller must not change or free it. Memory: the caller's. */

@@ -1,4 +1,4 @@
-/* request_key - what identifies a request in the engine: its tenant and its id. Two tenants may use
+/* request_key - the identity of a request in the engine: its tenant and its id. Two tenants may use
  * one id at the same time.
  *
  * Pure functions. Memory: the caller's. Errors: none; an id has at most MR_ID_BYTES_MAX bytes. */

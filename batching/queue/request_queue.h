@@ -83,9 +83,9 @@ struct mr_queue_entry *mr_request_queue_drain(struct mr_request_queue *queue);
 /* Bit i of the result: tenant i is below all its bounds, so that a small entry would be accepted.
  */
 uint64_t mr_request_queue_room(struct mr_request_queue *queue);
-/* Adds `cost` of computed tokens to what the tenant was served (batching/queue/fair_share.h). */
+/* Charges the cost of computed tokens to the tenant (batching/queue/fair_share.h). */
 void mr_request_queue_charge(struct mr_request_queue *queue, uint32_t tenant, uint64_t cost);
-/* Takes back a part of what was charged: that of tokens that were not computed. */
+/* Refunds the cost of tokens that were charged and not computed. */
 void mr_request_queue_refund(struct mr_request_queue *queue, uint32_t tenant, uint64_t cost);
 /* Bit i of the result: tenant i has entries in the queue. */
 uint64_t mr_request_queue_waiting(struct mr_request_queue *queue);

@@ -102,8 +102,8 @@ static uint32_t fill_entries(struct mr_schedule *schedule, struct mr_sequence *c
 }
 
 /* True when the predicted peak of the candidate's tenant stays within the tenant's share of the
- * pool: then it does not matter what other tenants are predicted to need. The first sequence of a
- * tenant needs only its present blocks to be within the share. */
+ * pool: predictions for other tenants are then ignored. For the first sequence of a tenant, only
+ * its current blocks must be within the share. */
 static bool fits_share(struct mr_schedule *schedule, struct mr_sequence *candidate)
 {
     uint32_t enough = mr_shares_block_limit(&schedule->round.shares, candidate->job->tenant_index),
@@ -130,8 +130,7 @@ static bool fits_pool(struct mr_schedule *schedule, struct mr_sequence *candidat
 
 /* ---- one candidate ---- */
 
-/* Undoes what consider() did to a candidate that is not admitted: ends its load, releases its
- * blocks. */
+/* Undoes consider() for a candidate that is not admitted: ends its load, releases its blocks. */
 static void withdraw(struct mr_schedule *schedule, struct mr_sequence *sequence)
 {
     if (schedule->options.shared != NULL)
@@ -208,7 +207,7 @@ static uint32_t to_reserve(const struct mr_sequence *sequence)
     return sequence->job->draws ? sequence->num_tokens : sequence->capacity;
 }
 
-/* Reserves what an admitted candidate needs: rows of its first chunk, a part of the budget of
+/* Reserves the resources of an admitted candidate: rows of its first chunk, a part of the budget of
  * prefills that start together, and KV blocks. */
 static enum verdict reserve(struct mr_schedule *schedule, struct mr_sequence *sequence,
                             struct mr_plan_row *row)
@@ -263,8 +262,8 @@ static bool is_late(const struct mr_schedule *schedule, const struct mr_sequence
     return (double)schedule->round.now_ns + ms * 1e6 > (double)job->deadline_ns;
 }
 
-/* True when a request that is late by the forecast may start all the same. Its steps correct a
- * forecast that is wrong: if every request were rejected, nothing would. */
+/* True when a request that is late according to the forecast may start anyway. Its steps correct a
+ * wrong forecast; if every request were rejected, the forecast would stay wrong. */
 static bool tries_forecast(const struct mr_schedule *schedule)
 {
     return schedule->late_count >= TRIAL_REJECTIONS &&
@@ -335,12 +334,12 @@ static enum verdict try_to_admit(struct mr_schedule *schedule, struct mr_sequenc
     const bool late = is_late(schedule, sequence);
     if (late && !tries_forecast(schedule)) return LATE;
     enum verdict verdict = reserve_room(schedule, sequence, row);
-    /* a trial does not wait: requests that are in time are behind it */
+    /* a trial does not wait, because punctual requests come after it in the queue */
     return late && verdict != ADMITTED ? LATE : verdict;
 }
 
-/* True when the request was asked for before and may not start yet, or when the requests that wait
- * for their start will take all running places that are left. */
+/* True when the sink was called for this request before and it may not start yet, or when the
+ * requests that wait for their start will take all running places that are left. */
 static bool waits_for_start(struct mr_schedule *schedule, struct mr_job *job)
 {
     if (job->may_start) return false;
@@ -444,8 +443,8 @@ static void compact_parked(struct mr_schedule *schedule)
     schedule->parked_count = kept;
 }
 
-/* Candidates with known logits need no tokens, so beside a long prefill the walk goes on when the
- * tokens that are set aside are used up. */
+/* Candidates with known logits need no tokens, so during a long prefill the walk continues when the
+ * tokens set aside are used up. */
 static bool has_room(const struct mr_schedule *schedule)
 {
     const struct mr_round *round = &schedule->round;
@@ -455,8 +454,8 @@ static bool has_room(const struct mr_schedule *schedule)
            round->tries_left > 0 && schedule->plan.late_count < MR_LATE_MAX;
 }
 
-/* True when the walk must end at this candidate, which was not admitted: nothing is left to hand
- * out, or the candidate was passed over for lack of blocks as often as it may be. */
+/* True when the walk must end at this candidate, which was not admitted: the round's resources are
+ * used up, or the candidate was passed over for lack of blocks as often as it may be. */
 static bool ends_walk(const struct mr_schedule *schedule, const struct mr_sequence *sequence,
                       enum verdict verdict)
 {
@@ -470,7 +469,7 @@ static void note_late(struct mr_schedule *schedule, struct mr_sequence *sequence
     schedule->plan.late[schedule->plan.late_count++] = sequence;
 }
 
-/* Considers candidates until one stops the scan or the round has nothing left to give. Returns the
+/* Considers candidates until one stops the scan or the round's resources are used up. Returns the
  * request that was dequeued and not considered, or NULL. */
 static struct mr_sequence *walk_candidates(struct mr_schedule *schedule, struct mr_pass_over *walk)
 {
@@ -494,8 +493,8 @@ static struct mr_sequence *walk_candidates(struct mr_schedule *schedule, struct 
     return head;
 }
 
-/* True when the place that rebalancing freed is for a request that cannot start beside a long
- * prefill: no short one may take it then. */
+/* True when the place that rebalancing freed is for a request that cannot start during a long
+ * prefill; no short one may take the place then. */
 static bool keeps_place(const struct mr_schedule *schedule)
 {
     const struct mr_round *round = &schedule->round;

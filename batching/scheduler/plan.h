@@ -79,7 +79,7 @@ struct mr_plan {
     struct mr_sequence *late[MR_LATE_MAX];
     uint32_t late_count;
     uint32_t preempted_count;
-    uint32_t start_waits; /* candidates that could run and may not start yet */
+    uint32_t start_waits; /* candidates that could run but may not start yet */
 };
 
 #endif

@@ -59,7 +59,7 @@ static struct mr_sequence *find_holder(const struct mr_schedule *schedule, uint3
 
 /* True when the next request of the tenant could start in this round: while prefills_max long
  * prefills run, only a short one starts, and the first one of a tenant that is owed a start. A
- * place for another would stay empty until they end. */
+ * place freed for any other request would stay empty until these prefills end. */
 static bool could_start(const struct mr_schedule *schedule, uint32_t tenant, struct mr_job *next)
 {
     return schedule->round.long_count < schedule->options.prefills_max ||
@@ -76,8 +76,8 @@ static bool may_start(struct mr_schedule *schedule, struct mr_job *next)
 }
 
 /* Preempts sequences of tenants above their share until the first request of a tenant has the
- * blocks of its tokens, when these are within the share of its tenant. Until it has started, nobody
- * else is admitted: the preempted sequences would take their blocks back. */
+ * blocks of its tokens, when these are within the share of its tenant. Until it has started, no
+ * other candidate is admitted, because the preempted sequences would take their blocks back. */
 static void free_blocks(struct mr_schedule *schedule, struct mr_job *next)
 {
     const struct mr_scheduler_options *options = &schedule->options;

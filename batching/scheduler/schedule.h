@@ -19,7 +19,7 @@
 #define MR_CHUNK_TOKENS_MIN  16u
 #define MR_COMMON_TOKENS_MIN 32u /* least shared tokens to wait one round for (SGLang's bound) */
 
-/* What one planning round may still hand out, and what it has decided. */
+/* Resources that are left in a planning round, and its decisions so far. */
 struct mr_round {
     uint64_t now_ns;
     uint32_t rows_left, chunk_left;
@@ -29,8 +29,8 @@ struct mr_round {
      * Set before the first row is planned. */
     uint32_t long_count;
     int32_t prefill_priority;
-    /* The round plans what may start or continue beside a long prefill, within short_left tokens
-     * (batching/scheduler/scheduler.h). */
+    /* The round plans sequences that may start or continue during a long prefill, within short_left
+     * tokens (batching/scheduler/scheduler.h). */
     bool shorts_only;
     uint32_t short_left;
     bool short_partial; /* one of these sequences is still unfinished after this step */
@@ -104,14 +104,14 @@ uint32_t mr_schedule_prefill_room(const struct mr_schedule *schedule);
  * blocks of the sequence were not counted yet. */
 void mr_schedule_begin_stamps(struct mr_schedule *schedule);
 uint32_t mr_schedule_stamp_blocks(struct mr_schedule *schedule, const struct mr_sequence *sequence);
-/* Counts what each tenant holds, at the start of a planning round and before any request is
- * dequeued (batching/scheduler/shares.h). */
+/* Counts each tenant's places and blocks, at the start of a planning round and before any request
+ * is dequeued (batching/scheduler/shares.h). */
 void mr_schedule_update_shares(struct mr_schedule *schedule);
 /* The running choice of the candidate's request from which the candidate takes the KV of the
  * prompt; NULL: none has it from collected steps. */
 const struct mr_sequence *mr_schedule_sibling(const struct mr_sequence *candidate);
 /* True when the candidate may read the prefix cache: its request may, or the request itself wrote
- * what the candidate would find. */
+ * the KV that the candidate would find. */
 bool mr_schedule_reads_cache(const struct mr_sequence *candidate);
 /* True when the candidate may start while a long prefill runs: the local cache or another choice
  * has all but at most a block of its tokens, or it has a higher priority than every running

@@ -17,7 +17,8 @@
 #define AUTO_PROMPTS_MS    250.0
 #define AUTO_PROMPTS_STEPS 20.0
 #define AUTO_TARGET_STEPS  4.0 /* decodes get at most a quarter of a step with prefill */
-/* A least chunk always fits, also where its tokens cost half as much again for a long history. */
+/* A chunk of the minimum size always fits, even if a long history makes its tokens cost 1.5 times
+ * as much. */
 #define AUTO_TARGET_TOKENS (MR_CHUNK_TOKENS_MIN * 3 / 2)
 #define OUTPUT_SHARE_FIRST 0.7 /* first guess of output / max_tokens: SGLang's estimate */
 #define OUTPUT_SHARE_MIN   0.1
@@ -39,7 +40,8 @@ static enum mr_status check_options(const struct mr_scheduler_options *options,
     if (options->sequences_max == 0 || options->block_count == 0)
         return mr_fail(err, MR_BAD_CONFIG, "the engine needs room for a sequence and a block");
     if (options->rows_max <= options->sequences_max)
-        return mr_fail(err, MR_BAD_CONFIG, "a step of %u rows has no room beside %u sequences",
+        return mr_fail(err, MR_BAD_CONFIG,
+                       "a step of %u rows has no room in addition to %u sequences",
                        options->rows_max, options->sequences_max);
     if (options->prefills_max == 0 || options->prefill_batch_max == 0)
         return mr_fail(err, MR_BAD_CONFIG, "at least one prefill must be allowed at a time");
@@ -185,7 +187,7 @@ static bool exhaust(struct mr_schedule *schedule, struct mr_sequence *sequence)
     return false;
 }
 
-/* A sequence that is preempted for want of blocks was expected to be shorter than it is. */
+/* A sequence that is preempted for lack of blocks has become longer than expected. */
 static void raise_output_share(struct mr_schedule *schedule, const struct mr_sequence *victim)
 {
     double *share = &schedule->output_share[victim->job->tenant_index];
@@ -360,8 +362,8 @@ static void plan_prefill(struct mr_schedule *schedule, struct mr_sequence *seque
     mr_schedule_add_row(schedule, (struct mr_plan_row){.sequence = sequence, .token_count = count});
 }
 
-/* Plans the first `count` running sequences as far as they are left to plan. First those that end
- * within their part; what they leave of it is divided among the others. */
+/* Plans the first `count` running sequences as far as they are left to plan. First come those that
+ * end within their part; the rest of their parts is divided among the others. */
 static void plan_prefills(struct mr_schedule *schedule, uint32_t count)
 {
     const struct mr_round *round = &schedule->round;
@@ -394,7 +396,7 @@ static bool prompts_wait(const struct mr_schedule *schedule)
             schedule->running_count < schedule->options.sequences_max);
 }
 
-/* Most tokens that short prefills get in this step beside a long one: a block, but no more than
+/* Most tokens that short prefills get in this step during a long one: a block, but no more than
  * half of what all prefills may have; a least quantum when decodes leave no time and prefill is
  * owed some. */
 static uint32_t set_aside(const struct mr_schedule *schedule)
@@ -403,9 +405,9 @@ static uint32_t set_aside(const struct mr_schedule *schedule)
     return half < MR_BLOCK_TOKENS ? half : MR_BLOCK_TOKENS;
 }
 
-/* Plans, before a long prefill takes what is left of the step, the prefills that need little:
- * the first `count` running ones, then candidates. What they do not use is the long prefill's, and
- * only tokens of the long prefill end its starvation. */
+/* Plans the prefills that need few tokens before a long prefill takes the rest of the step: the
+ * first `count` running ones, then candidates. The long prefill gets the tokens that they do not
+ * use, and only its own tokens end its starvation. */
 static void plan_shorts(struct mr_schedule *schedule, uint32_t count)
 {
     struct mr_round *round = &schedule->round;

@@ -17,13 +17,14 @@
  * too long for one step.
  *
  * Running prefills divide the room of a step: each tenant gets an equal part, whatever its weight,
- * and each of its prefills an equal part of that. What one does not need, the others get.
+ * and each of its prefills an equal part of that. The others get the tokens that one does not need.
  *
  * Short prefills. A running prefill is long while it lacks more than a block. While one is running,
  * up to a block of tokens, but at most half of what all prefills may have, is set aside in each
  * step for sequences that lack a block or less, and for candidates of a higher priority than every
- * running prefill. A candidate whose logits are known needs no tokens. So a prompt in chunks delays
- * none of these; tokens that they do not use go to the long prefill in the same step.
+ * running prefill. A candidate whose logits are known needs no tokens. So a prompt in chunks does
+ * not delay these sequences and candidates; tokens that they do not use go to the long prefill in
+ * the same step.
  *
  * Target: a step's prefill is predicted to end within the target. 0: none. In a step with decodes
  * it is step_target_ms. The automatic target is the longest of 100 ms, 4 times the predicted time
@@ -57,8 +58,8 @@
  *
  * Constrained sequences: the mask of the next token is made when a row that draws it is planned. Of
  * the sequences whose masks are costly one decodes in a step. When the masks of the others have
- * taken what a step may spend on them (batching/sequence/guidance.h), the remaining sequences wait
- * for the next step.
+ * taken a step's limit of work (batching/sequence/guidance.h), the remaining sequences wait for the
+ * next step.
  *
  * Owner: engine thread. Memory: all in _create. Clock: none. Errors: only _create. */
 #ifndef MR_BATCHING_SCHEDULER_SCHEDULER_H
@@ -85,8 +86,8 @@ const struct mr_plan *mr_scheduler_plan(struct mr_scheduler *scheduler, uint64_t
 void mr_scheduler_park(struct mr_scheduler *scheduler, struct mr_sequence *sequence);
 /* Preempts a running sequence between two plans. */
 void mr_scheduler_preempt(struct mr_scheduler *scheduler, struct mr_sequence *sequence);
-/* Call when a sequence, in whatever state, has ended: moves the sequence to FINISHED and releases
- * its blocks. */
+/* Call when a sequence in any state has ended: moves the sequence to FINISHED and releases its
+ * blocks. */
 void mr_scheduler_remove(struct mr_scheduler *scheduler, struct mr_sequence *sequence,
                          uint64_t now_ns);
 

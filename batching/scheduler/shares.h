@@ -1,14 +1,14 @@
-/* shares - what each tenant holds of the running places and of the KV blocks, and its share of
- * both.
+/* shares - each tenant's running places and KV blocks, and its share of both.
  *
  * A share is a tenant's part, by weight, among the tenants that have requests in the engine
- * (batching/queue/fair_share.h). The shares limit what a tenant can take from another:
- *   - what is reserved for the future growth of a tenant's sequences is bounded by its share: a
+ * (batching/queue/fair_share.h). The shares limit the resources that a tenant can take from
+ * another:
+ *   - the reservation for the future growth of a tenant's sequences is limited by its share: a
  *   request of a tenant whose own predicted peak of blocks stays within its share starts on blocks
- *   that are free now, whatever others are predicted to need (batching/scheduler/admit.h);
+ *   that are free now, regardless of predictions for others (batching/scheduler/admit.h);
  *   - when blocks run out, sequences of tenants above their share are preempted first: they rank
  *   below all others (batching/scheduler/scheduler.c);
- *   - a tenant with a waiting request and none that runs is *owed* a start: room is made for that
+ *   - a tenant with a waiting request and no running one is *owed* a start: room is made for that
  *   request (batching/scheduler/rebalance.h), and it is admitted before any other prefill of the
  *   step.
  *

@@ -6,7 +6,7 @@
 #include <math.h>
 
 /* A draft's part of the expected tokens must be larger than its part of the predicted time by this
- * factor, for what the cost model and the learnt chances miss. */
+ * factor, to allow for errors of the cost model and of the learnt chances. */
 #define MARGIN 1.2
 
 /* While prompts are to be computed, drafts get this part of the time that the decode rows leave of
@@ -35,8 +35,8 @@ static uint32_t room_of(const struct mr_sequence *sequence, uint32_t rows_left)
     return min_of(room, min_of(rows_left, MR_DRAFTS_MAX));
 }
 
-/* Of the guesses, how many are worth their rows. *outlook and the plan's work become those with
- * them. */
+/* Number of leading guesses that are worth their rows. Adds them to *outlook and to the plan's
+ * work. */
 static uint32_t count_worthy(struct mr_schedule *schedule, const struct mr_sequence *sequence,
                              const struct mr_guess *guesses, uint32_t count,
                              struct outlook *outlook)

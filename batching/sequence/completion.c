@@ -37,7 +37,7 @@ struct mr_completion {
     uint32_t stop_token;
 };
 
-/* What the pushed token is and what it did to the text. */
+/* The kind of the pushed token, and its effect on the text. */
 struct effect {
     bool is_eos, is_stop_token, is_cut;
     bool is_stopped; /* the token completed a stop string */
@@ -248,7 +248,7 @@ static enum mr_finish finish_reason(const struct mr_completion *completion,
     return MR_FINISH_NONE;
 }
 
-/* How the answer itself ended, whatever else ended it in the same step. */
+/* How the answer itself ended, ignoring other reasons in the same step. */
 static enum mr_finish stopped_by(const struct effect *effect)
 {
     if (effect->is_eos) return MR_FINISH_EOS;

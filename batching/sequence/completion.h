@@ -5,12 +5,12 @@
  * stop strings (Aho-Corasick, codec/tokenizer/stop_match.h), and the first of these conditions that
  * holds ends the choice: cancelled or deadline, max_tokens, end-of-sequence id, stop token, stop
  * string, max_chars, low confidence, context full.
- * Whatever the reason, an end or stop token is counted but is not part of ids and text, and a stop
+ * For every reason, an end or stop token is counted but is not part of ids and text, and a stop
  * string that the last token completed is cut from the text.
  *
  * Cut text and ids agree: when the text is cut (stop string, max_chars), the last id kept is the
  * token in which the kept text ends. A token whose text lies on both sides of the cut is kept as an
- * id. Without a cut all ids but the end token are kept.
+ * id. Without a cut all ids except the end token are kept.
  *
  * Streaming: a delta is valid UTF-8 and carries the ids that belong to it. A delta holds back bytes
  * of an incomplete character, the longest suffix that may still become a stop string, and ids that
@@ -100,8 +100,8 @@ struct mr_replay {
     uint32_t clean;
 };
 
-/* Pushes samples[0, count) into a new completion, which can be used for nothing else afterwards,
- * and returns how much of them can be kept. */
+/* Pushes samples[0, count) into a new completion, which cannot be used otherwise afterwards, and
+ * returns how much of them can be kept. */
 struct mr_replay mr_completion_try_replay(struct mr_completion *completion,
                                           const struct mr_sample *samples, uint32_t count,
                                           uint32_t shown);

@@ -2,8 +2,8 @@
  * of those of all its tokens, after the model's final norm.
  *
  * A step gives the sum of the hidden states of a sequence's rows. For the mean a chunk's rows are
- * added when the step is collected, in order: `pooled` says how far that has come, also after a
- * preemption, and KV from a cache is used only for rows that are pooled.
+ * added in order, when the step is collected. `pooled` is the number of rows added so far, also
+ * after a preemption; KV from a cache is used only for pooled rows.
  *
  * Owner: engine thread; the submitting thread creates it. Memory: one block in _create.
  * Errors: only _create: MR_NOMEM. */

@@ -1,7 +1,7 @@
 /* fetch - the state of one request's lookup in the remote cache and of its load of KV from there.
  *
- * Prefill computes the prompt from the first token that has no KV (sequence->num_computed); what is
- * loaded lies ahead of that token. State changes (the table that is checked is in fetch.c):
+ * Prefill computes the prompt from the first token that has no KV (sequence->num_computed); loaded
+ * KV lies after that token. State changes (the table that is checked is in fetch.c):
  *
  *     NEW ──> LOOKUP ──> LOOKUP_PIECES
  *      |        |            |
@@ -37,7 +37,7 @@ enum mr_fetch_state {
     /* second query in flight: does Redis have parts of the first block that it lacks as a whole? */
     MR_FETCH_LOOKUP_PIECES,
     MR_FETCH_KNOWN,      /* the lookup is over, answered or not; no load is decided or in flight */
-    MR_FETCH_DECIDED,    /* it is decided what to load; the sequence is not yet admitted */
+    MR_FETCH_DECIDED,    /* the values to load are decided; the sequence is not yet admitted */
     MR_FETCH_WAIT,       /* load in flight; prefill waits for the next value from Redis */
     MR_FETCH_STEP,       /* load in flight; Redis sends nothing, so prefill computes one block */
     MR_FETCH_WAIT_AGAIN, /* load in flight; Redis sends again, so prefill waits a last time */

@@ -5,13 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Work that an answer may take before it is classed as costly, in parts of the most of one mask:
+/* Work that an answer may take before it is treated as costly, as parts of the limit on one mask:
  * once, and for each token. With 50,000 tokens 4 ms and 0.2 ms; ordinary masks take 1 us (P50) and
  * 50 us (P99, tests/bench/grammar_bars.py). */
 #define WORK_ONCE      2u
 #define WORK_PER_TOKEN 32u
 
-/* A step makes no more masks after this part of the most of one mask. */
+/* A step makes no more masks after this part of the limit on one mask. */
 #define STEP_WORK_PART 2u
 
 struct choice {

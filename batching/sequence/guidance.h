@@ -1,8 +1,8 @@
-/* guidance - how far the choices of one constrained request have come in its grammar, and which
- * tokens each may draw next (codec/grammar/token_mask.h).
+/* guidance - the positions of one constrained request's choices in its grammar, and the tokens that
+ * each may draw next (codec/grammar/token_mask.h).
  *
- * A choice is advanced past its generated tokens when its next mask is made, so preemption,
- * cached prompts and resumed answers need no code of their own.
+ * A choice is advanced past its generated tokens when its next mask is made, so preemption, cached
+ * prompts and resumed answers need no additional code.
  *
  * Forced tokens: where the grammar forces the next bytes, such as the rest of a property's name,
  * only the longest token that spells them is allowed, unless a token that continues past them
@@ -15,11 +15,11 @@
  * choice has that token, so it is made once. The first masks of all choices are those of choice 0.
  *
  * Costly answers: the masks of some grammars take milliseconds each. The work of each answer is
- * compared with a limit that answers to ordinary schemas stay far below: a share of the largest
- * work of one mask for each token, plus a constant. The scheduler runs one of the answers above
- * that limit in a step (batching/scheduler/scheduler.c), so costly answers delay each other, and
- * the others little. The work of a mask is known only when it is made. When the masks of the
- * other answers in a step have taken mr_guidance_step_work(), the step makes no more masks.
+ * compared with a limit, far above the work of ordinary schemas: a share of the largest work of one
+ * mask for each token, plus a constant. The scheduler runs one of the answers above that limit in a
+ * step (batching/scheduler/scheduler.c), so costly answers delay each other and hardly delay the
+ * others. The work of a mask is known only when it is made. When the masks of the other answers in
+ * a step have taken mr_guidance_step_work(), the step makes no more masks.
  *
  * Owner:  the job: made by the submitting thread, used by the engine thread. Memory: all in
  *         _create: about 19 KiB for each choice, 19 KiB once, and a mask for each choice. It
@@ -52,7 +52,7 @@ enum mr_status mr_guidance_resume(struct mr_guidance *guidance, const struct mr_
                                   const struct mr_sample *samples, uint32_t count,
                                   struct mr_error *err);
 
-/* What a choice has generated so far. */
+/* The tokens that a choice has generated so far. */
 struct mr_guidance_answer {
     uint32_t choice;
     const uint32_t *tokens; /* [token_count] without an end token */
@@ -82,7 +82,7 @@ bool mr_guidance_copy_mask(const struct mr_guidance *guidance, uint32_t choice,
 uint32_t mr_guidance_forced(struct mr_guidance *guidance, struct mr_token_mask *masks,
                             const struct mr_guidance_answer *answer, uint32_t *ids, uint32_t max,
                             uint32_t *sure);
-/* How many of the first drafts the grammar allows after the answer. */
+/* Number of leading drafts that the grammar allows after the answer. */
 uint32_t mr_guidance_count_drafts(struct mr_guidance *guidance, struct mr_token_mask *masks,
                                   const struct mr_guidance_answer *answer, const uint32_t *drafts,
                                   uint32_t count);

@@ -84,7 +84,7 @@ static enum mr_status check_scores(const struct mr_job_rules *rules,
                                    const struct mr_request *request, struct mr_error *err)
 {
     if (request->task == MR_TASK_EMBED && rules->hidden_size == 0)
-        return mr_fail(err, MR_UNSUPPORTED, "task embed: this worker computes none");
+        return mr_fail(err, MR_UNSUPPORTED, "task embed: this worker computes no embeddings");
     if (request->scores_prompt && rules->scores_max == 0)
         return mr_fail(err, MR_UNSUPPORTED, "prompt_logprobs: this worker computes none");
     if (request->task == MR_TASK_EMBED) return MR_OK;
@@ -120,7 +120,7 @@ static enum mr_status check_request(const struct mr_job_rules *rules,
     return status;
 }
 
-/* Gives a field that has its neutral value the model's default; 0: the model has none. */
+/* Sets a field that has its neutral value to the model's default; 0: the model has none. */
 static void use_default(float *field, float neutral, float model_default)
 {
     if (*field == neutral && model_default != 0.0f) *field = model_default;
@@ -169,8 +169,8 @@ static enum mr_status encode_bad_word(struct mr_job *job, const struct mr_tokeni
     return MR_OK;
 }
 
-/* Encodes each bad word in two spellings: as given, and with a space before it, as it stands after
- * another word. */
+/* Encodes each bad word in two spellings: as given, and with a space before it, as after another
+ * word. */
 static enum mr_status encode_bad_words(struct mr_job *job, const struct mr_tokenizer *tokenizer,
                                        struct mr_error *err)
 {

@@ -1,6 +1,6 @@
 /* job - the engine's state of one request: its sequences, sampling, times and counters. struct
- * mr_request (codec/records/request.h) is what the producer wrote; a job adds what the engine needs
- * to run it.
+ * mr_request (codec/records/request.h) has the producer's fields; a job adds the state that the
+ * engine needs to run it.
  *
  * The submitting thread allocates the whole job, so that a step allocates nothing; once the job is
  * queued it belongs to the engine thread. A job waits in the queue until its first choice is
@@ -35,7 +35,7 @@ struct mr_job_rules {
     struct mr_kv_fingerprint fingerprint;
     uint32_t vocab_size, context_tokens, block_count;
     bool prefix_cache;                    /* false: no request reads or writes the prefix cache */
-    struct mr_sampling_defaults defaults; /* of a request without a temperature */
+    struct mr_sampling_defaults defaults; /* sampling defaults of a request without a temperature */
     struct mr_token_mask *masks;          /* NULL: no constrained requests */
     bool speculates;                      /* false: no sequence gets drafts */
     uint32_t hidden_size;                 /* of vectors; 0: the model computes none */
@@ -64,7 +64,8 @@ struct mr_job {
     /* prompt tokens found in any cache; prompt tokens loaded from Redis */
     uint32_t cached_tokens, cached_tokens_redis;
     uint32_t prefill_chunks, preemptions, recomputed_tokens;
-    uint32_t draft_tokens, accepted_draft_tokens; /* drafts checked by steps; right ones of them */
+    uint32_t draft_tokens,
+        accepted_draft_tokens; /* drafts checked by steps; number of right ones */
     /* The prefix cache may be read, may be written for this request. The choices of a request share
      * the KV of their prompt in any case. */
     bool reads_cache, writes_cache;
@@ -73,12 +74,13 @@ struct mr_job {
     bool started;     /* the scheduler has admitted the job */
     bool listed;      /* the job is in the engine's list of started jobs */
     bool late;        /* the job is rejected: it is predicted to end after its deadline */
-    bool broken;      /* a choice's logits were not finite: its KV is not to be used again */
-    struct mr_embedding *embedding; /* of the prompt; NULL: not wanted */
+    bool broken;      /* a choice's logits were not finite: its KV must not be reused */
+    struct mr_embedding *embedding; /* vector of the prompt; NULL: not requested */
     bool draws; /* false: nothing is generated, the request ends when its prompt is computed */
     struct mr_sampling sampling; /* the request's sampling options with defaults filled in */
-    struct mr_sampling scoring;  /* of rows that score a given token: only `logprobs` counts */
-    struct mr_scores *scores;    /* of the prompt or its continuations; NULL: not wanted */
+    struct mr_sampling
+        scoring; /* options of rows that score a given token: only `logprobs` is used */
+    struct mr_scores *scores; /* scores of the prompt or its continuations; NULL: not requested */
     uint64_t seed;
     uint32_t **bad_words; /* [bad_word_count] token ids of each bad word */
     uint32_t *bad_word_counts;
@@ -87,7 +89,7 @@ struct mr_job {
     struct mr_guidance *guidance;     /* NULL: the answer is free */
     const struct mr_job_rules *rules; /* for the guidance */
     size_t held_bytes;
-    /* [kept_count] tokens that an earlier attempt sampled and that are to be emitted again */
+    /* [kept_count] tokens that an earlier attempt sampled and that must be emitted again */
     struct mr_sample *kept;
     uint32_t kept_count;
     bool resumed; /* the job continues an earlier attempt and has not emitted anything yet */

@@ -56,11 +56,11 @@ uint32_t mr_next_token_make_draft_masks(struct mr_sequence *sequence,
     return count;
 }
 
-/* The chance that a token which spells forced bytes is drawn where a longer token, or another
- * spelling, is allowed as well: the part that was right in tests/bench/bench_constrained.c. */
+/* Chance of a token that spells forced bytes where a longer token or another spelling is also
+ * allowed: the share of right guesses in tests/bench/bench_constrained.c. */
 #define LIKELY 0.7f
 
-/* The guesses that a constrained answer allows: of its forced tokens, if there are any. */
+/* The guesses for a constrained answer: its forced tokens, if it has any. */
 static uint32_t guess_constrained(struct mr_sequence *sequence, struct mr_guess *guesses,
                                   uint32_t count, uint32_t max)
 {

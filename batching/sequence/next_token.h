@@ -1,4 +1,4 @@
-/* next_token - what a sequence may draw next: the masks of constrained sequences
+/* next_token - the tokens that a sequence may draw next: the masks of constrained sequences
  * (batching/sequence/guidance.h), and guesses of the tokens that follow.
  *
  * Owner: engine thread. Memory: none of its own; the masks belong to the job's guidance. Errors:

@@ -12,8 +12,8 @@
 #define COMMON_MAX      24u    /* a longer one is treated as this long */
 #define LEARNING_RATE   0.125f /* weight of one guess in a learnt chance */
 
-/* Chances at first, by the length of the common text: those seen in answers that quote, and lower
- * than what they become there, so that free text loses little before it is known as such. */
+/* Initial chances, by the length of the common text. They are below those learnt in answers that
+ * quote, so that free text loses little time before its chances are learnt. */
 static const struct {
     uint32_t length; /* the longest */
     float chance;
@@ -25,8 +25,8 @@ static const struct {
 struct mr_prompt_lookup {
     uint32_t prompt_tokens;
     uint32_t read; /* tokens read */
-    /* The guess of token `read` is that at `next`, after `common` equal tokens before both; next 0:
-     * there is none. */
+    /* The guess for token `read` is the token at `next`; `common` equal tokens precede both. next
+     * 0: there is no guess. */
     uint32_t next, common;
     float chances[CLASS_COUNT];
     uint32_t hash_bits, window_mask;
@@ -95,7 +95,7 @@ static uint32_t common_of(const uint32_t *tokens, uint32_t place, uint32_t end)
 }
 
 /* Sets the guess of token `end` to the place with the longest common text, if that is longer than
- * what the present guess has. */
+ * the current guess's. */
 static void find(struct mr_prompt_lookup *lookup, const uint32_t *tokens, uint32_t end)
 {
     uint32_t place = *entry_of(lookup, tokens, end);

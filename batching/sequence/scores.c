@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-/* Entries of the list: also the first token of a prompt has one, which stays zero. */
+/* Entries of the list. The first token of a prompt has one too, which stays zero. */
 static uint64_t count_entries(const struct mr_scores_spec *spec)
 {
     uint64_t count = spec->continuations == NULL ? spec->token_count : 0;

@@ -1,4 +1,4 @@
-/* scores - log-probabilities of given tokens, which nothing samples: those of a request's prompt
+/* scores - log-probabilities of given tokens, which are not sampled: those of a request's prompt
  * (prompt_logprobs), or of several continuations of the prompt (task score).
  *
  * Row p of a sequence is the step's row for the token at position p. Its logits yield the
@@ -22,7 +22,7 @@
 #include "codec/records/result.h"
 #include "ops/sampling/sample.h"
 
-/* Most log-probabilities in a result that are not of generated tokens, alternatives included. */
+/* Most log-probabilities of given tokens in a result, including alternatives. */
 #define MR_SCORES_MAX 262144u
 
 struct mr_scores {
@@ -69,9 +69,9 @@ uint32_t mr_scores_rows(const struct mr_scores *scores, uint32_t begin, uint32_t
                         uint32_t *count);
 /* Tokens that these rows, [begin, begin + count), score. */
 uint32_t mr_scores_samples(const struct mr_scores *scores, uint32_t begin, uint32_t count);
-/* Where a chunk that begins at row `begin` must end if it may score samples_max tokens: the rows
- * that need logits are then the last of the chunk, or all but the last one, which is that of the
- * token at scores->end - 1. Not all scores are known. token_count: of the sequence. */
+/* End of a chunk that begins at row `begin` and may score samples_max tokens. The rows that need
+ * logits are then the chunk's last ones, or its last ones before the row of the token at
+ * scores->end - 1. Some scores must be unknown. token_count: of the sequence. */
 uint32_t mr_scores_chunk_end(const struct mr_scores *scores, uint32_t begin, uint32_t token_count,
                              uint32_t samples_max);
 /* Records the sample of the token at `position`, which a collected step computed. Positions come in

@@ -44,8 +44,8 @@ struct mr_sequence {
     uint32_t *tokens;                 /* [capacity] token ids: prompt, then output */
     uint32_t capacity;                /* prompt tokens plus the most tokens that may be generated */
     uint32_t prompt_tokens, num_tokens, num_computed;
-    /* The last `unknown` of num_tokens are being sampled by steps in flight: their ids are
-     * MR_TOKEN_UNKNOWN. fed_row: the sampling row of the last of them. */
+    /* Steps in flight sample the last `unknown` of num_tokens: their ids are MR_TOKEN_UNKNOWN.
+     * fed_row: the sampling row of the last one. */
     uint32_t unknown, fed_row;
     /* steps in flight that compute tokens of this sequence; tokens whose KV collected steps, loads
      * and cached blocks have; num_computed counts the KV of steps in flight too */
@@ -55,26 +55,26 @@ struct mr_sequence {
     uint32_t choice;
     enum mr_sequence_state state;
     struct mr_block_table *table; /* NULL unless RUNNING */
-    /* result of the prefix match; copy_tokens > 0: KV of this many tokens is to be copied before
-     * the step */
+    /* result of the prefix match; copy_tokens > 0: KV of this many tokens must be copied before the
+     * step */
     struct mr_kv_match match;
     bool halts; /* prefill stops at token held_at, where loaded blocks begin */
     uint32_t held_at;
     /* tokens [0, stored_tokens) are in the remote cache or cannot be stored */
     uint32_t stored_tokens;
-    bool entry_due; /* the prompt's logits and tail KV are to be stored in the remote cache */
+    bool entry_due; /* the prompt's logits and tail KV must be stored in the remote cache */
     struct mr_load_slot *load; /* the load from the remote cache; NULL: none */
     /* loaded with the prompt, to sample the next token without a forward pass; or NULL */
     const float *logits;
     uint32_t skipped; /* rounds in which a later candidate was admitted instead of this sequence */
-    /* Guesses of the tokens that follow, which the planned step or the step in flight checks. They
-     * stand in tokens[num_tokens...] too until that step is launched. */
+    /* Guesses of the tokens that follow, which the planned step or the step in flight checks. Until
+     * that step is launched they are also in tokens[num_tokens...]. */
     uint32_t drafts[MR_DRAFTS_MAX], draft_count;
     uint64_t costly_turn; /* when the sequence last ran as a costly one; see plan_decodes() */
     struct mr_prompt_lookup *lookup; /* owned by the job; NULL: the sequence gets no drafts */
-    /* log-probabilities of its given tokens, owned by the job; NULL: none are wanted */
+    /* log-probabilities of its given tokens, owned by the job; NULL: not requested */
     struct mr_scores *scores;
-    struct mr_embedding *embedding; /* owned by the job; NULL: not wanted */
+    struct mr_embedding *embedding; /* owned by the job; NULL: not requested */
     uint32_t preemptions, tokens_at_preemption;
     uint64_t last_token_ns;
 };
@@ -82,7 +82,7 @@ struct mr_sequence {
 /* Changes the state. Asserts that the table of state changes in sequence.c allows this change. */
 void mr_sequence_move(struct mr_sequence *sequence, enum mr_sequence_state state);
 
-/* Number of tokens that have no KV yet and get none from a step in flight. */
+/* Number of tokens without KV that no step in flight computes. */
 static inline uint32_t mr_sequence_pending(const struct mr_sequence *sequence)
 {
     return sequence->num_tokens - sequence->num_computed;
@@ -111,15 +111,15 @@ static inline bool mr_sequence_is_held(const struct mr_sequence *sequence)
     return sequence->halts && sequence->num_computed >= sequence->held_at;
 }
 
-/* Most leading tokens whose KV may come from a cache, and one more, which is the first to compute:
- * all tokens, unless the logits of a row are needed to score a token. */
+/* One more than the leading tokens whose KV may come from a cache; the last of them is the first to
+ * compute. This is all tokens, unless the logits of a row are needed to score a token. */
 uint32_t mr_sequence_reusable(const struct mr_sequence *sequence);
 /* Appends a sampled token, or fills in the first unknown one. num_tokens must be below capacity. */
 void mr_sequence_append(struct mr_sequence *sequence, uint32_t token_id);
 /* Call when sampling row `row` of a launched step samples the sequence's next token: appends an
  * unknown token. */
 void mr_sequence_append_unknown(struct mr_sequence *sequence, uint32_t row);
-/* Call when the sequence ends: removes its unknown tokens; steps in flight no longer count. */
+/* Call when the sequence ends: removes its unknown tokens; steps in flight no longer affect it. */
 void mr_sequence_drop_unknown(struct mr_sequence *sequence);
 /* Call when a step that computes `count` pending tokens was launched: adds them to num_computed.
  * Returns how many of them had already been computed before a preemption. */

@@ -1,8 +1,8 @@
-/* submission - the arguments of mr_engine_submit(): a request, and what the caller adds to it
- * (tenant, priority, deadlines, output of an earlier attempt).
+/* submission - the arguments of mr_engine_submit(): a request, and the caller's additions (tenant,
+ * priority, deadlines, output of an earlier attempt).
  *
- * Types only. The engine copies everything but the request. Times are nanoseconds of the monotonic
- * clock. */
+ * Types only. The engine copies everything except the request. Times are nanoseconds of the
+ * monotonic clock. */
 #ifndef MR_BATCHING_SEQUENCE_SUBMISSION_H
 #define MR_BATCHING_SEQUENCE_SUBMISSION_H
 

@@ -8,9 +8,9 @@
  *     36  nonce [12]      48  digest [16]
  * The digest is XXH3-128 over the header without the digest, and the payload: it detects accidental
  * damage. With an encryption key the digest field is the tag of AES-256-GCM over the same bytes,
- * which also detects forgery. If any field, the version included, differs from what the reader
- * expects, the slice is treated as absent. The Redis keys of slices ("mr1:...") contain the version
- * too, so workers of two versions neither see nor delete each other's slices.
+ * which also detects forgery. If any field, including the version, differs from the value that the
+ * reader expects, the slice is treated as absent. The Redis keys of slices ("mr1:...") contain the
+ * version too, so workers of two versions neither see nor delete each other's slices.
  *
  * Slices are cut at multiples of a layer, below MR_SLICE_BYTES_MAX. The slice size is chosen so
  * that header, payload and the server's own string header nearly fill a size class of jemalloc,
@@ -46,7 +46,7 @@ enum mr_frame_codec {
 
 struct mr_slices {
     uint32_t count;
-    size_t bytes; /* bytes of each slice but the last, which may be shorter */
+    size_t bytes; /* bytes of each slice except the last, which may be shorter */
 };
 
 /* How to cut length bytes (at least 1) into slices, at multiples of layer_bytes; layer_bytes 0:

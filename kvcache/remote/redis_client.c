@@ -257,8 +257,8 @@ static void request_map(struct mr_redis_client *client, struct node *node, uint6
     mr_redis_conn_send(node->conn, &client->map);
 }
 
-/* If the error reply of a command is MOVED or ASK, sends the command to the node that the error
- * names. False: not redirected; the command is finished. */
+/* If the error reply of a command is MOVED or ASK, sends the command to the node named in the
+ * error. False: not redirected; the command is finished. */
 static bool redirect(struct mr_redis_client *client, struct node *from,
                      struct mr_redis_command *command)
 {

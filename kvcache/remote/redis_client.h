@@ -50,13 +50,13 @@ struct mr_redis_port {
     bool (*is_ready)(const void *context); /* the connection to at least one node is ready */
     /* False: no connection can take the command now, and the caller keeps it. */
     bool (*send)(void *context, struct mr_redis_command *command);
-    /* Cancels a command in flight, as mr_redis_conn_cancel does: its buffers are not touched any
-     * more; take still returns it. */
+    /* Cancels a command in flight, as mr_redis_conn_cancel does: its buffers are no longer touched;
+     * take still returns it. */
     void (*cancel)(void *context, struct mr_redis_command *command, uint64_t now_ns);
     /* Returns the next command that has ended; NULL: none. */
     struct mr_redis_command *(*take)(void *context);
-    /* When to call step even if no socket has an event; 0: at once, because take has a command to
-     * return. */
+    /* When to call step even if no socket has an event; 0: at once, because a command is ready for
+     * take. */
     uint64_t (*deadline_ns)(const void *context);
     /* Writes the sockets to wait for to fds, at most max; returns how many. */
     size_t (*sockets)(const void *context, struct pollfd *fds, size_t max);

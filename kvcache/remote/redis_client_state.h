@@ -1,5 +1,5 @@
 /* redis_client_state - the circuit breaker of one node, private to kvcache/remote/redis_client.h:
- * decides when to try a server again that failed.
+ * decides when to retry a server that failed.
  *
  * CLOSED: attempts are allowed, after a short wait if the last one failed. After
  * MR_BREAKER_FAILURES failures in a row the breaker is OPEN: no attempt until the wait has passed.
@@ -22,12 +22,12 @@ struct mr_redis_breaker {
     uint32_t failures; /* failed attempts in a row */
     uint64_t retry_ns; /* no attempt before this time */
     uint64_t random;
-    uint64_t openings; /* how often the breaker opened; for statistics */
+    uint64_t openings; /* number of times that the breaker opened; for statistics */
 };
 
 void mr_redis_breaker_init(struct mr_redis_breaker *breaker, uint64_t seed);
 /* Whether to make an attempt to connect now. Turns OPEN into HALF_OPEN when the wait has passed:
- * then returns true once, until _succeeded or _failed reports how that attempt ended. */
+ * then returns true once, until _succeeded or _failed reports the outcome of that attempt. */
 bool mr_redis_breaker_allows(struct mr_redis_breaker *breaker, uint64_t now_ns);
 void mr_redis_breaker_succeeded(struct mr_redis_breaker *breaker);
 void mr_redis_breaker_failed(struct mr_redis_breaker *breaker, uint64_t now_ns);

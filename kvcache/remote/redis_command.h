@@ -2,15 +2,15 @@
  * that uses hiredis.
  *
  * A command is a list of buffers that are sent one after the other without a copy. The values of KV
- * blocks pass no library: SET is a short text, the frame header, the payload and a short text
+ * blocks bypass the library: SET is a short text, the frame header, the payload and a short text
  * again; the reply to GET is received straight into header and payload. hiredis formats the
  * commands of mr_redis_command_make and parses every reply that is not such a value.
  *
  * Owner: one thread at a time. Memory: the caller owns the struct and the memory that its buffers
- * point at, and changes neither from the time the command is sent until it comes back. The reply
- * and the words of _make belong to the command until mr_redis_command_end. A parser holds the bytes
- * of one unfinished reply; its caller bounds them. Errors: the outcome of each command; false or
- * NULL without memory. */
+ * point at, and changes neither from sending the command until it has ended. The reply and the
+ * words of _make belong to the command until mr_redis_command_end. A parser holds the bytes of one
+ * unfinished reply; its caller bounds them. Errors: the outcome of each command; false or NULL
+ * without memory. */
 #ifndef MR_KVCACHE_REMOTE_REDIS_COMMAND_H
 #define MR_KVCACHE_REMOTE_REDIS_COMMAND_H
 
@@ -28,7 +28,7 @@
 enum mr_redis_outcome {
     MR_REDIS_IN_FLIGHT,
     MR_REDIS_DONE,
-    MR_REDIS_MISS,       /* no such key, or the command was cancelled */
+    MR_REDIS_MISS,       /* the key does not exist, or the command was cancelled */
     MR_REDIS_WRONG_SIZE, /* the value has another length than expected */
     MR_REDIS_MOVED,      /* the key is on another node of the cluster */
     MR_REDIS_BUSY,       /* the server is loading data, running a script, or has no master */
@@ -49,7 +49,7 @@ struct mr_redis_command {
     struct mr_redis_command *next; /* private: the next command in its list */
     struct iovec out[MR_REDIS_COMMAND_PARTS];
     int out_count;
-    char text[MR_REDIS_TEXT_BYTES]; /* of a command made by _set, _get, _word or _expire */
+    char text[MR_REDIS_TEXT_BYTES]; /* text of a command made by _set, _get, _word or _expire */
     char *words;                    /* text of any other command; owned by the command */
     bool bulk;                      /* the reply is a value of exactly into[0] + into[1] bytes */
     struct iovec into[2];

@@ -72,8 +72,8 @@ enum mr_status mr_redis_conn_open(struct mr_redis_conn *conn, uint64_t now_ns,
                                   struct mr_error *err);
 /* Like _open, over a connected socket, which the connection then owns (for tests). */
 void mr_redis_conn_adopt(struct mr_redis_conn *conn, int fd, uint64_t now_ns);
-/* The password of every later login; the present login stays. Shorter than MR_REDIS_SECRET_BYTES;
- * copied. */
+/* The password of every later login; the current login stays valid. Shorter than
+ * MR_REDIS_SECRET_BYTES; copied. */
 void mr_redis_conn_set_password(struct mr_redis_conn *conn, const char *password);
 /* Ends every command in flight with MR_REDIS_LOST and closes the socket. */
 void mr_redis_conn_close(struct mr_redis_conn *conn);
@@ -82,7 +82,7 @@ bool mr_redis_conn_is_ready(const struct mr_redis_conn *conn);
 bool mr_redis_conn_is_closed(const struct mr_redis_conn *conn);
 /* Number of commands without a reply. */
 uint32_t mr_redis_conn_in_flight(const struct mr_redis_conn *conn);
-/* Why the connection was closed last; "" when it never was. */
+/* Reason of the last close; "" if there was none. */
 const char *mr_redis_conn_reason(const struct mr_redis_conn *conn);
 /* Number of addresses of the server's host, as last resolved; each _open uses the next one. 0: not
  * resolved, or a unix socket. */
@@ -97,12 +97,12 @@ void mr_redis_conn_send(struct mr_redis_conn *conn, struct mr_redis_command *com
 /* Cancels a command: from now on the memory that command->out and command->into point at is not
  * touched. If its value is being received, the rest is read and discarded for at most
  * MR_REDIS_CANCEL_NS, then the connection is closed. A command not sent yet ends as MR_REDIS_LOST;
- * one sent in part, or of which TLS holds bytes, closes the connection. _take still returns the
- * command. No effect on an command of another connection. */
+ * one sent in part, or with bytes in the TLS session, closes the connection. _take still returns
+ * the command. No effect on a command of another connection. */
 void mr_redis_conn_cancel(struct mr_redis_conn *conn, struct mr_redis_command *command,
                           uint64_t now_ns);
-/* Reads and writes what the socket takes now, and closes the connection when a command or the
- * handshake is past its deadline. */
+/* Reads and writes as much as the socket allows now, and closes the connection when a command or
+ * the handshake is past its deadline. */
 void mr_redis_conn_step(struct mr_redis_conn *conn, uint64_t now_ns);
 /* Next finished command; NULL: none. The caller frees its memory with mr_redis_command_end. */
 struct mr_redis_command *mr_redis_conn_take(struct mr_redis_conn *conn);

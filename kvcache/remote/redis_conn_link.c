@@ -127,7 +127,7 @@ enum mr_status mr_redis_link_open(struct mr_redis_link *link, const struct mr_re
     return status == MR_OK ? start_tls(link, err) : status;
 }
 
-/* Connects when the host is resolved. MR_AGAIN: it is not yet. */
+/* Connects when the host is resolved. MR_AGAIN: the lookup has not ended. */
 static enum mr_status finish_lookup(struct mr_redis_link *link, struct mr_error *err)
 {
     const struct addrinfo *all = NULL;

@@ -7,8 +7,8 @@
 
 #define INPUT_BYTES ((size_t)16384)
 #define SKIP_BYTES  ((size_t)65536)
-/* Bytes read when a value may come next: enough for the value's first line and frame header, so
- * that little of its payload has to be copied. */
+/* Bytes read when the next reply may be a value: enough for the value's first line and frame
+ * header, so that little of its payload has to be copied. */
 #define HEAD_BYTES ((size_t)96)
 
 /* What the reader expects next. LINE: a line of a reply; PAYLOAD: bytes of a wanted value; SKIP:
@@ -119,7 +119,7 @@ static enum mr_redis_read take_reply(struct mr_redis_reader *reader,
         mr_redis_reply_free(reply);
         return MR_READ_REPLY;
     }
-    /* The command expects a value and the reply is not one, so it must be the reply to another
+    /* The command expects a value and the reply has another kind, so it must belong to another
      * command. */
     if (command->bulk) {
         mr_redis_reply_free(reply);
@@ -212,8 +212,8 @@ static void notify(struct mr_redis_command *command, const struct iovec *part, s
     if (command->on_bytes && length > 0) command->on_bytes(command, part->iov_base, length);
 }
 
-/* Copies the bytes of the value that were received together with its first line to where the caller
- * wants the value. */
+/* Copies the bytes of the value that were received together with its first line to the caller's
+ * buffers. */
 static void copy_head(struct mr_redis_reader *reader, struct mr_redis_command *command)
 {
     struct iovec parts[2];

@@ -1,5 +1,6 @@
 /* redis_conn_state - the parts of a connection (kvcache/remote/redis_conn.h), private to that
- * module: the link moves bytes, over a TLS session or not, and the reader makes replies of them.
+ * module: the link moves bytes, with or without a TLS session, and the reader parses replies from
+ * them.
  *
  * Link: a non-blocking TCP or unix socket, with or without TLS. Bytes go straight from and to the
  * caller's memory. A host name is resolved by link->resolver, or without one by the system's
@@ -50,13 +51,14 @@ struct mr_redis_link {
     int fd; /* the socket; -1: closed */
     struct mr_redis_tls *tls;
     const struct mr_redis_resolver *resolver; /* NULL: none; set by the owner after _init */
-    void *lookup;                             /* of the host, in progress; NULL: none */
-    /* of the last _open, whose arguments must live until the link is connected or closed */
+    void *lookup;                             /* lookup of the host, in progress; NULL: none */
+    /* arguments of the last _open, which must live until the link is connected or closed */
     const struct mr_redis_url *where;
     struct mr_redis_tls_context *context;
     bool connected;
-    uint32_t attempts;  /* to connect; each uses the next one of the host's addresses */
-    uint32_t addresses; /* of the host, as last resolved; 0: not resolved, or a unix socket */
+    uint32_t attempts; /* attempts to connect; each uses the next one of the host's addresses */
+    uint32_t
+        addresses; /* addresses of the host, as last resolved; 0: not resolved, or a unix socket */
 };
 
 void mr_redis_link_init(struct mr_redis_link *link);

@@ -24,8 +24,7 @@ static const char *reason(void)
     return text ? text : "no reason given";
 }
 
-/* Why the TLS handshake failed: what is wrong with the server's certificate, or the library's
- * reason. */
+/* Why the TLS handshake failed: the error in the server's certificate, or the library's reason. */
 static const char *refusal(const SSL *session)
 {
     long verdict = SSL_get_verify_result(session);

@@ -16,8 +16,8 @@ struct mr_redis_policy {
     char eviction[32];        /* "noeviction", "allkeys-lru" and so on */
 };
 
-/* Copies the value of the line "NAME:VALUE" of a reply to INFO, NUL-terminated. False: there is no
- * such line, or the value does not fit. */
+/* Copies the value of the line "NAME:VALUE" of a reply to INFO, NUL-terminated. False: the line is
+ * missing, or the value does not fit. */
 bool mr_redis_policy_field(const char *info, size_t length, const char *name, char *value,
                            size_t value_bytes);
 /* info: the reply of Redis to "INFO memory". False: the reply lacks the limit or the policy. */

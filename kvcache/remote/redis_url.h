@@ -7,8 +7,8 @@
  * User and password may contain %XX; an IPv6 address is written in brackets. Any node of a cluster
  * may be named.
  *
- * Threads: any. Memory: the struct itself. Errors: MR_BAD_CONFIG. Messages quote no part of the
- * URL, because it may contain a password. */
+ * Threads: any. Memory: the struct itself. Errors: MR_BAD_CONFIG. Messages do not quote the URL,
+ * because it may contain a password. */
 #ifndef MR_KVCACHE_REMOTE_REDIS_URL_H
 #define MR_KVCACHE_REMOTE_REDIS_URL_H
 

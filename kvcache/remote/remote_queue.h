@@ -1,8 +1,8 @@
 /* remote_queue - the queue between the engine and the threads that hold the connections to Redis.
  * The engine posts operations (kvcache/remote_cache.h) and polls for answers. The queue cuts the
  * values of an operation into slices. A connection thread takes a slice, runs its Redis commands
- * and reports their end; the queue decides what follows: which values are complete, which answers
- * the engine gets, which slices come next.
+ * and reports their end. The queue then decides which values are complete, which answers the engine
+ * gets and which slices come next.
  *
  * Thread 0 runs lookups only, so that a lookup never waits for the transfer of a slice. A store
  * begins with a lookup too, so that no slice is written twice. The other threads run loads and
@@ -10,11 +10,11 @@
  * connection is lost, slices that no thread has taken end at once.
  *
  * Sources: kvcache/remote/remote_queue.c (the lock, admission),
- * kvcache/remote/remote_queue_operations.c (what follows), kvcache/remote/remote_queue_slices.c
- * (cutting), kvcache/remote/remote_queue_memory.c, kvcache/remote/remote_queue_pace.c.
- * Threads: any; one lock, held for a short time and seen by nobody else. Memory: all in _create; at
- * most MR_REMOTE_OPERATIONS_MAX operations, and store_bytes_max bytes of stores, or one value that
- * is larger. Errors: _post takes fewer values, or none, at a limit. Clock: passed in. */
+ * kvcache/remote/remote_queue_operations.c (the next steps), kvcache/remote/remote_queue_slices.c
+ * (cutting), kvcache/remote/remote_queue_memory.c, kvcache/remote/remote_queue_pace.c. Threads:
+ * any; one lock, held only briefly and never by a caller. Memory: all in _create; at most
+ * MR_REMOTE_OPERATIONS_MAX operations, and store_bytes_max bytes of stores, or one value that is
+ * larger. Errors: _post takes fewer values, or none, at a limit. Clock: passed in. */
 #ifndef MR_KVCACHE_REMOTE_REMOTE_QUEUE_H
 #define MR_KVCACHE_REMOTE_REMOTE_QUEUE_H
 
@@ -52,7 +52,8 @@ struct mr_remote_slice {
     char key[MR_REMOTE_KEY_BYTES]; /* of the slice in Redis */
     bool unanswered;               /* set by the thread: Redis did not answer the LOOKUP */
     bool damaged;  /* set by _damaged: the received slice did not verify; CLEANUP deletes it */
-    bool released; /* set by _release: the engine has its memory back before the command ended */
+    bool released; /* set by _release: the engine owns its memory again before the command has ended
+                    */
     bool present, taken; /* used by the queue only */
 };
 
@@ -61,7 +62,7 @@ struct mr_remote_queue;
 struct mr_remote_queue_options {
     uint32_t thread_count; /* connection threads, 2 .. MR_REMOTE_THREADS_MAX */
     uint64_t lookup_timeout_ns;
-    uint64_t transfer_timeout_ns; /* of a load or store, the time in the queue included */
+    uint64_t transfer_timeout_ns; /* of a load or store, including the time in the queue */
     uint64_t store_bytes_max;
     uint64_t
         write_budget; /* bytes stored per second for each tenant (byte_budget.h); 0: no limit */
@@ -82,8 +83,8 @@ void mr_remote_queue_attach(struct mr_remote_queue *queue, uint32_t thread,
 
 /* ---- the engine's side: see kvcache/remote_cache.h ---- */
 
-/* Returns how many values of the operation are taken, from the first one on, which are all in a
- * lookup or load; 0: refused. */
+/* Returns how many values of the operation are accepted, from the first one on; a lookup or load is
+ * accepted as a whole. 0: refused. */
 uint32_t mr_remote_queue_post(struct mr_remote_queue *queue, enum mr_remote_kind kind,
                               const struct mr_remote_operation *posted, uint64_t now_ns);
 void mr_remote_queue_skip(struct mr_remote_queue *queue, uint64_t id, uint32_t index);

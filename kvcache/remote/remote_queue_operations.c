@@ -8,7 +8,7 @@
 #define KEYS_MAX            ((uint32_t)65536)
 /* a load of fewer bytes is too short to measure the bandwidth */
 #define MEASURE_BYTES ((uint64_t)65536)
-/* a load that took this long is used as a measurement whatever its size */
+/* a load that took this long is used as a measurement, regardless of its size */
 #define SLOW_NS ((uint64_t)100000000)
 
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))

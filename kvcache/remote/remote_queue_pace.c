@@ -1,17 +1,17 @@
-/* How fast loads are received, and how many bytes of loads may be in flight.
+/* The measured rate of loads, and the limit on their bytes in flight.
  *
  * Bytes in flight are wasted when their load is cancelled, and before it sends the first byte Redis
  * copies every requested value into memory that may be new to Redis. So the limit is
- * MR_LOAD_AHEAD_FIRST when nothing is in flight, and grows with the bytes received: up to what
- * arrives within MR_LOAD_AHEAD_NS at the measured rate, and to MR_LOAD_AHEAD_BYTES at most. If no
- * other connection has bytes in flight, a connection may always request one more slice. */
+ * MR_LOAD_AHEAD_FIRST when nothing is in flight, and grows with the bytes received: up to the bytes
+ * that arrive within MR_LOAD_AHEAD_NS at the measured rate, and to MR_LOAD_AHEAD_BYTES at most. If
+ * no other connection has bytes in flight, a connection may always request one more slice. */
 #include "kvcache/remote/remote_queue_state.h"
 
 #include "codec/check.h"
 
 #define MEASURE_GAP_NS ((uint64_t)30 * 1000000000)
 #define NEW_SHARE      0.3 /* weight of a new bandwidth measurement in the running mean */
-/* bytes received up to this many times more slowly than the mean still are treated as full progress
+/* bytes received up to this many times more slowly than the mean are still treated as full progress
  */
 #define TRICKLE 8.0
 

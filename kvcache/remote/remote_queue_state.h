@@ -18,7 +18,7 @@ void mr_queue_memory_destroy(struct mr_queue_memory *memory);
 /* Returns a zeroed piece, aligned like memory from malloc; NULL when no gap is large enough. */
 void *mr_queue_memory_take(struct mr_queue_memory *memory, size_t bytes);
 void mr_queue_memory_give(struct mr_queue_memory *memory, void *bytes);
-/* Returns the bytes in use, piece headers included. Asserts that the pieces fill the block. */
+/* Returns the bytes in use, including piece headers. Asserts that the pieces fill the block. */
 size_t mr_queue_memory_check(const struct mr_queue_memory *memory);
 
 /* ---- pace: bytes of loads in flight (requested and not received), rates ---- */
@@ -39,7 +39,7 @@ void mr_load_pace_init(struct mr_load_pace *pace);
 bool mr_load_pace_allows(const struct mr_load_pace *pace, uint32_t thread, uint64_t bytes);
 void mr_load_pace_request(struct mr_load_pace *pace, uint32_t thread, uint64_t bytes,
                           uint64_t now_ns);
-/* Call it when a requested slice was received, or will not be received any more. */
+/* Call it when a requested slice was received, or can no longer be received. */
 void mr_load_pace_finish(struct mr_load_pace *pace, uint32_t thread, uint64_t bytes);
 void mr_load_pace_receive(struct mr_load_pace *pace, uint64_t bytes, uint64_t now_ns);
 /* Adds a bandwidth, of a finished load or a measurement with ECHO, to the running mean. */
@@ -125,19 +125,20 @@ struct mr_operations {
 enum mr_status mr_operations_create(struct mr_operations *operations, uint32_t thread_count,
                                     uint64_t present_ns, struct mr_error *err);
 void mr_operations_destroy(struct mr_operations *operations); /* also after a failed _create */
-/* Notes that the connection threads first .. end - 1 are to be woken after the unlock. */
+/* Marks the connection threads first .. end - 1 to be woken after the unlock. */
 void mr_operations_wake(struct mr_operations *operations, uint32_t first, uint32_t end);
 void mr_operations_count(struct mr_operations *operations, enum mr_remote_counter counter,
                          uint64_t amount);
 /* Adds an operation, which ends at once if none of its slices needs a command. */
 void mr_operations_add(struct mr_operations *operations, struct mr_queued_operation *operation,
                        uint64_t now_ns);
-/* Ends the slices that no thread has taken, of values below `below`; _list: of whole operations. */
+/* Ends the slices of values below `below` that no thread has taken; _list: those of whole
+ * operations. */
 void mr_operations_drop(struct mr_operations *operations, struct mr_queued_operation *operation,
                         uint32_t below, uint64_t now_ns);
 void mr_operations_drop_list(struct mr_operations *operations, struct mr_queued_list *list,
                              uint64_t now_ns);
-/* As those of the same name in remote_queue.h, without the lock. */
+/* Like the functions of the same name in remote_queue.h, without the lock. */
 bool mr_operations_poll(struct mr_operations *operations, struct mr_remote_answer *answer);
 struct mr_remote_slice *mr_operations_take(struct mr_operations *operations, uint32_t thread,
                                            uint64_t now_ns);

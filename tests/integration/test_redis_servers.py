@@ -106,7 +106,7 @@ def check_changed_password(test):
 
         worker.wait_up()
         file.rename(test.folder / "moved")
-        hup("the password for Redis stays")
+        hup("the password for Redis is unchanged")
         redis("ACL", "SETUSER", USER, "resetpass", ">sandstone")
         hang_up()
         worker.wait_up(0)

@@ -15,7 +15,7 @@ struct cache_bench {
     struct mr_model *model;
     struct mr_engine *engine;
     uint32_t prefix_tokens;
-    bool done; /* the request that runs at present has ended */
+    bool done; /* the running request has ended */
     double first_token_ms;
     uint64_t cached_tokens;
 };

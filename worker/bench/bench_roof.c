@@ -44,7 +44,7 @@ enum mr_status mr_bench_roof_memory(double *bytes_per_s, struct mr_error *err)
 {
     uint64_t sums[MR_PARALLEL_THREADS_MAX] = {0};
     uint64_t *words = aligned_alloc((size_t)2 << 20, READ_BYTES);
-    if (!words) return mr_fail(err, MR_NOMEM, "no memory to measure the speed of memory");
+    if (!words) return mr_fail(err, MR_NOMEM, "no memory for measuring the memory bandwidth");
     (void)madvise(words, READ_BYTES, MADV_HUGEPAGE); /* a hint, as for weights */
     memset(words, 1, READ_BYTES);
     struct read_loop loop = {words, sums};

@@ -1,6 +1,6 @@
 /* bench_roof - the limits of the machine: bytes read from memory, and floating point operations of
  * the matrix product in use, each measured in a separate loop on all threads of the parallel team.
- * From these rates follows the least time of a piece of work (the roofline model, Williams,
+ * The least time of a piece of work follows from these rates (the roofline model, Williams,
  * Waterman and Patterson, 2009). A product of integers is also two operations, a multiplication and
  * an addition.
  *
@@ -23,7 +23,7 @@ enum mr_status mr_bench_roof_memory(double *bytes_per_s, struct mr_error *err);
 enum mr_status mr_bench_roof_measure(struct mr_bench_roof *out, const struct mr_model_info *info,
                                      struct mr_error *err);
 
-/* The least that a test has to read and to compute. */
+/* The least amount of bytes and operations that a test needs. */
 struct mr_bench_work {
     double bytes, flops;
 };

@@ -31,9 +31,9 @@ struct mr_bench_tally {
     size_t gap_count, gaps_max;
     uint32_t request_count, sent, in_flight, finished, failed, peak_concurrent;
     uint64_t begin_ns, end_ns, tokens_seen, gaps_left_out;
-    /* the present second of the run, the tokens in that second, the most tokens in any second */
+    /* the current second of the run, the tokens in that second, the most tokens in any second */
     uint64_t second, second_tokens, second_tokens_max;
-    char failure[MR_BENCH_FAILURE_BYTES]; /* of the first result that is no success */
+    char failure[MR_BENCH_FAILURE_BYTES]; /* of the first result that is not a success */
 };
 
 enum mr_status mr_bench_tally_create(struct mr_bench_tally **out, uint32_t request_count,

@@ -51,7 +51,7 @@ struct demo {
     struct mr_worker *worker;
     struct mr_client *client;
     struct answer answers[PROMPTS_MAX];
-    size_t count, turn; /* turn: index of the answer that stdout shows at present */
+    size_t count, turn; /* turn: index of the answer that stdout shows now */
     uint64_t begin_ns, end_ns;
 };
 

@@ -35,7 +35,7 @@ struct replaying {
     uint64_t sent, refused;
 };
 
-/* A mistyped target must not become a topic. */
+/* A mistyped target must not create a topic. */
 static enum mr_status need_target(struct replaying *replaying, const char *topic,
                                   struct mr_error *err)
 {
@@ -128,7 +128,7 @@ static enum mr_status open_all(struct replaying *replaying, struct mr_error *err
     return status == MR_OK ? mr_kafka_reader_create(&replaying->reader, &reader, err) : status;
 }
 
-/* Whether the replay can go on. */
+/* Whether the replay can continue. */
 static enum mr_status check(struct replaying *replaying, struct mr_error *err)
 {
     enum mr_status status = mr_client_health(replaying->client, err);

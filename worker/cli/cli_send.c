@@ -21,7 +21,8 @@
 #define SEND_TIMEOUT_MS 30000u
 #define POLL_MS         200u
 #define QUERY_MS        2000u
-#define SILENCE_NS      ((uint64_t)3000000000) /* then stderr says that nobody has answered */
+#define SILENCE_NS                                                                                 \
+    ((uint64_t)3000000000) /* after this time a line on stderr says that no worker has answered */
 #define STDIN_BYTES_MAX ((size_t)16 << 20)
 
 /* True for FIELD=VALUE, where FIELD has only lower-case letters and underscores. */
@@ -171,8 +172,8 @@ static void begin_lower_attempt(struct wait *wait, uint32_t attempt)
     mr_follow_restart(&wait->answer.follow);
 }
 
-/* Whether the token record answers another request under the same id, as those do that are read
- * before a first token, or comes late from a worker whose attempt another one has replaced.
+/* Whether the token record answers another request under the same id (such records come before a
+ * first token), or comes late from a worker whose attempt was replaced.
  *
  * While the records of another request are read, a first token of another choice is that request's
  * too, and so is one of a higher attempt: that request is run again after a crash. If the first
@@ -225,7 +226,7 @@ static bool print_event(struct wait *wait, const struct mr_client_event *event)
     return ends;
 }
 
-/* Says why an answer may be missing: usually no worker runs, or it reads another topic. */
+/* Prints why an answer may be missing: usually no worker runs, or it reads another topic. */
 static void note_silence(const struct wait *wait)
 {
     const char *topic = wait->config->request_topics[0].name;

@@ -24,7 +24,7 @@ struct serving {
     struct mr_cli_signals signals; /* read by the thread of `shutdown` */
     struct mr_shutdown *shutdown;
     struct mr_log *log;
-    struct mr_log_file log_file; /* what stderr is open on */
+    struct mr_log_file log_file; /* the file that stderr is open on */
     unsigned reopened;           /* how many SIGHUP the thread of `shutdown` has obeyed */
     atomic_uint hangups;         /* the same, for the main thread */
     unsigned reread;             /* how many SIGHUP the main thread has obeyed */

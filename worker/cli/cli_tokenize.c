@@ -1,6 +1,6 @@
 /* millrace tokenize [TEXT...]: prints the token ids of a text, or of stdin without arguments. With
- * --decode it prints the text of token ids, with --chat the text that the chat template makes of a
- * request record, and its ids. */
+ * --decode it prints the text of token ids, with --chat the text that the chat template renders
+ * from a request record, and its ids. */
 #include "codec/limits.h"
 #include "codec/records/request_decode.h"
 #include "codec/tokenizer/detokenizer.h"
@@ -71,7 +71,7 @@ static void print_json(const struct mr_tokenizer *tokenizer, const struct mr_ren
     free(bytes);
 }
 
-/* rendered: the text of a chat, NULL when the ids are those of a text. */
+/* rendered: the text of a chat; NULL: the ids are those of a text. */
 static void print_ids(const struct mr_tokenizer *tokenizer, const struct mr_rendered *rendered,
                       const uint32_t *ids, size_t count, bool json)
 {

@@ -34,7 +34,7 @@ struct screen {
     bool live;
     char tenant[MR_TOP_TENANT_BYTES]; /* "": all */
     struct mr_slowest slowest;
-    char cancelling[MR_SLOWEST_TEXT_BYTES]; /* the request that the user was asked about */
+    char cancelling[MR_SLOWEST_TEXT_BYTES]; /* the request that waits for the user's confirmation */
     struct mr_client *client;               /* NULL until something was cancelled */
     char note[NOTE_BYTES];                  /* the last line, until the next key */
 };
@@ -116,7 +116,7 @@ static void print_partitions(const struct screen *screen)
     }
 }
 
-/* Asks each worker that answered the last time. */
+/* Queries each worker that answered the last time. */
 static void fetch_slowest(struct screen *screen)
 {
     screen->slowest.count = 0;
@@ -268,8 +268,8 @@ static bool open_keys(struct termios *usual)
     return tcsetattr(STDIN_FILENO, TCSANOW, &raw) == 0;
 }
 
-/* Waits for the next refresh and takes keys meanwhile, each of which shows the screen anew. False:
- * the user or a signal ends it. */
+/* Waits for the next refresh. Each key pressed meanwhile redraws the screen. False: the user or a
+ * signal ends it. */
 static bool wait_keys(struct screen *screen)
 {
     uint64_t until_ns = mr_clock_ns() + screen->config->interval_ns, now_ns;

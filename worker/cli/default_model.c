@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Folders in which the model is looked for: first relative to the working directory, then relative
+/* Folders that are searched for the model: first relative to the working directory, then relative
  * to the folder of the program. */
 static const char *const folders[] = {".deps/model", "../.deps/model", "../share/millrace/model"};
 

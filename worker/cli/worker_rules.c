@@ -93,7 +93,7 @@ uint64_t mr_worker_rules_memory(const struct mr_config *config, const struct mr_
            (config->redis[0] ? REDIS_BYTES : 0) + OTHER_BYTES;
 }
 
-/* The same for a GPU: the model is in its memory, the rest in that of the process. */
+/* The same for a GPU: the model is in the GPU's memory, the rest in the process's. */
 static bool fits_gpu(const struct mr_model_plan *plan, double process_mib, char *text,
                      size_t text_bytes, int *length)
 {

@@ -1,5 +1,5 @@
-/* worker_rules - warnings about a worker's configuration whose options are valid by themselves,
- * whether its memory is enough, and the rights that it needs in Kafka.
+/* worker_rules - warnings about a configuration whose single options are valid, a check whether the
+ * worker's memory is enough, and the rights that it needs in Kafka.
  *
  * Threads: any (pure functions). Memory: none. Errors: none. */
 #ifndef MR_WORKER_CLI_WORKER_RULES_H

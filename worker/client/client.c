@@ -30,7 +30,8 @@ struct mr_client {
     struct mr_client_place place; /* of the last record that the broker acknowledged */
 };
 
-/* A topic that is unknown or must not be written to does not mean wrong usage of the command. */
+/* A topic that is unknown, or that this client may not write to, is not a usage error of the
+ * command. */
 static enum mr_status not_usage(enum mr_status status)
 {
     return status == MR_BAD_CONFIG ? MR_BACKEND : status;
@@ -121,9 +122,9 @@ static enum mr_status open_reader(struct mr_client *client, const struct mr_clie
     return mr_kafka_reader_create(&client->reader, &reader, err);
 }
 
-/* Asks for the topic that the client is going to write to. Without this a first record that comes
- * while the producer connects may miss its first look at the topics, and then waits a second for
- * the next. A failure is left to the record, whose report says why. */
+/* Requests the metadata of the topic that the client will write to. Without this a record produced
+ * while the producer connects may miss the first metadata answer, and then waits a second for the
+ * next one. Errors are ignored: the record's delivery report has the reason. */
 static void prime(struct mr_client *client, const struct mr_client_options *options)
 {
     const char *topic = options->requests ? client->config->request_topics[0].name

@@ -20,7 +20,7 @@
 
 struct mr_follow {
     FILE *out;
-    bool escapes; /* out is a terminal: control characters but line feed and tab are escaped */
+    bool escapes; /* out is a terminal: control characters except line feed and tab are escaped */
     char *shown;  /* malloc'ed; the text printed so far */
     size_t shown_length, shown_capacity;
     uint32_t attempt;
@@ -41,8 +41,8 @@ void mr_follow_free(struct mr_follow *follow);
 /* Prints the part of the token record's text that was not printed yet; only choice 0 (the first
  * completion) is printed. */
 void mr_follow_tokens(struct mr_follow *follow, const struct mr_token_record *record);
-/* Forgets the printed text, which turned out to be that of another request. Further text begins on
- * a new line. */
+/* Discards the printed text, which belonged to another request. Further text begins on a new
+ * line. */
 void mr_follow_restart(struct mr_follow *follow);
 /* Prints the part of the whole answer in the result that was not printed yet. */
 void mr_follow_result(struct mr_follow *follow, const struct mr_result *result);

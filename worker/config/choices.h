@@ -19,7 +19,7 @@ enum mr_command {
     MR_COMMAND_CHECK,
     MR_COMMAND_TOKENIZE,
     MR_COMMAND_REPLAY,
-    MR_COMMAND_TOPICS,     /* creates topics with sane settings, or checks them */
+    MR_COMMAND_TOPICS,     /* creates topics with suitable settings, or checks them */
     MR_COMMAND_MAN,        /* prints the manual page */
     MR_COMMAND_COMPLETION, /* prints the completion script for a shell */
     MR_COMMAND_COUNT

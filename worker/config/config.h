@@ -115,7 +115,7 @@ struct mr_config {
     enum mr_log_level log_level;
     uint64_t stats_interval_ns; /* between log lines with statistics; 0: none */
 
-    /* options of the client commands; which command has the option */
+    /* options of the client commands; each comment names the commands */
     const char *id;                    /* send: request id; "": random */
     bool msgpack, json, wait, stream;  /* send, tail and others: encoding and output */
     uint64_t timeout_ns;               /* send, tail, cancel, bench: give up after this; 0: never */

@@ -76,7 +76,7 @@ static enum mr_status fill_topic(struct mr_config *config, const char **topic, c
     return check_topic(config, *topic, (struct topic_source){given ? option : "prefix", 0}, err);
 }
 
-/* False: the setting is none of a topic's, or its value is wrong. */
+/* False: the name is not a setting of topics, or its value is invalid. */
 static bool apply_topic_setting(struct mr_config *config, struct mr_request_topic *topic,
                                 const char *setting, size_t length)
 {
@@ -253,8 +253,8 @@ static enum mr_status check_http(struct mr_config *config, struct mr_error *err)
     return MR_OK;
 }
 
-/* Checks the ports in "HOST:PORT,HOST:PORT", as a port that was copied as the word PORT would
- * otherwise be a broker that never answers. librdkafka takes a host without a port, and
+/* Checks the ports in "HOST:PORT,HOST:PORT", because a placeholder such as the word PORT would
+ * otherwise be a broker that never answers. librdkafka also accepts a host without a port, and
  * PROTOCOL://HOST:PORT. */
 static enum mr_status check_brokers(const struct mr_config *config, struct mr_error *err)
 {
@@ -335,8 +335,9 @@ static enum mr_status check_redis_kv(struct mr_config *config, struct mr_error *
 }
 
 /* A rebalance of the group waits for a revocation that drains, for at most --poll-interval-max. So
- * --poll-interval-max must be at least twice --revoke-timeout. Without a given value it becomes the
- * longest of its default, the session timeout (librdkafka refuses less) and that. */
+ * --poll-interval-max must be at least twice --revoke-timeout. If it is not set, it becomes the
+ * longest of its default, the session timeout (librdkafka refuses less) and twice
+ * --revoke-timeout. */
 static enum mr_status fill_poll_interval(struct mr_config *config, struct mr_error *err)
 {
     const bool drain = config->on_revoke == MR_ON_REVOKE_DRAIN;

@@ -1,4 +1,4 @@
-/* environment - tells options apart from other environment variables that begin with MILLRACE_:
+/* environment - distinguishes options from other environment variables that begin with MILLRACE_:
  * Kubernetes injects several for each service whose name begins with "millrace", and the scripts of
  * the source tree have their own.
  *
@@ -14,7 +14,7 @@
 
 enum mr_variable_kind {
     MR_VARIABLE_OTHER,   /* does not begin with MILLRACE_ */
-    MR_VARIABLE_OPTION,  /* MILLRACE_<NAME>: an option, if there is one of that name */
+    MR_VARIABLE_OPTION,  /* MILLRACE_<NAME>: an option, if one has that name */
     MR_VARIABLE_SERVICE, /* describes a Kubernetes service, such as MILLRACE_PORT=tcp://10.0.0.1:80
                           */
     MR_VARIABLE_SCRIPT   /* of docker/deps.sh, docker/compose.yaml or the tests */

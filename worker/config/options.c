@@ -94,7 +94,7 @@ static enum mr_status apply_environment(struct mr_config *config, char *const en
     return status;
 }
 
-/* True when a --kafka NAME=env:VARIABLE names the variable. */
+/* True when a --kafka NAME=env:VARIABLE names this variable. */
 static bool is_property_value(const struct mr_config *config, const char *name)
 {
     for (size_t i = 0; i < config->kafka.count; i++) {
@@ -229,8 +229,8 @@ static enum mr_status bad_flag(const struct mr_config *config, int code, const c
     return unknown_flag(config, name, err);
 }
 
-/* Refuses the next word as an option's value if that word is an option itself, because the value
- * was then forgotten. */
+/* Refuses the next word as an option's value if that word is an option itself, because then the
+ * value is missing. */
 static enum mr_status check_value(const struct mr_option *option, const char *next,
                                   struct mr_error *err)
 {

@@ -43,7 +43,7 @@ static void next_line(struct paragraph *paragraph)
     paragraph->column = paragraph->indent;
 }
 
-/* Adds the words of a text; a word longer than a line stands on a line of its own. */
+/* Adds the words of a text; a word longer than a line gets its own line. */
 static void add_words(struct paragraph *paragraph, const char *text)
 {
     while (*text) {

@@ -4,7 +4,7 @@
 
 static const char examples[] =
     ".SH EXAMPLES\n"
-    "An answer without a server and without a model of your own:\n"
+    "An answer without a server or a model of your own:\n"
     ".PP\n.RS\n.nf\nmillrace demo \"Why is the sky blue?\"\n.fi\n.RE\n"
     ".PP\n"
     "A worker, and a request to it:\n"
@@ -14,7 +14,7 @@ static const char examples[] =
     "millrace send \\-\\-brokers kafka:9092 max_tokens=64 \"Why is the sky blue?\"\n"
     ".fi\n.RE\n"
     ".PP\n"
-    "Whether a worker with this configuration could start:\n"
+    "Check whether a worker with this configuration could start:\n"
     ".PP\n.RS\n.nf\nmillrace check \\-\\-config /etc/millrace/config.yaml\n.fi\n.RE\n"
     ".PP\n"
     "Dead letters of the last hour, sent again:\n"
@@ -39,7 +39,7 @@ static const char ending[] =
     "4 the model could not be loaded.\n"
     ".SH SIGNALS\n"
     "SIGTERM or SIGINT makes a worker drain; a second one ends it at once. After SIGHUP it opens\n"
-    "its log file again and rereads the passwords that it was given in files.\n"
+    "its log file again and rereads the passwords that come from files.\n"
     ".SH SEE ALSO\n"
     ".BR kcat (1),\n.BR redis\\-server (1),\n.BR systemctl (1)\n";
 

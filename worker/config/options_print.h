@@ -1,4 +1,4 @@
-/* options_print - what millrace prints about its options, all of it from the table in
+/* options_print - the output of millrace about its options, all from the table in
  * worker/config/options_table.c: help (worker/config/options_help.c), manual page
  * (worker/config/options_man.c), completion scripts (worker/config/options_completion.c), and the
  * values of a configuration.
@@ -20,7 +20,8 @@ void mr_config_print(const struct mr_config *config, FILE *out);
 void mr_options_print_help(enum mr_command command, unsigned columns, FILE *out);
 /* Prints the manual page in man(7) format. */
 void mr_options_print_man(FILE *out);
-/* Prints the completion script for the shell "bash", "zsh" or "fish"; false: no such shell. */
+/* Prints the completion script for the shell "bash", "zsh" or "fish"; false: the shell is not
+ * supported. */
 bool mr_options_print_completion(const char *shell, FILE *out);
 
 /* ---- shared by the files of this module ---- */

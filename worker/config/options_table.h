@@ -1,5 +1,5 @@
 /* options_table - every option of every command in one table. The parsers of flags, environment and
- * YAML file use it, and so do the help, the manual page and the shell completions.
+ * YAML file use the table, as do the help, the manual page and the shell completions.
  *
  * Threads: any (constants). Memory: none. Errors: none. */
 #ifndef MR_WORKER_CONFIG_OPTIONS_TABLE_H
@@ -23,14 +23,14 @@ enum mr_option_kind {
 /* Sections of the help and of the manual page, in their order; mr_option_groups has the headings.
  */
 enum mr_option_group {
-    MR_GROUP_FIRST, /* what nearly every user of a command sets */
+    MR_GROUP_FIRST, /* options that nearly every user of a command sets */
     MR_GROUP_MODEL,
     MR_GROUP_LIMITS,
     MR_GROUP_KAFKA,
     MR_GROUP_DELIVERY,
     MR_GROUP_REDIS,
     MR_GROUP_OBSERVING,
-    MR_GROUP_COMMAND, /* of one command or a few */
+    MR_GROUP_COMMAND, /* options of one command or a few */
     MR_GROUP_GENERAL,
     MR_GROUP_COUNT
 };

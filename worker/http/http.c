@@ -30,7 +30,7 @@ static const char *const page_paths[MR_HTTP_PAGE_COUNT] = {"/livez", "/readyz", 
                                                            "/requests"};
 static const char list_of_pages[] =
     "/livez     200 while this worker works, 503 when it is stuck or has failed\n"
-    "/readyz    200 while it takes requests; as JSON, with the reason if it does not\n"
+    "/readyz 200 while it takes requests; as JSON, with the reason if it does not\n"
     "/metrics   counters and histograms for Prometheus\n"
     "/requests  the requests that have been in this worker longest, as JSON\n";
 

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #define REPLY_BYTES_MIN ((size_t)16384)
-/* how often the deadline, which may move, is read while a socket is waited for */
+/* interval at which the deadline, which may move, is read during a wait for a socket */
 #define WAIT_MAX_MS 100u
 
 enum mr_status mr_http_address_read(struct mr_http_address *out, const char *text,
@@ -41,7 +41,7 @@ enum mr_status mr_http_address_read(struct mr_http_address *out, const char *tex
 
 struct exchange {
     const struct mr_http_call *call;
-    uint64_t until_ns; /* when to stop trying the present address; UINT64_MAX: connected */
+    uint64_t until_ns; /* when to stop trying the current address; UINT64_MAX: connected */
     int fd;
 };
 
@@ -92,7 +92,7 @@ static enum mr_status connect_address(struct exchange *exchange, const struct ad
     return status;
 }
 
-/* Gives the next of `addresses` addresses its share of the time that is left. */
+/* Sets the deadline of the next of `addresses` addresses: an equal share of the remaining time. */
 static void share_time(struct exchange *exchange, uint64_t addresses)
 {
     uint64_t now_ns = mr_clock_ns(), deadline_ns = atomic_load(exchange->call->deadline_ns);
@@ -147,8 +147,8 @@ static bool grow(char **reply, size_t *room, size_t most)
     return true;
 }
 
-/* Reads until the server closes the connection, or reply_bytes_max. On failure *reply is what was
- * read so far, or NULL. */
+/* Reads until the server closes the connection, or reply_bytes_max. On failure *reply has the bytes
+ * read so far, or is NULL. */
 static enum mr_status receive(const struct exchange *exchange, char **reply, struct mr_error *err)
 {
     size_t length = 0, room = 0, most = exchange->call->reply_bytes_max;

@@ -1,8 +1,8 @@
 /* http_client - one HTTP exchange: connects to a server, sends a request, and reads the reply until
  * the server closes the connection, so a request must ask for that (Connection: close).
  *
- * If the host has several addresses, each gets an equal share of the time that is left, so that an
- * address that swallows packets leaves time for the next. Plain HTTP only.
+ * If the host has several addresses, each gets an equal share of the remaining time, so that an
+ * address that drops packets leaves time for the next. Plain HTTP only.
  *
  * Threads: a call blocks until its deadline; the lookup of the host's name is not bounded by it.
  * Memory: the reply. Errors: MR_UNREACHABLE names the server and the reason. */

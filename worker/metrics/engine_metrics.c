@@ -39,7 +39,7 @@ static const struct engine_metric {
     {"kv_evictions_total", "", "counter", FIELD(cache.evictions), 0,
      "Cached KV blocks evicted to make room for other tokens."},
     {"kv_copies_total", "", "counter", FIELD(cache.copies), 0,
-     "KV blocks of which a prompt shared only the first tokens, so that those were copied."},
+     "KV blocks of which a prompt shared only the first tokens, so those were copied."},
     {"prefix_cache_queries_tokens_total", "tier=\"local\"", "counter", FIELD(cache.queries_tokens), 0,
      "Prompt tokens looked up in the local prefix cache."},
     {"prefix_cache_hits_tokens_total", "tier=\"local\"", "counter", FIELD(cache.hit_tokens), 0,
@@ -117,7 +117,7 @@ static const struct engine_metric {
     {"model_seconds_total", "", "counter", FIELD(model_ns), 1e9,
      "Time spent inside the model."},
     {"step_seconds_total", "", "counter", FIELD(step_ns_total), 1e9,
-     "Time spent in engine steps, the model included."},
+     "Time spent in engine steps, including the model."},
 };
 /* clang-format on */
 
@@ -144,9 +144,9 @@ static void put_engine_metric(FILE *out, const struct engine_metric *metric,
 static void put_shared_decisions(FILE *out, const struct mr_remote_prefix_stats *shared)
 {
     static const char *const name = "millrace_shared_cache_decisions_total";
-    mr_metric_put_head(out, name, "counter",
-                       "Prompts of which the remote cache has blocks, by the decision to load or "
-                       "to compute them.");
+    mr_metric_put_head(
+        out, name, "counter",
+        "Prompts with blocks in the remote cache, by the decision to load or to compute them.");
     for (unsigned i = 0; i < MR_LOAD_VERDICT_COUNT; i++)
         fprintf(out, "%s{decision=\"%s\"} %" PRIu64 "\n", name,
                 mr_load_verdict_name((enum mr_load_verdict)i), shared->decisions[i]);

@@ -145,7 +145,7 @@ void mr_request_metrics_count_end(struct mr_request_metrics *requests, size_t to
         topic->ends[end->finish][end->error]++;
 }
 
-/* A request that generated nothing has no token times; counting them as zero would flatter every
+/* A request without generated tokens has no token times; counting them as zero would lower every
  * percentile. */
 void mr_request_metrics_observe(struct mr_request_metrics *requests, size_t topic_index,
                                 const struct mr_result *result, double since_record_ms)

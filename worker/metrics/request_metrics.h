@@ -42,7 +42,7 @@ void mr_request_metrics_count_end(struct mr_request_metrics *requests, size_t to
  * time from the record's timestamp to the first token, by the wall clock; negative: unknown. */
 void mr_request_metrics_observe(struct mr_request_metrics *requests, size_t topic_index,
                                 const struct mr_result *result, double since_record_ms);
-/* Copies the present counts, so that they can be printed without the lock. The copy borrows the
+/* Copies the current counts, so that they can be printed without the lock. The copy borrows the
  * labels of `requests`; the caller frees it with free(). NULL: out of memory. */
 struct mr_request_metrics *mr_request_metrics_copy(const struct mr_request_metrics *requests);
 void mr_request_metrics_print(const struct mr_request_metrics *requests, FILE *out);

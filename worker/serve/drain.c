@@ -7,7 +7,7 @@
 #define POLL_NS             ((uint64_t)20000000)
 #define STOP_NOW_TIMEOUT_MS 500u
 
-/* Number of requests that may still end. Those that wait in intake do not start any more. */
+/* Number of requests that may still end. Those that wait in intake no longer start. */
 static uint32_t count_running(struct mr_worker *worker)
 {
     struct mr_intake_stats stats = mr_intake_stats(worker->intake);
@@ -26,7 +26,7 @@ static bool wait_for_running(struct mr_worker *worker, uint64_t until_ns,
     return false;
 }
 
-/* Time for ending all parts, once the requests have ended or their time is up. */
+/* Time for ending all parts, after the requests have ended or the drain has timed out. */
 static uint32_t end_timeout_ms(uint64_t until_ns)
 {
     uint64_t now_ns = mr_clock_ns();

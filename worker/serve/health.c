@@ -49,7 +49,7 @@ static void answer_livez(struct mr_worker *worker, struct mr_http_reply *reply)
     reply_text(reply, stuck ? 503 : 200, text);
 }
 
-/* Describes the worker for /readyz. Before every part exists only the start is described. */
+/* Describes the worker for /readyz. Until every part exists, the page describes only the start. */
 static struct mr_readiness readiness_of(struct mr_worker *worker)
 {
     struct mr_readiness readiness = {.loaded = atomic_load(&worker->built)};
@@ -89,7 +89,7 @@ bool mr_health_is_ready(struct mr_worker *worker, char *reason)
     return mr_worker_health(worker, NULL) == MR_OK && ready;
 }
 
-/* Makes the page; the engine's lock is held for a part of that. */
+/* Makes the page; holds the engine's lock for part of the time. */
 static enum mr_status make_metrics(struct mr_worker *worker, char **page, size_t *length,
                                    struct mr_error *err)
 {

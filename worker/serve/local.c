@@ -49,7 +49,7 @@ static enum mr_status check_trace(const struct mr_config *config, struct mr_erro
     return mr_option_refuse(config, "trace-endpoint", 0, err, "%s", inner.detail);
 }
 
-/* The folder may be missing if its parent is there: a mistyped path must not make a tree of
+/* The folder may be missing if its parent exists: a mistyped path must not create a tree of
  * folders.
  */
 static enum mr_status check_state_dir(const struct mr_config *config, struct mr_error *err)
@@ -60,8 +60,8 @@ static enum mr_status check_state_dir(const struct mr_config *config, struct mr_
     snprintf(path, sizeof path, "%s", config->state_dir);
     const char *folder = stat(path, &found) == 0 ? path : dirname(path);
     if (stat(folder, &found) != 0 || !S_ISDIR(found.st_mode))
-        return mr_option_refuse(config, "state-dir", 0, err, "there is no folder %.120s; create it",
-                                folder);
+        return mr_option_refuse(config, "state-dir", 0, err,
+                                "the folder %.120s does not exist; create it", folder);
     if (access(folder, W_OK | X_OK) != 0)
         return mr_option_refuse(config, "state-dir", 0, err, "%.120s: %s", folder, strerror(errno));
     if (statvfs(folder, &space) == 0 && space.f_blocks > 0 &&

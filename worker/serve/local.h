@@ -1,6 +1,6 @@
-/* local - checks of a worker's configuration that need no server: options, the files that they
- * name, and the model's files. `serve` makes them before it connects to anything, and `check`
- * reports them; both call the same functions.
+/* local - checks of a worker's configuration that need no server: options, the files named by them,
+ * and the model's files. `serve` makes them before it connects to anything, and `check` reports
+ * them; both call the same functions.
  *
  * Owner: the main thread. Memory: see below. */
 #ifndef MR_WORKER_SERVE_LOCAL_H

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #define RESUME_TIMEOUT_MS 1000u
-/* after this a connection thread of Redis that waits for a name server is left running */
+/* after this time a Redis connection thread that waits for a name server is left running */
 #define REDIS_TIMEOUT_MS 1000u
 /* for sending the last spans */
 #define TRACER_TIMEOUT_MS 1000u
@@ -48,10 +48,10 @@ static void note_reread(struct mr_log *log, const char *server, enum mr_status s
                         const struct mr_error *err)
 {
     if (status == MR_OK)
-        mr_log_info(log, "SIGHUP: the next login to %s uses what its password file has now",
+        mr_log_info(log, "SIGHUP: the next login to %s uses the new content of its password file",
                     server);
     else
-        mr_log_error(log, "SIGHUP: the password for %s stays: %s", server, err->detail);
+        mr_log_error(log, "SIGHUP: the password for %s is unchanged: %s", server, err->detail);
 }
 
 void mr_worker_reread_secrets(struct mr_worker *worker)

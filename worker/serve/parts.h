@@ -61,9 +61,8 @@ enum mr_exit mr_worker_exit_code(enum mr_status status);
 /* Ends all threads without waiting for running requests, and frees the worker. Components that were
  * never created may be NULL. timeout_ms limits the flush of the Kafka producer, the last commit,
  * leaving the consumer group, transactions and Redis together. It does not limit the engine's
- * present step and a model that is being opened. False when not everything could be written or
- * ended in time: threads may then still run, what they use is not freed, and the process should end
- * soon.
+ * current step or the opening of a model. False when not everything could be written or ended in
+ * time: threads may then still run, their data is not freed, and the process should end soon.
  */
 bool mr_worker_destroy(struct mr_worker *worker, uint32_t timeout_ms);
 

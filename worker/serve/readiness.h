@@ -1,13 +1,14 @@
 /* readiness - whether a worker takes requests and can answer them, and why not: the page /readyz
  * and the metric millrace_ready.
  *
- * A worker is ready when all of this holds:
+ * A worker is ready when all of these conditions hold:
  * - the model is loaded;
  * - the consumer group has assigned its partitions, or none if there are fewer than workers;
- * - a broker has answered within MR_READINESS_SILENT_NS and a fifth of the session timeout;
+ * - a broker has answered within the last MR_READINESS_SILENT_NS plus a fifth of the session
+ * timeout;
  * - no topic that the worker writes to refuses its records;
  * - the worker does not drain.
- * Redis is shown and not required. The page is a JSON object: ready; reason, which is the first
+ * Redis is shown but not required. The page is a JSON object: ready; reason, which is the first
  * condition that does not hold, or ""; and checks, with name, ok, required and text of each
  * condition.
  *
@@ -20,8 +21,8 @@
 #include <stdint.h>
 
 /* A group member without partitions sends a heartbeat in every tenth of its session timeout, and
- * heard_ns is up to 5 seconds late. So a broker is away only after this time and a fifth of the
- * session timeout. */
+ * heard_ns is up to 5 seconds late. So a broker is treated as unreachable only after this time plus
+ * a fifth of the session timeout. */
 #define MR_READINESS_SILENT_NS ((uint64_t)10000000000)
 
 #define MR_READINESS_BYTES        ((size_t)4096)
@@ -36,7 +37,7 @@ struct mr_readiness {
     uint32_t partitions; /* partitions that this worker has */
     uint64_t heard_ns;   /* when a broker last answered; 0: never */
     uint64_t now_ns, session_timeout_ns;
-    const char *refused_topic; /* a topic that refuses what this worker writes; NULL: none */
+    const char *refused_topic; /* a topic that refuses this worker's records; NULL: none */
     bool redis, redis_up;      /* Redis is configured; it answers */
     bool redis_refuses;        /* Redis refuses to store */
 };

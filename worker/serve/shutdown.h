@@ -1,5 +1,5 @@
-/* shutdown - limits how long a process takes to end after SIGTERM or SIGINT, whatever the worker is
- * doing: a thread counts the signals and ends the process when the time is up.
+/* shutdown - limits how long a process takes to end after SIGTERM or SIGINT, in any state of the
+ * worker: a thread counts the signals and ends the process at a time limit.
  *
  *     before the worker serves       1 second after the signal; no request has been taken yet
  *     while it serves                the drain timeout and 4.5 seconds after the signal

@@ -11,8 +11,8 @@
 /* time between two log lines of a worker that is not ready yet */
 #define WAITING_NS ((uint64_t)30000000000)
 
-/* A client of its own, made for the outage: the clients of the worker are busy with retries, and a
- * new one knows nothing of earlier connections. */
+/* A separate client, created for the outage: the worker's clients are busy with retries, and a new
+ * one has no state of earlier connections. */
 static bool broker_answers(struct mr_worker *worker)
 {
     bool embedded;

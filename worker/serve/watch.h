@@ -1,5 +1,5 @@
-/* watch - what the main thread looks at while a worker serves: whether the worker has become ready,
- * and whether Kafka can be reached. Both become one line for the operator when they change.
+/* watch - the checks of the main thread while a worker serves: whether the worker has become ready,
+ * and whether Kafka can be reached. Each change is logged in one line for the operator.
  *
  * Owner: the main thread. Memory: the worker's, and a Kafka client during an outage. Errors: none.
  */
@@ -12,7 +12,7 @@
 #define MR_WATCH_READINESS_NS ((uint64_t)100000000)
 #define MR_WATCH_KAFKA_NS     ((uint64_t)500000000)
 
-/* Prints the line "ready" when /readyz has turned 200, and returns true from then on. Until then it
+/* Prints the line "ready" when /readyz answers 200, and returns true from then on. Until then it
  * logs every half minute why the worker is not ready. */
 bool mr_watch_readiness(struct mr_worker *worker);
 /* Logs the begin and the end of an outage of Kafka. Blocks for up to half a second during an

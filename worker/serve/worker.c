@@ -383,7 +383,8 @@ static enum mr_status start_threads(struct mr_worker *worker, struct mr_error *e
     return status;
 }
 
-/* Adds to an error about memory the option that sets most of it, and what there is. */
+/* Adds to an error about memory the option that sets most of it, and the memory that the process
+ * may use. */
 static void name_kv_memory(const struct mr_worker *worker, struct mr_error *err)
 {
     const double mebibyte = 1048576.0;

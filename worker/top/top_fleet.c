@@ -74,7 +74,7 @@ static enum mr_status find_workers(struct mr_top_fleet *fleet, struct mr_error *
     if (status != MR_OK) return status;
     if (embedded)
         return mr_fail(err, MR_BAD_CONFIG,
-                       "the embedded test broker does not know the members of a group: name the "
+                       "the embedded test broker cannot list the members of a group: name the "
                        "workers' --http addresses, such as millrace top " MR_TOP_ADDRESS);
     return describe(fleet, err);
 }
@@ -126,7 +126,7 @@ static void fetch(struct mr_top_worker *worker)
 bool mr_top_fleet_refresh(struct mr_top_fleet *fleet)
 {
     bool answers = false;
-    /* the last known workers stay while the broker is away */
+    /* the last known workers stay while the broker is unreachable */
     if (fleet->admin && mr_clock_ns() - fleet->described_ns > MR_TOP_DESCRIBE_NS)
         describe(fleet, NULL);
     for (size_t i = 0; i < fleet->count; i++) {

@@ -39,7 +39,7 @@ enum mr_status mr_top_fleet_open(struct mr_top_fleet *fleet, const struct mr_con
 void mr_top_fleet_close(struct mr_top_fleet *fleet);
 /* Gets a page of every worker; true if any answered. */
 bool mr_top_fleet_refresh(struct mr_top_fleet *fleet);
-/* The row of a worker that has a page. */
+/* The row of a worker whose /metrics page was fetched. */
 void mr_top_fleet_row(const struct mr_top_worker *worker, const char *tenant,
                       struct mr_top_row *row);
 

@@ -1,4 +1,5 @@
-/* top_order - what `millrace top` shows and in which order, and the keys that change it.
+/* top_order - the contents and the order of the screen of `millrace top`, and the keys that change
+ * them.
  *
  * Threads: any (pure functions). Memory: none. Errors: none. */
 #ifndef MR_WORKER_TOP_TOP_ORDER_H

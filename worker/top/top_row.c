@@ -41,7 +41,7 @@ const struct mr_top_column mr_top_columns[MR_TOP_COLUMNS] = {
     [REDIS] = {"REDIS", "redis_up", 5, 0, false},
 };
 
-/* A counter's growth between the two pages; NaN: there are not two. */
+/* A counter's growth between the two pages; NaN: one of them is missing. */
 static double growth(const struct mr_top_pages *pages, const char *name, const char *labels)
 {
     if (!pages->before) return NAN;

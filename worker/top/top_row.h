@@ -1,6 +1,6 @@
 /* top_row - the row of a worker in `millrace top`, computed from its last two pages /metrics. Rates
- * and latencies are those of the time between the two pages. For a tenant, finished requests and
- * lag are the tenant's own; the other columns are those of the whole worker.
+ * and latencies cover the time between the two pages. For a tenant, finished requests and lag are
+ * the tenant's own; the other columns are those of the whole worker.
  *
  * Threads: any (pure functions). Memory: none. Errors: none; an unknown value is NaN. */
 #ifndef MR_WORKER_TOP_TOP_ROW_H
@@ -35,8 +35,8 @@ extern const struct mr_top_column mr_top_columns[MR_TOP_COLUMNS]; /* in the orde
 void mr_top_row_fill(struct mr_top_row *row, const struct mr_top_pages *pages, const char *tenant);
 /* True when the labels (length bytes) name a topic of the tenant. tenant: "" for all. */
 bool mr_top_row_is_of(const char *page, const char *tenant, const char *labels, size_t length);
-/* Sets `next` to the first tenant after `tenant` in alphabetical order, out of those in the page
- * and the one that is in `next` ("": none). `next` stays "" if there is none. */
+/* Sets `next` to the first tenant after `tenant` in alphabetical order. The candidates are the
+ * page's tenants and the tenant already in `next` ("": none). `next` stays "" if there is none. */
 void mr_top_row_next_tenant(const char *page, const char *tenant, char next[MR_TOP_TENANT_BYTES]);
 
 #endif

@@ -1,7 +1,7 @@
-/* request_trace - times and facts of one sampled request, recorded on its way through the worker,
- * from which worker/trace/otlp.h makes spans. A request that is not sampled has none.
+/* request_trace - times and facts of one sampled request, recorded on its path through the worker;
+ * worker/trace/otlp.h makes spans from them. A request that is not sampled has none.
  *
- * Times are monotonic nanoseconds; 0: that point was not reached.
+ * Times are monotonic nanoseconds; 0: the request did not reach that point.
  *
  * Owner: the thread that has the request's ticket: intake until the submission, the engine thread
  * (chunks only), publish from the result on, intake again at the end; then the tracer.

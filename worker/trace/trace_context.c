@@ -81,7 +81,7 @@ void mr_trace_context_make(struct mr_trace_context *out, const struct mr_trace_p
     unsigned char digest[MR_SHA256_BYTES];
     mr_sha256_begin(&hash);
     add_place(&hash, place);
-    /* so that a recreated topic has other ids */
+    /* so that a recreated topic gets different ids */
     mr_sha256_add_field(&hash, "timestamp", &place->timestamp_ms, sizeof place->timestamp_ms);
     mr_sha256_end(&hash, digest);
     *out = (struct mr_trace_context){.has_parent = false};

@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* Longest time of one step: a POST and the lookup of a name before it. */
+/* Longest time of one step: a name lookup and a POST. */
 #define STEP_MAX_NS  ((uint64_t)120000000000)
 #define PAUSE_MIN_NS ((uint64_t)1000000000)
 #define PAUSE_MAX_NS ((uint64_t)30000000000)
@@ -20,8 +20,8 @@ struct mr_tracer {
     struct mr_collector collector;
     struct mr_wake wake, done; /* done: rung when nothing is left after end_ns was set */
     struct mr_thread *thread;
-    atomic_uint_least64_t deadline_ns; /* when the present POST ends at the latest */
-    /* when the rest is dropped, because the worker ends; UINT64_MAX: the worker runs */
+    atomic_uint_least64_t deadline_ns; /* latest end of the current POST */
+    /* when the remaining spans are dropped because the worker ends; UINT64_MAX: the worker runs */
     atomic_uint_least64_t end_ns;
 
     pthread_mutex_t mutex; /* protects the next four fields */

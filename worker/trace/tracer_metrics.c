@@ -6,12 +6,12 @@ static void put_all(FILE *out, const void *all)
 {
     const struct mr_tracer_stats *stats = all;
     mr_metric_put_value(out, "millrace_trace_spans_sent_total", "counter",
-                        "Spans that the trace collector has taken.", (double)stats->spans);
+                        "Spans that the trace collector has accepted.", (double)stats->spans);
     mr_metric_put_value(out, "millrace_trace_spans_rejected_total", "counter",
                         "Spans that the trace collector refused.", (double)stats->rejected);
     mr_metric_put_value(out, "millrace_trace_requests_dropped_total", "counter",
                         "Requests whose spans were dropped because the trace collector did not "
-                        "take them in time.",
+                        "accept them in time.",
                         (double)stats->dropped);
     mr_metric_put_value(out, "millrace_trace_failures_total", "counter",
                         "Attempts to deliver spans to the trace collector that failed.",

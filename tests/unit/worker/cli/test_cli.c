@@ -232,7 +232,7 @@ static void check_refuses_what_serve_refuses(void **state)
     has(out, "FAIL  memory");
     static const char *const state_dir[] = {"--state-dir", "/none/deeper", NULL};
     assert_int_equal(run_check(&broker, MODEL, state_dir, out, sizeof out), MR_EXIT_USAGE);
-    has(out, "FAIL  options  --state-dir /none/deeper: there is no folder /none");
+    has(out, "FAIL  options  --state-dir /none/deeper: the folder /none does not exist");
     static const char *const owned[] = {"--kafka", "isolation.level=x", NULL};
     assert_int_equal(run_check(&broker, MODEL, owned, out, sizeof out), MR_EXIT_USAGE);
     has(out, "FAIL  broker   --kafka: isolation.level cannot be set");
