@@ -1,5 +1,5 @@
-/* Numbers between two bounds, digit by digit. The comparison is that of exact decimals, so a reader
- * who compares doubles finds an inclusive bound kept too: rounding to doubles is monotonic. An
+/* Numbers between two bounds, digit by digit. Exact decimals are compared. An inclusive bound then
+ * also holds for a reader that compares doubles, because rounding to doubles is monotonic. An
  * exclusive bound is replaced by the next double, which every reader finds beyond it.
  *
  * A number without bounds has at most MR_NUMBER_DIGITS digits on each side of the point, so that an
@@ -14,7 +14,7 @@ struct side {
     bool lower; /* the numbers from `value` up; otherwise those up to `value` */
 };
 
-/* What the magnitudes of one number may look like. */
+/* The allowed form of the magnitudes of one number. */
 struct form {
     struct mr_schema *schema;
     bool integer;
@@ -47,7 +47,7 @@ static const struct mr_expr *after_point(const struct form *form, const struct m
     return pair(form, mr_expr_word(form->schema->builder, "."), item);
 }
 
-/* Digits after the point of which `used` have been written; none, too. */
+/* Digits after the point, of which `used` have been written; possibly none. */
 static const struct mr_expr *more_digits(const struct form *form, size_t used)
 {
     struct mr_schema *schema = form->schema;
@@ -88,7 +88,7 @@ static const struct mr_expr *tight_fraction(const struct form *form, struct side
                           pair(form, other, more_digits(form, i + 1)));
 }
 
-/* What may follow whole digits that equal those of the bound. */
+/* The text that may follow whole digits equal to those of the bound. */
 static const struct mr_expr *tight_end(const struct form *form, struct side side)
 {
     if (form->integer) return mr_expr_empty();

@@ -1,8 +1,9 @@
 /* compile - compiles the rules of a builder to an automaton; codec/grammar/measure.c computes its
  * properties.
  *
- * Checked here: every rule is defined; no rule calls itself before it has matched a byte (left
- * recursion); the grammar matches at least one text whose nesting is at most MR_HEIGHT_MAX. */
+ * The compiler checks that every rule is defined; no rule calls itself before it has matched a byte
+ * (left recursion); the grammar matches at least one text whose nesting is at most
+ * MR_HEIGHT_MAX. */
 #ifndef MR_CODEC_GRAMMAR_COMPILE_H
 #define MR_CODEC_GRAMMAR_COMPILE_H
 

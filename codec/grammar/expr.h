@@ -4,7 +4,7 @@
  *
  * An expression matches bytes of UTF-8. mr_expr_class and mr_expr_text spell a character as itself
  * or as in a JSON string, in which each character has exactly one form: AND and MINUS work on JSON
- * strings as on their texts. Of the control characters it has only \b \f \n \r \t.
+ * strings as on their texts. Its only control characters are \b \f \n \r \t.
  *
  * Owner: one compilation. Memory: an arena of at most MR_GRAMMAR_BUILD_BYTES_MAX. Errors: sticky.
  * After the first error, functions return an expression that matches nothing. */
@@ -96,7 +96,7 @@ void mr_expr_builder_drop(struct mr_expr_builder *builder);
 /* Records a failure unless there is one already; returns the first one's status. */
 enum mr_status mr_expr_fail(struct mr_expr_builder *builder, enum mr_status status, const char *fmt,
                             ...) __attribute__((format(printf, 3, 4)));
-/* As above, for a limit that was reached: also sets over_limit. */
+/* Like mr_expr_fail, for a limit that was reached: also sets over_limit. */
 void mr_expr_fail_limit(struct mr_expr_builder *builder, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 /* Counts units of work. False, and a failure, above the maximum. */

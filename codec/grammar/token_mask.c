@@ -9,11 +9,11 @@
 #define FORCED_BYTES_MAX 256u /* most forced bytes that are spelled in one call */
 #define KEY_STATES_MAX   12u  /* stack entries in the key of a cached mask */
 #define KEEP_NODES_MIN   400u /* a walk over fewer nodes is faster than a cache lookup */
-/* Work (mr_parse) on one mask: WORK_LEAST and so much for each node of the trie, 5 to 9 ms for
- * 50,000 tokens. Each head may use half of the remaining work, the last head all of it. Only very
- * ambiguous grammars need more; then a mask has only some of the allowed tokens, at least one for
- * each head. The mask depends on the matcher alone, not on the cache: a cached mask is charged with
- * the work of its walk, and is used only where the walk would have had the same result. */
+/* Limit of work (mr_parse) on one mask: WORK_LEAST, and this much for each node of the trie; 5 to 9
+ * ms for 50,000 tokens. Each head may use half of the remaining work, the last head all of it. Only
+ * very ambiguous grammars need more; then a mask has only some of the allowed tokens, at least one
+ * for each head. The mask depends on the matcher alone, not on the cache: a cached mask is charged
+ * with the work of its walk, and is used only where the walk would have had the same result. */
 #define WORK_PER_NODE   20u
 #define WORK_LEAST      50000u
 #define TABLE_SLOTS_MAX 1024u
@@ -23,7 +23,8 @@
 struct key {
     unsigned char digest[16];
     uint32_t state, count;
-    bool to_bottom; /* the walk has emptied the stack, so nothing may be below these states */
+    bool to_bottom; /* the walk has emptied the stack, so the stack must have no entry below these
+                       states */
     bool complete;
     uint64_t work; /* of the walk if complete, otherwise its limit */
     uint32_t room; /* stack entries above the head that the walk needs */
@@ -361,8 +362,8 @@ void mr_token_mask_start(struct mr_token_mask *mask, struct mr_matcher *matcher,
 }
 
 /* Walks a trie for the first token where decoding removes a space at the start: a token that begins
- * with a space is matched without it. Left out are a single space and tokens from which decoding
- * removes more than one space. The parse has the heads of the answer. */
+ * with a space is matched without it. Skips a single space and tokens from which decoding removes
+ * more than one space. The parse has the heads of the answer. */
 static void walk_first(struct mr_token_mask *mask, const struct mr_trie *trie, uint64_t *bits)
 {
     uint32_t space = 0;

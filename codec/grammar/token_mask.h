@@ -46,8 +46,8 @@ bool mr_token_mask_replay(const struct mr_token_mask *mask, struct mr_parse *par
 /* Starts an answer. */
 void mr_token_mask_start(struct mr_token_mask *mask, struct mr_matcher *matcher,
                          const struct mr_grammar *grammar);
-/* Writes bits[words]: bit id % 64 of word id / 64 is set when the token may come next. End tokens
- * are not set; the caller allows them if matcher->can_end. */
+/* Writes bits[words]: bit id % 64 of word id / 64 is set when the token may come next. Bits of end
+ * tokens are not set; the caller allows these if matcher->can_end. */
 void mr_token_mask_fill(struct mr_token_mask *mask, const struct mr_matcher *matcher,
                         uint64_t *bits);
 /* Advances the matcher by a token. False, with the matcher unchanged, if the token may not come

@@ -1,4 +1,4 @@
-/* jinja_ast - the tokens of a chat template and the tree that the parser makes of them.
+/* jinja_ast - the tokens of a chat template and the tree that the parser builds from them.
  * Immutable after parsing. Memory: the template's arena. */
 #ifndef MR_CODEC_JINJA_JINJA_AST_H
 #define MR_CODEC_JINJA_JINJA_AST_H
@@ -30,7 +30,7 @@ struct mr_jinja_token {
     struct mr_text text;
 };
 
-/* What a node of the tree stands for. The comments name the fields of struct mr_jinja_node that it
+/* The kind of a node of the tree. The comments name the fields of struct mr_jinja_node that it
  * uses: a, b, c, d, items, text. */
 enum mr_jinja_node_kind {
     /* nodes of statements: */
@@ -41,7 +41,7 @@ enum mr_jinja_node_kind {
     MR_JINJA_NODE_FOR, /* text not empty: the loop is recursive */
     MR_JINJA_NODE_SET, /* {% set a = b %} */
     /* {% set a %}items{% endset %}: assigns the output of items to a. b NULL, or filters to apply
-     * to the output, which stands in it as a node OUTPUT */
+     * to the output, which is a node OUTPUT in it */
     MR_JINJA_NODE_SET_BLOCK,
     MR_JINJA_NODE_FILTER_BLOCK, /* {% filter a %}items{% endfilter %}; a as b of SET_BLOCK */
     MR_JINJA_NODE_CALL_BLOCK,   /* {% call(b) a %}items{% endcall %}: b parameters, a a CALL */

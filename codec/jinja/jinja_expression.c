@@ -344,7 +344,7 @@ const struct mr_jinja_node *mr_jinja_parse_filter(struct mr_jinja_parser *parser
                                                   const struct mr_jinja_node *base)
 {
     struct mr_text name = mr_jinja_parser_need_name(parser);
-    parser->at--; /* an error is reported where the name is */
+    parser->at--; /* an error is reported at the place of the name */
     struct mr_jinja_node *node =
         mr_jinja_parser_pair(parser, MR_JINJA_NODE_FILTER, name, base, NULL);
     parser->at++;

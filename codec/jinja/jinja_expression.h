@@ -1,5 +1,5 @@
-/* jinja_expression - parses expressions of templates; also the parser state and the functions on it
- * that jinja_parser.c, which parses statements, uses too.
+/* jinja_expression - parses expressions of templates. Also has the parser state and its functions,
+ * which jinja_parser.c (statements) uses too.
  *
  * Precedence is that of Jinja, loosest first: conditional, or, and, not, comparison, + -, ~,
  * * / // %, power, unary, postfix, filters and tests.
@@ -27,7 +27,7 @@ const struct mr_jinja_node *mr_jinja_parse_or(struct mr_jinja_parser *parser);
 
 enum mr_jinja_tuple_flags {
     MR_JINJA_TUPLE_PLAIN = 0,
-    MR_JINJA_TUPLE_NO_CONDITION = 1, /* its expressions have no `if` at the top */
+    MR_JINJA_TUPLE_NO_CONDITION = 1, /* the expressions have no `if` at the top */
     MR_JINJA_TUPLE_MAY_BE_EMPTY = 2,
     MR_JINJA_TUPLE_TO_RECURSIVE = 4, /* the name `recursive` ends it */
 };
@@ -37,7 +37,7 @@ const struct mr_jinja_node *mr_jinja_parse_tuple(struct mr_jinja_parser *parser,
                                                  enum mr_jinja_tuple_flags flags);
 /* Called after "(": parses the arguments of a call, up to ")". */
 const struct mr_jinja_node *mr_jinja_parse_arguments(struct mr_jinja_parser *parser);
-/* Called after "|": parses a filter with its arguments; base is the value it gets. */
+/* Called after "|": parses a filter with its arguments; base is the value to filter. */
 const struct mr_jinja_node *mr_jinja_parse_filter(struct mr_jinja_parser *parser,
                                                   const struct mr_jinja_node *base);
 /* Parses a name, a literal, a list, a dictionary or an expression in parentheses. */

@@ -298,7 +298,7 @@ static enum mr_status skip_comment(struct lexer *lexer)
 {
     const char *bytes = lexer->source.bytes;
     size_t from =
-        lexer->at; /* after the sign that follows "{#"; the sign before "#}" is another one */
+        lexer->at; /* after the sign that follows "{#"; the sign before "#}" is a different one */
     if (from < lexer->source.length && (bytes[from] == '-' || bytes[from] == '+')) from++;
     for (size_t i = from; i + 1 < lexer->source.length; i++) {
         if (bytes[i] != '#' || bytes[i + 1] != '}') continue;
@@ -308,7 +308,7 @@ static enum mr_status skip_comment(struct lexer *lexer)
         skip_after_tag(lexer, sign == '-' || sign == '+' ? sign : '\0', true);
         return MR_OK;
     }
-    if (from == lexer->source.length) { /* as Jinja: nothing follows that could be a comment */
+    if (from == lexer->source.length) { /* as in Jinja: no comment can follow */
         lexer->at = from;
         return MR_OK;
     }
@@ -333,7 +333,7 @@ static enum mr_status lex_code(struct lexer *lexer)
 }
 
 /* The length of the tag "{% word %}" at `at`, with the white space that its minus sign removes; 0
- * when another text is there. */
+ * if the text there is different. */
 static size_t raw_tag(const struct lexer *lexer, size_t at, const char *word)
 {
     struct lexer look = *lexer;

@@ -1,4 +1,4 @@
-/* jinja_objects - what the values of kinds MACRO, LOOP and CYCLER point to.
+/* jinja_objects - the objects to which values of the kinds MACRO, LOOP and CYCLER point.
  *
  * Owner: one rendering. Memory: the run's arena. */
 #ifndef MR_CODEC_JINJA_JINJA_OBJECTS_H

@@ -35,7 +35,7 @@ bool mr_jinja_bind(struct mr_jinja_run *run, struct mr_text what, const char *pa
         at += name.length;
     }
     if (arguments->count <= out->count && used == arguments->named_count) return true;
-    mr_jinja_fail_name(run, "arguments that are too many or have unknown names, of", what);
+    mr_jinja_fail_name(run, "too many arguments, or unknown argument names, for", what);
     return false;
 }
 
@@ -209,7 +209,7 @@ static void append_character(struct mr_jinja_run *run, struct mr_jinja_buffer *b
     mr_jinja_append_bytes(run, buffer, bytes, length, marked);
 }
 
-/* How a function of case sees the borders of words. */
+/* How a function that changes case finds the borders of words. */
 enum word_rule { NO_WORDS, ONE_WORD, AFTER_NO_LETTER, AFTER_SPACE };
 
 static bool starts_word(enum word_rule rule, struct mr_text text, size_t at)

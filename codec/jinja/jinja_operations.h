@@ -18,12 +18,12 @@ struct mr_jinja_arguments {
     uint32_t given; /* of bound arguments: how many the call had */
 };
 
-/* The argument given by keyword, NULL when there is none of that name. */
+/* The argument given by keyword; NULL: there is no argument of that name. */
 const struct mr_jinja_value *mr_jinja_keyword(const struct mr_jinja_arguments *arguments,
                                               struct mr_text name);
 /* Binds arguments to parameters: out->values has one value for each of the names in `parameters`,
  * which are separated by spaces; undefined where no argument was given. False, and the run fails,
- * when there are more arguments, or keyword arguments of other names. what: the callee, for the
+ * if there are too many arguments or keyword arguments with other names. what: the callee, for the
  * error sentence. */
 bool mr_jinja_bind(struct mr_jinja_run *run, struct mr_text what, const char *parameters,
                    const struct mr_jinja_arguments *arguments, struct mr_jinja_arguments *out);
@@ -32,7 +32,7 @@ bool mr_jinja_bind(struct mr_jinja_run *run, struct mr_text what, const char *pa
  * arguments after that name belong to the named filter or test. */
 struct mr_jinja_arguments mr_jinja_skip_arguments(const struct mr_jinja_arguments *arguments,
                                                   uint32_t skip);
-/* The items of a value for map, select and reject. A false value, none included, has no items. */
+/* The items of a value for map, select and reject. A false value, including none, has no items. */
 const struct mr_jinja_list *mr_jinja_items_if_true(struct mr_jinja_run *run,
                                                    struct mr_jinja_value value);
 
@@ -42,7 +42,7 @@ struct mr_jinja_value mr_jinja_fail_name(struct mr_jinja_run *run, const char *w
                                          struct mr_text name);
 struct mr_jinja_value mr_jinja_need_text(struct mr_jinja_run *run);
 
-/* The value as a text: what printing it gives. */
+/* The value as a text, as it is printed. */
 struct mr_jinja_value mr_jinja_text_of(struct mr_jinja_run *run, struct mr_jinja_value value);
 /* The integer or boolean in value; `otherwise` when it is undefined or none. Another value fails
  * the run. */
@@ -50,7 +50,7 @@ int64_t mr_jinja_integer_or(struct mr_jinja_run *run, struct mr_jinja_value valu
                             int64_t otherwise);
 
 /* An operation on value. In the tables of filters and methods, arguments are bound to the row's
- * parameters; a row with parameters "*" gets them as they were given. */
+ * parameters; a row with parameters "*" gets them unchanged. */
 typedef struct mr_jinja_value mr_jinja_operation(struct mr_jinja_run *run,
                                                  struct mr_jinja_value value,
                                                  const struct mr_jinja_arguments *arguments);

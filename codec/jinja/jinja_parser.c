@@ -60,7 +60,7 @@ static struct mr_jinja_node *parse_if(struct mr_jinja_parser *parser)
     return node;
 }
 
-/* True for what can be assigned to: names, lists of them, and attributes of a namespace. */
+/* True for targets of an assignment: names, lists of names, and attributes of a namespace. */
 static bool is_target(const struct mr_jinja_node *node)
 {
     if (!node) return false;

@@ -302,8 +302,9 @@ static void json_at(struct mr_jinja_run *run, struct mr_jinja_buffer *buffer,
     else if (value.kind == MR_JINJA_DICT)
         json_dict(run, buffer, value.dict, style, level + 1);
     else
-        mr_jinja_fail(run, MR_INVALID_REQUEST,
-                      "chat template: tojson of an undefined value or one that JSON does not have");
+        mr_jinja_fail(
+            run, MR_INVALID_REQUEST,
+            "chat template: tojson of a value that is undefined or that JSON cannot express");
 }
 
 void mr_jinja_print_json(struct mr_jinja_run *run, struct mr_jinja_buffer *buffer,

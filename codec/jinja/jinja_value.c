@@ -318,7 +318,7 @@ static int compare_at(struct mr_jinja_run *run, struct mr_jinja_value a, struct 
         a.list->kind <= MR_JINJA_LIST_TUPLE)
         return compare_lists(run, a.list, b.list, level + 1);
     if (a.kind != MR_JINJA_TEXT || b.kind != MR_JINJA_TEXT) {
-        mr_jinja_fail(run, MR_INVALID_REQUEST, "chat template: values cannot be ordered");
+        mr_jinja_fail(run, MR_INVALID_REQUEST, "chat template: the values cannot be ordered");
         return 0;
     }
     size_t common = a.text.length < b.text.length ? a.text.length : b.text.length;
@@ -366,7 +366,7 @@ size_t mr_jinja_length(struct mr_jinja_run *run, struct mr_jinja_value value)
     case MR_JINJA_LIST:
         if (value.list->kind != MR_JINJA_LIST_ITERATOR) return value.list->count;
         mr_jinja_fail(run, MR_INVALID_REQUEST,
-                      "chat template: the result of a filter has no length; make it a list");
+                      "chat template: the result of a filter has no length; convert it to a list");
         return 0;
     case MR_JINJA_DICT:
         return value.dict->count;
@@ -376,7 +376,7 @@ size_t mr_jinja_length(struct mr_jinja_run *run, struct mr_jinja_value value)
         }
         return count;
     default:
-        mr_jinja_fail(run, MR_INVALID_REQUEST, "chat template: value has no length");
+        mr_jinja_fail(run, MR_INVALID_REQUEST, "chat template: the value has no length");
         return 0;
     }
 }
@@ -429,7 +429,7 @@ struct mr_jinja_list *mr_jinja_iterate(struct mr_jinja_run *run, struct mr_jinja
     } else if (value.kind == MR_JINJA_TEXT) {
         list_characters(run, result.list, value);
     } else if (value.kind != MR_JINJA_UNDEFINED) {
-        mr_jinja_fail(run, MR_INVALID_REQUEST, "chat template: value cannot be iterated");
+        mr_jinja_fail(run, MR_INVALID_REQUEST, "chat template: the value cannot be iterated");
     }
     return result.list;
 }

@@ -2,7 +2,7 @@
  * ordered dictionaries, namespaces and callables. They compare and convert to a boolean as in
  * Python.
  *
- * Each byte of a text has a mark that says whether it came from the request. Slicing, joining,
+ * A mark on each byte of a text shows whether the byte came from the request. Slicing, joining,
  * trimming and replacing keep the marks, so user text cannot forge special tokens.
  *
  * Owner:  one rendering. Memory: all from the arena of the rendering.

@@ -20,7 +20,7 @@ struct mr_chat_template {
     bool reads_parts; /* contents may be lists; otherwise their parts are joined */
 };
 
-/* Copies the template source with "\n" for "\r\n" and for "\r", as Jinja does. */
+/* Copies the template source, replacing "\r\n" and "\r" by "\n", as Jinja does. */
 static bool copy_source(struct mr_arena *arena, struct mr_text source, struct mr_text *out)
 {
     char *copy = mr_arena_take(arena, source.length + 1);
@@ -94,7 +94,7 @@ static void set(struct mr_jinja_run *run, struct mr_jinja_dict *dict, const char
     mr_jinja_dict_set(run, dict, mr_jinja_literal(name), value);
 }
 
-/* Makes a value of data of the request. Recursive; decoding has limited the depth. */
+/* Makes a value from data of the request. Recursive; decoding has limited the depth. */
 static struct mr_jinja_value make(struct mr_jinja_run *run, const struct mr_data *data)
 {
     struct mr_jinja_value value;
@@ -199,8 +199,8 @@ static struct mr_jinja_value make_messages(struct mr_jinja_run *run, const struc
     return list;
 }
 
-/* Sets the template's variables, the same as the reference implementation sets.
- * chat_template_kwargs come first, so they cannot replace another variable. */
+/* Sets the same template variables as the reference implementation. chat_template_kwargs come
+ * first, so they cannot replace another variable. */
 static void set_globals(struct mr_jinja_run *run, struct mr_jinja_dict *globals,
                         const struct mr_chat_template *chat_template, const struct mr_chat *chat,
                         struct mr_jinja_value messages)
@@ -222,7 +222,7 @@ static void set_globals(struct mr_jinja_run *run, struct mr_jinja_dict *globals,
 
 /* ---- continue_final_message ---- */
 
-/* As transformers: a tag after the text to continue shows where the rendered text ends. */
+/* As in transformers, a tag after the text to continue shows where the rendered text ends. */
 #define TAG "CONTINUE_FINAL_MESSAGE_TAG "
 
 /* The text to continue: the last message's content, or the last text in a list of parts. NULL when

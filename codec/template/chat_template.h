@@ -2,7 +2,7 @@
  *
  * This is an interpreter of the part of Jinja that model templates use, with the options
  * trim_blocks and lstrip_blocks, as in the reference. Templates come from model files, never from a
- * request. The output is one text and the ranges of it that the request wrote. The caller bars
+ * request. The output is one text, and the ranges of it that come from the request. The caller bars
  * these ranges from control tokens when it encodes the text, so a user cannot write one.
  *
  * Threads: a compiled template is immutable and shared; a rendering has its state on the stack and

@@ -95,14 +95,14 @@ struct mr_jinja_value mr_jinja_sign(struct mr_jinja_run *run, struct mr_jinja_va
         return mr_jinja_float(negative ? -value.number : value.number);
     if (!is_integer(value))
         return mr_jinja_fail(run, MR_INVALID_REQUEST,
-                             "chat template: sign of something else than a number");
+                             "chat template: sign of a value that is not a number");
     if (!negative) return mr_jinja_int(value.integer);
     return integer_arithmetic(run, (struct mr_text){"-", 1}, 0, value.integer);
 }
 
 /* ---- text and lists ---- */
 
-/* a + b of texts. The result of `safe` or `escape` escapes what is added to it. */
+/* a + b of texts. Text added to the result of `safe` or `escape` is escaped. */
 static struct mr_jinja_value add_texts(struct mr_jinja_run *run, struct mr_jinja_value a,
                                        struct mr_jinja_value b)
 {

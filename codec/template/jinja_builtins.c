@@ -115,7 +115,7 @@ static bool is_iterable(struct mr_jinja_value value)
            value.kind == MR_JINJA_LOOP;
 }
 
-/* Has a length and can be indexed. */
+/* True for values with a length that can be indexed. */
 static bool is_sequence(struct mr_jinja_value value)
 {
     bool list = value.kind == MR_JINJA_LIST && value.list->kind <= MR_JINJA_LIST_RANGE;
@@ -225,7 +225,8 @@ bool mr_jinja_test(struct mr_jinja_run *run, struct mr_text name, struct mr_jinj
     enum test test;
     bool known = find_test(name, &test);
     if (!known || arguments->named_count || arguments->count != (test >= TEST_DIVISIBLEBY)) {
-        mr_jinja_fail_name(run, known ? "wrong number of arguments of test" : "unknown test", name);
+        mr_jinja_fail_name(run, known ? "wrong number of arguments for the test" : "unknown test",
+                           name);
         return false;
     }
     return test <= TEST_ESCAPED ? test_kind(test, value)
@@ -360,8 +361,9 @@ static struct mr_jinja_value call_strftime(struct mr_jinja_run *run,
     time_t seconds = (time_t)run->unix_seconds;
     struct tm parts;
     if (!format.length || format.length >= sizeof pattern || !gmtime_r(&seconds, &parts)) {
-        return mr_jinja_fail(run, MR_INVALID_REQUEST,
-                             "chat template: strftime_now has no format or a too long one");
+        return mr_jinja_fail(
+            run, MR_INVALID_REQUEST,
+            "chat template: strftime_now has no format, or its format is too long");
     }
     memcpy(pattern, format.bytes, format.length);
     size_t length = strftime(out, sizeof out, pattern, &parts);
@@ -399,5 +401,5 @@ struct mr_jinja_value mr_jinja_call(struct mr_jinja_run *run, struct mr_jinja_va
             return functions[i].call(run, arguments);
         }
     }
-    return mr_jinja_fail(run, MR_INVALID_REQUEST, "chat template: value cannot be called");
+    return mr_jinja_fail(run, MR_INVALID_REQUEST, "chat template: the value cannot be called");
 }

@@ -30,7 +30,7 @@ static bool is_word(const struct mr_jinja_node *node, const char *word)
     return node && node->kind == MR_JINJA_NODE_STRING && mr_text_is(node->text, word);
 }
 
-/* True when the value of an expression may be a content, or a part of one. */
+/* True when the value of an expression may be a message's content, or a part of a content. */
 static bool is_content(const struct search *search, const struct mr_jinja_node *node)
 {
     if (!node) return false;
@@ -70,7 +70,7 @@ static bool has_content_argument(const struct search *search, const struct mr_ji
     return false;
 }
 
-/* Notes what one node says. */
+/* Records the information of one node. */
 static void note(struct search *search, const struct mr_jinja_node *node)
 {
     switch (node->kind) {

@@ -1,8 +1,8 @@
-/* jinja_content - finds out what form of a message's content a parsed template reads: a text, or
- * also a list of parts. It reads parts when it loops over a content, or picks from it with a filter
- * such as map. A content is a member `content`, or a variable or parameter of a macro that gets
- * one. vLLM decides in the same way between its forms "string" and "openai", without following
- * parameters and filters.
+/* jinja_content - determines which form of a message's content a parsed template reads: a text, or
+ * also a list of parts. A template reads parts when it loops over a content, or selects from it
+ * with a filter such as map. A content is a member `content`, or a variable or parameter of a macro
+ * that gets one. vLLM decides in the same way between its forms "string" and "openai", without
+ * following parameters and filters.
  *
  * Threads: any (pure functions). Memory: none. Errors: none; when a template has very many
  * variables, some are not followed. */

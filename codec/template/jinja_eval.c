@@ -257,8 +257,8 @@ struct mr_jinja_value mr_jinja_eval_call(struct mr_jinja_interpreter *in,
     if (callee.kind == MR_JINJA_LOOP && arguments.count == 1)
         return in->call_loop(in, callee.loop, arguments.values[0]);
     if (callee.kind != MR_JINJA_UNDEFINED) return mr_jinja_call(in->run, callee, &arguments);
-    return mr_jinja_fail_name(in->run,
-                              "call of what is not defined or not allowed:", name_of(call->a));
+    return mr_jinja_fail_name(
+        in->run, "call of a name that is not defined or not allowed:", name_of(call->a));
 }
 
 /* ---- operators ---- */

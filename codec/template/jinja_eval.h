@@ -3,8 +3,8 @@
  * A macro runs in the scope it was defined in. The interpreter counts steps and nesting and fails
  * above MR_TEMPLATE_STEPS_MAX, MR_TEMPLATE_DEPTH_MAX and MR_JINJA_HEIGHT_MAX, so every run ends.
  *
- * Owner: one rendering. Memory: the run's arena, scopes too: a macro keeps the one it was defined
- * in. Errors: the first one stays in the run. */
+ * Owner: one rendering. Memory: the run's arena, also for scopes, because a macro keeps the scope
+ * in which it was defined. Errors: the first one stays in the run. */
 #ifndef MR_CODEC_TEMPLATE_JINJA_EVAL_H
 #define MR_CODEC_TEMPLATE_JINJA_EVAL_H
 
@@ -16,13 +16,13 @@ struct mr_jinja_interpreter {
     struct mr_jinja_run *run;
     struct mr_jinja_scope *scope;
     struct mr_jinja_buffer *out;
-    struct mr_jinja_value output; /* what the innermost block with filters printed */
+    struct mr_jinja_value output; /* output of the innermost block with filters */
     enum mr_jinja_jump jump;
     uint32_t height; /* evaluations and lists of statements that are running */
-    /* Runs a list of statements in the present scope and returns what they print. */
+    /* Runs a list of statements in the current scope and returns their output. */
     struct mr_jinja_value (*capture)(struct mr_jinja_interpreter *in,
                                      const struct mr_jinja_node *statements);
-    /* Runs a loop over other items one level deeper and returns what it prints. */
+    /* Runs a loop over other items one level deeper and returns its output. */
     struct mr_jinja_value (*call_loop)(struct mr_jinja_interpreter *in,
                                        const struct mr_jinja_loop *loop,
                                        struct mr_jinja_value items);
@@ -38,7 +38,7 @@ struct mr_jinja_value mr_jinja_eval_call(struct mr_jinja_interpreter *in,
                                          const struct mr_jinja_node *call,
                                          const struct mr_jinja_value *caller);
 
-/* Makes a scope inside `parent` the present one; false when the run fails. The caller sets
+/* Makes a scope inside `parent` the current one; false when the run fails. The caller sets
  * in->scope back with mr_jinja_close_scope. */
 bool mr_jinja_open_scope(struct mr_jinja_interpreter *in, struct mr_jinja_scope *parent);
 void mr_jinja_close_scope(struct mr_jinja_interpreter *in, struct mr_jinja_scope *outer);

@@ -115,7 +115,8 @@ FILTER(truncate)
         args->values[2].kind == MR_JINJA_TEXT ? args->values[2] : mr_jinja_literal("...");
     int64_t room = length - (int64_t)mr_jinja_length(run, end);
     if (room < 0 || leeway < 0)
-        return mr_jinja_fail(run, MR_INVALID_REQUEST, "chat template: truncate to too few letters");
+        return mr_jinja_fail(run, MR_INVALID_REQUEST,
+                             "chat template: truncate to too few characters");
     if ((int64_t)mr_jinja_length(run, value) <= length + leeway) return value;
     struct mr_jinja_value cut =
         mr_jinja_slice_bytes(value, 0, mr_jinja_offset(value, (size_t)room));
@@ -129,7 +130,7 @@ FILTER(truncate)
     return mr_jinja_buffer_text(&buffer);
 }
 
-/* indent(width=4, first=false, blank=false): indents every line but the first. With `first` it
+/* indent(width=4, first=false, blank=false): indents every line except the first. With `first` it
  * indents the first line too, and with `blank` empty lines too. width: a number of spaces, or text.
  */
 FILTER(indent)
@@ -159,8 +160,7 @@ FILTER(indent)
 
 /* ---- JSON ---- */
 
-/* tojson(ensure_ascii=false, indent=none, separators=none, sort_keys=false), as transformers has
- * it. */
+/* tojson(ensure_ascii=false, indent=none, separators=none, sort_keys=false), as in transformers. */
 FILTER(tojson)
 {
     struct mr_jinja_value indent = args->values[1], separators = args->values[2];
@@ -257,7 +257,7 @@ FILTER(abs)
     if (value.kind == MR_JINJA_FLOAT) return mr_jinja_float(fabs(value.number));
     if (!mr_jinja_is_number(value) || value.integer == INT64_MIN)
         return mr_jinja_fail(run, MR_INVALID_REQUEST,
-                             "chat template: abs of something else than a number");
+                             "chat template: abs of a value that is not a number");
     return mr_jinja_int(value.integer < 0 ? -value.integer : value.integer);
 }
 
@@ -269,7 +269,7 @@ FILTER(round)
     bool ceil_it = mr_text_is(method, "ceil"), floor_it = mr_text_is(method, "floor");
     if (!mr_jinja_is_number(value) || precision < -300 || precision > 300)
         return mr_jinja_fail(run, MR_INVALID_REQUEST,
-                             "chat template: round of something else than a number");
+                             "chat template: round of a value that is not a number");
     double number = mr_jinja_as_number(value), scale = pow(10, (double)precision);
     if (ceil_it) return mr_jinja_float(ceil(number * scale) / scale);
     if (floor_it) return mr_jinja_float(floor(number * scale) / scale);
@@ -299,7 +299,7 @@ FILTER(attr)
 {
     (void)run;
     struct mr_text name = mr_jinja_as_text(args->values[0]);
-    /* only attributes, no keys of a dictionary: methods, and what a loop or namespace has */
+    /* only attributes, not keys of a dictionary: methods, and members of a loop or namespace */
     if (value.kind == MR_JINJA_DICT && mr_jinja_dict_get(value.dict, args->values[0]))
         return mr_jinja_undefined();
     return mr_jinja_attribute(run, value, name);

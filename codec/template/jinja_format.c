@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define WIDTH_MAX 10000 /* of a field, and of the digits of a number */
+#define WIDTH_MAX 10000 /* most bytes of a field, and of the digits of a number */
 
 /* How one value is printed. */
 struct field {

@@ -1,7 +1,7 @@
 /* jinja_format - text from a format: Python's "%s and %d" % values, and "{} and {:.2f}".format().
  *
- * Known are the conversions s r d i u x X o e E f F g G c % and ! with s, r; alignment, fill, sign,
- * width, precision, "," and "_" in numbers. Another format fails the run.
+ * It supports the conversions s r d i u x X o e E f F g G c % and ! with s, r; alignment, fill,
+ * sign, width, precision, "," and "_" in numbers. Another format fails the run.
  *
  * Owner: one rendering. Memory: the run's arena. Errors: the first one stays in the run. */
 #ifndef MR_CODEC_TEMPLATE_JINJA_FORMAT_H

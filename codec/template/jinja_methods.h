@@ -1,4 +1,4 @@
-/* jinja_methods - what follows a value after a dot or in brackets: methods, attributes, indexes.
+/* jinja_methods - the names after a value's dot or in its brackets: methods, attributes, indexes.
  *
  * Methods are those of Python's str, dict and list that templates use, and those of loop and
  * cycler; each is one row of a table. The sandbox of the reference does not allow methods that

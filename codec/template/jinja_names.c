@@ -22,7 +22,7 @@ static bool assigns(const struct mr_jinja_node *target, struct mr_text name)
     return false;
 }
 
-/* True when this node alone gives the name a value, or tests whether it has one. */
+/* True when this node itself assigns a value to the name, or tests whether it has one. */
 static bool introduces(const struct mr_jinja_node *node, struct mr_text name)
 {
     bool assignment = node->kind == MR_JINJA_NODE_SET || node->kind == MR_JINJA_NODE_SET_BLOCK;

@@ -4,7 +4,7 @@
  * too high to run is refused.
  *
  * As in Jinja, a name directly inside an `if` or a conditional expression may be unknown: templates
- * guard there what other programs have. A rendering that reaches it fails.
+ * use this to guard functions that only other programs have. A rendering that reaches it fails.
  *
  * Threads: any (pure functions). Memory: none.
  * Errors: MR_BAD_FILE with line and column of the name. */
@@ -13,7 +13,7 @@
 
 #include "codec/jinja/jinja_ast.h"
 
-/* Most nested expressions and statements of a template; evaluation stops there, too. Each level
+/* Most nested expressions and statements of a template; evaluation stops there too. Each level
  * takes up to 4 KiB of stack. */
 #define MR_JINJA_HEIGHT_MAX 1000u
 

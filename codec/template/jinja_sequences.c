@@ -117,7 +117,8 @@ FILTER(dictsort)
 {
     bool by_value = mr_text_is(mr_jinja_as_text(args->values[1]), "value");
     if (value.kind != MR_JINJA_DICT)
-        return mr_jinja_fail(run, MR_INVALID_REQUEST, "chat template: dictsort of no dictionary");
+        return mr_jinja_fail(run, MR_INVALID_REQUEST,
+                             "chat template: dictsort of a value that is not a dictionary");
     struct mr_jinja_value pairs = mr_jinja_pairs(run, value.dict, MR_JINJA_LIST_PLAIN);
     if (pairs.kind != MR_JINJA_LIST) return pairs;
     struct mr_jinja_value *keys = keys_of(run, pairs.list, mr_jinja_int(by_value), args->values[0]);
@@ -205,8 +206,9 @@ FILTER(last)
     (void)args;
     bool iterator = value.kind == MR_JINJA_LIST && value.list->kind == MR_JINJA_LIST_ITERATOR;
     if (iterator)
-        return mr_jinja_fail(run, MR_INVALID_REQUEST,
-                             "chat template: last of the result of a filter; make it a list");
+        return mr_jinja_fail(
+            run, MR_INVALID_REQUEST,
+            "chat template: last of a filter's result; convert the result to a list");
     const struct mr_jinja_list *list = mr_jinja_iterate(run, value);
     return list->count ? list->items[list->count - 1] : mr_jinja_undefined();
 }
@@ -246,7 +248,8 @@ FILTER(batch)
     int64_t size = mr_jinja_integer_or(run, args->values[0], 0);
     struct mr_jinja_value list = mr_jinja_list_of_kind(run, MR_JINJA_LIST_ITERATOR), part = list;
     if (size <= 0)
-        return mr_jinja_fail(run, MR_INVALID_REQUEST, "chat template: batch of no items");
+        return mr_jinja_fail(run, MR_INVALID_REQUEST,
+                             "chat template: batch into groups of no items");
     for (size_t i = 0; i < items->count && mr_jinja_step(run); i++) {
         if ((int64_t)i % size == 0) {
             part = mr_jinja_list_new(run);
@@ -267,7 +270,7 @@ FILTER(slice)
     int64_t count = (int64_t)items->count, at = 0;
     struct mr_jinja_value list = mr_jinja_list_of_kind(run, MR_JINJA_LIST_ITERATOR);
     if (slices <= 0)
-        return mr_jinja_fail(run, MR_INVALID_REQUEST, "chat template: slice into no parts");
+        return mr_jinja_fail(run, MR_INVALID_REQUEST, "chat template: slice into 0 parts");
     for (int64_t i = 0; i < slices && mr_jinja_step(run); i++) {
         int64_t end = at + count / slices + (i < count % slices);
         struct mr_jinja_value part = mr_jinja_list_new(run);

@@ -14,7 +14,7 @@ mr_jinja_operation mr_jinja_filter_first, mr_jinja_filter_last, mr_jinja_filter_
     mr_jinja_filter_join;
 
 /* The value at the path of attributes "a.b.0", or at an index; the item itself when no path is
- * given. otherwise: what to take in place of an undefined value, or undefined. */
+ * given. otherwise: the replacement for an undefined value, or undefined. */
 struct mr_jinja_value mr_jinja_at_path(struct mr_jinja_run *run, struct mr_jinja_value item,
                                        struct mr_jinja_value path, struct mr_jinja_value otherwise);
 

@@ -11,15 +11,15 @@ static void assign_attribute(struct mr_jinja_interpreter *in, const struct mr_ji
 {
     struct mr_jinja_value space = mr_jinja_eval_expression(in, target->a);
     if (space.kind != MR_JINJA_NAMESPACE) {
-        mr_jinja_fail(in->run, MR_INVALID_REQUEST,
-                      "chat template line %u: set of an attribute of something else than a "
-                      "namespace",
-                      target->line);
+        mr_jinja_fail(
+            in->run, MR_INVALID_REQUEST,
+            "chat template line %u: set of an attribute of a value that is not a namespace",
+            target->line);
     } else if (target->text.bytes[0] == '_') {
-        mr_jinja_fail(in->run, MR_INVALID_REQUEST,
-                      "chat template line %u: a namespace has no attributes with an underscore in "
-                      "front",
-                      target->line);
+        mr_jinja_fail(
+            in->run, MR_INVALID_REQUEST,
+            "chat template line %u: a namespace has no attributes that begin with an underscore",
+            target->line);
     } else {
         mr_jinja_dict_set(in->run, space.dict, mr_jinja_name(target->text), value);
     }
@@ -141,7 +141,7 @@ static struct mr_jinja_value call_loop(struct mr_jinja_interpreter *in,
 
 /* ---- blocks ---- */
 
-/* What a block prints, after its filters. filters: NULL, or an expression with a node OUTPUT. */
+/* The output of a block, after its filters. filters: NULL, or an expression with a node OUTPUT. */
 static struct mr_jinja_value filtered_output(struct mr_jinja_interpreter *in,
                                              const struct mr_jinja_node *body,
                                              const struct mr_jinja_node *filters)

@@ -12,7 +12,7 @@ struct mr_jinja_text_method {
     const char *parameters; /* see mr_jinja_bind; "*": not bound */
 };
 
-/* NULL: str has no method of this name, or none that this program knows. */
+/* NULL: str has no method of this name, or the interpreter does not support it. */
 const struct mr_jinja_text_method *mr_jinja_text_method(struct mr_text name);
 
 #endif

@@ -7,7 +7,7 @@
  *
  * The prompt ends with <|start|>assistant, so the first message lacks it. The channel `analysis` is
  * reasoning, every other channel is content. A message to functions.NAME is a call if its text is a
- * JSON object; otherwise the message is content, header included. A text without a header is
+ * JSON object; otherwise the message is content, including its header. A text without a header is
  * content.
  * Source: OpenAI's description of the format, openai/harmony, docs/format.md.
  *
@@ -25,7 +25,7 @@
 #include "codec/tools/tool_list.h"
 
 enum mr_harmony_kind {
-    MR_HARMONY_NONE, /* nothing more can be decided from this text */
+    MR_HARMONY_NONE, /* this text does not decide anything further */
     MR_HARMONY_REASONING,
     MR_HARMONY_CONTENT,
     MR_HARMONY_CALL /* the call was added to *found */

@@ -1,11 +1,11 @@
 /* tool_calls - finds tool calls in the text of an answer (codec/tools/tool_format.h), in every
- * format but harmony (codec/tools/harmony.h).
+ * format except harmony (codec/tools/harmony.h).
  *
  * The text may be complete or still growing. The calls found so far depend only on its bytes, not
  * on the pieces in which they arrived, so a stream that is resumed at any byte continues
  * identically. A call is reported at its last byte, or where later text proves that it has ended,
- * and is never withdrawn. An incomplete call stays text. So do calls after the first count_max;
- * markers after these are still removed.
+ * and is never withdrawn. An incomplete call stays text. Calls after the first count_max stay text
+ * too; markers after these are still removed.
  *
  * Work: linear in the text, except that JSON may be read repeatedly: at most MR_TOOL_WORK_MAX bytes
  * for an answer.

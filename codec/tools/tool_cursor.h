@@ -42,8 +42,8 @@ enum mr_tool_outcome mr_tool_read_array(struct mr_tool_cursor *cursor);
 /* Adds a call with this name and arguments; BAD if the arguments are not a JSON object. */
 enum mr_tool_outcome mr_tool_add(struct mr_tool_cursor *cursor, struct mr_text name,
                                  struct mr_text arguments);
-/* As above, with the text of a writer as the arguments. Copies the text to the arena and empties
- * the writer. */
+/* Like the function above, with the text of a writer as the arguments. Copies the text to the arena
+ * and empties the writer. */
 enum mr_tool_outcome mr_tool_add_written(struct mr_tool_cursor *cursor, struct mr_text name,
                                          struct mr_json_writer *writer);
 /* Reads calls in Python's syntax, [f(a=1), g()], and adds them (codec/tools/tool_pythonic.c). */

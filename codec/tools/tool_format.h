@@ -1,5 +1,5 @@
-/* tool_format - how a model writes tool calls into its text; the chat template decides it.
- * codec/tools/README.md shows each format.
+/* tool_format - the format in which a model writes tool calls into its text; the chat template
+ * determines it. codec/tools/README.md shows each format.
  *
  * Threads: any (pure functions). Memory: none. Errors: none. */
 #ifndef MR_CODEC_TOOLS_TOOL_FORMAT_H

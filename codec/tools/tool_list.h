@@ -38,7 +38,7 @@ struct mr_tool_argument {
 /* The state of reading a QWEN_CODER answer (codec/tools/tool_tags.h). */
 struct mr_tool_tags {
     size_t at;   /* index of the next byte */
-    int step;    /* what is expected there */
+    int step;    /* the item expected there */
     size_t back; /* where to continue after a step with look-ahead; 0: where the step stopped */
     /* of the current call */
     bool grouped; /* it began with <tool_call> */
@@ -62,7 +62,7 @@ struct mr_tool_calls {
     /* the calls found so far */
     struct mr_tool_call calls[MR_TOOL_CALLS_MAX];
     size_t count;
-    /* [place_count] the parts of the text that are calls, markers included, in ascending order */
+    /* [place_count] the parts of the text that are calls, including markers, in ascending order */
     struct mr_text_range places[MR_TOOL_PLACES_MAX];
     size_t place_count;
     size_t from; /* the text before this index is decided */

@@ -1,7 +1,8 @@
 /* Calls in Python's syntax: [name(key=value, …), …]. Values are the literals that Python's own
  * reader (ast.literal_eval) accepts and its json.dumps can write: numbers, texts of every notation,
  * lists, tuples, dictionaries, True, False, None; also true, false and null. They become JSON.
- * Not read: characters by name (\N{...}), bytes, sets, complex numbers, names with U+0000. */
+ * It does not read characters by name (\N{...}), bytes, sets, complex numbers and names with
+ * U+0000. */
 #include "codec/limits.h"
 #include "codec/tools/tool_cursor.h"
 #include "codec/utf8.h"
@@ -70,8 +71,8 @@ static int64_t join_surrogates(struct python *python, int64_t high)
     return 0xfffd;
 }
 
-/* Appends the character of the escape after a backslash. False: there is no such character, or no
- * room. Names of characters, \N{...}, are not known. */
+/* Appends the character of the escape after a backslash. False: the character does not exist, or
+ * there is no room. Names of characters, \N{...}, are not known. */
 static bool read_escape(struct python *python)
 {
     static const char from[] = "abfnrtv\\'\"", to[] = "\a\b\f\n\r\t\v\\'\"";
@@ -244,7 +245,7 @@ static enum mr_tool_outcome read_key(struct python *python)
     return MR_TOOL_FOUND;
 }
 
-/* Reads what stands between brackets: values, or names and values with `colon` between. */
+/* Reads the items between brackets: values, or names and values with `colon` between. */
 static enum mr_tool_outcome read_items(struct python *python, const char *close, bool map,
                                        unsigned depth)
 {
