@@ -120,29 +120,29 @@ static enum mr_status check_request(const struct mr_job_rules *rules,
     return status;
 }
 
-/* Sets a field that has its neutral value to the model's default; 0: the model has none. */
-static void use_default(float *field, float neutral, float model_default)
+/* Fills a field that the request does not set: with the model's default if `uses_model` and the
+ * model has one (not 0), else with the value that means off. */
+static void fill(float *field, bool uses_model, float model_default, float off)
 {
-    if (*field == neutral && model_default != 0.0f) *field = model_default;
+    if (isnan(*field)) *field = uses_model && model_default != 0.0f ? model_default : off;
 }
 
 /* Sets job->sampling. A request without a temperature uses the model's default sampling, in every
- * field that it leaves neutral. */
+ * field that it does not set. */
 static void fill_sampling(struct mr_job *job, const struct mr_job_rules *rules)
 {
     const struct mr_sampling_defaults *model = &rules->defaults;
     struct mr_sampling *sampling = &job->sampling;
     *sampling = job->request->sampling;
-    if (isnan(sampling->top_p)) sampling->top_p = 1.0f;
-    if (!isnan(sampling->temperature)) return;
-    sampling->temperature = isnan(model->temperature) ? 1.0f : model->temperature;
-    if (sampling->top_k == 0) sampling->top_k = model->top_k;
-    use_default(&sampling->top_p, 1.0f, model->top_p);
-    use_default(&sampling->min_p, 0.0f, model->min_p);
-    use_default(&sampling->typical_p, 1.0f, model->typical_p);
-    use_default(&sampling->repetition_penalty, 1.0f, model->repetition_penalty);
-    use_default(&sampling->presence_penalty, 0.0f, model->presence_penalty);
-    use_default(&sampling->frequency_penalty, 0.0f, model->frequency_penalty);
+    const bool from_model = isnan(sampling->temperature);
+    if (from_model) sampling->temperature = isnan(model->temperature) ? 1.0f : model->temperature;
+    if (sampling->top_k == MR_TOP_K_UNSET) sampling->top_k = from_model ? model->top_k : 0;
+    fill(&sampling->top_p, from_model, model->top_p, 1.0f);
+    fill(&sampling->min_p, from_model, model->min_p, 0.0f);
+    fill(&sampling->typical_p, from_model, model->typical_p, 1.0f);
+    fill(&sampling->repetition_penalty, from_model, model->repetition_penalty, 1.0f);
+    fill(&sampling->presence_penalty, from_model, model->presence_penalty, 0.0f);
+    fill(&sampling->frequency_penalty, from_model, model->frequency_penalty, 0.0f);
 }
 
 uint64_t mr_job_seed(const struct mr_job *job, uint32_t choice)

@@ -10,10 +10,16 @@ static void set_defaults(struct mr_request *request, uint32_t default_max_tokens
     request->choice_count = 1;
     request->chat.add_generation_prompt = true;
     request->stream = request->cache_read = request->cache_write = request->speculate = true;
-    request->sampling.temperature = nanf("");
-    request->sampling.top_p = request->sampling.typical_p = 1;
-    request->sampling.repetition_penalty = 1;
-    request->sampling.logprobs = -1;
+    const float unset = nanf("");
+    request->sampling = (struct mr_sampling){.temperature = unset,
+                                             .top_p = unset,
+                                             .min_p = unset,
+                                             .typical_p = unset,
+                                             .top_k = MR_TOP_K_UNSET,
+                                             .repetition_penalty = unset,
+                                             .presence_penalty = unset,
+                                             .frequency_penalty = unset,
+                                             .logprobs = -1};
     request->pooling.normalize = true;
 }
 

@@ -58,8 +58,11 @@ struct mr_tool_use {
     bool reasoning_opened;   /* the prompt ends with <think>. Set by intake. */
 };
 
-/* How to sample tokens. temperature NaN: not given; the model's generation_config decides, and 1.0
- * if it has none. */
+/* top_k of a request that does not set it */
+#define MR_TOP_K_UNSET UINT32_MAX
+
+/* How to sample tokens. A float that is NaN, and top_k MR_TOP_K_UNSET, is not given:
+ * batching/sequence/job.c replaces it by the model's default or by the value that means off. */
 struct mr_sampling {
     float temperature, top_p, min_p, typical_p;
     uint32_t top_k;

@@ -142,11 +142,26 @@ static void tenants_have_different_roots(void **state)
     drop(two);
 }
 
+/* A request that sets nothing of its sampling. */
+static struct mr_request *request_without_sampling(void)
+{
+    struct mr_request *request = mr_fake_request("a", prompt, 4);
+    request->sampling = (struct mr_sampling){.temperature = NAN,
+                                             .top_p = NAN,
+                                             .min_p = NAN,
+                                             .typical_p = NAN,
+                                             .top_k = MR_TOP_K_UNSET,
+                                             .repetition_penalty = NAN,
+                                             .presence_penalty = NAN,
+                                             .frequency_penalty = NAN,
+                                             .logprobs = -1};
+    return request;
+}
+
 static void a_request_without_temperature_gets_the_models_defaults(void **state)
 {
     (void)state;
-    struct mr_request *request = mr_fake_request("a", prompt, 4);
-    request->sampling.temperature = NAN;
+    struct mr_request *request = request_without_sampling();
     struct mr_job *job = make(request);
     assert_true(fabsf(job->sampling.temperature - 0.6f) < 1e-6f);
     assert_true(fabsf(job->sampling.top_p - 0.9f) < 1e-6f);
@@ -156,15 +171,16 @@ static void a_request_without_temperature_gets_the_models_defaults(void **state)
     assert_true(job->sampling.presence_penalty == 0.5f);
     assert_true(job->sampling.frequency_penalty == -0.5f);
     drop(job);
-    request = mr_fake_request("a", prompt, 4);
-    request->sampling.temperature = NAN;
-    request->sampling.top_p = 0.5f;
+    request = request_without_sampling();
+    request->sampling.top_p = 1.0f; /* off, because the request says so */
+    request->sampling.top_k = 0;
     request->sampling.repetition_penalty = 2.0f;
     job = make(request);
-    assert_true(job->sampling.top_p == 0.5f && job->sampling.repetition_penalty == 2.0f);
+    assert_true(job->sampling.top_p == 1.0f && job->sampling.repetition_penalty == 2.0f);
+    assert_int_equal(job->sampling.top_k, 0);
     assert_true(job->sampling.min_p == 0.05f);
     drop(job);
-    request = mr_fake_request("a", prompt, 4);
+    request = request_without_sampling();
     request->sampling.temperature = 0.2f;
     job = make(request);
     assert_true(fabsf(job->sampling.temperature - 0.2f) < 1e-6f);

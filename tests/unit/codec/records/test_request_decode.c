@@ -16,12 +16,12 @@ static void defaults_are_those_of_the_contract(void **state)
     assert_int_equal(request->max_tokens, 256);
     assert_int_equal(request->min_tokens, 0);
     assert_true(isnan(request->sampling.temperature));
-    assert_int_equal(request->sampling.top_k, 0);
-    assert_true(request->sampling.top_p == 1.0f && request->sampling.min_p == 0.0f);
-    assert_true(request->sampling.typical_p == 1.0f);
-    assert_true(request->sampling.repetition_penalty == 1.0f);
-    assert_true(request->sampling.presence_penalty == 0.0f);
-    assert_true(request->sampling.frequency_penalty == 0.0f);
+    assert_int_equal(request->sampling.top_k, MR_TOP_K_UNSET);
+    assert_true(isnan(request->sampling.top_p) && isnan(request->sampling.min_p));
+    assert_true(isnan(request->sampling.typical_p));
+    assert_true(isnan(request->sampling.repetition_penalty));
+    assert_true(isnan(request->sampling.presence_penalty));
+    assert_true(isnan(request->sampling.frequency_penalty));
     assert_int_equal(request->sampling.logprobs, -1);
     assert_false(request->sampling.has_seed);
     assert_false(request->ignore_eos || request->include_stop || request->has_token_ids);
