@@ -32,8 +32,8 @@ struct mr_aes_message {
  */
 void mr_aes_gcm_seal(struct mr_aes_gcm *state, const struct mr_aes_message *message, const void *in,
                      void *out, unsigned char tag[MR_AES_TAG_BYTES]);
-/* Decrypts from in to out. Returns false when text, data, nonce or tag are not the ones of the
- * encryption. The bytes in out are not valid then. */
+/* Decrypts from in to out. Returns false when text, data, nonce or tag differ from those of the
+ * encryption. The bytes in out are then invalid. */
 bool mr_aes_gcm_open(struct mr_aes_gcm *state, const struct mr_aes_message *message, const void *in,
                      void *out, const unsigned char tag[MR_AES_TAG_BYTES]);
 

@@ -24,7 +24,7 @@ void *mr_arena_take(struct mr_arena *arena, size_t bytes);
 void *mr_arena_take_array(struct mr_arena *arena, size_t count, size_t size);
 /* Makes a copy of length bytes of text and a terminating NUL. NULL above the maximum. */
 char *mr_arena_copy_text(struct mr_arena *arena, const char *text, size_t length);
-/* Bytes allocated so far, padding included. */
+/* Bytes allocated so far, including padding. */
 size_t mr_arena_bytes(const struct mr_arena *arena);
 
 #endif

@@ -6,7 +6,7 @@
 
 #include "codec/text.h"
 
-/* Characters that encode `bytes` bytes, the terminating NUL not counted. */
+/* Characters that encode `bytes` bytes, without the terminating NUL. */
 #define MR_BASE64_CHARS(bytes) (((bytes) + 2) / 3 * 4)
 
 /* Writes MR_BASE64_CHARS(length) characters and a NUL to out. length is below 1 GiB. */

@@ -1,7 +1,7 @@
 /* check - assertions that stay on in release builds.
  *
- * MR_ASSERT checks what this program's own code must guarantee. Data from outside is validated and
- * an error is returned as a status instead. Unit tests link another mr_check_failed
+ * MR_ASSERT checks conditions that millrace's own code must guarantee. Data from outside is
+ * validated and an error is returned as a status instead. Unit tests link another mr_check_failed
  * (tests/unit/check_cmocka.c), which calls cmocka's mock_assert, so a test can show that an
  * assertion fails. */
 #ifndef MR_CODEC_CHECK_H

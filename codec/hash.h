@@ -1,7 +1,7 @@
 /* hash - FNV-1a with 64 bits (Fowler, Noll and Vo, 1991), for hash tables and seeds.
  *
  * The value is the same on every machine and in every version. The function is not secret: a table
- * whose keys come from outside starts from a value of its own or bounds its number of keys.
+ * whose keys come from outside uses a start value of its own or limits its number of keys.
  *
  * Threads: any (pure function). Memory: none. Errors: none. */
 #ifndef MR_CODEC_HASH_H

@@ -3,8 +3,8 @@
  *
  * An entry is a struct of the caller with a struct mr_hash_entry in it; the table links entries and
  * never copies or frees them. The caller computes the hash (codec/hash.h) and compares the keys, so
- * the table knows nothing of either. _create chooses the number of chains for the expected number
- * of entries, rounded up to a power of two. More entries only make the chains longer; the caller
+ * the table is independent of both. _create chooses the number of chains for the expected number of
+ * entries, rounded up to a power of two. More entries only make the chains longer; the caller
  * limits how many there are.
  *
  * Owner:  one thread at a time, or the caller's lock. Every call except _each and _check is O(1) on
@@ -32,7 +32,7 @@ struct mr_hash_table {
 
 /* Makes an empty table for about `expected` entries; false when memory is out. */
 bool mr_hash_table_create(struct mr_hash_table *table, uint32_t expected);
-/* Frees the chains. Entries that are still in the table stay the caller's. A zeroed table may be
+/* Frees the chains. The caller still owns entries that are in the table. A zeroed table may be
  * destroyed. */
 void mr_hash_table_destroy(struct mr_hash_table *table);
 
@@ -41,7 +41,7 @@ void mr_hash_table_destroy(struct mr_hash_table *table);
 struct mr_hash_entry *
 mr_hash_table_find(const struct mr_hash_table *table, uint64_t hash,
                    bool (*is)(const struct mr_hash_entry *entry, const void *key), const void *key);
-/* Adds an entry. The caller makes sure that no entry has the same key. */
+/* Adds an entry. The caller ensures that no entry has the same key. */
 void mr_hash_table_add(struct mr_hash_table *table, struct mr_hash_entry *entry, uint64_t hash);
 /* Removes an entry, which must be in the table. */
 void mr_hash_table_remove(struct mr_hash_table *table, struct mr_hash_entry *entry);

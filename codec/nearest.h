@@ -1,4 +1,4 @@
-/* nearest - finds the known name that is most like a misspelt one, for "did you mean".
+/* nearest - finds the known name that is most similar to a misspelt one, for "did you mean".
  *
  * Pure functions. Memory: none; names are borrowed. Errors: none. */
 #ifndef MR_CODEC_NEAREST_H
@@ -15,7 +15,7 @@ struct mr_nearest {
 
 /* Takes the candidate if it is nearer than the names before. It is near enough when its edit
  * distance is at most a third of its length, or 2 if it is shorter than 6 bytes. Names of more than
- * 32 bytes are near to nothing. */
+ * 32 bytes are not similar to any name. */
 void mr_nearest_consider(struct mr_nearest *nearest, const char *candidate);
 
 #endif

@@ -1,7 +1,7 @@
-/* status - the result of a function that can fail, and the sentence that says why it failed.
+/* status - the result of a function that can fail, and the sentence with the reason of a failure.
  *
  * One list gives each status a name, a class, and the error code that a result record carries as
- * error.code. The class says what the worker does with the record that caused it:
+ * error.code. The class determines how the worker handles the record that caused it:
  *   FINE    commits its offset.
  *   RETRY   keeps the offset, backs off and tries again.
  *   REJECT  publishes a result with the error, then commits the offset.
@@ -55,7 +55,7 @@ enum mr_status_class { MR_CLASS_FINE, MR_CLASS_RETRY, MR_CLASS_REJECT, MR_CLASS_
 
 #define MR_ERROR_DETAIL_BYTES 200
 
-/* Says why a function failed; filled by the function that detects the failure. */
+/* The reason why a function failed; filled by the function that detects the failure. */
 struct mr_error {
     enum mr_status status;
     /* one sentence, without text of requests and without secrets */

@@ -20,7 +20,7 @@ struct mr_text_range {
 bool mr_text_equal(struct mr_text a, struct mr_text b);
 /* True when text equals this NUL-terminated word. */
 bool mr_text_is(struct mr_text text, const char *word);
-/* As mr_text_is, with ASCII letters in upper or lower case. */
+/* Like mr_text_is, but ignores the case of ASCII letters. */
 bool mr_text_is_any_case(struct mr_text text, const char *word);
 /* The bytes [start, end) of text, borrowed; start <= end <= text.length. */
 struct mr_text mr_text_part(struct mr_text text, size_t start, size_t end);

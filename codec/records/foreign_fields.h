@@ -1,6 +1,6 @@
 /* foreign_fields - one table of the fields of OpenAI's API (chat completions, completions) and of
- * vLLM that millrace does not serve. Requests written for those APIs may contain them; none is
- * ignored silently.
+ * vLLM that millrace does not serve. Requests written for those APIs may contain them; millrace
+ * never ignores them silently.
  *
  * A field with a neutral value changes nothing and is accepted. With any other value, a field
  * marked `refused` rejects the request, because the answer would be wrong without it. Any other
@@ -20,7 +20,7 @@ struct mr_foreign_field {
      * text), a text, * (every value); NULL: none */
     const char *neutral;
     bool refused;
-    const char *hint; /* what to do instead, or why the field has no effect */
+    const char *hint; /* the alternative, or the reason why the field has no effect */
 };
 
 /* The field with this name; NULL if neither API has it or millrace serves it. */

@@ -27,17 +27,17 @@ enum section { SECTION_START, SECTION_REASONING, SECTION_REST };
 
 struct mr_message {
     struct mr_message_rules rules;
-    struct mr_buffer text; /* so far, without the echoed prompt */
+    struct mr_buffer text; /* the text so far, without the echoed prompt */
     size_t echoed_left;    /* remaining bytes of the echoed prompt */
     bool taken;            /* `text` already has the part of a push that failed */
     enum section section;
     size_t at; /* the text before this index is emitted; for the rest, see `shown` */
     struct mr_harmony harmony;
     struct mr_tool_calls found; /* its positions are relative to `at` */
-    size_t shown, place;        /* emitted bytes of the rest; index of the next place in it */
-    size_t reported;            /* complete calls that were emitted */
-    bool begun;                 /* the name and some arguments of the next call were emitted */
-    size_t sent;                /* bytes of these arguments */
+    size_t shown, place; /* emitted bytes of the rest; index of the next call's place in it */
+    size_t reported;     /* complete calls that were emitted */
+    bool begun;          /* the name and some arguments of the next call were emitted */
+    size_t sent;         /* bytes of these arguments */
     struct sink reasoning, content;
     struct mr_tool_call_delta calls[MR_TOOL_CALLS_MAX + 1];
 };

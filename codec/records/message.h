@@ -4,8 +4,8 @@
  * Reasoning is the text before </think> if the answer begins with <think> or the prompt ends with
  * it. Calls are searched for after the reasoning. In the harmony format the channels separate the
  * parts (codec/tools/harmony.h). Content is the text without reasoning and calls. White space at
- * the ends of reasoning and content is left out. Held back are white space at the end of the text
- * so far, and anything that may begin a tag or a call.
+ * the ends of reasoning and content is left out. White space at the end of the text so far, and a
+ * text that may begin a tag or a call, are held back.
  *
  * A call is emitted when it is complete. If a constraint generates the calls, a begun call can only
  * be completed or cut off, so its name and arguments are emitted as they are read. A call that is
@@ -35,7 +35,7 @@ struct mr_message_rules {
     bool has_reasoning;    /* reasoning is reported; otherwise it is dropped */
     bool reasoning_opened; /* the prompt ends with <think> */
     size_t
-        echoed_bytes; /* the text begins with that many bytes of the prompt, which are left out */
+        echoed_bytes; /* the text begins with this many bytes of the prompt, which are left out */
 };
 struct mr_message_rules mr_message_rules_of(const struct mr_request *request);
 

@@ -40,8 +40,8 @@ static void *take(struct reader *reader, size_t count, size_t size)
 
 /* ---- members of a map ---- */
 
-/* Finds a member of the map. False if the member is absent or null. A wrong kind is a failure, and
- * false too. */
+/* Finds a member of the map. False if the member is absent or null. A value of a wrong kind is a
+ * failure and also returns false. */
 static bool find(struct reader *reader, struct mr_value map, const char *name,
                  enum mr_value_kind kind, struct mr_value *out)
 {
@@ -180,7 +180,7 @@ static void read_prompt_logprobs(struct reader *reader, struct mr_value root, st
     out->prompt_logprob_count = mr_value_count(array);
 }
 
-/* The record's sum is not read: it is the sum of the tokens. */
+/* The record's sum is not read; it is computed from the tokens. */
 static void read_scores(struct reader *reader, struct mr_value root, struct mr_result *out)
 {
     struct mr_value array, tokens;

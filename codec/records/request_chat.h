@@ -12,7 +12,7 @@ mr_request_read mr_request_read_messages, mr_request_read_tools, mr_request_read
     mr_request_read_kwargs, mr_request_read_generation_prompt;
 
 /* Passes reader->reasoning_effort to the chat template, together with enable_thinking (false for
- * "none"), as vLLM does. Explicit chat_template_kwargs of these names win. */
+ * "none"), as vLLM does. Explicit chat_template_kwargs with these names take precedence. */
 enum mr_status mr_request_add_effort(struct mr_request_reader *reader);
 
 #endif

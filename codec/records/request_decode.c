@@ -113,7 +113,7 @@ static enum mr_status check_chat(struct mr_request_reader *reader, struct mr_cha
     return MR_OK;
 }
 
-/* Applies top_logprobs, which goes with logprobs true in requests of OpenAI's chat form. */
+/* Applies top_logprobs, which belongs to logprobs true in requests of OpenAI's chat form. */
 static enum mr_status set_top_logprobs(struct mr_request_reader *reader)
 {
     struct mr_sampling *sampling = &reader->request->sampling;
@@ -146,7 +146,7 @@ static enum mr_status check_silent(struct mr_request_reader *reader)
     return MR_OK;
 }
 
-/* Checks that the fields go with the task, and sets max_tokens of one that generates nothing to 0.
+/* Checks that the fields fit the task, and sets max_tokens of one that generates nothing to 0.
  */
 static enum mr_status check_task(struct mr_request_reader *reader)
 {

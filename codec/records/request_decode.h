@@ -38,7 +38,7 @@ enum mr_status mr_request_decode(struct mr_request **out, struct mr_text record,
                                  const struct mr_request_context *context,
                                  struct mr_reply_address *address, struct mr_error *err);
 /* Fills *address and reads no field except `id`; for a record that is rejected for another reason.
- * Another status than MR_OK: the record is malformed. */
+ * Any status other than MR_OK: the record is malformed. */
 enum mr_status mr_request_address(struct mr_text record, const struct mr_request_context *context,
                                   struct mr_reply_address *address, struct mr_error *err);
 

@@ -406,8 +406,8 @@ static enum mr_status read_encoding_format(struct mr_request_reader *reader, con
     return status;
 }
 
-/* The field that a member with an unknown name may mean. Not searched when no further warning would
- * be stored, so that a record with very many unknown members costs little. */
+/* The field that is most similar to an unknown member's name. Not searched when no further warning
+ * would be stored, so that a record with very many unknown members costs little. */
 static struct mr_nearest nearest_to(const struct mr_request_reader *reader, struct mr_text name)
 {
     struct mr_nearest nearest = {.written = name};
@@ -417,7 +417,7 @@ static struct mr_nearest nearest_to(const struct mr_request_reader *reader, stru
     return nearest;
 }
 
-/* Accepts, warns of or refuses a member that this version does not serve. */
+/* Accepts, warns about or refuses a member that this version does not serve. */
 static enum mr_status read_unserved(struct mr_request_reader *reader,
                                     const struct mr_member *member)
 {

@@ -39,7 +39,7 @@ enum mr_status mr_request_wrong_type(struct mr_request_reader *reader, const cha
 enum mr_status mr_request_warn(struct mr_request_reader *reader, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* Counts a member with an unknown name and warns about it. MR_UNKNOWN_FIELD when reader->strict is
- * set. nearest: the known name that is most like it. */
+ * set. nearest: the most similar known name. */
 enum mr_status mr_request_unknown(struct mr_request_reader *reader, struct mr_text name,
                                   struct mr_nearest nearest);
 

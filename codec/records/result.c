@@ -144,7 +144,7 @@ static void make_call_id(char id[CALL_ID_BYTES], struct mr_text request_id, uint
     id[CALL_ID_BYTES - 1] = '\0';
 }
 
-/* Writes a call, or without a name a further part of its arguments. */
+/* Writes a call; without a name: a further part of its arguments. */
 static void put_call(struct mr_writer *writer, struct mr_text request_id, uint32_t choice,
                      const struct mr_tool_call_delta *call)
 {

@@ -135,8 +135,8 @@ bool mr_added_tokens_have_control(const struct mr_added_tokens *added)
 
 /* ---- search ---- */
 
-/* True when a barred range has a byte of [start, end). Passes over the ranges in front of start:
- * the search goes from left to right. */
+/* True when a barred range has a byte of [start, end). Skips the ranges before start for good,
+ * because the search goes from left to right. */
 static bool is_barred(struct mr_added_cursor *cursor, size_t start, size_t end)
 {
     while (cursor->barred_count > 0 && cursor->barred->end <= start) {

@@ -7,7 +7,7 @@
  *
  * Control tokens are the special tokens, and others that look like one ("<|user|>" of models that
  * do not flag it as special). A search can bar ranges of the text from them: no byte of such a
- * range becomes part of a control token. Other added tokens are found there as everywhere.
+ * range becomes part of a control token. Other added tokens are found in these ranges too.
  *
  * Threads: immutable. Memory: the trie. Errors: MR_NOMEM. */
 #ifndef MR_CODEC_TOKENIZER_ADDED_TOKENS_H
@@ -29,8 +29,8 @@ struct mr_added_tokens;
 /* True for a control token, as defined above. */
 bool mr_added_token_is_control(const struct mr_added_token *token);
 
-/* Builds the trie. The tokens' contents are used during the call only. Of tokens with the same
- * content the last one is found; a token with empty content is never found. */
+/* Builds the trie. The tokens' contents are used during the call only. If several tokens have the
+ * same content, the last one is found; a token with empty content is never found. */
 enum mr_status mr_added_tokens_create(struct mr_added_tokens **out,
                                       const struct mr_added_token *tokens, size_t count,
                                       struct mr_error *err);
@@ -39,7 +39,7 @@ bool mr_added_tokens_is_empty(const struct mr_added_tokens *tokens);
 /* True when one of the tokens is a control token. */
 bool mr_added_tokens_have_control(const struct mr_added_tokens *tokens);
 
-/* Length in bytes of the longest token that text starts with, whatever its flags; 0: none. */
+/* Length in bytes of the longest token at the start of text, with any flags; 0: none. */
 size_t mr_added_tokens_prefix(const struct mr_added_tokens *tokens, struct mr_text text);
 
 /* A part of the searched text: an added token, or the text between two added tokens (id
@@ -59,7 +59,7 @@ struct mr_added_cursor {
     size_t space_start, space_end; /* borders of the run of white space measured last */
     /* ranges without control tokens, in ascending order; set by the caller, borrowed */
     const struct mr_text_range *barred;
-    size_t barred_count; /* those not yet passed */
+    size_t barred_count; /* the ranges not yet passed */
 };
 
 /* Sets *span to the next part of the text; false at the end of the text. Without with_special a

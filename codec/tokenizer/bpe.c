@@ -259,7 +259,7 @@ void mr_bpe_scratch_destroy(struct mr_bpe_scratch *scratch)
 struct splitter {
     const struct mr_bpe *bpe;
     struct mr_id_list ids;
-    /* an unknown token is not added yet, because it may fuse with the next one */
+    /* an unknown token is pending, because it may fuse with the next one */
     bool unknown_pending;
 };
 

@@ -34,7 +34,7 @@ struct mr_bpe_options {
     uint32_t unk_id;    /* id of the unknown token; MR_TOKEN_NONE: unknown characters are dropped */
 };
 
-/* Borrows vocab, which must outlive *out. Of two merges of one pair the later one is used. */
+/* Borrows vocab, which must outlive *out. If a pair has two merges, the later one is used. */
 enum mr_status mr_bpe_create(struct mr_bpe **out, const struct mr_vocab *vocab,
                              const struct mr_merge *merges, size_t merge_count,
                              const struct mr_bpe_options *options, struct mr_error *err);

@@ -77,7 +77,8 @@ static size_t use_pending(struct mr_detokenizer *detokenizer, struct mr_text tex
     return used;
 }
 
-/* Removes the spaces that the first token must not begin the text with. Uses the memory `first`. */
+/* Removes the spaces with which the first token must not begin the text. Uses the memory
+ * `first`. */
 static struct mr_text strip_spaces(struct mr_detokenizer *detokenizer, struct mr_text text,
                                    char first[FIRST_TOKEN_BYTES])
 {

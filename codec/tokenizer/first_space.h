@@ -1,4 +1,4 @@
-/* first_space - what decoding does with the space in front of a text.
+/* first_space - how decoding handles the space at the start of a text.
  *
  * Threads: any. Memory: none. Errors: none. */
 #ifndef MR_CODEC_TOKENIZER_FIRST_SPACE_H

@@ -27,12 +27,12 @@ enum kind {
 struct step {
     enum kind kind;
     enum mr_normal_form form;
-    bool left, right;               /* step STRIP: at which ends it removes white space */
-    struct mr_text pattern;         /* step REPLACE of plain text: what to replace; owned */
-    struct mr_regex *regex;         /* step REPLACE of a regular expression: what to replace */
-    struct mr_text content;         /* steps PREPEND and REPLACE: the text to insert; owned */
-    struct mr_charsmap *charsmap;   /* steps PRECOMPILED and SENTENCE; NULL: none */
-    struct mr_added_tokens *kept;   /* step SENTENCE: user-defined tokens */
+    bool left, right;             /* step STRIP: the ends at which it removes white space */
+    struct mr_text pattern;       /* step REPLACE of plain text: the text to replace; owned */
+    struct mr_regex *regex;       /* step REPLACE of a regular expression: the pattern to replace */
+    struct mr_text content;       /* steps PREPEND and REPLACE: the text to insert; owned */
+    struct mr_charsmap *charsmap; /* steps PRECOMPILED and SENTENCE; NULL: none */
+    struct mr_added_tokens *kept; /* step SENTENCE: user-defined tokens */
     struct mr_sentence_rules rules; /* step SENTENCE: the flags; its texts are not used */
 };
 
@@ -370,8 +370,8 @@ static enum mr_status run_map(const struct step *step, struct mr_text text, stru
 }
 
 /* The component Precompiled of the reference implementation: a cluster of up to five bytes is
- * replaced as a whole, by what its shortest known beginning maps to; otherwise its characters one
- * by one. */
+ * replaced as a whole, by the replacement of its shortest known beginning; otherwise its characters
+ * are replaced one by one. */
 static enum mr_status run_precompiled(const struct step *step, struct mr_text text,
                                       struct mr_buffer *out, struct mr_error *err)
 {
@@ -395,8 +395,8 @@ static enum mr_status run_precompiled(const struct step *step, struct mr_text te
 
 /* ---- SentencePiece ---- */
 
-/* The replacement of what text starts with: a user-defined token, a sequence of the character map,
- * or else one character. Sets *taken to the bytes replaced. */
+/* The replacement of the start of text: a user-defined token, a sequence of the character map, or
+ * else one character. Sets *taken to the bytes replaced. */
 static struct mr_text next_sentence_part(const struct step *step, struct mr_text text,
                                          size_t *taken)
 {

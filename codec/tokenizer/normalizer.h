@@ -31,7 +31,7 @@ void mr_normalizer_scratch_drop(struct mr_normalizer_scratch *scratch);
  * null. */
 enum mr_status mr_normalizer_create(struct mr_normalizer **out,
                                     const struct mr_json_value *component, struct mr_error *err);
-/* What a SentencePiece model says about normalization. Texts are borrowed during the call only. */
+/* The normalization rules of a SentencePiece model. Texts are borrowed during the call only. */
 struct mr_sentence_rules {
     struct mr_text charsmap; /* precompiled_charsmap; empty: characters stay as they are */
     /* user-defined tokens, which stay as they are wherever they occur */

@@ -33,13 +33,13 @@ struct stretch {
  * known, because the stage's behavior may join the two. */
 struct cut {
     const struct run *run;
-    size_t stage; /* index of the next stage, which gets the pieces that this stage cuts */
+    size_t stage; /* index of the next stage, which receives this stage's pieces */
     struct mr_text text;
     bool at_start;
     enum mr_split_behavior behavior;
     bool inverted;
     bool has_pending;
-    bool previous_match; /* the stretch before was a match */
+    bool previous_match; /* the previous stretch was a match */
     struct stretch pending;
 };
 

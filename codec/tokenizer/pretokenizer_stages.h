@@ -35,7 +35,8 @@ struct mr_stage {
     struct mr_regex *regex; /* pattern of a SPLIT_REGEX stage, owned */
     char text[64];          /* text to split at (SPLIT_TEXT) or in place of a space (METASPACE) */
     size_t text_length;
-    enum mr_prepend_scheme prepend; /* when a METASPACE stage adds its text in front */
+    enum mr_prepend_scheme
+        prepend; /* the condition on which a METASPACE stage adds its text in front */
 };
 
 struct mr_pretokenizer {

@@ -13,7 +13,7 @@ struct mr_tokenizer_scratch {
     struct mr_regex_scratch *regex;
     struct mr_normalizer_scratch normalizer;
     struct mr_pretokenizer_scratch *pretokenizer;
-    struct mr_bpe_scratch *bpe; /* one of these two, as in the tokenizer */
+    struct mr_bpe_scratch *bpe; /* only one of these two is used, as in the tokenizer */
     struct mr_unigram_scratch *unigram;
 };
 

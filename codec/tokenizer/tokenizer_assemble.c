@@ -12,8 +12,8 @@ static enum mr_status no_memory(struct mr_error *err)
     return mr_fail(err, MR_NOMEM, "no memory for a tokenizer");
 }
 
-/* Sets forms[i] to the text that added token i is searched for with, and that it decodes to: the
- * token's content, normalized if the token is `normalized`. The forms point into texts. */
+/* Sets forms[i] to the text by which added token i is found and to which it decodes: the token's
+ * content, normalized if the token is `normalized`. The forms point into texts. */
 static enum mr_status normalize_added(const struct mr_tokenizer *tokenizer,
                                       const struct mr_tokenizer_parts *parts, struct mr_text *forms,
                                       struct mr_buffer *texts, struct mr_error *err)

@@ -6,7 +6,7 @@
 
 #include "codec/tokenizer/tokenizer_parts.h"
 
-/* Most bytes of a scratch buffer: far above what normalization makes of the longest text. */
+/* Most bytes of a scratch buffer: far above the normalized size of the longest text. */
 #define MR_TOKENIZER_BUFFER_BYTES_MAX ((size_t)2 << 30)
 
 struct mr_tokenizer {

@@ -62,7 +62,7 @@ static enum mr_status collect(struct mr_unigram *unigram, const struct mr_vocab 
     for (uint32_t id = 0; id < size; id++) {
         struct mr_text text = mr_vocab_text(vocab, id);
         unigram->scores[id] = scores[id];
-        /* of two tokens with one text the vocabulary finds the later one */
+        /* if two tokens have the same text, the vocabulary finds the later one */
         if (text.length == 0 || isnan(scores[id]) || mr_vocab_find(vocab, text) != id) continue;
         if (text.length > MR_UNIGRAM_TOKEN_BYTES_MAX)
             return mr_fail(err, MR_BAD_FILE, "token %u has %zu bytes, the limit is %zu", id,

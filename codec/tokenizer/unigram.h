@@ -2,10 +2,10 @@
  * regularization", 2018.
  *
  * Each token has a score, the logarithm of its probability. The best path through all tokens that
- * occur in the text is found from left to right (Viterbi). Of two paths with equal scores the one
- * found first is kept, which is the one whose last token is longer, as in `sentencepiece` and
- * `tokenizers`. A character that no path covers costs the score of the unknown token; adjacent ones
- * become one unknown token, or the tokens <0xHH> of their bytes.
+ * occur in the text is found from left to right (Viterbi). If two paths have equal scores, the one
+ * found first is kept, whose last token is longer, as in `sentencepiece` and `tokenizers`. A
+ * character that no path covers costs the score of the unknown token; adjacent ones become one
+ * unknown token, or the tokens <0xHH> of their bytes.
  *
  * Threads: immutable; each thread encodes with its own scratch.
  * Memory:  the ids sorted by text; a scratch of 16 bytes for each byte of its longest piece.
@@ -17,7 +17,7 @@
 
 #include <stdbool.h>
 
-/* Longest token: a text of n bytes costs O(n) steps of at most so many bytes each. */
+/* Longest token: a text of n bytes costs O(n) steps of at most this many bytes each. */
 #define MR_UNIGRAM_TOKEN_BYTES_MAX ((size_t)4096)
 
 struct mr_unigram;

@@ -14,7 +14,7 @@
 
 struct mr_vocab;
 
-/* Makes a vocabulary with copies of texts[id]; bytes NULL: no token has this id. Of two tokens with
+/* Makes a vocabulary with copies of texts[id]; bytes NULL: no token has this id. If two tokens have
  * the same text, _find returns the higher id. */
 enum mr_status mr_vocab_create(struct mr_vocab **out, const struct mr_text *texts, size_t count,
                                struct mr_error *err);

@@ -25,7 +25,7 @@ static enum mr_status collect_added(struct mr_tokenizer_parts *parts,
     for (uint32_t id = 0; id < model->token_count; id++) {
         struct mr_added_token token = {.content = model->tokens[id], .id = id};
         token.special = model->kinds[id] == MR_TOKEN_CONTROL;
-        /* where spaces are escaped, no normalized text has a token with a space in it */
+        /* if spaces are escaped, a token with a space never occurs in a normalized text */
         bool never = model->escape_spaces && memchr(token.content.bytes, ' ', token.content.length);
         token.normalized = model->kinds[id] == MR_TOKEN_USER_DEFINED && bpe && !never;
         if (token.special || token.normalized) parts->added[parts->added_count++] = token;

@@ -6,7 +6,7 @@
  * SentencePiece puts in front of a text is put in front of the whole text only, or with "legacy":
  * true in tokenizer_config.json also in front of each part that follows such a token.
  *
- * Threads: any. Memory: the tokenizer copies what it needs.
+ * Threads: any. Memory: the tokenizer copies all data that it needs.
  * Errors:  MR_BAD_FILE names the file and the cause, MR_NOMEM. */
 #ifndef MR_CODEC_TOKENIZER_FILES_SENTENCEPIECE_H
 #define MR_CODEC_TOKENIZER_FILES_SENTENCEPIECE_H

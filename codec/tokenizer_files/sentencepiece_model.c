@@ -14,7 +14,7 @@ enum wire_type { VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5 };
 struct field {
     uint64_t number;
     enum wire_type type;
-    uint64_t value;       /* of types VARINT, FIXED64 and FIXED32 */
+    uint64_t value;       /* value of the types VARINT, FIXED64 and FIXED32 */
     struct mr_text bytes; /* of type BYTES */
 };
 
@@ -95,7 +95,7 @@ static enum mr_status damaged(struct mr_error *err)
 
 /* ---- messages ---- */
 
-/* The special tokens that the trainer's part of the file names. */
+/* The special tokens named in the trainer's part of the file. */
 struct names {
     struct mr_text bos, eos;
 };

@@ -77,8 +77,8 @@ static enum mr_status read_sizes(struct reading *r, const struct mr_json_value *
                        "default_num_special_tokens in range");
     if (r->size <= r->special_count || r->size - r->special_count > listed)
         return mr_fail(r->err, MR_BAD_FILE,
-                       "a vocabulary of %zu tokens and %u special tokens has "
-                       "not the %u tokens of default_vocab_size",
+                       "a vocabulary of %zu tokens and %u special tokens does not have the %u "
+                       "tokens of default_vocab_size",
                        listed, r->special_count, r->size);
     r->texts = calloc(r->size, sizeof *r->texts);
     r->scores = calloc(r->size, sizeof *r->scores);
@@ -97,8 +97,7 @@ static enum mr_status set_special(struct reading *r, int64_t rank, struct mr_tex
     if (rank < 0 || rank >= r->special_count || text.length == 0 ||
         r->parts.added[rank].content.length > 0)
         return mr_fail(r->err, MR_BAD_FILE,
-                       "a special token has no text, or a rank that is out of "
-                       "range or another's");
+                       "a special token has no text, or its rank is out of range or used twice");
     r->parts.added[rank] =
         (struct mr_added_token){.content = text, .id = (uint32_t)rank, .special = special};
     return MR_OK;

@@ -1,4 +1,5 @@
-/* token_kind - what a token of a vocabulary is for, as SentencePiece and GGUF files number it.
+/* token_kind - the kinds of tokens of a vocabulary, with the numbers of SentencePiece and GGUF
+ * files.
  *
  * Threads: any. Memory: none. Errors: none. */
 #ifndef MR_CODEC_TOKENIZER_FILES_TOKEN_KIND_H

@@ -271,7 +271,7 @@ static enum mr_status read_decode_replace(struct mr_token_decoder *decoder,
                       &decoder->from[i]) ||
         decoder->from[i].length == 0 ||
         !mr_json_text(mr_json_get(component, "content"), &decoder->to[i]))
-        return mr_fail(err, MR_BAD_FILE, "decoder Replace is not of plain text");
+        return mr_fail(err, MR_BAD_FILE, "decoder Replace does not replace plain text");
     decoder->replace_count++;
     return MR_OK;
 }
@@ -287,7 +287,8 @@ static enum mr_status read_decode_strip(struct mr_token_decoder *decoder,
     mr_json_int(mr_json_get(component, "stop"), &stop);
     if (!fused || !mr_text_is(content, " ") || start != 1 || stop != 0 ||
         decoder->first_space != MR_FIRST_SPACE_KEPT)
-        return mr_fail(err, MR_BAD_FILE, "decoder Strip is not of one leading space of the text");
+        return mr_fail(err, MR_BAD_FILE,
+                       "decoder Strip does not remove exactly one leading space of the text");
     decoder->first_space = MR_FIRST_SPACE_OF_TEXT;
     return MR_OK;
 }

@@ -3,7 +3,7 @@
  * Every component of the file is supported or refused by its name; nothing is guessed. The members
  * "truncation" and "padding" are ignored: a worker never shortens or pads a prompt.
  *
- * Threads: any. Memory: the tokenizer copies what it needs.
+ * Threads: any. Memory: the tokenizer copies all data that it needs.
  * Errors:  MR_BAD_FILE names the component or the member, MR_NOMEM. */
 #ifndef MR_CODEC_TOKENIZER_FILES_TOKENIZER_JSON_H
 #define MR_CODEC_TOKENIZER_FILES_TOKENIZER_JSON_H

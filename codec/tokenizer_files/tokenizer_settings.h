@@ -32,8 +32,8 @@ enum mr_status mr_tokenizer_settings_open(struct mr_tokenizer_settings *out,
                                           struct mr_error *err);
 void mr_tokenizer_settings_close(struct mr_tokenizer_settings *settings);
 
-/* The id of the token that a setting such as "bos_token" names; MR_TOKEN_NONE when nothing names
- * it, or no token has that text. */
+/* The id of the token that a setting such as "bos_token" names; MR_TOKEN_NONE: the setting is
+ * absent, or no token has that text. */
 uint32_t mr_tokenizer_settings_token(const struct mr_tokenizer_settings *settings,
                                      const struct mr_tokenizer_parts *parts, const char *name);
 /* The value of a setting of tokenizer_config.json that is true or false; `otherwise` for any other

@@ -1,6 +1,6 @@
 /* tokenizer_spec - makes a tokenizer from the metadata of a GGUF file.
  *
- * Threads: any. Memory: the tokenizer copies what it needs.
+ * Threads: any. Memory: the tokenizer copies all data that it needs.
  * Errors:  MR_BAD_FILE for an inconsistent or unknown specification, MR_NOMEM. */
 #ifndef MR_CODEC_TOKENIZER_FILES_TOKENIZER_SPEC_H
 #define MR_CODEC_TOKENIZER_FILES_TOKENIZER_SPEC_H
@@ -8,7 +8,7 @@
 #include "codec/tokenizer/tokenizer.h"
 #include "codec/tokenizer_files/token_kind.h"
 
-/* What a GGUF file says about its tokenizer. Arrays are borrowed during _create only. */
+/* A GGUF file's data about its tokenizer. Arrays are borrowed during _create only. */
 struct mr_tokenizer_spec {
     /* value of tokenizer.ggml.model: "gpt2" (byte-level BPE), "llama" (SentencePiece BPE), "t5"
      * (SentencePiece Unigram) */
@@ -23,7 +23,7 @@ struct mr_tokenizer_spec {
     uint32_t merge_count;
     uint32_t bos_id, eos_id, unk_id; /* MR_TOKEN_NONE when the file has none */
     bool add_bos, add_eos, add_space_prefix;
-    bool remove_extra_spaces; /* of model t5, as is: */
+    bool remove_extra_spaces; /* only for model t5, as are the members below: */
     struct mr_text charsmap;  /* the precompiled character map; may be empty */
 };
 

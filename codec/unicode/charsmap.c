@@ -50,8 +50,8 @@ void mr_charsmap_destroy(struct mr_charsmap *map)
     free(map);
 }
 
-/* Fields of a unit: the byte that leads to it, how far its children are, and whether the text so
- * far is a sequence of the map, whose value is in the unit at that distance. */
+/* Fields of a unit: the byte that leads to it; the distance of its children; and whether the text
+ * so far is a sequence of the map, whose value is then in the unit at that distance. */
 static uint32_t label_of(uint32_t unit)
 {
     return unit & (0x80000000u | 0xffu);

@@ -1,5 +1,5 @@
-/* charsmap - the precompiled character map of SentencePiece: which sequences of characters a
- * normalizer replaces by which texts.
+/* charsmap - the precompiled character map of SentencePiece: the sequences of characters that a
+ * normalizer replaces, and their replacements.
  *
  * The map is a block of bytes: the size of a trie, the trie (a double array as in Yata,
  * "Darts-clone", 2011: 32-bit little-endian units), and the replacements, each ended by a byte of

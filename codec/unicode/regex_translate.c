@@ -153,8 +153,8 @@ static enum mr_status translate_group(struct translator *t)
     static const char *const known[] = {"(?i:", "(?:", "(?=", "(?!", "(?<=", "(?<!", "(?>"};
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
         if (starts(t, known[i])) return copy(t, strlen(known[i]));
-    /* Options without a colon, as (?i), last to the end of the group in one engine and end at the
-     * next | in the other. At the start of the pattern both engines agree. */
+    /* Options without a colon, such as (?i), apply to the end of the group in one engine and end at
+     * the next | in the other. At the start of the pattern both engines agree. */
     if (t->at == 0 && starts(t, "(?i)")) return copy(t, 4);
     if (starts(t, "(?") || starts(t, "(*")) return refuse(t, "an unknown group");
     return copy(t, 1);

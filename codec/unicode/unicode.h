@@ -52,7 +52,7 @@ enum mr_status mr_unicode_normalize(struct mr_text text, enum mr_normal_form for
                                     struct mr_buffer *out, struct mr_error *err);
 
 /* The end of the extended grapheme cluster that starts at byte `at` of text, which is valid UTF-8:
- * the bytes that a reader takes for one character. */
+ * the bytes that a reader sees as one character. */
 size_t mr_unicode_cluster_end(struct mr_text text, size_t at);
 
 #endif

@@ -1,5 +1,5 @@
-/* unicode_tables - the characters that the reference tokenizer (PyPI `tokenizers`) treats in
- * another way than Unicode 14, the oldest version that this program's Unicode library may have.
+/* unicode_tables - the characters that the reference tokenizer (PyPI `tokenizers`) treats
+ * differently from Unicode 14, the oldest version that this program's Unicode library may have.
  *
  * tests/golden/make_unicode.py writes codec/unicode/unicode_tables.c. All tables are sorted by code
  * point and their ranges do not overlap.

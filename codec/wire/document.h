@@ -17,7 +17,8 @@ struct mr_document;
 /* Opens a record. MR_MALFORMED also when its root is not a map. */
 enum mr_status mr_document_open(struct mr_document **out, struct mr_text record,
                                 enum mr_encoding encoding, struct mr_error *err);
-/* Opens a text of JSON as Python's json.loads reads it (mr_json_parse_wide): what a model writes.
+/* Opens JSON text that a model has written, by the rules of Python's json.loads
+ * (mr_json_parse_wide).
  */
 enum mr_status mr_document_open_wide(struct mr_document **out, struct mr_text json,
                                      struct mr_error *err);

@@ -12,7 +12,7 @@ static struct mr_text split(struct mr_text text, char separator, struct mr_text 
     return mr_text_trim((struct mr_text){text.bytes, length});
 }
 
-/* True unless the content-type header has another charset than UTF-8. Text is UTF-8 in both
+/* True unless the content-type header has a charset other than UTF-8. Text is UTF-8 in both
  * encodings; another charset is an error. */
 static bool charset_is_utf8(struct mr_text parameters)
 {

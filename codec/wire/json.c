@@ -13,7 +13,7 @@ struct mr_json {
     json_t *root;
 };
 
-/* The jansson node that a value is; with this cast no other module needs the library's type. */
+/* The jansson node of a value; with this cast no other module needs the library's type. */
 static const json_t *node_of(const struct mr_json_value *value)
 {
     return (const json_t *)(const void *)value;

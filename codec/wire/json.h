@@ -41,8 +41,8 @@ struct mr_json_limits {
 /* Parses a document, which must be one object or array. */
 enum mr_status mr_json_parse(struct mr_json **out, struct mr_text bytes,
                              const struct mr_json_limits *limits, struct mr_error *err);
-/* As mr_json_parse, but reads what Python's json.loads reads: of several members with one name the
- * last is kept, and the escape of a lone surrogate becomes U+FFFD. NaN and Infinity are errors. */
+/* Like mr_json_parse, but follows Python's json.loads: if a name is repeated, the last member is
+ * kept, and the escape of a lone surrogate becomes U+FFFD. NaN and Infinity are errors. */
 enum mr_status mr_json_parse_wide(struct mr_json **out, struct mr_text bytes,
                                   const struct mr_json_limits *limits, struct mr_error *err);
 /* document may be NULL. */
@@ -88,7 +88,7 @@ bool mr_json_big(const struct mr_json_value *value, struct mr_text *out);
 struct mr_text mr_json_number_text(const struct mr_json_value *value, char scratch[32]);
 
 /* Sets *raw to the bytes of a member's value in the root object, without the white space around
- * them. bytes must be a text that mr_json_parse accepts. Of several with the
+ * them. bytes must be a text that mr_json_parse accepts. If the name is repeated,
  * name it is the last. False if there is none. */
 bool mr_json_raw_member(struct mr_text bytes, const char *name, struct mr_text *raw);
 

@@ -183,7 +183,7 @@ void mr_json_put_uint(struct mr_json_writer *writer, uint64_t value)
     put_word(writer, text);
 }
 
-/* Outputs of %g such as 1e+20 or 3 are valid JSON. -0 becomes -0.0, because readers would take -0
+/* Outputs of %g such as 1e+20 or 3 are valid JSON. -0 becomes -0.0, because readers would read -0
  * as the integer 0. */
 void mr_json_format_double(double value, char text[32])
 {

@@ -51,8 +51,8 @@ void mr_writer_string(struct mr_writer *writer, const char *text);
 void mr_writer_ids(struct mr_writer *writer, const uint32_t *ids, size_t count);
 /* Writes a value that is already in the writer's encoding. */
 void mr_writer_raw(struct mr_writer *writer, struct mr_text raw);
-/* Writes a value of a document in JSON or msgpack. Binary data becomes null, and in msgpack a
- * number outside of 64 bits the nearest double. */
+/* Writes a value of a document in JSON or msgpack. Binary data becomes null. In msgpack a number
+ * outside of 64 bits becomes the nearest double. */
 void mr_writer_value(struct mr_writer *writer, struct mr_value value);
 
 #endif
