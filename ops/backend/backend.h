@@ -1,14 +1,14 @@
-/* backend - what the decoder needs of a device, as one table of functions. ops/cpu/ fills
- * the table with our own CPU kernels, ops/torch/ with LibTorch's operators. The decoder, the
- * weights, the KV groups and the model know only this table.
+/* backend - the functions that the decoder needs from a device, as one table. ops/cpu/ fills the
+ * table with our own CPU kernels, ops/torch/ with LibTorch's operators. The decoder, the weights,
+ * the KV groups and the model use only this table.
  *
  * Objects: all are created by an opened device (struct mr_compute), live in its memory, and are
  * destroyed before it is closed. Destroying NULL does nothing.
  *
  * Step: the buffers of a step are one object. An operation names its buffers (enum mr_step_buffer)
  * and works on their first `rows` rows. Operations may run later than the call: their results are
- * complete only after `finish`. Only `stage` and `keep` copy what the host writes for a step (token
- * ids, block tables) to the device. An operation that fails makes the following ones do nothing;
+ * complete only after `finish`. Only `stage` and `keep` copy the host's data of a step (token ids,
+ * block tables) to the device. An operation that fails makes the following ones do nothing;
  * `finish` returns its error, after which the device is unusable.
  *
  * With steps_ahead 2 two step objects take turns: the decoder stages one before it finishes the
@@ -119,12 +119,12 @@ struct mr_backend {
     void (*add_switched)(struct mr_step *step, const struct mr_linear *linear, uint32_t rows);
     /* MR_LOGITS = cap * tanh(MR_LOGITS / cap). */
     void (*softcap)(struct mr_step *step, float cap, uint32_t rows);
-    /* The next two are NULL in a backend without graphs. `graph_create` records the operations that
-     * spec->walk calls, so that the device can repeat them without the host. Recording runs them
-     * once and writes no KV. The step owns its graphs. MR_UNSUPPORTED: an operation needs the host.
-     * `graph_replay` is called after `stage` when every row of the staged step is a sequence of its
-     * own with logits. It replays a graph for as many rows or more and pads the rest. False: no
-     * graph has room for the step, and nothing has run. */
+    /* graph_create and graph_replay are NULL in a backend without graphs. `graph_create` records
+     * the operations that spec->walk calls, so that the device can repeat them without the host.
+     * Recording runs them once and writes no KV. The step owns its graphs. MR_UNSUPPORTED: an
+     * operation needs the host. `graph_replay` is called after `stage` when every row of the staged
+     * step is a sequence of its own with logits. It replays a graph for as many rows or more and
+     * pads the rest. False: no graph has room for the step, and nothing has run. */
     enum mr_status (*graph_create)(struct mr_step *step, const struct mr_graph_spec *spec,
                                    struct mr_error *err);
     bool (*graph_replay)(struct mr_step *step);
@@ -136,7 +136,7 @@ struct mr_backend {
     /* Waits for the operations of the step, up to its last `search`. */
     enum mr_status (*finish)(struct mr_step *step, struct mr_error *err);
     /* ---- after `finish`, until the next `stage` of the same step ---- */
-    /* What `search` found for query `index` of its list. */
+    /* The findings of `search` for query `index` of its list. */
     struct mr_logit_findings (*findings)(struct mr_step *step, uint32_t index);
     /* Row `row` of the logits, or the edited row of query `index`, in memory of the host. NULL and
      * an error when they cannot be copied there. */

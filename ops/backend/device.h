@@ -1,4 +1,4 @@
-/* device - where a model is computed, and in which numbers.
+/* device - the device and the number format in which a model is computed.
  *
  * Threads: pure functions. Memory: plain values. Errors: MR_BAD_CONFIG quotes the text. */
 #ifndef MR_OPS_BACKEND_DEVICE_H

@@ -145,9 +145,9 @@ static inline lanes attend_scale_weights(const struct attend_softmax *softmax, u
                       end - first < 16 ? end - first : 16, lanes_set(0.0f));
 }
 
-/* Overwrites the scores of a row with weights and returns their sum. `scaled`: the stored weights
- * are multiplied by the scales of the values; the sum never is. A weight is never stored at a
- * higher address than the score it comes from, so no score is overwritten before it is read. */
+/* Overwrites the scores of a row with weights and returns their sum. `scaled`: the stored weights,
+ * but not the sum, are multiplied by the scales of the values. A weight is never stored at a higher
+ * address than the score it comes from, so no score is overwritten before it is read. */
 static inline float attend_weigh(const struct attend_softmax *softmax, uint32_t row, float factor,
                                  const bool bf16, const bool scaled)
 {

@@ -97,7 +97,7 @@ struct expert_run {
     uint32_t *experts; /* [rows, top_k] the output of mr_cpu_route, with the weights of the
                         * experts */
     float *weights;
-    /* Of each assignment: its row, its weight, its copy of the row of x, its output of gate_up. */
+    /* For each assignment: its row, its weight, its copy of the row of x, its output of gate_up. */
     uint32_t *rows;
     float *factors;
     unsigned char *gathered, *gated;

@@ -36,8 +36,8 @@ void mr_cpu_kv_import(struct mr_cpu_kv *kv, uint32_t block, uint32_t first, uint
 
 /* The stored form in int8, with a bf16 scale for each token's K and V in each head: slightly more
  * than half the bytes of bf16, or a quarter of fp32. A number's rounding error is at most half a
- * scale (kv_int8.c). Export and import run on all threads of the parallel team. Not for a pool with
- * `int8`, whose stored form is already int8. */
+ * scale (kv_int8.c). Export and import run on all threads of the parallel team. A pool with `int8`
+ * must not use these functions, because its stored form is already int8. */
 size_t mr_cpu_kv_int8_bytes(const struct mr_cpu_kv *kv, uint32_t token_count);
 /* False, with bytes undefined, when a number is infinite, NaN, or 2^127 or more. */
 bool mr_cpu_kv_int8_export(const struct mr_cpu_kv *kv, uint32_t block, uint32_t first,

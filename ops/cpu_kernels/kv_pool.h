@@ -1,11 +1,11 @@
 /* kv_pool - the layout of K and V in the KV pool; used by kv_pool.c, kv_int8.c, rope.c and
- * attention.c. "Numbers" are those that attention computes with: bf16 or f32.
+ * attention.c. "Numbers" have the format in which attention computes: bf16 or f32.
  *
  * Layout: [block][layer][kv head], each with the K, then the V, of MR_BLOCK_TOKENS tokens in panels
  *         (level.h), so that scores and weighted sums are plain matrix products over panels:
  *             K: columns are tokens, depth is head_dim   [token / 16][words of head_dim][16]
  *             V: columns are head dims, depth is tokens  [head_dim / 16][words of tokens][16]
- *         A pool with `int8` has one byte for each element, whatever the numbers are, and the
+ *         A pool with `int8` has one byte for each element, for both formats of numbers, and the
  *             scales of the tokens in bf16 after each K and each V: K [token / 16][head_dim][16],
  *             then [MR_BLOCK_TOKENS] scales V [head_dim / 16][token][16], then [MR_BLOCK_TOKENS]
  *             scales

@@ -78,7 +78,8 @@ struct mr_cpu_fold {
 
 /* A histogram of logits by their distance from the largest. The bin position of x[i] is (top -
  * x[i]) * factor * MR_CPU_BINS_EACH; the weight of x[i] is exp((x[i] - top) * factor). A NaN has no
- * bin. A logit whose position is MR_CPU_BINS or more has none either; its weight is below 1e-13. */
+ * bin. A logit whose position is MR_CPU_BINS or more has no bin either; its weight is below
+ * 1e-13. */
 #define MR_CPU_BINS      2048u
 #define MR_CPU_BINS_EACH 64.0f /* number of bins over which the weight falls by a factor of e */
 struct mr_cpu_search {
@@ -111,7 +112,7 @@ struct mr_cpu_ops {
     /* Returns the index of the largest float, the lowest index among equals, never of a NaN; 0 when
      * all are NaN or -infinity. */
     uint32_t (*find_max)(const float *x, uint32_t count);
-    /* Returns the sum of the weights of all logits, with a bin or without; a NaN adds 0. */
+    /* Returns the sum of the weights of all logits, including those without a bin; a NaN adds 0. */
     double (*sum_exp)(const struct mr_cpu_search *search);
     /* For every logit that has a bin (bin position truncated to an integer) adds 1 to counts[bin]
      * and the logit's weight to weights[bin]. */

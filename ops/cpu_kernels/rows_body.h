@@ -40,7 +40,7 @@ static inline lanes rows_exp2_bf16(lanes x)
     return lanes_scale(p, x);
 }
 
-/* Returns cap * tanh(x * scale / cap) / scale: x is capped as if it had been scaled before. */
+/* Returns cap * tanh(x * scale / cap) / scale: x is capped as if it had already been scaled. */
 static inline lanes rows_cap(lanes x, float scale, float cap)
 {
     lanes doubled = lanes_mul(x, lanes_set(2.0f * ROWS_LOG2_E * scale / cap));

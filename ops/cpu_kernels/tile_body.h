@@ -46,7 +46,7 @@ struct tile_left {
     const unsigned char *words; /* as in a */
     size_t stride_bytes;
     const float *numbers; /* converted */
-    uint32_t begin, end;  /* words; the sums of those before `begin` are in c */
+    uint32_t begin, end;  /* words; the sums of the words before `begin` are in c */
 };
 
 #ifdef TILE_FLOATS
@@ -59,7 +59,7 @@ struct tile_left {
 _Static_assert(2 * TILE_ROWS * TILE_FLOATS_STRIDE(2) <= TILE_FLOATS_MAX, "rows fit");
 #endif
 
-typedef lanes tile_sum[8]; /* of one row, in several panels */
+typedef lanes tile_sum[8]; /* sums of one row, in several panels */
 
 /* Of a register tile: constants wherever a function with one is inlined. */
 struct tile_size {

@@ -1,4 +1,4 @@
-/* The numbers that the host reads of rows of logits: see sampling_kernels.h. One thread block for
+/* The numbers that the host reads from rows of logits: see sampling_kernels.h. One thread block for
  * each row finds the largest logit, then its id and the sums, of the edited row and, if the row was
  * edited, of the model's row. */
 #include "ops/cuda/device.cuh"
@@ -76,7 +76,7 @@ __device__ inline struct found_row find_row(const float *logits, unsigned vocab_
                                             struct find_memory *memory)
 {
     struct found_row found = {find_largest(logits, vocab_size, memory), vocab_size, 0.0, 0.0};
-    float plain = 0.0f, scaled = 0.0f; /* of the logits since the last sum in double */
+    float plain = 0.0f, scaled = 0.0f; /* float sums of the logits since the last sum in double */
     unsigned count = 0;
     for_logits(logits, vocab_size, [&](float logit, unsigned id) {
         if (logit == found.largest && id < found.id) found.id = id;

@@ -42,9 +42,10 @@ template <typename T> struct sample_row {
     const T *logits;
     unsigned vocab_size;
     float top, factor;
-    struct rank last;        /* by logit: the last that remains; {0, 0}: all */
-    float weight_min;        /* of those that remain */
-    struct rank typical;     /* by distance from the entropy: the last that remains; {0, 0}: all */
+    struct rank last; /* by logit: the last token that remains; {0, 0}: all */
+    float weight_min; /* of those that remain */
+    struct rank
+        typical; /* by distance from the entropy: the last token that remains; {0, 0}: all */
     double information_mean; /* mean of information_of, weighted */
 };
 

@@ -1,5 +1,5 @@
 /* sampling_kernels - the draw of tokens from rows of logits on a CUDA device, and the numbers that
- * the host reads of these rows. Pointers, types, streams, errors and threads as in
+ * the host reads from these rows. Pointers, types, streams, errors and threads are as in
  * cuda_kernels.h. */
 #ifndef MR_OPS_CUDA_SAMPLING_KERNELS_H
 #define MR_OPS_CUDA_SAMPLING_KERNELS_H
@@ -21,7 +21,8 @@ struct mr_cuda_sampling {
     int64_t logits_stride;
     const struct mr_cuda_draw *draws; /* [row_count] */
     int32_t *tokens;      /* [row_count]; -1: the row has a NaN, +infinity or no finite logit */
-    float *probabilities; /* [row_count] of the token after temperature and cuts; greedy: at 1 */
+    float *probabilities; /* [row_count] probability of the token after temperature and cuts;
+                             greedy: at temperature 1 */
 };
 /* Draws one token of each row from those that remain after the cuts, with the random number and the
  * order of ids of the CPU sampler: the first id at which the sum of weights exceeds uniform *
@@ -45,7 +46,7 @@ struct mr_cuda_find {
     int64_t *tokens;              /* [row_count] */
     uint32_t *words;              /* [row_count][MR_CUDA_FOUND_WORDS] */
 };
-/* Finds the numbers that the host reads of each row, and the row's token, which the next step can
+/* Finds the numbers that the host reads from each row, and the row's token, which the next step can
  * read from device memory. */
 enum mr_status mr_cuda_find_tokens(const struct mr_cuda_find *find, void *stream,
                                    struct mr_error *err);

@@ -23,9 +23,8 @@ struct mr_decoder {
     struct turn *newest, *finished;     /* launched last, finished last */
     uint32_t in_flight;                 /* steps: the newest, and the other one if there are two */
     struct mr_step_sequence *sequences; /* [sequences_max] of the step, then of the kept rows */
-    uint32_t *wanted_rows;              /* [rows_max] rows whose logits or hidden states are wanted,
-                                         * ascending */
-    uint32_t wanted_count;              /* the first logit_count of them want logits */
+    uint32_t *wanted_rows; /* [rows_max] rows whose logits or hidden states are needed, ascending */
+    uint32_t wanted_count; /* the first logit_count of them need logits */
 };
 
 /* ---- create and destroy ---- */
@@ -164,7 +163,7 @@ static struct mr_step_sequence sequence_of(const struct mr_decoder_spec *spec,
     return sequence;
 }
 
-/* Records the rows of a sequence whose logits or hidden states are wanted. row: the row after its
+/* Records the rows of a sequence whose logits or hidden states are needed. row: the row after its
  * last. */
 static void want_rows(struct mr_decoder *decoder, const struct mr_batch_sequence *from,
                       uint32_t row)
@@ -180,7 +179,7 @@ static void want_rows(struct mr_decoder *decoder, const struct mr_batch_sequence
         decoder->wanted_rows[decoder->wanted_count++] = row - left;
 }
 
-/* Checks the batch, stages it, and records the rows whose logits or hidden states are wanted. */
+/* Checks the batch, stages it, and records the rows whose logits or hidden states are needed. */
 static void stage(struct mr_decoder *decoder, const struct mr_batch *batch,
                   const struct mr_fed_rows *fed)
 {
@@ -204,8 +203,8 @@ static void stage(struct mr_decoder *decoder, const struct mr_batch *batch,
                             batch->sequence_count, fed);
 }
 
-/* Keeps the rows whose logits are wanted, each as a sequence of one row, and those whose hidden
- * states are wanted. No other row is needed once the last layer's KV is written. */
+/* Keeps the rows whose logits are needed, each as a sequence of one row, and those whose hidden
+ * states are needed. No other row is needed once the last layer's KV is written. */
 static void keep_wanted_rows(struct mr_decoder *decoder, const struct mr_batch *batch)
 {
     uint32_t kept = 0, hidden = 0, next = decoder->newest->logit_count;
@@ -355,7 +354,7 @@ static void project_logits(struct mr_decoder *decoder, uint32_t rows, uint32_t l
 /* ---- a step ---- */
 
 /* Enqueues the operations of a staged step of `rows` rows. batch: names the rows whose logits are
- * wanted; NULL: all. */
+ * needed; NULL: all. */
 static void walk(struct mr_decoder *decoder, const struct mr_batch *batch, uint32_t rows)
 {
     const struct mr_decoder_spec *spec = &decoder->spec;

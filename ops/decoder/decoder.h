@@ -2,8 +2,8 @@
  * mr_model_config describes.
  *
  * A step computes all rows up to the keys and values of the last layer. After that it computes only
- * the rows whose logits are wanted (the last logit_rows rows of each sequence), followed by those
- * whose hidden states are wanted.
+ * the rows whose logits are needed (the last logit_rows rows of each sequence), followed by those
+ * whose hidden states are needed.
  *
  * On a device with steps_ahead 2 (ops/backend/backend.h) two steps take turns: one is launched
  * while the other is in flight. Results are those of the step finished last; the step in flight
@@ -53,25 +53,25 @@ void mr_decoder_launch(struct mr_decoder *decoder, const struct mr_batch *batch,
 enum mr_status mr_decoder_record(struct mr_decoder *decoder, uint32_t rows, uint32_t tokens,
                                  struct mr_error *err);
 /* Adds a query to the list of the step launched last, and enqueues the search for all queries of
- * the list (ops/backend/backend.h); asserts that the query's row is one of the wanted ones. A
+ * the list (ops/backend/backend.h); asserts that the query's row is one of the needed ones. A
  * finished step may be searched again, and is in flight then. */
 void mr_decoder_query(struct mr_decoder *decoder, const struct mr_logit_query *query);
 void mr_decoder_search(struct mr_decoder *decoder);
 /* Waits for the oldest step in flight, if any. After an error the device cannot be used. */
 enum mr_status mr_decoder_finish(struct mr_decoder *decoder, struct mr_error *err);
-/* Returns the logits of the row-th of the wanted rows, counted in the order of the batch:
- * [vocab_size], borrowed until the next _launch. Call after _finish. Asserts that there is such a
- * row. NULL: the device has failed. */
+/* Returns the logits of the row-th of the needed rows, counted in the order of the batch:
+ * [vocab_size], borrowed until the next _launch. Call after _finish. Asserts that the row exists.
+ * NULL: the device has failed. */
 const float *mr_decoder_logits(const struct mr_decoder *decoder, uint32_t row,
                                struct mr_error *err);
-/* Return the findings for query `index`, and the edited logits of its row; conditions as for
+/* Return the findings for query `index`, and the edited logits of its row, under the conditions of
  * _logits. */
 struct mr_logit_findings mr_decoder_findings(const struct mr_decoder *decoder, uint32_t index);
 const float *mr_decoder_edited(const struct mr_decoder *decoder, uint32_t index,
                                struct mr_error *err);
 
 /* out[hidden_size] = the sum of the hidden states that the step kept for the index-th sequence with
- * hidden_rows. Asserts that there is such a sequence. */
+ * hidden_rows. Asserts that the sequence exists. */
 void mr_decoder_hidden(const struct mr_decoder *decoder, uint32_t index, float *out);
 
 #endif

@@ -184,7 +184,7 @@ static const struct mr_model_family families[] = {
 #define TEMPERED  "its attention temperature is not supported; Mistral Small 3 is"
 
 static const struct {
-    const char *name, *reason; /* reason: with the nearest family that is supported */
+    const char *name, *reason; /* reason: the missing feature, and the nearest supported family */
 } refused[] = {
     {"deepseek2", LATENT},
     {"deepseek_v2", LATENT},

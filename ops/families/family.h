@@ -29,13 +29,14 @@ enum mr_head_norm {
     MR_HEAD_NORM_NONE,
     MR_HEAD_NORM_EACH,    /* RMS norm of each head, one weight for all heads */
     MR_HEAD_NORM_ROW,     /* one RMS norm over all heads of a row */
-    MR_HEAD_NORM_CENTERED /* layer norm of each head, weights of its own for each head, no bias */
+    MR_HEAD_NORM_CENTERED /* layer norm of each head, with separate weights for each head, no bias
+                           */
 };
 
 /* The rotary embedding of layers with a sliding window in a family that has two. */
 enum mr_window_rope {
     MR_WINDOW_ROPE_SAME,     /* as in the other layers */
-    MR_WINDOW_ROPE_OWN_BASE, /* plain, with a base of its own (Gemma 3) */
+    MR_WINDOW_ROPE_OWN_BASE, /* plain, with its own base (Gemma 3) */
     MR_WINDOW_ROPE_UNSCALED  /* the same base without scaling (OLMo 3) */
 };
 
@@ -80,8 +81,8 @@ struct mr_model_family {
     enum mr_window_rope window_rope;
     bool experts;            /* layers may have experts */
     enum mr_routing routing; /* of config.json */
-    bool gguf_unnormalized;  /* GGUF files have no key for it: weights of experts are not
-                              * normalized */
+    bool gguf_unnormalized;  /* weights of experts are not normalized; GGUF files have no key for
+                                this */
 
     /* ---- how files are read ---- */
     bool multipliers;        /* config.json has Granite's multipliers */

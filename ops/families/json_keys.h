@@ -8,7 +8,7 @@
 
 /* False when the value is absent or null. */
 bool mr_json_given(const struct mr_json_value *value);
-/* The number under `key`, or the fallback when there is none; object may be NULL. */
+/* The number under `key`, or the fallback when the key has none; object may be NULL. */
 double mr_json_number_or(const struct mr_json_value *object, const char *key, double fallback);
 bool mr_json_bool_or(const struct mr_json_value *object, const char *key, bool fallback);
 

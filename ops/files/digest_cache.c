@@ -127,7 +127,7 @@ static bool is_old_enough(const struct mr_digest_cache *cache, int descriptor)
     return true;
 }
 
-/* Writes a new file and renames it, so that no reader sees half a line. */
+/* Writes a new file and renames it, so that no reader sees a partial line. */
 static bool replace(const struct mr_digest_cache *cache, const char *path,
                     const char line[LINE_BYTES])
 {

@@ -4,8 +4,8 @@
  * The file is MODEL.gguf.millrace-digest in the folder of a GGUF file, or .millrace-digest in a
  * model folder; if it cannot be written there, a file in the user's cache folder. It holds one
  * line: the SHA-256 over the stamps of all weight files, and the hash. The hash is used only if
- * inode, size and both times of every weight file have not changed since. A damaged file, or one of
- * other weights, is ignored.
+ * inode, size and both times of every weight file have not changed since. A damaged file, or one
+ * for other weights, is ignored.
  *
  * Owner: one thread; several processes may read and write the file at once. Memory: none kept.
  * Errors: none; without a usable file the caller hashes the weights. */
@@ -15,8 +15,8 @@
 #include "codec/sha256.h"
 #include "ops/files/mapped_file.h"
 
-/* No hash is kept of a weight file younger than this. It could be changed again without a new time
- * stamp, because file systems count time in steps of up to two seconds. */
+/* The hash is not kept while a weight file is younger than this. It could be changed again without
+ * a new time stamp, because file systems count time in steps of up to two seconds. */
 #define MR_DIGEST_CACHE_AGE_NS ((int64_t)2000000000)
 
 struct mr_digest_cache {
@@ -26,7 +26,7 @@ struct mr_digest_cache {
     uint32_t stamp_count;
 };
 
-/* Fills in the hash that was kept for these files; false: there is none. */
+/* Fills in the hash that was kept for these files; false: none was kept. */
 bool mr_digest_cache_find(const struct mr_digest_cache *cache, unsigned char hash[MR_SHA256_BYTES]);
 /* Keeps the hash, and creates user_folder if needed. False: no file could be written, or a weight
  * file is younger than MR_DIGEST_CACHE_AGE_NS. */

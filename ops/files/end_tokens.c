@@ -2,7 +2,7 @@
 
 #include <stdbool.h>
 
-/* In the format of gpt-oss <|end|> ends a message, and the answer may go on with the next
+/* In the format of gpt-oss <|end|> ends a message, and the answer may continue with the next
  * message. */
 enum { MESSAGE_END, RETURN, CALL, TEXT_COUNT = MR_END_TOKENS_MAX };
 

@@ -19,7 +19,8 @@ struct cursor {
     size_t left;
     const struct mr_mapped_file *file; /* NULL: the bytes are private memory already */
     size_t held;                       /* leading bytes of the file that are private memory */
-    struct mr_error failure; /* of copying them: every take_ function fails from then on */
+    struct mr_error
+        failure; /* first error of copying bytes: every take_ function fails from then on */
 };
 
 #define HOLD_BYTES ((size_t)1 << 20) /* copied at a time */
@@ -165,7 +166,7 @@ static const struct {
     {20, MR_STORAGE_IQ4_NL}, {23, MR_STORAGE_IQ4_XS}, {30, MR_STORAGE_BF16}, {39, MR_STORAGE_MXFP4},
 };
 
-/* Types that llama.cpp's tools write and that are not read here. */
+/* Types that llama.cpp's tools write and that this reader does not support. */
 static const struct {
     uint32_t code;
     const char *name;

@@ -9,7 +9,7 @@
  *
  * Owner:  one thread opens and closes; immutable in between.
  * Memory: the file is mapped; texts, values and tensor bytes are borrowed from it until _close.
- * Errors: MR_BAD_FILE says which key or tensor and why; MR_NOMEM. */
+ * Errors: MR_BAD_FILE names the key or tensor and the reason; MR_NOMEM. */
 #ifndef MR_OPS_FILES_GGUF_H
 #define MR_OPS_FILES_GGUF_H
 
@@ -64,10 +64,11 @@ const struct mr_tensor_table *mr_gguf_tensors(const struct mr_gguf *gguf);
 /* Returns the stamp of the file as it was when it was opened. */
 struct mr_file_stamp mr_gguf_stamp(const struct mr_gguf *gguf);
 
-/* Returns the value of `key`; NULL when the file has no such key. */
+/* Returns the value of `key`; NULL when the file lacks the key. */
 const struct mr_gguf_value *mr_gguf_find(const struct mr_gguf *gguf, const char *key);
 
-/* Returns the array under `key`; NULL when there is none with elements of this type. */
+/* Returns the array under `key`; NULL when the key is absent or its value is not an array with
+ * elements of this type. */
 const struct mr_gguf_value *mr_gguf_array(const struct mr_gguf *gguf, const char *key,
                                           enum mr_gguf_type type);
 

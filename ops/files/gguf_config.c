@@ -208,7 +208,8 @@ static enum mr_status read_scaling(struct mr_model_config *config, struct reader
     double factor = number(reader, "rope.scaling.factor", number(reader, "rope.scale_linear", 0.0));
     bool typed = mr_gguf_text(reader->gguf, full_key(reader, "rope.scaling.type", key), &type);
     if (!typed && factor != 0.0 && factor != 1.0)
-        type = (struct mr_text){"linear", 6}; /* llama.cpp assumes it for such a file */
+        type =
+            (struct mr_text){"linear", 6}; /* llama.cpp's assumption for a file without the key */
     rope->attention_factor = number(reader, "rope.scaling.attn_factor", 0.0);
     if (mr_text_is(type, "linear")) {
         rope->kind = MR_ROPE_LINEAR;

@@ -12,7 +12,7 @@
 enum mr_status mr_gguf_tokenizer_create(struct mr_tokenizer **out, const struct mr_gguf *gguf,
                                         struct mr_error *err);
 /* Returns the text of the token whose id is the value of `key` (tokenizer.ggml.bos_token_id ...),
- * from the file's vocabulary; empty when there is no such key or token. */
+ * from the file's vocabulary; empty when the key or the token does not exist. */
 struct mr_text mr_gguf_token_text(const struct mr_gguf *gguf, const char *key);
 
 #endif

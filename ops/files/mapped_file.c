@@ -9,8 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define HEAD_BYTES  64u /* enough to know a Git LFS pointer */
-#define SHOWN_BYTES 60u /* of a path that is put before a sentence */
+#define HEAD_BYTES  64u /* enough to recognize a Git LFS pointer */
+#define SHOWN_BYTES 60u /* bytes of a path that is put before a sentence */
 
 static int64_t nanoseconds(struct timespec time)
 {
@@ -107,7 +107,7 @@ enum mr_status mr_mapped_file_read(const struct mr_mapped_file *file, size_t fir
     return MR_OK;
 }
 
-/* The copy takes the place of the mapped pages only when it is complete. */
+/* The copy replaces the mapped pages only when it is complete. */
 enum mr_status mr_mapped_file_hold(const struct mr_mapped_file *file, size_t first, size_t size,
                                    struct mr_error *err)
 {

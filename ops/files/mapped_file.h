@@ -47,7 +47,7 @@ enum mr_status mr_mapped_file_hold(const struct mr_mapped_file *file, size_t fir
 /* Copies bytes [first, first + size) of the file to out. */
 enum mr_status mr_mapped_file_read(const struct mr_mapped_file *file, size_t first, size_t size,
                                    void *out, struct mr_error *err);
-/* MR_BAD_FILE when the file is not the one that was opened any more, by its stamp. */
+/* MR_BAD_FILE when the stamp shows that the file is no longer the one that was opened. */
 enum mr_status mr_mapped_file_check(const struct mr_mapped_file *file, struct mr_error *err);
 /* Puts the path before the sentence of err, unless the sentence names it; returns status. */
 enum mr_status mr_mapped_file_blame(const char *path, enum mr_status status, struct mr_error *err);

@@ -40,7 +40,7 @@ static enum mr_status check_vocabulary(const struct mr_model_source *source, str
     return MR_OK;
 }
 
-/* ---- what the path is ---- */
+/* ---- the kind of the path ---- */
 
 /* True for ORGANIZATION/MODEL, the form of a name in a hub. */
 static bool is_hub_name(const char *path)
@@ -55,12 +55,13 @@ static enum mr_status not_there(const char *path, struct mr_error *err)
     if (errno == ENOENT && is_hub_name(path))
         return mr_fail(err, MR_BAD_FILE,
                        "%.60s: no such file or folder. Hub names are not resolved, a local path is "
-                       "needed: download the model, then give its folder or .gguf file",
+                       "needed: download the model, then use its folder or .gguf file",
                        path);
     return mr_fail(err, MR_BAD_FILE, "%.120s: %s", path, strerror(errno));
 }
 
-/* A file of a folder in place of the folder, and files in formats that are not read. */
+/* Errors for a file of a model folder instead of the folder, and for files in formats that are not
+ * read. */
 static enum mr_status check_file(const char *path, struct mr_error *err)
 {
     static const char *const of_folder[] = {".safetensors", ".json", ".model", ".jinja"};
@@ -68,7 +69,7 @@ static enum mr_status check_file(const char *path, struct mr_error *err)
     for (size_t i = 0; i < sizeof(of_folder) / sizeof(of_folder[0]); i++)
         if (ends_with(path, of_folder[i]))
             return mr_fail(err, MR_BAD_FILE,
-                           "%.120s: a file of a model folder; give the folder that contains it",
+                           "%.120s: a file of a model folder; use the folder that contains it",
                            path);
     for (size_t i = 0; i < sizeof(unread) / sizeof(unread[0]); i++)
         if (ends_with(path, unread[i]))
@@ -110,7 +111,7 @@ static enum mr_status name_files(const char *folder, char **names, size_t count,
         used +=
             (size_t)snprintf(list + used, sizeof(list) - used, "%s%s", i > 0 ? ", " : "", names[i]);
     }
-    return mr_fail(err, MR_BAD_FILE, "%.50s: the folder has %zu GGUF models; give one of %s",
+    return mr_fail(err, MR_BAD_FILE, "%.50s: the folder has %zu GGUF models; name one of %s",
                    folder, count, list);
 }
 
@@ -161,7 +162,7 @@ static enum mr_status read_folder(struct mr_model_source *out, const char *folde
     if (path[0]) return mr_model_gguf_read(out, path, err);
     if (config) return mr_model_folder_read(out, folder, err);
     return mr_fail(err, MR_BAD_FILE, "%.90s: the folder has neither config.json nor a .gguf file%s",
-                   folder, has(folder, "snapshots") ? "; give a folder below its snapshots/" : "");
+                   folder, has(folder, "snapshots") ? "; use a folder below its snapshots/" : "");
 }
 
 enum mr_status mr_model_files_read(struct mr_model_source *out, const char *path,

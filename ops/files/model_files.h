@@ -2,7 +2,7 @@
  * Face folder, and checks that the tokenizer fits the model.
  *
  * Owner, memory: as in ops/files/model_source.h.
- * Errors: MR_BAD_FILE says which file and why; MR_NOMEM. */
+ * Errors: MR_BAD_FILE names the file and the reason; MR_NOMEM. */
 #ifndef MR_OPS_FILES_MODEL_FILES_H
 #define MR_OPS_FILES_MODEL_FILES_H
 

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A parsed JSON file of the model folder; file and json are zero when there is no such file. */
+/* A parsed JSON file of the model folder; file and json are zero when the file does not exist. */
 struct document {
     struct mr_mapped_file file;
     struct mr_json *json;
@@ -83,7 +83,7 @@ static enum mr_status read_configs(struct mr_model_source *out, const char *fold
 
 /* ---- tokenizer ---- */
 
-/* Returns the text of a special token, which JSON has as "<s>" or as {"content": "<s>", ...}. */
+/* Returns the text of a special token, which is "<s>" or {"content": "<s>", ...} in JSON. */
 static struct mr_text token_text(const struct mr_json_value *value)
 {
     struct mr_text text = {"", 0};

@@ -1,6 +1,6 @@
 /* model_gguf - reads a GGUF file into a model source.
  *
- * Owner, memory: those of ops/files/model_source.h. Errors: MR_BAD_FILE names the key or tensor and
+ * Owner, memory: as in ops/files/model_source.h. Errors: MR_BAD_FILE names the key or tensor and
  * the reason; MR_NOMEM. */
 #ifndef MR_OPS_FILES_MODEL_GGUF_H
 #define MR_OPS_FILES_MODEL_GGUF_H

@@ -24,7 +24,8 @@ struct mr_model_source {
     struct mr_special_texts special;
     struct mr_sampling_defaults defaults;
     char name[128];
-    char *path; /* of the file or folder, owned; NULL in a source that was not read from one */
+    char *
+        path; /* path of the file or folder, owned; NULL in a source that was not read from files */
     /* The mix of number formats that a GGUF file names, such as "Q4_K_M": a static string. NULL:
      * the file names none, or the model is a folder. */
     const char *file_type;
@@ -39,7 +40,7 @@ struct mr_model_source {
 uint32_t mr_model_source_file_count(const struct mr_model_source *source);
 /* Fills stamps [mr_model_source_file_count] with the stamps of the weight files. */
 void mr_model_source_stamps(const struct mr_model_source *source, struct mr_file_stamp *stamps);
-/* Unmaps the files of the weights; everything but `tensors` stays valid. */
+/* Unmaps the files of the weights; everything except `tensors` stays valid. */
 void mr_model_source_close_weights(struct mr_model_source *source);
 /* Closing a zeroed source does nothing. */
 void mr_model_source_close(struct mr_model_source *source);

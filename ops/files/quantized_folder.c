@@ -168,8 +168,8 @@ struct draft {
     struct mr_quantized size; /* without pieces */
     const struct mr_stored_tensor *weight, *scale;
     const struct mr_stored_tensor *zero, *order; /* or NULL */
-    const struct mr_stored_tensor *repeats[2];   /* pieces that repeat information of the others, or
-                                                  * NULL */
+    const struct mr_stored_tensor
+        *repeats[2]; /* pieces that repeat information of the others, or NULL */
 };
 
 /* Returns the tensor whose name is the stem and `suffix`; NULL when there is none. */
@@ -260,7 +260,8 @@ static enum mr_status read_scaled(const struct builder *builder, struct draft *w
         return misfit(builder, ".weight_scale", "its shape or type does not fit the weight");
     if (weight->zero &&
         (weight->zero->storage != MR_STORAGE_I8 || !same_shape(weight->zero, weight->scale)))
-        return misfit(builder, ".weight_zero_point", "its shape or type is not that of the scales");
+        return misfit(builder, ".weight_zero_point",
+                      "its shape or type differs from that of the scales");
     return MR_OK;
 }
 
@@ -338,7 +339,7 @@ static enum mr_status read_packed(const struct builder *builder, struct draft *w
     if (status != MR_OK) return status;
     if (!set_packed_size(weight))
         return misfit(builder, ".weight_packed",
-                      "its shape is not that of 4 or 8 bits for each number of weight_shape");
+                      "its shape does not match 4 or 8 bits for each number of weight_shape");
     const struct mr_stored_tensor *scale = weight->scale;
     if (!is_float(scale) || scale->dim_count != 2 || scale->dims[0] != weight->size.rows ||
         !set_groups(builder, weight, scale->dims[1]))
@@ -387,7 +388,7 @@ static enum mr_status read_mxfp4(const struct builder *builder, struct draft *we
         blocks->dim_count != 4 || blocks->dims[3] != 16 ||
         memcmp(blocks->dims, scale->dims, 3 * sizeof(blocks->dims[0])) != 0 ||
         blocks->dims[2] > MR_QUANTIZED_GROUPS_MAX)
-        return misfit(builder, "_scales", "it is missing, or its shape is not that of the blocks");
+        return misfit(builder, "_scales", "it is missing, or its shape does not match the blocks");
     weight->size.rows = (uint32_t)(blocks->dims[0] * blocks->dims[1]);
     weight->size.group_count = (uint32_t)blocks->dims[2];
     weight->size.group_width = 32;
@@ -503,8 +504,7 @@ static enum mr_status read_weights(struct builder *builder)
         struct draft draft = {.weight = tensor, .size = {.row_block = 1}};
         builder->stem =
             (struct mr_text){tensor->name.bytes, tensor->name.length - strlen(kind->suffix)};
-        if (!has_size(tensor))
-            return misfit(builder, kind->suffix, "its shape is not that of a matrix");
+        if (!has_size(tensor)) return misfit(builder, kind->suffix, "its shape is not a matrix");
         status = kind->read(builder, &draft);
         if (status == MR_OK) add_weight(builder, kind, &draft);
     }

@@ -25,9 +25,10 @@ struct mr_stored_tensor {
     enum mr_storage storage;
     uint32_t dim_count; /* 0: the tensor is a single number */
     uint64_t dims[MR_STORED_DIMS_MAX];
-    const unsigned char *bytes;           /* NULL for MR_STORAGE_PIECES */
-    const struct mr_mapped_file *file;    /* that has the bytes, borrowed; NULL: in memory */
-    uint64_t size_bytes;                  /* for MR_STORAGE_PIECES of all pieces */
+    const unsigned char *bytes; /* NULL for MR_STORAGE_PIECES */
+    const struct mr_mapped_file
+        *file;           /* file that has the bytes, borrowed; NULL: the bytes are in memory */
+    uint64_t size_bytes; /* for MR_STORAGE_PIECES of all pieces */
     const struct mr_quantized *quantized; /* for MR_STORAGE_PIECES, borrowed; else NULL */
 };
 

@@ -3,7 +3,7 @@
  *
  * Decode steps are recorded as graphs (struct mr_graph_spec of ops/backend/step.h), so that the
  * host enqueues one graph instead of about ten kernels for each layer. A graph has a number of rows
- * and a number of tokens; a step uses the smallest graph that has room for it. Numbers of rows are
+ * and a number of tokens; a step uses the smallest graph with room for it. Numbers of rows are
  * powers of two, so at most half of a step is padding, and padding does not add to the reading of
  * weights, which takes most of a decode step. The number of tokens sizes the grid of attention,
  * whose thread blocks without tokens end at once.
@@ -51,8 +51,8 @@ struct mr_decode_graphs_spec {
 
 struct mr_decode_graphs {
     uint32_t count;
-    struct mr_error refusal; /* why recording stopped before the end of the list; MR_OK: all listed
-                              * graphs exist */
+    struct mr_error refusal; /* the reason why recording stopped before the end of the list; MR_OK:
+                                all listed graphs exist */
 };
 
 /* Records the listed graphs, and stops at the first that cannot be recorded. */
@@ -69,10 +69,10 @@ uint32_t mr_warm_up_sizes(uint32_t rows_max, uint32_t out[MR_WARM_UP_SIZES_MAX])
 
 struct mr_warm_up_spec {
     uint32_t rows_max;   /* of a step */
-    uint32_t tokens_max; /* that a sequence can have, by the KV pool and the model */
+    uint32_t tokens_max; /* most tokens of a sequence, limited by the KV pool and the model */
 };
 
-/* Runs the steps. No step may be in flight, and no sequence have KV. */
+/* Runs the steps. No step may be in flight, and no sequence may have KV. */
 enum mr_status mr_warm_up(struct mr_step_queue *queue, const struct mr_warm_up_spec *spec,
                           struct mr_error *err);
 

@@ -20,7 +20,7 @@ struct mr_model {
     struct mr_compute *compute;
     enum mr_weight_numbers numbers;
     char numerics[64];
-    char device[16]; /* as the user named it */
+    char device[16]; /* the path as the user named it */
     struct mr_weights weights;
     struct mr_rope_table ropes[MR_ROPES_MAX];
     struct mr_kv_groups kv;
@@ -48,7 +48,7 @@ enum mr_status mr_model_compute(const struct mr_model_options *options, struct m
     if (status == MR_OK && options->kv_int8 && !out->backend->int8_kv)
         return mr_fail(err, MR_BAD_CONFIG,
                        "kv-dtype int8 needs the backend cpu; the backend %s keeps KV in its own "
-                       "numbers (kv-dtype auto)",
+                       "number format (kv-dtype auto)",
                        out->backend->name);
     return status;
 }

@@ -42,7 +42,7 @@ struct mr_model_options {
      * the rest of a GPU's own memory. 0: the pool takes kv_bytes in any case. */
     uint64_t memory_bytes;
     /* Longest sequence that will be served; 0: as long as the model and the pool allow. Longrope
-     * chooses its factors by it (ops/decoder/rope_table.h). */
+     * chooses its factors by this length (ops/decoder/rope_table.h). */
     uint32_t context_tokens;
     uint32_t rows_max;      /* most tokens in one step */
     uint32_t sequences_max; /* most sequences in one step */
@@ -106,7 +106,7 @@ const struct mr_model_info *mr_model_info(const struct mr_model *model);
 const struct mr_tokenizer *mr_model_tokenizer(const struct mr_model *model);
 /* Starts a step: computes all rows of the batch, writes their KV, and draws samples[i] from rows[i]
  * for each i < sample_count <= sequences_max * MR_CHOICES_MAX. Logit row i is the i-th of the
- * wanted rows (logit_rows of each sequence) in the order of the batch. Without rows in the batch it
+ * needed rows (logit_rows of each sequence) in the order of the batch. Without rows in the batch it
  * only draws. A block that the step writes may be in the block list of one sequence only. */
 enum mr_status mr_model_launch(struct mr_model *model, const struct mr_model_step *step,
                                struct mr_error *err);

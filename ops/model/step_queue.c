@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A step, and where its results go. */
+/* A step, and the places of its results. */
 struct flight {
     bool on_device;             /* the device computes or searches something */
     uint32_t query_count;       /* rows that the device searches */
     struct mr_device_row *rows; /* [samples_max] of the queries */
-    struct mr_sample **results; /* [samples_max] where the samples of the queries go */
+    struct mr_sample **results; /* [samples_max] places for the samples of the queries */
     /* [samples_max] by sampling row: its query; MR_ROW_KNOWN: the host drew samples[row] */
     uint32_t *queries;
     const struct mr_sample *samples; /* the caller's */
@@ -25,7 +25,7 @@ struct mr_step_queue {
     struct flight flights[MR_STEPS_AHEAD_MAX];
     uint32_t room, first, count;     /* in flight: `count` from `first` on, in a ring of `room` */
     struct mr_sample_row *host_rows; /* [samples_max] rows that the host draws, with their logits */
-    struct mr_sample *found;         /* [samples_max] samples made of findings */
+    struct mr_sample *found;         /* [samples_max] samples made from findings */
     /* the input of a step with fed rows */
     uint32_t *token_ids, *fed_rows, *fed_queries; /* [rows_max] */
 };
@@ -200,7 +200,7 @@ enum mr_status mr_step_queue_launch(struct mr_step_queue *queue, const struct mr
 
 /* ---- the results ---- */
 
-/* Fetches the whole logits of the rows whose sample the findings do not decide. */
+/* Fetches the whole logits of the rows whose findings do not determine the sample. */
 static enum mr_status fetch_rows(struct mr_step_queue *queue, struct flight *flight,
                                  struct mr_error *err)
 {

@@ -110,7 +110,7 @@ INLINE void dequant_i64(const unsigned char *bytes, size_t count, float *out)
 }
 
 /* ---- sixteen numbers at once ----
- * Each format unpacks 16 stored integers, which fit into signed bytes, and makes floats of them.
+ * Each format unpacks 16 stored integers, which fit into signed bytes, and converts them to floats.
  * The vectors are GCC's: a compiler maps them to the registers of the instruction set. */
 
 typedef unsigned char bytes16 __attribute__((vector_size(16)));
@@ -260,7 +260,7 @@ INLINE int q3_scale(const unsigned char *packed, size_t part)
     return (int)(low | high << 4) - 32;
 }
 
-/* Layout: 32 bytes of third bits, 64 bytes of low bits as Q2_K, 12 bytes of scales, d. A number
+/* Layout: 32 bytes of third bits, 64 bytes of low bits as in Q2_K, 12 bytes of scales, d. A number
  * whose third bit is 0 is lowered by 4. */
 INLINE void dequant_q3_k(const unsigned char *bytes, size_t count, float *out)
 {
@@ -531,7 +531,7 @@ static void convert_baseline(enum mr_storage storage, const unsigned char *bytes
     convert(storage, bytes, count, out);
 }
 
-/* Builds with clang, used only for the fuzz targets, have the portable copy alone. */
+/* Builds with clang, used only for the fuzz targets, have only the portable copy. */
 #if defined(__x86_64__) && !defined(__clang__)
 #define HAS_LEVELS
 __attribute__((target("avx2"))) static void

@@ -53,12 +53,13 @@ struct mr_quantized_piece {
     enum mr_storage storage;
     const unsigned char *bytes; /* NULL: the weight has no such piece */
     uint64_t size_bytes;
-    const struct mr_mapped_file *file; /* that has the bytes (ops/files/mapped_file.h), or NULL */
+    const struct mr_mapped_file
+        *file; /* file that has the bytes (ops/files/mapped_file.h), or NULL */
 };
 
 struct mr_quantized {
     enum mr_quantized_format format;
-    uint32_t bits; /* of a packed number: 4 or 8; 0 for SCALED and MXFP4 */
+    uint32_t bits; /* bits of a packed number: 4 or 8; 0 for SCALED and MXFP4 */
     uint32_t rows, width;
     uint32_t row_block;   /* rows that share a scale; only SCALED has more than 1 */
     uint32_t group_width; /* columns of a group; the last group may have fewer */

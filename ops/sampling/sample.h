@@ -29,8 +29,8 @@ struct mr_sample_row {
     const uint32_t *const *bad_words; /* token sequences that must not be completed */
     const uint32_t *bad_word_counts;
     /* Nothing is drawn: the sample is the token given_id with its log-probability, the best
-     * log-probabilities, and probability 0. Of the settings only sampling->logprobs has an
-     * effect. */
+     * log-probabilities, and probability 0. The only setting with an effect is
+     * sampling->logprobs. */
     bool given;
     uint32_t given_id;
 };
@@ -41,7 +41,8 @@ struct mr_sample {
     bool failed;
     uint32_t token_id;
     float probability; /* probability of the token in the distribution from which it was drawn */
-    float logprob;     /* natural log of the token's probability by the model's unedited logits */
+    float logprob;     /* natural log of the token's probability according to the model's unedited
+                          logits */
     uint32_t top_count;
     uint32_t top_ids[MR_LOGPROBS_MAX];
     float top_logprobs[MR_LOGPROBS_MAX];

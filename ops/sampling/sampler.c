@@ -154,8 +154,8 @@ static struct mr_cpu_search block_of(const struct mr_cpu_search *search, uint32_
     return block;
 }
 
-/* Draws from the whole vocabulary: finds by the sums of the blocks the block of DRAW_BLOCK ids that
- * the random number falls into, then the id in this block. */
+/* Draws from the whole vocabulary: uses the sums of the blocks to find the block of DRAW_BLOCK ids
+ * that the random number falls into, then finds the id in this block. */
 static void draw_uncut(const struct mr_sampler *sampler, struct thread_buffers *buffers,
                        const struct mr_cpu_search *search, const struct mr_draw *draw,
                        struct mr_sample *out)
@@ -183,7 +183,7 @@ static void draw_uncut(const struct mr_sampler *sampler, struct thread_buffers *
 /* ---- one row ---- */
 
 /* True when the model's logits can be sampled from: none is NaN or +infinity, and one is above
- * -infinity. Written on the bits, without a branch, so that the compiler makes vectors of it. */
+ * -infinity. Written on the bits, without a branch, so that the compiler can vectorize the loop. */
 static bool is_sound(const float *logits, uint32_t count)
 {
     const uint32_t minus_infinity = 0xff800000u;
@@ -242,7 +242,7 @@ static void choose(const struct mr_sampler *sampler, struct thread_buffers *buff
     if (logits[best] == -INFINITY) {
         out->token_id = draw->masked_token;
         out->probability = 0.0f;
-    } else if (isinf(logits[best])) { /* a penalty has made it so */
+    } else if (isinf(logits[best])) { /* a penalty has made it not finite */
         out->token_id = best;
         out->probability = 1.0f;
     } else if (is_greedy(draw)) {
@@ -255,7 +255,7 @@ static void choose(const struct mr_sampler *sampler, struct thread_buffers *buff
     }
 }
 
-/* Fills in the log-probabilities of a sample, by the model's logits before any edit. */
+/* Fills in the log-probabilities of a sample, from the model's logits before any edit. */
 static void report(const struct mr_sampler *sampler, const float *logits,
                    const struct mr_draw *draw, struct mr_sample *out)
 {
@@ -305,7 +305,7 @@ static bool is_complete(const struct mr_logit_list *list, uint32_t vocab_size)
 }
 
 /* True when no id outside the first `count` ones of the list can be drawn. False also where
- * rounding could decide; such a row is drawn from its whole logits. */
+ * rounding could decide; that row is then drawn from its whole logits. */
 static bool list_decides(const struct mr_device_row *row, uint32_t count, uint32_t vocab_size)
 {
     const double slack = 1.0 + 1e-5;
@@ -326,7 +326,7 @@ static bool list_decides(const struct mr_device_row *row, uint32_t count, uint32
            exp((last - (double)found->largest) * factor) * slack < (double)draw->min_p;
 }
 
-/* Draws from the list of the largest edited logits; false: the list does not decide the draw. */
+/* Draws from the list of the largest edited logits; false: the list does not determine the draw. */
 static bool draw_listed(const struct mr_sampler *sampler, struct thread_buffers *buffers,
                         const struct mr_device_row *row, struct mr_sample *out, float *model_logit)
 {
@@ -349,7 +349,7 @@ static bool draw_listed(const struct mr_sampler *sampler, struct thread_buffers 
     return true;
 }
 
-/* Draws from the findings of a row; false: the findings do not decide the draw. */
+/* Draws from the findings of a row; false: the findings do not determine the draw. */
 static bool choose_found(const struct mr_sampler *sampler, struct thread_buffers *buffers,
                          const struct mr_device_row *row, struct mr_sample *out, float *model_logit)
 {

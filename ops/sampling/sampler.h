@@ -61,7 +61,7 @@ struct mr_device_row {
     /* [vocab_size] The logits after the request's edits, and the model's; NULL until _draw sets
      * `needs_logits` and the caller fetches them. */
     const float *edited, *model;
-    bool needs_logits; /* set by _draw: the findings do not decide the sample, fetch the whole
+    bool needs_logits; /* set by _draw: the findings do not determine the sample, fetch the whole
                           logits */
 };
 

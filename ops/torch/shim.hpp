@@ -84,8 +84,8 @@ inline at::TensorOptions numbers(const struct device *device)
 /* Records *event after all operations enqueued so far. Does nothing on the CPU. */
 void mark(const struct device *device, std::optional<c10::Event> *event);
 
-/* Runs body, which copies from the device, on a stream of its own, and waits for the copy but not
- * for steps in flight. The data that body reads must be complete, or enqueued before *after. */
+/* Runs body, which copies from the device, on a separate stream, and waits for the copy but not for
+ * steps in flight. The data that body reads must be complete, or enqueued before *after. */
 template <typename F>
 void aside(const struct device *device, const std::optional<c10::Event> &after, const F &body)
 {
@@ -144,10 +144,10 @@ struct index_run {
     uint32_t first_row, rows;
     uint32_t length_max; /* largest of the lengths */
     struct array_place
-        lengths;               /* [sequences] int32: tokens of each sequence, the step's included */
-    struct array_place blocks; /* decoding: [sequences][blocks_stride] int32; prompts: [] int64 */
-    uint32_t blocks_stride;    /* of decoding sequences */
-    uint32_t rows_max;         /* of a prompt: most rows of a sequence */
+        lengths; /* [sequences] int32: tokens of each sequence, including the step's */
+    struct array_place blocks;  /* decoding: [sequences][blocks_stride] int32; prompts: [] int64 */
+    uint32_t blocks_stride;     /* of decoding sequences */
+    uint32_t rows_max;          /* of a prompt: most rows of a sequence */
     struct array_place queries; /* of a prompt: [sequences + 1] int32 first row of each */
     struct array_place keys; /* of a prompt: [sequences + 1] int32 first gathered token of each */
 };

@@ -47,8 +47,8 @@ static void begin_thread()
     if (!mode) mode.emplace(true);
 }
 
-/* Selects the card for the calling thread, for kernels launched without LibTorch, and gives the
- * thread a stream of its own, because the default stream cannot be recorded as a graph. */
+/* Selects the card for the calling thread, for kernels launched without LibTorch, and sets a
+ * separate stream for the thread, because the default stream cannot be recorded as a graph. */
 static void select_card(int32_t index)
 {
     const c10::impl::VirtualGuardImpl guard(at::kCUDA);

@@ -131,8 +131,8 @@ static void walk(struct mr_step *step, struct graph *graph)
 
 /* ---- recording ---- */
 
-/* Keeps the place to which the recorded operations write the logits. Like all their results it lies
- * in the memory pool of the graphs, which graphs recorded later share. */
+/* Keeps the place to which the recorded operations write the logits. Like all their results, this
+ * place is in the memory pool of the graphs, which later graphs share. */
 static void keep_place_of_logits(struct mr_step *step, struct graph *graph)
 {
     const at::Tensor logits = step->buffers[MR_LOGITS];
@@ -181,7 +181,8 @@ enum mr_status graph_create(struct mr_step *step, const struct mr_graph_spec *sp
         fill(graph, step, 0);
     });
     if (status != MR_OK) return status;
-    walk(step, graph); /* LibTorch allocates what operations need once, such as workspaces */
+    walk(step,
+         graph); /* LibTorch now allocates one-time memory of operations, such as workspaces */
     if (graph->refused) return take_error(device, err);
     status = finish(step, err);
     if (status == MR_OK && !device->where.is_cpu()) status = record(step, graph, err);

@@ -107,7 +107,7 @@ static struct index_run prompt_run(packer *packer, const struct mr_step *step,
     return run;
 }
 
-/* A chunk of a prompt with a history of this length or longer is a run of its own: LibTorch's flash
+/* A chunk of a prompt with a history of this length or longer is a separate run: LibTorch's flash
  * attention divides the keys among the multiprocessors only when it gets a single sequence. With 64
  * rows after 4,096 tokens this took a third of the time on an H200. */
 #define LONG_CONTEXT 1024u

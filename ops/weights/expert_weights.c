@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-/* How the experts of a layer are stored. */
+/* The ways in which the experts of a layer are stored. */
 enum storage {
     EACH,  /* three tensors for each expert */
     APART, /* a tensor of all experts for gate, for up and for down */

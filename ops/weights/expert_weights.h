@@ -1,6 +1,6 @@
 /* expert_weights - loads the feed-forward network of a layer with experts: the router, the experts
- * and the shared expert. A file stores the experts in a tensor each, or in one tensor for all of
- * them (gate and up separate, or in one).
+ * and the shared expert. A file stores each expert in its own tensor, or all experts in one tensor
+ * (gate and up separate, or in one).
  *
  * Threads, memory, errors: as ops/weights/weight_loader.h. */
 #ifndef MR_OPS_WEIGHTS_EXPERT_WEIGHTS_H

@@ -1,9 +1,9 @@
-/* tensor_copies - copies of the tensors that are packed at the moment. A copy has the description
- * of the stored tensor and bytes of its own, read from the file by all threads: the file may be
- * truncated at any time, which reading mapped pages does not survive (ops/files/mapped_file.h).
+/* tensor_copies - copies of the tensors that are being packed. A copy has the description of the
+ * stored tensor and bytes of its own, read from the file by all threads: the file may be truncated
+ * at any time, and reading its mapped pages would then end the process (ops/files/mapped_file.h).
  *
- * Owner:  one thread. Memory: that of the copies, kept for the next ones until _destroy: as much as
- *         the tensors between two calls of _recycle take.
+ * Owner: one thread. Memory: the copies; it is reused for later copies until _destroy, and is as
+ *         large as the tensors between two calls of _recycle.
  * Errors: MR_BAD_FILE when the file has become shorter or cannot be read; MR_NOMEM. */
 #ifndef MR_OPS_WEIGHTS_TENSOR_COPIES_H
 #define MR_OPS_WEIGHTS_TENSOR_COPIES_H

@@ -11,7 +11,7 @@
 
 /* ---- lookup ---- */
 
-/* The names that Hugging Face gives the text part of models with other parts. */
+/* Hugging Face's names for the text part of models with other parts. */
 static const struct mr_tensor_naming wrapped[] = {
     {.outer = "language_model."},
     {.inner = "model.language_model."},
@@ -366,8 +366,8 @@ enum mr_weight_numbers mr_weight_numbers_of(enum mr_dtype dtype)
                                     : MR_WEIGHTS_FLOAT;
 }
 
-/* Returns the number format of a layer. Experts in a tensor each may have several storages, so they
- * are not computed as stored. */
+/* Returns the number format of a layer. Experts in separate tensors may have several storages, so
+ * they are not computed as stored. */
 static enum mr_weight_numbers numbers_of(const struct mr_weight_loader *loader,
                                          const struct mr_linear_plan *plan)
 {

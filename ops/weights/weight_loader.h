@@ -1,7 +1,7 @@
 /* weight_loader - looks up the tensors of a model by part (ops/families/tensor_names.h), checks
  * their shapes and types, and reads them into vectors and packed linear layers. It records the
  * tensors that were used. A tensor that the model does not use is an error, because an ignored bias
- * or norm would silently give wrong answers.
+ * or norm would silently cause wrong answers.
  *
  * Used by ops/weights/weights.c and ops/weights/expert_weights.c while a model is loaded.
  * Owner:  one thread. Memory: vectors and layers are copies; the loader borrows the table.
@@ -78,11 +78,11 @@ struct mr_linear_plan {
     float scale;       /* of the layer's results; 0 means 1 */
 };
 
-/* Chooses the naming of the files. The caller sets loader->spec and err before. Errors: MR_NOMEM.
- * _end frees the loader's memory, also after a failed _begin. */
+/* Determines the naming scheme of the files. The caller sets loader->spec and err before. Errors:
+ * MR_NOMEM. _end frees the loader's memory, also after a failed _begin. */
 enum mr_status mr_weight_loader_begin(struct mr_weight_loader *loader);
 void mr_weight_loader_end(struct mr_weight_loader *loader);
-/* Ends the use of the tensors that were read: the next layer takes their memory. */
+/* Ends the use of the tensors that were read: the next layer reuses their memory. */
 void mr_weight_loader_next_layer(struct mr_weight_loader *loader);
 /* MR_BAD_FILE when the table has an unused tensor that would change the computation. */
 enum mr_status mr_weight_loader_reject_unused(const struct mr_weight_loader *loader);
@@ -105,7 +105,7 @@ enum mr_status mr_weight_loader_read(struct mr_weight_loader *loader, struct mr_
 enum mr_status mr_weight_loader_vector(struct mr_weight_loader *loader,
                                        struct mr_weight_place place, uint32_t count, float offset,
                                        struct mr_vector **out);
-/* The bias at a place: as _vector. */
+/* Like _vector, for the bias at a place. */
 enum mr_status mr_weight_loader_bias(struct mr_weight_loader *loader, struct mr_weight_place place,
                                      uint32_t count, struct mr_vector **out);
 /* Creates a vector of the device from an array and frees the array; does nothing if the array is

@@ -26,7 +26,7 @@ struct mr_head_padding {
 struct mr_weight_share {
     const struct mr_stored_tensor *weight; /* rows of the layer's width, without padded columns */
     const struct mr_stored_tensor *bias;   /* one number for each row of weight, or NULL for none */
-    uint32_t row_count;                    /* rows in the layer, padding included */
+    uint32_t row_count;                    /* rows in the layer, including padding */
     uint32_t pair_dim;  /* head size if the tensor's rows are in pair order, as above; else 0 */
     uint64_t first_row; /* row 0 of the share is this row of weight, and this number of bias */
     struct mr_head_padding rows;
@@ -41,7 +41,7 @@ struct mr_weight_rows {
     /* true: rows are taken from the shares in turn, all of the same row_count; false: share after
      * share. */
     bool alternate;
-    uint32_t width; /* numbers of a row, padding included */
+    uint32_t width; /* numbers of a row, including padding */
     struct mr_head_padding columns;
 };
 
@@ -50,9 +50,9 @@ uint32_t mr_weight_rows_count(const struct mr_weight_rows *rows);
  * (ops/backend/step.h); context: the struct mr_weight_rows. */
 void mr_weight_rows_read(void *context, uint32_t row, float *out);
 /* Fills in the bands of a layer that computes with the integers of the files, and returns their
- * number. A band is a run of neighbouring rows of one storage. Returns 0 when the layer cannot
- * compute so: a storage has no integer format, columns are padded or transposed, or rows of two
- * storages alternate. */
+ * number. A band is a run of neighbouring rows of one storage. Returns 0 when the layer cannot: a
+ * storage has no integer format, columns are padded or transposed, or rows of two storages
+ * alternate. */
 uint32_t mr_weight_rows_bands(const struct mr_weight_rows *rows,
                               struct mr_quant_band bands[MR_QUANT_BANDS_MAX]);
 /* Returns the bytes of row `row` in the files; NULL for a row of padding. Usable as an mr_row_bytes

@@ -3,7 +3,7 @@
  * Each tensor is looked up by name, its shape and type are checked against the configuration, and
  * it is read once, row by row, into packed form. q, k and v become one linear layer; gate and up
  * become one layer whose rows alternate. A tensor of the file that the model does not use is an
- * error, because an ignored bias or norm would silently give wrong answers.
+ * error, because an ignored bias or norm would silently cause wrong answers.
  *
  * Owner:  the model; engine thread. Packing runs on the parallel team. Memory: all numbers are
  * copied; the file may be closed afterwards. Errors: MR_BAD_FILE names the tensor and both shapes;
@@ -13,7 +13,7 @@
 
 #include "ops/weights/expert_weights.h"
 
-/* bias NULL: none; both NULL: the model has no such norm. */
+/* bias NULL: none; both NULL: the model lacks this norm. */
 struct mr_norm_weights {
     struct mr_vector *weight, *bias; /* [hidden_size] */
 };

@@ -4,8 +4,8 @@
  *
  * The bytes are hashed with XXH3-128 (xxHash, Collet 2012) in parts of MR_DIGEST_PART_BYTES on the
  * parallel team; the hashes of all tensors, in the order of the table, are the content of the
- * weights. XXH3 detects differences between files but not forgeries: whoever can write the model's
- * files controls its answers anyway.
+ * weights. XXH3 detects differences between files but not forgeries. A person who can write the
+ * model's files controls its answers anyway.
  *
  * Owner:  one thread. Memory: one hash for each part of the largest tensor. Errors: MR_NOMEM. */
 #ifndef MR_OPS_WEIGHTS_WEIGHTS_DIGEST_H

@@ -98,8 +98,8 @@ def table(kernels):
     for kernel in kernels:
         by_name.setdefault(kernel.name, {})[kernel.architecture] = kernel
     yield "# Registers and occupancy of the kernels\n"
-    yield "Written by `tests/cuda/occupancy.py` from what ptxas reports; `make cuda-check` fails when it differs, and at"
-    yield "any spilled register. Shared memory is that of heads of 128 numbers and a vocabulary of 128,256. %: part of a"
+    yield "Written by `tests/cuda/occupancy.py` from the report of ptxas; `make cuda-check` fails when it differs, and"
+    yield "for any spilled register. Shared memory is for heads of 128 numbers and a vocabulary of 128,256. %: part of"
     yield "multiprocessor's 2,048 threads that can run at once.\n"
     yield "| kernel | threads | shared bytes | " + " | ".join(f"{name} registers, %" for name in LIMITS) + " |"
     yield "|---" * (3 + len(LIMITS)) + "|"

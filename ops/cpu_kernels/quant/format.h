@@ -23,9 +23,9 @@ enum mr_quant_scales {
 };
 
 struct mr_quant_shape {
-    uint32_t bits;      /* of a code */
-    uint32_t most;      /* the largest code, or value of one; with more than 127, shift is 7 */
-    uint32_t shift;     /* the offset of the codes is 2^shift; 0: no offset */
+    uint32_t bits;  /* of a code */
+    uint32_t most;  /* the largest code, or the largest value of a code; above 127, shift is 7 */
+    uint32_t shift; /* the offset of the codes is 2^shift; 0: no offset */
     const void *values; /* the value of each 4-bit code plus the offset; NULL: the code itself */
     enum mr_quant_scales scales;
     uint32_t group_bytes, block_bytes; /* of the scales of a group, and of a block */

@@ -77,7 +77,7 @@ static inline void put_word(words value, unsigned char *line)
 struct block {
     const unsigned char *const *rows; /* their stored blocks */
     unsigned char *lines, *scales, *of_block;
-    uint32_t row; /* the first of them; the scales of all rows of a kind lie side by side */
+    uint32_t row; /* the first of them; the scales of one kind of all rows are adjacent */
     uint32_t line_bytes, scale_bytes; /* from group to group */
 };
 
@@ -86,7 +86,7 @@ static inline unsigned char *line_of(const struct block *block, uint32_t g, uint
     return block->lines + (size_t)g * block->line_bytes + (size_t)i * LINE;
 }
 
-/* 16 bytes that lie in the file as in a panel. */
+/* 16 bytes whose order in the file is that of a panel. */
 static inline void pack_plain(const struct block *block, uint32_t g, size_t at)
 {
     words w[4];
@@ -153,7 +153,7 @@ static inline void put_halves(const struct block *block, words value, unsigned c
     memcpy(all + 2 * (size_t)block->row, &halves, sizeof halves);
 }
 
-/* The 6-bit scales and minimums of Q4_K and Q5_K, as six_bit_scales of ops/numbers/dequant.c. */
+/* The 6-bit scales and minimums of Q4_K and Q5_K, as in six_bit_scales of ops/numbers/dequant.c. */
 static inline void pack_six_bits(const struct block *block)
 {
     words w[4];

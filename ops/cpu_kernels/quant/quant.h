@@ -1,10 +1,10 @@
 /* quant - the product of rows with weights that are small integers: the block formats of GGUF files
- * in their own numbers, and int8 quantized from floats.
+ * without conversion, and int8 quantized from floats.
  *
  * Numbers: a weight is scale * (code - offset), or scale * code - minimum; in int8 it is scale *
- *          (code - 128) + middle. Codes are unsigned and have 4, 5, 6 or 8 bits; those of IQ4 and
- *          MXFP4 choose one of 16 values. A scale belongs to a group of 32 neighbouring inputs of
- *          one output (Q6_K: 16).
+ *          (code - 128) + middle. Codes are unsigned and have 4, 5, 6 or 8 bits; the codes of IQ4
+ *          and MXFP4 choose one of 16 values. A scale belongs to a group of 32 neighbouring inputs
+ *          of one output (Q6_K: 16).
  * Rows:    the left matrix is quantized too: 16 neighbouring numbers of a row become 16 signed
  *          bytes and a float scale. So 16 products are added as integers, exactly, and then
  *          multiplied by two scales. llama.cpp does the same with groups of 32, whose rounding
@@ -51,7 +51,8 @@ void mr_quant_unpack(enum mr_quant_format format, uint32_t in_size, const unsign
 
 /* ---- the product ---- */
 
-/* A group of 32 numbers of a quantized row, whose bytes are stored apart from it. */
+/* The data of a group of 32 numbers of a quantized row. The bytes of the numbers are stored
+ * separately. */
 struct mr_quant_group {
     /* Of the first and the last 16 numbers: a number is scale * byte. NaN when one of the 16 is not
      * finite. */

@@ -207,7 +207,7 @@ struct quant_cut {
     uint32_t tiles, height, taller; /* the first `taller` tiles have one row more */
 };
 
-/* Each tile prefetches its share of the next panels, scales included. One or two tiles read panels
+/* Each tile prefetches its share of the next panels, including scales. One or two tiles read panels
  * at the speed of memory and prefetch into L2: one row of the 1.1 B shapes in Q4_K takes 3.0 ms on
  * one core of a Zen 4, and took 4.7 ms when a tile prefetched its own panels into L1, 4 KB ahead.
  * More tiles prefetch into L1, because four tiles of int8 that read from L2 take 1.15 times as

@@ -77,7 +77,7 @@ INLINE struct quant_factors quant_factors(const struct mr_quant_shape shape,
     return f;
 }
 
-/* Where a register tile is, within one group. */
+/* The place of a register tile within one group. */
 struct quant_place {
     const unsigned char *x, *groups; /* of the first row */
     size_t x_stride;
@@ -115,7 +115,7 @@ struct quant_ready {
     float factors[2][READY_GROUPS][2][MR_QUANT_COLUMNS];
 };
 
-/* The factors of the group that a tile is at. */
+/* The factors of the current group of a tile. */
 INLINE struct quant_factors quant_factors_at(const struct mr_quant_shape shape,
                                              const struct quant_place *at, uint32_t p,
                                              const bool ready)
