@@ -120,11 +120,11 @@ static enum mr_status take_call(struct mr_harmony *harmony, struct mr_tool_calls
 {
     struct mr_tool_cursor cursor = cursor_at(found, text, harmony->from, true);
     struct mr_text name = mr_text_part(text, harmony->name.start, harmony->name.end);
-    struct mr_text arguments;
     mr_tool_skip_space(&cursor);
     cursor.text.length = end;
+    struct mr_text arguments = {"{}", 2}; /* of a message without text */
     enum mr_tool_outcome outcome =
-        cursor.at < end ? mr_tool_read_object(&cursor, &arguments) : MR_TOOL_BAD;
+        cursor.at < end ? mr_tool_read_object(&cursor, &arguments) : MR_TOOL_FOUND;
     mr_tool_skip_space(&cursor);
     if (outcome == MR_TOOL_FOUND && cursor.at < end) outcome = MR_TOOL_BAD;
     if (outcome == MR_TOOL_FOUND) outcome = mr_tool_add(&cursor, name, arguments);

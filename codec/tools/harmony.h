@@ -7,8 +7,8 @@
  *
  * The prompt ends with <|start|>assistant, so the first message lacks it. The channel `analysis` is
  * reasoning, every other channel is content. A message to functions.NAME is a call if its text is a
- * JSON object; otherwise the message is content, including its header. A text without a header is
- * content.
+ * JSON object; without text its arguments are {}. Otherwise the message is content, header
+ * included. A text without a header is content.
  * Source: OpenAI's description of the format, openai/harmony, docs/format.md.
  *
  * The text may be a growing one, read repeatedly. The pieces read so far depend only on its bytes,

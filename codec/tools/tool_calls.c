@@ -15,7 +15,7 @@
 #define CALL_END    "<" BAR "tool" GAP "call" GAP "end" BAR ">"
 #define SEPARATOR   "<" BAR "tool" GAP "sep" BAR ">"
 
-#define OPENERS_MAX 3
+#define OPENERS_MAX 5
 #define TRIES_MAX   256u /* most bytes outside of brackets in one call */
 
 typedef enum mr_tool_outcome reader(struct mr_tool_cursor *cursor);
@@ -35,10 +35,22 @@ static enum mr_tool_outcome read_hermes(struct mr_tool_cursor *cursor)
     return outcome == MR_TOOL_FOUND ? mr_tool_add_object(cursor, object) : outcome;
 }
 
+/* True if the next byte is this one. */
+static bool is_next(const struct mr_tool_cursor *cursor, char c)
+{
+    return cursor->at < cursor->text.length && cursor->text.bytes[cursor->at] == c;
+}
+
 static enum mr_tool_outcome read_granite(struct mr_tool_cursor *cursor)
 {
     mr_tool_skip_space(cursor);
-    return mr_tool_read_array(cursor);
+    return is_next(cursor, '{') ? mr_tool_read_call(cursor) : mr_tool_read_array(cursor);
+}
+
+static enum mr_tool_outcome read_granite_tag(struct mr_tool_cursor *cursor)
+{
+    mr_tool_skip_space(cursor);
+    return is_next(cursor, '{') ? read_hermes(cursor) : mr_tool_read_array(cursor);
 }
 
 static enum mr_tool_outcome read_mistral(struct mr_tool_cursor *cursor)
@@ -95,20 +107,31 @@ static enum mr_tool_outcome read_deepseek(struct mr_tool_cursor *cursor)
 
 /* ---- formats in which the whole answer is calls ---- */
 
+/* Reads a word, if it comes next, between white space. */
+static bool take(struct mr_tool_cursor *cursor, const char *word)
+{
+    mr_tool_skip_space(cursor);
+    bool taken = mr_tool_read_word(cursor, word) == MR_TOOL_FOUND;
+    mr_tool_skip_space(cursor);
+    return taken;
+}
+
+/* Reads calls with a semicolon, a comma or white space between them, perhaps in a list and in a
+ * fence of Markdown. */
 static enum mr_tool_outcome read_llama(struct mr_tool_cursor *cursor)
 {
     enum mr_tool_outcome outcome = MR_TOOL_FOUND;
-    mr_tool_skip_space(cursor);
-    mr_tool_read_word(cursor, "<|python_tag|>");
-    mr_tool_skip_space(cursor);
-    while (outcome == MR_TOOL_FOUND) {
+    take(cursor, "<|python_tag|>");
+    bool fenced = take(cursor, "```json") || take(cursor, "```");
+    bool list = take(cursor, "[");
+    do {
         outcome = mr_tool_read_call(cursor);
-        mr_tool_skip_space(cursor);
-        if (outcome != MR_TOOL_FOUND || cursor->at == cursor->text.length) return outcome;
-        outcome = mr_tool_read_word(cursor, ";");
-        mr_tool_skip_space(cursor);
-    }
-    return outcome;
+        if (outcome != MR_TOOL_FOUND) return outcome;
+        if (!take(cursor, ";")) take(cursor, ",");
+    } while (is_next(cursor, '{'));
+    if (list && !take(cursor, "]")) return MR_TOOL_BAD;
+    if (fenced && !take(cursor, "```")) return MR_TOOL_BAD;
+    return MR_TOOL_FOUND;
 }
 
 /* ---- the search ---- */
@@ -116,6 +139,7 @@ static enum mr_tool_outcome read_llama(struct mr_tool_cursor *cursor)
 struct format {
     reader *whole; /* reads the whole answer as calls; NULL: calls may stand anywhere, after an
                       opening marker */
+    char first;    /* with `whole`: the byte with which the calls begin, after other openers */
     struct {
         const char *word;
         reader *read; /* opening markers; NULL if `whole` */
@@ -123,13 +147,21 @@ struct format {
 };
 
 static const struct format formats[MR_TOOLS_FORMAT_COUNT] = {
-    [MR_TOOLS_HERMES] = {NULL, {{"<tool_call>", read_hermes}}},
-    [MR_TOOLS_GRANITE] = {NULL, {{"<|tool_call|>", read_granite}, {"<tool_call>", read_granite}}},
-    [MR_TOOLS_LLAMA] = {read_llama, {{"{", NULL}, {"<|python_tag|>", NULL}}},
-    [MR_TOOLS_PYTHONIC] = {mr_tool_read_pythonic, {{"[", NULL}, {"<|python_start|>", NULL}}},
-    [MR_TOOLS_MISTRAL] = {NULL, {{"[TOOL_CALLS]", read_mistral}}},
-    [MR_TOOLS_DEEPSEEK] =
-        {NULL, {{CALL_BEGIN, read_deepseek}, {CALLS_BEGIN, read_marker}, {CALLS_END, read_marker}}},
+    [MR_TOOLS_HERMES] = {NULL, 0, {{"<tool_call>", read_hermes}}},
+    [MR_TOOLS_GRANITE] = {NULL,
+                          0,
+                          {{"<|tool_call|>", read_granite}, {"<tool_call>", read_granite_tag}}},
+    [MR_TOOLS_LLAMA] =
+        {read_llama,
+         '{',
+         {{"{", NULL}, {"<|python_tag|>", NULL}, {"[", NULL}, {"```json", NULL}, {"```\n", NULL}}},
+    [MR_TOOLS_PYTHONIC] = {mr_tool_read_pythonic, '[', {{"[", NULL}, {"<|python_start|>", NULL}}},
+    [MR_TOOLS_MISTRAL] = {NULL, 0, {{"[TOOL_CALLS]", read_mistral}}},
+    [MR_TOOLS_DEEPSEEK] = {NULL,
+                           0,
+                           {{CALL_BEGIN, read_deepseek},
+                            {CALLS_BEGIN, read_marker},
+                            {CALLS_END, read_marker}}},
 };
 
 static enum mr_status no_memory(struct mr_error *err)
@@ -279,18 +311,28 @@ static enum mr_status find_behind_openers(struct mr_tool_cursor *cursor,
     return MR_OK;
 }
 
+/* Tests whether the answer begins with openers up to the one that a call begins with. */
+static enum mr_tool_outcome find_first(struct mr_tool_cursor *cursor, const struct format *format)
+{
+    enum mr_tool_outcome outcome;
+    reader *read;
+    do {
+        mr_tool_skip_space(cursor);
+        if (cursor->at == cursor->text.length) return MR_TOOL_MORE;
+        outcome = find_opener(cursor, format, &read);
+    } while (outcome == MR_TOOL_FOUND && cursor->text.bytes[cursor->at - 1] != format->first);
+    return outcome;
+}
+
 /* For formats in which the whole answer is calls. The decision is made at the end of the answer, or
  * as soon as it begins differently. */
 static enum mr_status find_whole(struct mr_tool_cursor *cursor, const struct format *format,
                                  struct mr_error *err)
 {
     struct mr_tool_calls *found = cursor->found;
-    reader *read;
     MR_ASSERT(found->count_max > 0); /* without tools such a format is not searched for */
-    mr_tool_skip_space(cursor);
     if (!found->plain && !cursor->ended) {
-        bool undecided = cursor->at == cursor->text.length;
-        found->plain = !undecided && find_opener(cursor, format, &read) == MR_TOOL_BAD;
+        found->plain = find_first(cursor, format) == MR_TOOL_BAD;
         if (!found->plain) return MR_OK;
     }
     if (!found->plain) {

@@ -115,9 +115,14 @@ static void a_damaged_call_stays_text(void **state)
         {MR_TOOLS_HERMES, "<tool_call>{\"name\": \"f\", \"arguments\": {}} and </tool_call>"},
         {MR_TOOLS_HERMES, "{\"name\": \"f\", \"arguments\": {}}"},
         {MR_TOOLS_GRANITE, "<|tool_call|>[]"},
-        {MR_TOOLS_GRANITE, "<|tool_call|>{\"name\": \"f\", \"arguments\": {}}"},
+        {MR_TOOLS_GRANITE, "<|tool_call|>{\"name\": \"f\"}"},
+        {MR_TOOLS_GRANITE, "<tool_call>{\"name\": \"f\", \"arguments\": {}} and"},
         {MR_TOOLS_LLAMA, "{\"name\": \"f\", \"parameters\": {}} is a call"},
         {MR_TOOLS_LLAMA, "I call {\"name\": \"f\", \"parameters\": {}}"},
+        {MR_TOOLS_LLAMA, "[{\"name\": \"f\", \"parameters\": {}}"},
+        {MR_TOOLS_LLAMA, "```json\n{\"name\": \"f\", \"parameters\": {}}"},
+        {MR_TOOLS_LLAMA, "```python\n{\"name\": \"f\", \"parameters\": {}}\n```"},
+        {MR_TOOLS_LLAMA, "{\"name\": \"f\", \"parameters\": {}}]"},
         {MR_TOOLS_PYTHONIC, "[f(a=)]"},
         {MR_TOOLS_PYTHONIC, "[f(a=1), 7]"},
         {MR_TOOLS_PYTHONIC, "[f(1)]"},
@@ -159,6 +164,45 @@ static void arguments_may_be_a_text_that_contains_the_object(void **state)
     assert_int_equal(found->count, 1);
     assert_true(mr_text_is(found->calls[0].arguments, "{\"a\": 1}"));
     mr_arena_destroy(arena);
+}
+
+/* What stands around and between calls varies with the model; vLLM's parsers accept it. */
+static void calls_may_be_separated_and_wrapped(void **state)
+{
+    (void)state;
+#define OBJECT(name) "{\"name\": \"" name "\", \"parameters\": {\"a\": [1]}}"
+    static const struct {
+        enum mr_tool_format format;
+        const char *text;
+        size_t count;
+    } cases[] = {
+        {MR_TOOLS_LLAMA, OBJECT("f") "\n" OBJECT("g") "\n\n" OBJECT("h") "\n", 3},
+        {MR_TOOLS_LLAMA, OBJECT("f") ", " OBJECT("g") ";", 2},
+        {MR_TOOLS_LLAMA, "[" OBJECT("f") ",\n " OBJECT("g") "]", 2},
+        {MR_TOOLS_LLAMA, "```json\n" OBJECT("f") "\n```", 1},
+        {MR_TOOLS_LLAMA, "```\n[\n" OBJECT("f") "\n]\n```\n", 1},
+        {MR_TOOLS_LLAMA, "<|python_tag|>" OBJECT("f") "\n" OBJECT("g"), 2},
+        {MR_TOOLS_GRANITE, "<|tool_call|>" OBJECT("f"), 1},
+        {MR_TOOLS_GRANITE, "<|tool_call|>\n" OBJECT("f") "\n<|tool_call|>" OBJECT("g"), 2},
+        {MR_TOOLS_GRANITE,
+         "<tool_call>\n" OBJECT("f") "\n</tool_call>\n<tool_call>" OBJECT("g") "</tool_call>", 2},
+        {MR_TOOLS_GRANITE, "<tool_call>" OBJECT("f"), 1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct mr_text text = {cases[i].text, strlen(cases[i].text)};
+        for (size_t step = 0; step < 2; step++) {
+            struct mr_arena *arena = mr_arena_create(1 << 20);
+            const struct mr_tool_calls *found = find(arena, cases[i].format, text, step);
+            if (found->count != cases[i].count)
+                fail_msg("%zu calls in %s", found->count, cases[i].text);
+            for (size_t k = 0; k < found->count; k++) {
+                assert_int_equal(found->calls[k].name.bytes[0], 'f' + (int)k);
+                assert_true(mr_text_is(found->calls[k].arguments, "{\"a\": [1]}"));
+            }
+            assert_int_equal(rest_of(found, text).length, 0);
+            mr_arena_destroy(arena);
+        }
+    }
 }
 
 /* Python's json.loads reads all of them. */
@@ -293,6 +337,7 @@ int main(void)
         cmocka_unit_test(an_unfinished_call_stays_text),
         cmocka_unit_test(a_damaged_call_stays_text),
         cmocka_unit_test(arguments_may_be_a_text_that_contains_the_object),
+        cmocka_unit_test(calls_may_be_separated_and_wrapped),
         cmocka_unit_test(arguments_stay_as_they_are_written),
         cmocka_unit_test(pythonic_values_are_read_as_python_reads_them),
         cmocka_unit_test(only_so_many_calls_are_looked_for),

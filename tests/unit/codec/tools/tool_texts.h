@@ -185,8 +185,20 @@ static inline struct tool_text tool_text_make(enum mr_tool_format format, uint32
             format == MR_TOOLS_HARMONY ? "<|channel|>commentary<|message|>%s<|end|>" : "%s\n",
             text.prose);
     }
-    if (format == MR_TOOLS_GRANITE) put(&draw, variant ? "<|tool_call|>" : "<tool_call>");
-    if (format == MR_TOOLS_LLAMA && variant) put(&draw, "<|python_tag|>");
+    const char *between = list ? ", " : "";
+    bool fenced = false;
+    if (format == MR_TOOLS_GRANITE) {
+        put(&draw, variant ? "<|tool_call|>" : "<tool_call>");
+        list = text.count > 1 || draw_below(&draw, 2);
+    }
+    if (format == MR_TOOLS_LLAMA) {
+        static const char *const separators[] = {"; ", "\n", "\n\n", ", "};
+        if (variant) put(&draw, "<|python_tag|>");
+        between = separators[draw_below(&draw, 4)];
+        list = draw_below(&draw, 2);
+        fenced = draw_below(&draw, 3) == 0;
+        if (fenced) put(&draw, draw_below(&draw, 2) ? "```json\n" : "```\n");
+    }
     if (list) put(&draw, "[");
     if (format == MR_TOOLS_DEEPSEEK) put(&draw, WIDE("calls" LOW "begin"));
     for (size_t i = 0; i < text.count; i++) {
@@ -196,8 +208,8 @@ static inline struct tool_text tool_text_make(enum mr_tool_format format, uint32
         put_arguments(&json, count);
         draw.state = json.state;
         snprintf(text.names[i], sizeof text.names[i], "get_%u", draw_below(&draw, 100));
-        if (i > 0) put(&draw, list ? ", " : format == MR_TOOLS_LLAMA ? "; " : "");
-        /* the same draws as for the JSON above */
+        if (i > 0) put(&draw, "%s", between);
+        /* the same draws as of the JSON above */
         struct draw same = {state, draw.out, draw.length, draw.room, python};
         if (python) {
             put(&same, "%s(", text.names[i]);
@@ -212,6 +224,8 @@ static inline struct tool_text tool_text_make(enum mr_tool_format format, uint32
         }
     }
     if (list) put(&draw, "]");
+    if (fenced) put(&draw, "\n```");
+    if (format == MR_TOOLS_GRANITE && !variant && !list) put(&draw, "</tool_call>");
     if (format == MR_TOOLS_DEEPSEEK) put(&draw, WIDE("calls" LOW "end"));
     text.length = draw.length;
     return text;
