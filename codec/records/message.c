@@ -8,18 +8,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OPEN_TAG  "<think>"
-#define CLOSE_TAG MR_REASONING_END
-
 #define CALLS_BYTES_MAX (2 * MR_RESULT_BYTES_MAX)
 _Static_assert(MR_TOOL_CALLS_MAX *(MR_TOOL_ARGUMENTS_BYTES_MAX + 64) < CALLS_BYTES_MAX,
                "the arguments of all calls fit into the arena");
 
-/* Collects text without white space at its ends. */
+/* Collects text without the white space that belongs to the tags around it. */
 struct sink {
     struct mr_buffer out;   /* since the last push */
-    struct mr_buffer blank; /* white space that is emitted before the next other character */
-    bool started;
+    struct mr_buffer held;  /* white space that is left out if a tag follows */
+    bool before_tag;        /* a tag may follow */
+    bool after_tag;         /* the text begins after a tag */
+    unsigned line_ends_max; /* most line ends at the next byte that belong to that tag */
+    bool blank;             /* only white space came after the tag: all of it is in `held` */
+    bool begun;             /* some text came */
 };
 
 /* The kind of the text at message->at. */
@@ -54,34 +55,58 @@ struct mr_message_rules mr_message_rules_of(const struct mr_request *request)
         .calls_max = use->choice == MR_TOOL_CHOICE_NONE ? 0 : calls_max,
         .steady = tagged || use->format == MR_TOOLS_ARRAY,
         .has_reasoning = use->separate_reasoning,
-        .reasoning_opened = use->reasoning_opened,
+        .opened = use->opened,
         .echoed_bytes = request->echoed.length};
 }
 
-/* ---- text without white space at its ends ---- */
+/* ---- text between tags ---- */
 
 /* Makes room for `bytes` more bytes of text, so that _put cannot fail. */
 static enum mr_status reserve(struct sink *sink, size_t bytes, struct mr_error *err)
 {
-    size_t most = bytes + sink->blank.length;
-    if (mr_buffer_reserve(&sink->out, most) && mr_buffer_reserve(&sink->blank, bytes)) return MR_OK;
+    size_t most = bytes + sink->held.length;
+    if (mr_buffer_reserve(&sink->out, most) && mr_buffer_reserve(&sink->held, bytes)) return MR_OK;
     return mr_fail(err, mr_buffer_error(&sink->out, most), "no room for the content of an answer");
+}
+
+static void release(struct sink *sink)
+{
+    mr_buffer_append(&sink->out, mr_buffer_text(&sink->held));
+    mr_buffer_clear(&sink->held);
 }
 
 static void put(struct sink *sink, struct mr_text text)
 {
-    size_t start = 0, end = text.length;
-    while (!sink->started && start < end && mr_text_is_space(text.bytes[start]))
-        start++;
-    while (end > start && mr_text_is_space(text.bytes[end - 1]))
-        end--;
-    if (end > start) {
-        mr_buffer_append(&sink->out, mr_buffer_text(&sink->blank));
-        mr_buffer_clear(&sink->blank);
-        mr_buffer_append(&sink->out, mr_text_part(text, start, end));
-        sink->started = true;
+    size_t start = 0, end = text.length, word;
+    sink->begun |= text.length > 0;
+    for (; start < end && sink->line_ends_max > 0; start++) {
+        if (text.bytes[start] == '\n') sink->line_ends_max--;
+        if (text.bytes[start] != '\n') break;
     }
-    if (sink->started) mr_buffer_append(&sink->blank, mr_text_part(text, end, text.length));
+    if (start == end) return;
+    sink->line_ends_max = 0;
+    for (word = start; word < end && mr_text_is_space(text.bytes[word]);)
+        word++;
+    sink->blank &= word == end;
+    if (!sink->blank) release(sink);
+    if (!sink->blank && sink->before_tag && text.bytes[end - 1] == '\n') end--;
+    if (sink->blank) end = start;
+    mr_buffer_append(&sink->out, mr_text_part(text, start, end));
+    mr_buffer_append(&sink->held, mr_text_part(text, end, text.length));
+}
+
+/* A tag ends the text and begins the next. line_ends_max: after the tag. */
+static void put_tag(struct sink *sink, unsigned line_ends_max)
+{
+    mr_buffer_clear(&sink->held);
+    sink->after_tag = sink->blank = true;
+    sink->line_ends_max = line_ends_max;
+}
+
+/* The text is complete. */
+static void put_end(struct sink *sink)
+{
+    if (!sink->blank || !sink->after_tag) release(sink);
 }
 
 /* ---- reasoning between tags ---- */
@@ -100,27 +125,31 @@ static void read_opening(struct mr_message *message, struct mr_text text, bool e
     size_t at = 0;
     while (at < text.length && mr_text_is_space(text.bytes[at]))
         at++;
-    size_t length = tag_at(text, at, OPEN_TAG);
-    bool opened = length == strlen(OPEN_TAG);
-    bool undecided = at == text.length || (length > 0 && !opened);
+    size_t length = tag_at(text, at, MR_REASONING_BEGIN);
+    bool tagged = length == strlen(MR_REASONING_BEGIN);
+    bool undecided = at == text.length || (length > 0 && !tagged);
     if (undecided && !ended) return;
-    message->section = opened || message->rules.reasoning_opened ? SECTION_REASONING : SECTION_REST;
-    if (opened) message->at = at + length;
+    bool opened = tagged || message->rules.opened != MR_OPENED_NOTHING;
+    message->section = opened ? SECTION_REASONING : SECTION_REST;
+    if (tagged) message->at = at + length;
+    if (opened) put_tag(&message->reasoning, 1);
 }
 
 static void read_reasoning(struct mr_message *message, struct mr_text text, bool ended)
 {
     size_t from = message->at, length = 0;
     for (; message->at < text.length; message->at++)
-        if (text.bytes[message->at] == CLOSE_TAG[0] &&
-            (length = tag_at(text, message->at, CLOSE_TAG)) > 0)
+        if (text.bytes[message->at] == MR_REASONING_END[0] &&
+            (length = tag_at(text, message->at, MR_REASONING_END)) > 0)
             break;
-    bool closed = length == strlen(CLOSE_TAG);
+    bool closed = length == strlen(MR_REASONING_END);
     if (ended && !closed) message->at = text.length;
     put(&message->reasoning, mr_text_part(text, from, message->at));
     if (!closed && !ended) return;
     message->at += closed ? length : 0;
     message->section = SECTION_REST;
+    if (closed) put_tag(&message->reasoning, 0);
+    if (closed) put_tag(&message->content, 2);
 }
 
 /* ---- content ---- */
@@ -137,6 +166,7 @@ static void put_content(struct mr_message *message, struct mr_text rest)
             message->place++;
         } else if (place && from >= place->start) {
             message->shown = place->end;
+            put_tag(&message->content, 1);
         } else {
             message->shown = place ? place->start : found->from;
             put(&message->content, mr_text_part(rest, from, message->shown));
@@ -170,12 +200,31 @@ static enum mr_status read_channels(struct mr_message *message, struct mr_text t
         if (piece.kind == MR_HARMONY_CALL) continue;
         struct sink *sink =
             piece.kind == MR_HARMONY_REASONING ? &message->reasoning : &message->content;
-        if (piece.begins) put(sink, (struct mr_text){"\n", 1});
+        if (piece.begins && sink->begun) put(sink, (struct mr_text){"\n", 1});
         put(sink, piece.text);
     }
 }
 
 /* ---- the message ---- */
+
+/* Sets what may come first. In the harmony format that is the text that the prompt has opened. */
+static bool begin(struct mr_message *message)
+{
+    static const char *const headers[] = {
+        [MR_OPENED_NOTHING] = "",
+        [MR_OPENED_HEADER] = "<|channel|>",
+        [MR_OPENED_TAG] = "<|channel|>analysis",
+        [MR_OPENED_TEXT] = "<|channel|>analysis<|message|>",
+    };
+    const enum mr_opened opened = message->rules.opened;
+    if (message->rules.format == MR_TOOLS_HARMONY)
+        return mr_buffer_append(&message->text,
+                                (struct mr_text){headers[opened], strlen(headers[opened])});
+    message->reasoning.before_tag = true;
+    message->content.before_tag = message->content.blank = message->rules.format != MR_TOOLS_NONE;
+    if (opened == MR_OPENED_TEXT) message->section = SECTION_REASONING;
+    return true;
+}
 
 enum mr_status mr_message_create(struct mr_message **out, const struct mr_message_rules *rules,
                                  struct mr_error *err)
@@ -191,11 +240,11 @@ enum mr_status mr_message_create(struct mr_message **out, const struct mr_messag
     message->found.types = rules->types;
     mr_buffer_init(&message->text, MR_RESULT_BYTES_MAX);
     mr_buffer_init(&message->reasoning.out, 2 * MR_RESULT_BYTES_MAX);
-    mr_buffer_init(&message->reasoning.blank, 2 * MR_RESULT_BYTES_MAX);
+    mr_buffer_init(&message->reasoning.held, 2 * MR_RESULT_BYTES_MAX);
     mr_buffer_init(&message->content.out, 2 * MR_RESULT_BYTES_MAX);
-    mr_buffer_init(&message->content.blank, 2 * MR_RESULT_BYTES_MAX);
+    mr_buffer_init(&message->content.held, 2 * MR_RESULT_BYTES_MAX);
     message->found.arena = mr_arena_create(CALLS_BYTES_MAX);
-    if (!message->found.arena) {
+    if (!message->found.arena || !begin(message)) {
         mr_message_destroy(message);
         return mr_fail(err, MR_NOMEM, "no memory for the message of an answer");
     }
@@ -209,9 +258,9 @@ void mr_message_destroy(struct mr_message *message)
     mr_arena_destroy(message->found.arena);
     mr_buffer_drop(&message->text);
     mr_buffer_drop(&message->reasoning.out);
-    mr_buffer_drop(&message->reasoning.blank);
+    mr_buffer_drop(&message->reasoning.held);
     mr_buffer_drop(&message->content.out);
-    mr_buffer_drop(&message->content.blank);
+    mr_buffer_drop(&message->content.held);
     free(message);
 }
 
@@ -277,6 +326,8 @@ enum mr_status mr_message_push(struct mr_message *message, struct mr_text part, 
     }
     if (status != MR_OK) return status;
     message->taken = false;
+    if (ended) put_end(&message->reasoning);
+    if (ended) put_end(&message->content);
     put_calls(message, delta);
     delta->content = mr_buffer_text(&message->content.out);
     if (message->rules.has_reasoning) delta->reasoning = mr_buffer_text(&message->reasoning.out);

@@ -1,11 +1,15 @@
 /* message - splits the text of an answer into reasoning, content and tool calls, the members of an
  * assistant message in OpenAI's API: complete for the result, in deltas for token records.
  *
- * Reasoning is the text before </think> if the answer begins with <think> or the prompt ends with
- * it. Calls are searched for after the reasoning. In the harmony format the channels separate the
- * parts (codec/tools/harmony.h). Content is the text without reasoning and calls. White space at
- * the ends of reasoning and content is left out. White space at the end of the text so far, and a
- * text that may begin a tag or a call, are held back.
+ * Reasoning is the text before </think> if the answer begins with <think> or the prompt has opened
+ * reasoning (codec/records/opened.h). Calls are searched for after the reasoning. In the harmony
+ * format the channels separate the parts (codec/tools/harmony.h). Content is the text without
+ * reasoning and calls.
+ *
+ * White space belongs to the text, with two exceptions. The tags around reasoning and the calls own
+ * the line ends next to them: one on either side, and two after </think>. Text next to them that is
+ * all white space is left out. So a line end that a call may follow is held back until the next
+ * byte, as is anything that may begin a tag or a call.
  *
  * A call is emitted when it is complete. If a constraint generates the calls, a begun call can only
  * be completed or cut off, so its name and arguments are emitted as they are read. A call that is
@@ -32,8 +36,8 @@ struct mr_message_rules {
     const struct mr_tool_types *types;
     bool
         steady; /* a constraint generates the calls: their arguments are emitted as they are read */
-    bool has_reasoning;    /* reasoning is reported; otherwise it is dropped */
-    bool reasoning_opened; /* the prompt ends with <think> */
+    bool has_reasoning; /* reasoning is reported; otherwise it is dropped */
+    enum mr_opened opened;
     size_t
         echoed_bytes; /* the text begins with this many bytes of the prompt, which are left out */
 };

@@ -12,6 +12,7 @@
 #include "codec/arena.h"
 #include "codec/constraint/constraint.h"
 #include "codec/records/data.h"
+#include "codec/records/opened.h"
 #include "codec/text.h"
 #include "codec/tools/tool_format.h"
 #include "codec/wire/encoding.h"
@@ -55,7 +56,7 @@ struct mr_tool_use {
     enum mr_tool_format format;
     bool strict; /* choice AUTO: a constraint makes the calls obey the schemas of the tools */
     bool separate_reasoning; /* the result reports reasoning separately from the rest of the text */
-    bool reasoning_opened;   /* the prompt ends with <think>. Set by intake. */
+    enum mr_opened opened;   /* reasoning in which the answer begins. Set by intake. */
 };
 
 /* top_k of a request that does not set it */

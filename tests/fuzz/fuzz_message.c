@@ -106,7 +106,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         .format = (enum mr_tool_format)(format % MR_TOOLS_FORMAT_COUNT),
         .calls_max = flags & 1 ? 1 : MR_TOOL_CALLS_MAX,
         .has_reasoning = flags & 2,
-        .reasoning_opened = flags & 4,
+        .opened = (enum mr_opened)(flags / 4 % 2 * (1 + flags / 16 % 3)),
         .steady = flags & 8,
         .echoed_bytes = fuzz_u8(&cursor) % 8u,
     };

@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define THINK_TAG "<think>"
-
 struct mr_prompt {
     struct mr_prompt_options options;
     struct mr_chat_template *chat;
@@ -268,23 +266,65 @@ static enum mr_status set_tool_format(const struct mr_prompt *prompt, struct mr_
     return MR_OK;
 }
 
-/* Sets whether the prompt ends with <think>. The answer then begins with reasoning, to which a
- * constraint does not apply. If the answer is not split, the constraint applies to all of its
- * text. */
-static enum mr_status set_reasoning_opened(const struct mr_prompt *prompt,
-                                           struct mr_request *request, struct mr_error *err)
+/* True if the text is the name of a control token, whose id is *id. */
+static bool find_control(const struct mr_prompt *prompt, struct mr_text name, uint32_t *id)
+{
+    const struct mr_tokenizer *tokenizer = prompt->options.tokenizer;
+    struct mr_id_list list = {.ids = id, .max = 1};
+    enum mr_status status =
+        mr_tokenizer_encode(tokenizer, prompt->scratch, name,
+                            (struct mr_encode_options){.parse_special = true}, &list, NULL);
+    return status == MR_OK && list.count == 1 &&
+           mr_text_equal(mr_tokenizer_bytes(tokenizer, *id, false), name) &&
+           mr_tokenizer_bytes(tokenizer, *id, true).length == 0;
+}
+
+/* Makes stop tokens of stop strings that are names of control tokens: these have no text in the
+ * answer, in which a stop string could be found. */
+static enum mr_status set_stop_tokens(const struct mr_prompt *prompt, struct mr_request *request,
+                                      struct mr_error *err)
+{
+    size_t count = request->stop_token_count;
+    if (request->stop_count == 0 || request->keep_special) return MR_OK;
+    uint32_t *ids = mr_arena_take_array(request->arena, count + request->stop_count, sizeof *ids);
+    if (!ids) return mr_fail(err, MR_RECORD_TOO_LARGE, "no room for stop tokens");
+    if (count > 0) memcpy(ids, request->stop_token_ids, count * sizeof *ids);
+    for (size_t i = 0; i < request->stop_count; i++)
+        count += find_control(prompt, request->stops[i], &ids[count]);
+    request->stop_token_ids = ids;
+    request->stop_token_count = count;
+    return MR_OK;
+}
+
+/* The index of the token with which the prompt's last turn begins: the last control token that is
+ * not a tag of reasoning. Only the end of a turn that is too long for a buffer counts. */
+static size_t turn_start(const struct mr_prompt *prompt, const struct mr_request *request)
+{
+    const struct mr_tokenizer *tokenizer = prompt->options.tokenizer;
+    size_t first = request->token_count;
+    for (size_t bytes = 0; first > 0 && bytes < MR_TEMPLATE_BYTES_MAX / 8; first--) {
+        uint32_t id = request->token_ids[first - 1];
+        struct mr_text text = mr_tokenizer_bytes(tokenizer, id, false);
+        bool control = mr_tokenizer_bytes(tokenizer, id, true).length < text.length;
+        bytes += text.length + 1;
+        if (control && !mr_opened_is_tag(request->tool_use.format, text)) return first - 1;
+    }
+    return first;
+}
+
+/* Finds out whether the prompt opens reasoning. A constraint does not apply to reasoning between
+ * tags. If the answer is not split, the constraint applies to all of its text. */
+static enum mr_status set_opened(const struct mr_prompt *prompt, struct mr_request *request,
+                                 struct mr_error *err)
 {
     struct mr_buffer text;
-    size_t count = request->token_count, tag = strlen(THINK_TAG);
     struct mr_tool_use *use = &request->tool_use;
     if (use->format == MR_TOOLS_NONE && !use->separate_reasoning) return MR_OK;
     mr_buffer_init(&text, MR_TEMPLATE_BYTES_MAX);
-    bool room = add_decoded(&text, prompt, request, count > tag ? count - tag - 1 : 0, true);
-    while (text.length > 0 && mr_text_is_space(text.bytes[text.length - 1]))
-        text.length--;
-    use->reasoning_opened =
-        text.length >= tag && memcmp(text.bytes + text.length - tag, THINK_TAG, tag) == 0;
-    request->constraint.behind_reasoning = use->reasoning_opened;
+    bool room = add_decoded(&text, prompt, request, turn_start(prompt, request), true);
+    use->opened = mr_opened_find(use->format, mr_buffer_text(&text));
+    request->constraint.behind_reasoning =
+        use->opened != MR_OPENED_NOTHING && use->format != MR_TOOLS_HARMONY;
     mr_buffer_drop(&text);
     return room ? MR_OK : mr_fail(err, MR_NOMEM, "no memory for the end of the prompt");
 }
@@ -295,7 +335,8 @@ enum mr_status mr_prompt_encode(struct mr_prompt *prompt, struct mr_request *req
     enum mr_status status = set_tool_format(prompt, request, err);
     if (status == MR_OK) status = encode_prompt(prompt, request, unix_seconds, err);
     if (status == MR_OK) status = encode_continuations(prompt, request, err);
-    if (status == MR_OK) status = set_reasoning_opened(prompt, request, err);
+    if (status == MR_OK) status = set_opened(prompt, request, err);
+    if (status == MR_OK) status = set_stop_tokens(prompt, request, err);
     if (status == MR_OK && request->constraint.kind != MR_CONSTRAINT_NONE && !request->grammar)
         status = mr_grammars_get(prompt->grammars, &request->constraint, &request->grammar, err);
     if (status == MR_OK && request->echo) status = set_echoed(prompt, request, err);

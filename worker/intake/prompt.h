@@ -8,6 +8,9 @@
  * truncate_prompt_tokens cuts the tokens of the rendered prompt, so a request with it is never
  * rejected for its length. With echo, the text that the answer continues is kept (request->echoed).
  *
+ * A stop string that is the name of a control token becomes a stop token, because control tokens
+ * have no text in the answer. If the request shows them as text, it stays a stop string.
+ *
  * Continuations of task score are encoded one by one. After a text prompt their special tokens
  * become ids; after messages they stay text.
  *
@@ -15,8 +18,9 @@
  * in transformers, a request with tools is rendered with the model's template for tools, if it has
  * one.
  *
- * A request with a response_format also gets its grammar (worker/intake/grammars.h). If the prompt
- * opens reasoning and the answer is split, the grammar applies after the reasoning.
+ * A request with a response_format also gets its grammar (worker/intake/grammars.h). If the last
+ * turn of the prompt opens reasoning (codec/records/opened.h) and the answer is split, the grammar
+ * applies after the reasoning.
  *
  * Owner:  one thread per object. Memory: ids are in the request's arena; a work buffer as large as
  *         the longest prompt. Errors: MR_PROMPT_TOO_LONG, MR_EMPTY_PROMPT, MR_INVALID_REQUEST (the

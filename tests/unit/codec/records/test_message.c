@@ -36,7 +36,7 @@ static void calls_are_taken_out_of_the_content(void **state)
                 "<tool_call>{\"name\":\"g\",\"arguments\":{}}</tool_call>");
     assert_true(rig.choice.parsed);
     assert_int_equal(rig.choice.tool_call_count, 2);
-    assert_true(mr_text_is(rig.choice.content, "Wait."));
+    assert_true(mr_text_is(rig.choice.content, "Wait. "));
     assert_true(mr_text_is(rig.choice.tool_calls[1].name, "g"));
     assert_null(rig.choice.reasoning.bytes);
     mr_arena_destroy(rig.arena);
@@ -51,23 +51,94 @@ static void reasoning_is_split_off_on_request(void **state)
 {
     (void)state;
     static const struct {
-        bool opened; /* by the prompt */
+        enum mr_opened opened;
         const char *text, *reasoning, *content;
     } cases[] = {
-        {false, "<think>\nwhy\n</think>\n\nso", "why", "so"},
-        {true, "why</think>so", "why", "so"},
-        {true, "\n<think>why</think>so", "why", "so"},
-        {true, "why</thin", "why</thin", ""},
-        {false, "why</think>so", "", "why</think>so"},
-        {false, "<think>why", "why", ""},
-        {false, "<think>", "", ""},
-        {false, "<thin", "", "<thin"},
-        {false, "so", "", "so"},
-        {false, "so <think>", "", "so <think>"},
+        {MR_OPENED_NOTHING, "<think>\nwhy\n</think>\n\nso", "why", "so"},
+        {MR_OPENED_TAG, "why</think>so", "why", "so"},
+        {MR_OPENED_TAG, "\n<think>why</think>so", "why", "so"},
+        {MR_OPENED_TAG, "why</thin", "why</thin", ""},
+        {MR_OPENED_TAG, "<thin", "<thin", ""},
+        {MR_OPENED_TEXT, " why</think>so", " why", "so"},
+        {MR_OPENED_TEXT, "<think>why", "<think>why", ""},
+        {MR_OPENED_TEXT, "\nwhy\n</think>\nso", "\nwhy", "so"},
+        {MR_OPENED_NOTHING, "why</think>so", "", "why</think>so"},
+        {MR_OPENED_NOTHING, "<think>why", "why", ""},
+        {MR_OPENED_NOTHING, "<think>", "", ""},
+        {MR_OPENED_NOTHING, "<thin", "", "<thin"},
+        {MR_OPENED_NOTHING, "so", "", "so"},
+        {MR_OPENED_NOTHING, "so <think>", "", "so <think>"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct rig rig = {
-            .request.tool_use = {.separate_reasoning = true, .reasoning_opened = cases[i].opened}};
+            .request.tool_use = {.separate_reasoning = true, .opened = cases[i].opened}};
+        split(&rig, cases[i].text);
+        assert_true(mr_text_is(rig.choice.reasoning, cases[i].reasoning));
+        assert_true(mr_text_is(rig.choice.content, cases[i].content));
+        mr_arena_destroy(rig.arena);
+    }
+}
+
+/* What stands next to tags belongs to them: one line end, and two after </think>. */
+static void white_space_of_the_text_is_kept(void **state)
+{
+    (void)state;
+#define CALL "<tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call>"
+    static const struct {
+        enum mr_tool_format format;
+        const char *text, *reasoning, *content;
+    } cases[] = {
+        {MR_TOOLS_NONE, "    if x:\n", "", "    if x:\n"},
+        {MR_TOOLS_NONE, "\n \n", "", "\n \n"},
+        {MR_TOOLS_NONE, "<think>\n\n</think>\n\n    if x:\n", "", "    if x:\n"},
+        {MR_TOOLS_NONE, "<think> a \n\n</think>\n\n\n b ", " a \n", "\n b "},
+        {MR_TOOLS_NONE, "<think>a</think>\n\n\n ", "a", ""},
+        {MR_TOOLS_NONE, "<think>a\n", "a\n", ""},
+        {MR_TOOLS_HERMES, "    if x:\n", "", "    if x:\n"},
+        {MR_TOOLS_HERMES, "\n \n", "", "\n \n"},
+        {MR_TOOLS_HERMES, " a\n\n" CALL "\n", "", " a\n"},
+        {MR_TOOLS_HERMES, "\n\n" CALL " \n" CALL "\n\n  b\n", "", "\n  b\n"},
+        {MR_TOOLS_HERMES, "<think>\na\n</think>\n\n  b\n" CALL, "a", "  b"},
+        {MR_TOOLS_LLAMA, " a\n", "", " a\n"},
+        {MR_TOOLS_PYTHONIC, " [a\n", "", " [a\n"},
+        {MR_TOOLS_QWEN_CODER, "  a\n<function=f>\n</function>\n", "", "  a"},
+        {MR_TOOLS_HARMONY, " a\n", "", " a\n"},
+        {MR_TOOLS_HARMONY,
+         "<|channel|>analysis<|message|> a\n<|end|><|start|>assistant<|channel|>final<|message|> "
+         "b\n<|return|>",
+         " a\n", " b\n"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct rig rig = {
+            .request.tool_use = {.separate_reasoning = true, .format = cases[i].format}};
+        split(&rig, cases[i].text);
+        if (!mr_text_is(rig.choice.content, cases[i].content))
+            fail_msg("'%.*s' of '%s'", (int)rig.choice.content.length, rig.choice.content.bytes,
+                     cases[i].text);
+        if (!mr_text_is(rig.choice.reasoning, cases[i].reasoning))
+            fail_msg("'%.*s' of '%s'", (int)rig.choice.reasoning.length, rig.choice.reasoning.bytes,
+                     cases[i].text);
+        mr_arena_destroy(rig.arena);
+    }
+}
+
+static void an_answer_goes_on_in_the_channel_that_the_prompt_has_opened(void **state)
+{
+    (void)state;
+    static const struct {
+        enum mr_opened opened;
+        const char *text, *reasoning, *content;
+    } cases[] = {
+        {MR_OPENED_HEADER, "analysis<|message|>a<|end|>", "a", ""},
+        {MR_OPENED_HEADER, "final<|message|>a<|end|>", "", "a"},
+        {MR_OPENED_TAG, "<|message|>a<|end|><|start|>assistant<|message|>b", "a", "b"},
+        {MR_OPENED_TEXT, " a<|end|><|start|>assistant<|channel|>final<|message|>b", " a", "b"},
+        {MR_OPENED_NOTHING, " a<|return|>", "", " a"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct rig rig = {.request.tool_use = {.separate_reasoning = true,
+                                               .format = MR_TOOLS_HARMONY,
+                                               .opened = cases[i].opened}};
         split(&rig, cases[i].text);
         assert_true(mr_text_is(rig.choice.reasoning, cases[i].reasoning));
         assert_true(mr_text_is(rig.choice.content, cases[i].content));
@@ -117,6 +188,8 @@ int main(void)
         cmocka_unit_test(an_answer_without_tools_stays_as_it_is),
         cmocka_unit_test(calls_are_taken_out_of_the_content),
         cmocka_unit_test(reasoning_is_split_off_on_request),
+        cmocka_unit_test(white_space_of_the_text_is_kept),
+        cmocka_unit_test(an_answer_goes_on_in_the_channel_that_the_prompt_has_opened),
         cmocka_unit_test(a_call_in_the_reasoning_is_none),
         cmocka_unit_test(the_echoed_prompt_is_not_searched),
         cmocka_unit_test(more_than_a_result_can_have_is_too_large),

@@ -229,7 +229,7 @@ static void a_constrained_call_that_is_cut_off_is_text_at_the_end(void **state)
     (void)state;
     static const char text[] = "[{\"name\": \"f\", \"parameters\": {}}, "
                                "{\"name\": \"g\", \"parameters\": {\"a";
-    static const char rest[] = "{\"name\": \"g\", \"parameters\": {\"a";
+    static const char rest[] = " {\"name\": \"g\", \"parameters\": {\"a";
     struct mr_message_rules rules = rules_of(MR_TOOLS_ARRAY);
     rules.steady = true;
     struct joined *cut = read_text(&rules, (struct mr_text){text, sizeof text - 1}, 3);
@@ -257,29 +257,33 @@ static void text_is_held_back_only_while_it_may_be_a_call(void **state)
         const char *text, *content; /* the part of the unfinished text that is passed on */
     } cases[] = {
         {MR_TOOLS_HERMES, "It is <b>", "It is <b>"},
-        {MR_TOOLS_HERMES, "It is \n", "It is"},
-        {MR_TOOLS_HERMES, "It is <tool", "It is"},
+        {MR_TOOLS_HERMES, "It is \n", "It is "},
+        {MR_TOOLS_HERMES, "It is <tool", "It is "},
         {MR_TOOLS_HERMES, "It <tool_call> is", "It <tool_call> is"},
         {MR_TOOLS_HERMES, "It <tool_call>{\"name\": \"f\"} is",
          "It <tool_call>{\"name\": \"f\"} is"},
         {MR_TOOLS_MISTRAL, "It [TOOL_CALLS]f[1]", "It [TOOL_CALLS]f[1]"},
         {MR_TOOLS_LLAMA, "It is {", "It is {"},
         {MR_TOOLS_LLAMA, " {\"name\": \"f\"} is", ""},
+        {MR_TOOLS_LLAMA, "```json\n[ {\"name\"", ""},
+        {MR_TOOLS_LLAMA, "```python\nx", "```python\nx"},
+        {MR_TOOLS_LLAMA, "[1] It", "[1] It"},
+        {MR_TOOLS_LLAMA, "<|python_tag|>x", "<|python_tag|>x"},
         {MR_TOOLS_PYTHONIC, "It is [f()]", "It is [f()]"},
         {MR_TOOLS_HARMONY, "<|channel|>final<|message|>It is", "It is"},
         {MR_TOOLS_HARMONY, "<|channel|>final<|mess", ""},
         {MR_TOOLS_HARMONY, "It is", "It is"},
         {MR_TOOLS_QWEN_CODER, "It is <b>", "It is <b>"},
-        {MR_TOOLS_QWEN_CODER, "It is <tool_call>\n<func", "It is"},
+        {MR_TOOLS_QWEN_CODER, "It is <tool_call>\n<func", "It is "},
         {MR_TOOLS_QWEN_CODER, "It <tool_call> is", "It <tool_call> is"},
         {MR_TOOLS_QWEN_CODER, "It <function=f> is", "It <function=f> is"},
         {MR_TOOLS_QWEN_CODER, "It <function=f> <parameter a>", "It <function=f> <parameter a>"},
-        {MR_TOOLS_QWEN_CODER, "It <tool_call><function=f> is", "It"},
-        {MR_TOOLS_QWEN_CODER, "It <function=f><parameter=a>is</parameter> not", "It"},
+        {MR_TOOLS_QWEN_CODER, "It <tool_call><function=f> is", "It "},
+        {MR_TOOLS_QWEN_CODER, "It <function=f><parameter=a>is</parameter> not", "It "},
         {MR_TOOLS_QWEN_CODER, "It <function=f><parameter=a>is\n<tool_call>\n<function=g>",
          "It <function=f><parameter=a>is"},
-        {MR_TOOLS_QWEN_CODER, "It is <function=f><parameter=a>what</par", "It is"},
-        {MR_TOOLS_QWEN_CODER, "So <function=f></function> \n</tool", "So"},
+        {MR_TOOLS_QWEN_CODER, "It is <function=f><parameter=a>what</par", "It is "},
+        {MR_TOOLS_QWEN_CODER, "So <function=f></function> \n</tool", "So "},
         {MR_TOOLS_QWEN_CODER, "So <function=f></function> \n</tool_call> it", "So  it"},
         {MR_TOOLS_NONE, "It is <tool_call>", "It is <tool_call>"},
     };
@@ -316,8 +320,10 @@ static void channels_of_harmony_are_told_apart(void **state)
         {"<|channel|>analysis<|message|>A<|channel|>final<|message|>B<|return|>", "A", "B", NULL},
         {" to=functions.f<|channel|>commentary<|message|>{} <|call|>", "", "", "f"},
         {" to=functions.f<|channel|>commentary<|message|>{<|call|>", "",
-         "to=functions.f<|channel|>commentary<|message|>{", NULL},
+         " to=functions.f<|channel|>commentary<|message|>{", NULL},
         {"to=functions.f {\"a\": 1}<|call|>", "", "to=functions.f {\"a\": 1}", NULL},
+        {"to=functions.f<|message|><|call|>", "", "", "f"},
+        {"<|channel|>commentary to=functions.f<|message|>\n", "", "", "f"},
         {"to=functions.f<|message|>7<|call|>", "", "to=functions.f<|message|>7", NULL},
         {"<|channel|>commentary to=browser.search<|message|>{}<|call|>", "", "{}", NULL},
         {"<|channel|>analysis<|start|>", "", "<|channel|>analysis\n<|start|>", NULL},
@@ -333,6 +339,7 @@ static void channels_of_harmony_are_told_apart(void **state)
             assert_true(mr_text_is(mr_buffer_text(&joined->reasoning), cases[i].reasoning));
             assert_int_equal(joined->call_count, cases[i].name != NULL);
             if (cases[i].name) assert_string_equal(joined->calls[0].name, cases[i].name);
+            if (cases[i].name) assert_int_equal(joined->calls[0].arguments.bytes[0], '{');
             joined_destroy(joined);
         }
     }

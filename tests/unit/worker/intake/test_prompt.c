@@ -263,10 +263,18 @@ static void a_prompt_that_opens_the_reasoning_is_noticed(void **state)
     (void)state;
     static const struct {
         const char *prompt;
-        bool asked, opened;
+        bool asked;
+        enum mr_opened opened;
     } cases[] = {
-        {"why <think>\n", true, true}, {"why <think>\n", false, false}, {"<think>", true, true},
-        {"think>", true, false},       {"<think> or not", true, false},
+        {"why <think>\n", true, MR_OPENED_TAG},
+        {"why <think>\n", false, MR_OPENED_NOTHING},
+        {"<think>", true, MR_OPENED_TAG},
+        {"think>", true, MR_OPENED_NOTHING},
+        {"<think> or not", true, MR_OPENED_TEXT},
+        {"<think>a</think>\n<think>b", true, MR_OPENED_TEXT},
+        {"<think>a</think>\n", true, MR_OPENED_NOTHING},
+        {"what is <think>?<|end|>A", true, MR_OPENED_NOTHING},
+        {"what is <think>?<|end|>A<think>\nLet me see:", true, MR_OPENED_TEXT},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct rig rig;
@@ -276,7 +284,39 @@ static void a_prompt_that_opens_the_reasoning_is_noticed(void **state)
         rig.request->tool_use.choice = MR_TOOL_CHOICE_NONE;
         rig.request->tool_use.separate_reasoning = cases[i].asked;
         assert_int_equal(mr_prompt_encode(rig.prompt, rig.request, 0, &err), MR_OK);
-        assert_int_equal(rig.request->tool_use.reasoning_opened, cases[i].opened);
+        assert_int_equal(rig.request->tool_use.opened, cases[i].opened);
+        close_rig(&rig);
+    }
+}
+
+/* The text that an answer continues may open reasoning; a question about tags does not. */
+static void a_continued_message_may_open_the_reasoning(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *question, *start;
+        enum mr_opened opened;
+    } cases[] = {
+        {"hi", "<think>\nLet me see:", MR_OPENED_TEXT},
+        {"hi", "<think>", MR_OPENED_TAG},
+        {"hi", "<think>\nSo.</think>\n\nIt is", MR_OPENED_NOTHING},
+        {"what is <think>?", "A tag", MR_OPENED_NOTHING},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct rig rig;
+        struct mr_error err = {0};
+        open_rig(&rig, TEMPLATE, 200);
+        add_message(&rig, "user", cases[i].question);
+        add_message(&rig, "assistant", cases[i].start);
+        rig.request->chat.continue_final_message = true;
+        rig.request->tool_use.choice = MR_TOOL_CHOICE_NONE;
+        rig.request->tool_use.separate_reasoning = true;
+        rig.request->constraint =
+            (struct mr_constraint){MR_CONSTRAINT_CHOICE, text_of("[\"yes\"]"), false};
+        assert_int_equal(mr_prompt_encode(rig.prompt, rig.request, 0, &err), MR_OK);
+        assert_int_equal(rig.request->tool_use.opened, cases[i].opened);
+        assert_int_equal(rig.request->constraint.behind_reasoning,
+                         cases[i].opened != MR_OPENED_NOTHING);
         close_rig(&rig);
     }
 }
@@ -306,6 +346,35 @@ static void opened_reasoning_is_left_free(void **state)
                          MR_OK);
         assert_int_equal(rig.request->grammar->rule_count, grammar->rule_count);
         mr_grammar_drop(grammar);
+        close_rig(&rig);
+    }
+}
+
+static void a_stop_that_names_a_control_token_is_a_stop_token(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *stop;
+        bool keep_special;
+        size_t count; /* of stop tokens, with the one that the request has */
+    } cases[] = {
+        {"<|end|>", false, 2}, {"<|end|>", true, 1}, {"a", false, 1}, {"<|end|>a", false, 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct rig rig;
+        struct mr_error err = {0};
+        static const uint32_t given[] = {ID('x')};
+        open_rig(&rig, "", 100);
+        rig.request->prompt = text_of("why");
+        const struct mr_text stops[] = {text_of(cases[i].stop)};
+        rig.request->stops = stops;
+        rig.request->stop_count = 1;
+        rig.request->stop_token_ids = given;
+        rig.request->stop_token_count = 1;
+        rig.request->keep_special = cases[i].keep_special;
+        assert_int_equal(mr_prompt_encode(rig.prompt, rig.request, 0, &err), MR_OK);
+        assert_int_equal(rig.request->stop_token_count, cases[i].count);
+        assert_int_equal(rig.request->stop_token_ids[0], ID('x'));
+        if (cases[i].count == 2) assert_int_equal(rig.request->stop_token_ids[1], 0);
         close_rig(&rig);
     }
 }
@@ -378,7 +447,9 @@ int main(void)
         cmocka_unit_test(echo_has_the_parts_of_a_message_as_the_prompt_has_them),
         cmocka_unit_test(strict_calls_get_a_grammar_where_the_format_allows_it),
         cmocka_unit_test(a_prompt_that_opens_the_reasoning_is_noticed),
+        cmocka_unit_test(a_continued_message_may_open_the_reasoning),
         cmocka_unit_test(opened_reasoning_is_left_free),
+        cmocka_unit_test(a_stop_that_names_a_control_token_is_a_stop_token),
         cmocka_unit_test(what_cannot_be_a_prompt_is_refused),
         cmocka_unit_test(a_request_with_tools_goes_through_the_template_for_tools),
         cmocka_unit_test(a_template_that_does_not_compile_is_a_bad_file),

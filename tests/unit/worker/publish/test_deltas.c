@@ -53,11 +53,11 @@ static void a_record_has_what_its_text_decides(void **state)
         size_t calls;
     } parts[] = {
         {"<think>why", false, "", "why", 0},
-        {"</think>So ", false, "So", "", 0},
+        {"</think>So ", false, "So ", "", 0},
         {"<tool_call>{\"name\": \"f\", ", false, "", "", 0},
         {"\"arguments\": {}}</tool_call>", false, "", "", 1},
         {" <tool", false, "", "", 0},
-        {"", true, "  <tool", "", 0},
+        {"", true, " <tool", "", 0},
     };
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         struct mr_error err;
