@@ -205,10 +205,9 @@ static void note_logprobs(struct mr_completion *completion, const struct mr_samp
     uint32_t count =
         sample->top_count < completion->top_width ? sample->top_count : completion->top_width;
     for (uint32_t i = 0; i < count; i++)
-        top[i] = (struct mr_token_logprob){sample->top_ids[i], sample->top_logprobs[i],
-                                           mr_token_text_of(texts, sample->top_ids[i])};
+        top[i] = mr_token_text_logprob(texts, sample->top_ids[i], sample->top_logprobs[i]);
     completion->logprobs[completion->token_count] = (struct mr_logprobs){
-        .chosen = {sample->token_id, sample->logprob, mr_token_text_of(texts, sample->token_id)},
+        .chosen = mr_token_text_logprob(texts, sample->token_id, sample->logprob),
         .top = top,
         .top_count = count};
 }

@@ -118,10 +118,9 @@ static void put(struct mr_scores *scores, uint32_t index, const struct mr_sample
     struct mr_token_logprob *top = scores->top + (size_t)index * scores->top_width;
     uint32_t count = sample->top_count < scores->top_width ? sample->top_count : scores->top_width;
     for (uint32_t i = 0; i < count; i++)
-        top[i] = (struct mr_token_logprob){sample->top_ids[i], sample->top_logprobs[i],
-                                           mr_token_text_of(texts, sample->top_ids[i])};
+        top[i] = mr_token_text_logprob(texts, sample->top_ids[i], sample->top_logprobs[i]);
     scores->list[index] = (struct mr_logprobs){
-        .chosen = {sample->token_id, sample->logprob, mr_token_text_of(texts, sample->token_id)},
+        .chosen = mr_token_text_logprob(texts, sample->token_id, sample->logprob),
         .top = top,
         .top_count = count};
 }

@@ -117,6 +117,15 @@ struct mr_text mr_token_text_of(const struct mr_token_text *texts, uint32_t id)
     return mr_tokenizer_bytes(texts->tokenizer, id, false);
 }
 
+struct mr_token_logprob mr_token_text_logprob(const struct mr_token_text *texts, uint32_t id,
+                                              float logprob)
+{
+    struct mr_text text = mr_token_text_of(texts, id);
+    struct mr_text bytes = mr_tokenizer_bytes(texts->tokenizer, id, false);
+    if (bytes.bytes == text.bytes) bytes = (struct mr_text){0};
+    return (struct mr_token_logprob){id, logprob, text, bytes};
+}
+
 size_t mr_token_text_bytes_max(const struct mr_token_text *texts)
 {
     return texts->bytes_max;

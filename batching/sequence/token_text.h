@@ -10,6 +10,7 @@
 #ifndef MR_BATCHING_SEQUENCE_TOKEN_TEXT_H
 #define MR_BATCHING_SEQUENCE_TOKEN_TEXT_H
 
+#include "codec/records/result.h"
 #include "codec/status.h"
 #include "codec/tokenizer/tokenizer.h"
 
@@ -24,6 +25,9 @@ void mr_token_text_destroy(struct mr_token_text *texts);
 /* Text of one token as valid UTF-8. The text of a control token is its name; the text of an id
  * out of range is empty. Valid until mr_token_text_destroy(). */
 struct mr_text mr_token_text_of(const struct mr_token_text *texts, uint32_t id);
+/* The log-probability of one token with its text, and with its bytes if the text has others. */
+struct mr_token_logprob mr_token_text_logprob(const struct mr_token_text *texts, uint32_t id,
+                                              float logprob);
 /* The most bytes that a detokenizer over this vocabulary can write for one token. */
 size_t mr_token_text_bytes_max(const struct mr_token_text *texts);
 

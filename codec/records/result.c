@@ -59,16 +59,21 @@ static void put_logprob_members(struct mr_writer *writer, const struct mr_token_
     put_text(writer, "text", logprob->text);
     mr_writer_name(writer, "logprob");
     mr_writer_float(writer, isfinite(logprob->logprob) ? logprob->logprob : LOGPROB_FLOOR);
+    const struct mr_text bytes = logprob->bytes.bytes ? logprob->bytes : logprob->text;
+    mr_writer_name(writer, "bytes");
+    mr_writer_array(writer, (uint32_t)bytes.length);
+    for (size_t i = 0; i < bytes.length; i++)
+        mr_writer_uint(writer, (unsigned char)bytes.bytes[i]);
 }
 
 static void put_token_logprobs(struct mr_writer *writer, const struct mr_logprobs *logprobs)
 {
-    mr_writer_map(writer, 4);
+    mr_writer_map(writer, 5);
     put_logprob_members(writer, &logprobs->chosen);
     mr_writer_name(writer, "top");
     mr_writer_array(writer, logprobs->top_count);
     for (uint32_t k = 0; k < logprobs->top_count; k++) {
-        mr_writer_map(writer, 3);
+        mr_writer_map(writer, 4);
         put_logprob_members(writer, &logprobs->top[k]);
     }
 }

@@ -39,7 +39,8 @@ const char *mr_finish_text(enum mr_finish finish);
 struct mr_token_logprob {
     uint32_t token_id;
     float logprob;
-    struct mr_text text; /* text of the token; invalid UTF-8 is replaced */
+    struct mr_text text;  /* text of the token; invalid UTF-8 is replaced */
+    struct mr_text bytes; /* of the token, if `text` has others; bytes NULL: it has not */
 };
 
 /* Log-probabilities of one generated token. */

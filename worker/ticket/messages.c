@@ -41,9 +41,11 @@ static void pack_logprobs(struct packer *packer, const struct mr_logprobs **list
         struct mr_logprobs one = from[i];
         struct mr_token_logprob *top = pack(packer, one.top, one.top_count * sizeof *top);
         pack_text(packer, &one.chosen.text);
+        pack_text(packer, &one.chosen.bytes);
         for (uint32_t k = 0; k < one.top_count; k++) {
             struct mr_token_logprob best = one.top[k];
             pack_text(packer, &best.text);
+            pack_text(packer, &best.bytes);
             if (top) top[k] = best;
         }
         one.top = top;

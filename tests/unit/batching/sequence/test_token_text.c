@@ -38,6 +38,23 @@ static void every_token_has_a_valid_text(void **state)
     mr_tokenizer_destroy(tokenizer);
 }
 
+static void a_token_that_is_a_part_of_a_character_has_its_bytes(void **state)
+{
+    (void)state;
+    struct mr_tokenizer *tokenizer = small_vocab_create(tokens, 6, 1);
+    struct mr_token_text *texts = NULL;
+    assert_int_equal(mr_token_text_create(&texts, tokenizer, NULL), MR_OK);
+    struct mr_token_logprob logprob = mr_token_text_logprob(texts, 1, -0.5f);
+    assert_int_equal(logprob.token_id, 1);
+    assert_true(logprob.logprob == -0.5f);
+    assert_int_equal(logprob.text.length, 3);
+    assert_int_equal(logprob.bytes.length, 2);
+    assert_memory_equal(logprob.bytes.bytes, "\xe2\x82", 2);
+    assert_null(mr_token_text_logprob(texts, 0, 0).bytes.bytes);
+    mr_token_text_destroy(texts);
+    mr_tokenizer_destroy(tokenizer);
+}
+
 static void the_bound_covers_the_longest_token_behind_an_unfinished_character(void **state)
 {
     (void)state;
@@ -54,6 +71,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_token_has_a_valid_text),
+        cmocka_unit_test(a_token_that_is_a_part_of_a_character_has_its_bytes),
         cmocka_unit_test(the_bound_covers_the_longest_token_behind_an_unfinished_character),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,11 +7,13 @@
 #include "codec/records/result.h"
 
 static const uint32_t answer_ids[3] = {10, 11, 12};
-static const struct mr_token_logprob answer_top[2] = {{10, -0.25f, {" a", 2}},
-                                                      {99, -3.5f, {" b", 2}}};
-static const struct mr_logprobs answer_logprobs[3] = {{{10, -0.25f, {" a", 2}}, answer_top, 2},
-                                                      {{11, -1.5f, {"b", 1}}, answer_top, 1},
-                                                      {{12, -2.0f, {"", 0}}, NULL, 0}};
+/* the bytes of token 99 are not the text of " b" */
+static const struct mr_token_logprob answer_top[2] = {{10, -0.25f, {" a", 2}, {NULL, 0}},
+                                                      {99, -3.5f, {" b", 2}, {"\xe2\x82", 2}}};
+static const struct mr_logprobs answer_logprobs[3] = {
+    {{10, -0.25f, {" a", 2}, {NULL, 0}}, answer_top, 2},
+    {{11, -1.5f, {"b", 1}, {NULL, 0}}, answer_top, 1},
+    {{12, -2.0f, {"", 0}, {NULL, 0}}, NULL, 0}};
 
 static inline struct mr_choice answer_choice(void)
 {

@@ -97,9 +97,10 @@ static void the_first_token_of_a_prompt_has_no_log_probability(void **state)
         &result,
         "{\"id\":\"id-1\",\"attempt\":1,\"model\":\"m\",\"finish_reason\":\"eos\","
         "\"stopped_by\":\"eos\",\"stop_reason\":null,\"text\":\"hello\",\"token_ids\":[10,11,12],"
-        "\"prompt_logprobs\":[null,{\"token_id\":11,\"text\":\"b\",\"logprob\":-1.5,\"top\":["
-        "{\"token_id\":10,\"text\":\" a\",\"logprob\":-0.25}]},"
-        "{\"token_id\":12,\"text\":\"\",\"logprob\":-2,\"top\":[]}],"
+        "\"prompt_logprobs\":[null,{\"token_id\":11,\"text\":\"b\",\"logprob\":-1.5,\"bytes\":[98],"
+        "\"top\":["
+        "{\"token_id\":10,\"text\":\" a\",\"logprob\":-0.25,\"bytes\":[32,97]}]},"
+        "{\"token_id\":12,\"text\":\"\",\"logprob\":-2,\"bytes\":[],\"top\":[]}],"
         "\"usage\":{\"prompt_tokens\":20,\"completion_tokens\":4,"
         "\"total_tokens\":24,\"cached_tokens\":5,\"cached_tokens_redis\":2,\"accepted_draft_"
         "tokens\":3}," FIGURES PLACE "}");
@@ -108,7 +109,7 @@ static void the_first_token_of_a_prompt_has_no_log_probability(void **state)
 static void a_continuation_has_the_sum_of_its_tokens(void **state)
 {
     (void)state;
-    const struct mr_logprobs impossible = {{5, -INFINITY, {"x", 1}}, NULL, 0};
+    const struct mr_logprobs impossible = {{5, -INFINITY, {"x", 1}, {NULL, 0}}, NULL, 0};
     const struct mr_score scores[2] = {{answer_logprobs + 1, 2}, {&impossible, 1}};
     struct mr_choice choice = {.finish = MR_FINISH_LENGTH, .stop_token = MR_TOKEN_NONE};
     struct mr_result result = answer_result(&choice, 1);
@@ -118,10 +119,11 @@ static void a_continuation_has_the_sum_of_its_tokens(void **state)
               "{\"id\":\"id-1\",\"attempt\":1,\"model\":\"m\",\"finish_reason\":\"length\","
               "\"stopped_by\":null,\"stop_reason\":null,\"text\":\"\",\"token_ids\":[],"
               "\"scores\":[{\"logprob\":-3.5,\"logprobs\":[{\"token_id\":11,\"text\":\"b\","
-              "\"logprob\":-1.5,"
-              "\"top\":[{\"token_id\":10,\"text\":\" a\",\"logprob\":-0.25}]},"
-              "{\"token_id\":12,\"text\":\"\",\"logprob\":-2,\"top\":[]}]},"
+              "\"logprob\":-1.5,\"bytes\":[98],"
+              "\"top\":[{\"token_id\":10,\"text\":\" a\",\"logprob\":-0.25,\"bytes\":[32,97]}]},"
+              "{\"token_id\":12,\"text\":\"\",\"logprob\":-2,\"bytes\":[],\"top\":[]}]},"
               "{\"logprob\":-9999,\"logprobs\":[{\"token_id\":5,\"text\":\"x\",\"logprob\":-9999,"
+              "\"bytes\":[120],"
               "\"top\":[]}]}],"
               "\"usage\":{\"prompt_tokens\":20,\"completion_tokens\":0,"
               "\"total_tokens\":20,\"cached_tokens\":5,\"cached_tokens_redis\":2,\"accepted_draft_"
@@ -190,9 +192,12 @@ static void token_records_have_the_fields_of_the_contract(void **state)
         (char *)bytes,
         "{\"id\":\"i\",\"attempt\":2,\"resumed_at\":5,\"choice\":0,\"index\":5,"
         "\"token_ids\":[10,11],\"text\":\" a\\n\",\"logprobs\":[{\"token_id\":10,\"text\":\" a\","
-        "\"logprob\":-0.25,\"top\":[{\"token_id\":10,\"text\":\" a\",\"logprob\":-0.25},"
-        "{\"token_id\":99,\"text\":\" b\",\"logprob\":-3.5}]},{\"token_id\":11,\"text\":\"b\","
-        "\"logprob\":-1.5,\"top\":[{\"token_id\":10,\"text\":\" a\",\"logprob\":-0.25}]}]}");
+        "\"logprob\":-0.25,\"bytes\":[32,97],\"top\":[{\"token_id\":10,\"text\":\" "
+        "a\",\"logprob\":-0.25,\"bytes\":[32,97]},"
+        "{\"token_id\":99,\"text\":\" "
+        "b\",\"logprob\":-3.5,\"bytes\":[226,130]}]},{\"token_id\":11,\"text\":\"b\","
+        "\"logprob\":-1.5,\"bytes\":[98],\"top\":[{\"token_id\":10,\"text\":\" "
+        "a\",\"logprob\":-0.25,\"bytes\":[32,97]}]}]}");
     free(bytes);
 }
 
@@ -202,7 +207,7 @@ static void a_logprob_of_minus_infinity_is_written_as_a_finite_number(void **sta
     unsigned char *bytes;
     size_t length;
     struct mr_error err;
-    struct mr_logprobs logprobs = {{1, -INFINITY, {"x", 1}}, NULL, 0};
+    struct mr_logprobs logprobs = {{1, -INFINITY, {"x", 1}, {NULL, 0}}, NULL, 0};
     struct mr_token_record record = {
         .resumed_at = -1, .token_ids = answer_ids, .token_count = 1, .logprobs = &logprobs};
     assert_int_equal(mr_token_record_encode(&record, MR_ENCODING_JSON, &bytes, &length, &err),

@@ -23,8 +23,8 @@ struct source {
 static void fill(struct source *source)
 {
     *source = (struct source){.text = "some text", .ids = {7, 8}};
-    source->top[0] = (struct mr_token_logprob){7, -0.5f, {source->text, 4}};
-    source->top[1] = (struct mr_token_logprob){9, -1.5f, {source->text + 5, 4}};
+    source->top[0] = (struct mr_token_logprob){7, -0.5f, {source->text, 4}, {NULL, 0}};
+    source->top[1] = (struct mr_token_logprob){9, -1.5f, {source->text + 5, 4}, {source->text, 2}};
     source->logprobs[0] = (struct mr_logprobs){source->top[0], source->top, 2};
     source->logprobs[1] = (struct mr_logprobs){.chosen = source->top[1]};
     for (size_t i = 0; i < 2; i++)
@@ -68,7 +68,10 @@ static void a_token_message_is_a_deep_copy(void **state)
     assert_int_equal(mail->record.logprobs[0].top_count, 2);
     assert_text(mail->record.logprobs[0].top[1].text, "text");
     assert_int_equal(mail->record.logprobs[0].top[1].token_id, 9);
+    assert_text(mail->record.logprobs[0].top[1].bytes, "so");
     assert_text(mail->record.logprobs[1].chosen.text, "text");
+    assert_text(mail->record.logprobs[1].chosen.bytes, "so");
+    assert_null(mail->record.logprobs[0].chosen.bytes.bytes);
     mr_mail_free(&mail->mail);
 }
 
