@@ -139,6 +139,26 @@ static void fill_source(struct mr_result *result, const struct mr_output_options
     result->source_offset = ticket->offset;
 }
 
+/* Removes the log-probabilities of prompt and answer, and adds a warning before the others. */
+static void lay_bare(struct mr_result *result, struct mr_choice *choices,
+                     struct mr_text warnings[MR_WARNINGS_MAX])
+{
+    static const char lost[] = "logprobs, prompt_logprobs: left out, because the broker refused "
+                               "the result with them as too large";
+    size_t count = result->warning_count;
+    if (count == MR_WARNINGS_MAX) count--;
+    warnings[0] = (struct mr_text){lost, sizeof lost - 1};
+    if (count > 0) memcpy(warnings + 1, result->warnings, count * sizeof *warnings);
+    result->warnings = warnings;
+    result->warning_count = count + 1;
+    for (size_t i = 0; i < result->choice_count; i++) {
+        choices[i] = result->choices[i];
+        choices[i].logprobs = NULL;
+    }
+    result->choices = choices;
+    result->prompt_logprobs = NULL;
+}
+
 static void shrink(struct mr_result *result, struct mr_choice *choices)
 {
     for (size_t i = 0; i < result->choice_count; i++) {
@@ -215,7 +235,8 @@ static enum mr_status split_result(struct mr_output *output,
 }
 
 enum mr_status mr_output_result(struct mr_output *output, const struct mr_output_options *options,
-                                const struct mr_mail *terminal, bool shrunk, struct mr_error *err)
+                                const struct mr_mail *terminal, const struct mr_ticket_part *part,
+                                struct mr_error *err)
 {
     if (terminal->kind == MR_MAIL_REFUSAL)
         return refusal_result(output, options, (const struct mr_refusal_mail *)terminal, err);
@@ -228,7 +249,9 @@ enum mr_status mr_output_result(struct mr_output *output, const struct mr_output
         result.warnings = mail->request->warnings;
         result.warning_count = mail->request->warning_count;
     }
-    if (shrunk) {
+    struct mr_text warnings[MR_WARNINGS_MAX];
+    if (part->bare) lay_bare(&result, choices, warnings);
+    if (part->shrunk) {
         shrink(&result, choices);
         return encode_result(output, options, mail->ticket, &result, err);
     }

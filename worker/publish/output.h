@@ -32,10 +32,12 @@ struct mr_output {
 
 enum mr_status mr_output_tokens(struct mr_output *output, const struct mr_output_options *options,
                                 const struct mr_tokens_mail *mail, struct mr_error *err);
-/* terminal: the message with a result or a refusal. shrunk: the broker refused the record as too
- * large, so the result has the error record_too_large instead of text, tokens and metadata. */
+/* terminal: the message with a result or a refusal. The broker may have refused a larger record.
+ * part->bare: a warning in place of the log-probabilities. part->shrunk: the error record_too_large
+ * in place of text, tokens and metadata. */
 enum mr_status mr_output_result(struct mr_output *output, const struct mr_output_options *options,
-                                const struct mr_mail *terminal, bool shrunk, struct mr_error *err);
+                                const struct mr_mail *terminal, const struct mr_ticket_part *part,
+                                struct mr_error *err);
 /* Builds the dead letter: the consumed record with the error headers of Kafka Connect and Spring.
  * part->shrunk: with a null value, because the broker refused the record as too large. part->keyed:
  * with the request id as key, because the topic refused a record without a key. */

@@ -43,18 +43,30 @@ void mr_terminal_check_reply_topic(struct mr_ticket_part *part,
 
 /* ---- records that were not accepted ---- */
 
+/* True if log-probabilities make the record larger. */
+static bool has_logprobs(const struct mr_ticket_part *part)
+{
+    if (part->kind == MR_PART_DEAD_LETTER || refusal_of(part->ticket)) return false;
+    const struct mr_result *result =
+        &((const struct mr_result_mail *)part->ticket->publish.terminal)->result;
+    bool found = result->prompt_logprobs != NULL;
+    for (size_t i = 0; i < result->choice_count; i++)
+        found |= result->choices[i].logprobs != NULL;
+    return found;
+}
+
 /* Removes the part of the record that the topic may have refused; false: there is none left. */
 static bool change(struct mr_ticket_part *part, enum mr_status status)
 {
     bool *changed = NULL;
     const struct mr_refusal_mail *refusal = refusal_of(part->ticket);
     if (status == MR_RECORD_TOO_LARGE)
-        changed = &part->shrunk;
+        changed = !part->bare && has_logprobs(part) ? &part->bare : &part->shrunk;
     else if (part->kind == MR_PART_DEAD_LETTER && !refusal->record.key.bytes)
         changed = &part->keyed;
     if (!changed || *changed) return false;
     *changed = true;
-    if (part->kind == MR_PART_RESULT) part->ticket->end.error = MR_RECORD_TOO_LARGE;
+    if (part->kind == MR_PART_RESULT && part->shrunk) part->ticket->end.error = MR_RECORD_TOO_LARGE;
     return true;
 }
 
@@ -104,8 +116,7 @@ enum mr_status mr_terminal_make(struct mr_output *output, const struct mr_output
         mr_output_dead_letter(output, options, refusal_of(ticket), part);
         return MR_OK;
     }
-    enum mr_status status =
-        mr_output_result(output, options, ticket->publish.terminal, part->shrunk, err);
+    enum mr_status status = mr_output_result(output, options, ticket->publish.terminal, part, err);
     if (part->kind == MR_PART_REPLY) {
         output->record.topic = ticket->reply_topic;
         output->record.partition = ticket->reply_partition;

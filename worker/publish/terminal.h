@@ -34,9 +34,9 @@ bool mr_terminal_wants(const struct mr_ticket *ticket, enum mr_part kind);
 void mr_terminal_check_reply_topic(struct mr_ticket_part *part,
                                    const struct mr_producer_port *producer, struct mr_log *log,
                                    struct mr_metrics *metrics, uint64_t now_ns);
-/* Encodes the record into `output`, ready to produce. part->shrunk: without text, tokens and
- * metadata (a dead letter: without its value), so that the record is small enough for the broker.
- */
+/* Encodes the record into `output`, ready to produce. part->bare: without log-probabilities;
+ * part->shrunk: without text, tokens and metadata (a dead letter: without its value), so that the
+ * record is small enough for the broker. */
 enum mr_status mr_terminal_make(struct mr_output *output, const struct mr_output_options *options,
                                 const struct mr_ticket_part *part, struct mr_error *err);
 /* What the caller does with a terminal record that was not accepted. */

@@ -35,7 +35,8 @@ struct mr_ticket_part {
     /* not produced yet: the producer's queue is full, or the reply topic is being looked up */
     bool unsent;
     bool refused; /* the broker refused the record; publish produces it again after a pause */
-    bool shrunk;  /* too large for the broker: produced without text, tokens and metadata */
+    bool bare;    /* too large for the broker: produced without log-probabilities */
+    bool shrunk;  /* still too large: produced without text, tokens and metadata */
     bool keyed;   /* dead letter: its topic refuses records without a key, so the id is the key */
     bool lost;    /* abandoned: no further attempt to write the record */
     /* reply, and token records in the reply topic: the topic was looked up and exists */

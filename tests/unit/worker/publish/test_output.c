@@ -20,7 +20,8 @@ static const struct mr_output_options source = {.tokens_topic = "p.tokens",
                                                 .group = "g"};
 
 static const struct mr_ticket_part whole = {.kind = MR_PART_DEAD_LETTER},
-                                   shrunk = {.kind = MR_PART_DEAD_LETTER, .shrunk = true};
+                                   shrunk = {.kind = MR_PART_DEAD_LETTER, .shrunk = true},
+                                   bare = {.kind = MR_PART_RESULT, .bare = true};
 
 static struct mr_ticket ticket_of(enum mr_encoding encoding)
 {
@@ -117,7 +118,7 @@ static void a_result_says_where_its_request_was(void **state)
     struct mr_result_mail *mail = mr_result_mail_create(&ticket, NULL, &result, 0);
     struct mr_arena *arena = mr_arena_create(1 << 20);
     struct mr_result read;
-    assert_int_equal(mr_output_result(&output, &source, &mail->mail, false, NULL), MR_OK);
+    assert_int_equal(mr_output_result(&output, &source, &mail->mail, &whole, NULL), MR_OK);
     assert_string_equal(output.record.topic, "p.results");
     expect_header(&output, "content-type", "application/json");
     expect_header(&output, "millrace-finish-reason", "length");
@@ -132,11 +133,53 @@ static void a_result_says_where_its_request_was(void **state)
     assert_int_equal(read.attempt, 2);
     assert_memory_equal(read.choices[0].text.bytes, "text", 4);
 
-    assert_int_equal(mr_output_result(&output, &source, &mail->mail, true, NULL), MR_OK);
+    assert_int_equal(mr_output_result(&output, &source, &mail->mail, &shrunk, NULL), MR_OK);
     read_result(&output, arena, &read);
     assert_int_equal(read.choices[0].text.length, 0);
     assert_int_equal(read.error, MR_RECORD_TOO_LARGE);
     assert_int_equal(read.choices[0].finish, MR_FINISH_LENGTH);
+    mr_arena_destroy(arena);
+    mr_output_clear(&output);
+    mr_mail_free(&mail->mail);
+}
+
+static void log_probabilities_are_left_out_before_the_text(void **state)
+{
+    (void)state;
+    struct mr_output output = {0};
+    struct mr_ticket ticket = ticket_of(MR_ENCODING_JSON);
+    const struct mr_logprobs logprobs[2] = {{.chosen = {5, -1.0f, {"x", 1}, {NULL, 0}}},
+                                            {.chosen = {6, -2.0f, {"y", 1}, {NULL, 0}}}};
+    const uint32_t ids[] = {6};
+    struct mr_choice choice = {.finish = MR_FINISH_LENGTH,
+                               .stop_token = MR_TOKEN_NONE,
+                               .text = {"text", 4},
+                               .token_ids = ids,
+                               .token_count = 1,
+                               .logprobs = logprobs};
+    struct mr_result result = {.choices = &choice,
+                               .choice_count = 1,
+                               .prompt_logprobs = logprobs,
+                               .prompt_logprob_count = 2};
+    struct mr_request *request = mr_request_create(MR_ENCODING_JSON, 1);
+    assert_true(mr_request_add_warning(request, (struct mr_text){"first", 5}));
+    struct mr_result_mail *mail = mr_result_mail_create(&ticket, request, &result, 0);
+    struct mr_arena *arena = mr_arena_create(1 << 20);
+    struct mr_result read;
+    assert_int_equal(mr_output_result(&output, &source, &mail->mail, &whole, NULL), MR_OK);
+    read_result(&output, arena, &read);
+    assert_non_null(read.prompt_logprobs);
+    assert_non_null(read.choices[0].logprobs);
+    assert_int_equal(mr_output_result(&output, &source, &mail->mail, &bare, NULL), MR_OK);
+    read_result(&output, arena, &read);
+    assert_null(read.prompt_logprobs);
+    assert_null(read.choices[0].logprobs);
+    assert_true(mr_text_is(read.choices[0].text, "text"));
+    assert_int_equal(read.error, MR_OK);
+    static const char warnings[] = "\"warnings\":[\"logprobs, prompt_logprobs: left out, ";
+    struct mr_text value = output.record.value;
+    assert_non_null(memmem(value.bytes, value.length, warnings, sizeof warnings - 1));
+    assert_non_null(memmem(value.bytes, value.length, ",\"first\"]", 9));
     mr_arena_destroy(arena);
     mr_output_clear(&output);
     mr_mail_free(&mail->mail);
@@ -164,14 +207,14 @@ static void a_refusal_is_answered_with_its_code(void **state)
     struct mr_refusal_mail *mail = refusal(&ticket, NULL, 0);
     struct mr_arena *arena = mr_arena_create(1 << 20);
     struct mr_result read;
-    assert_int_equal(mr_output_result(&output, &source, &mail->mail, false, NULL), MR_OK);
+    assert_int_equal(mr_output_result(&output, &source, &mail->mail, &whole, NULL), MR_OK);
     expect_header(&output, "millrace-finish-reason", "rejected");
     read_result(&output, arena, &read);
     assert_int_equal(read.error, MR_MALFORMED);
     assert_string_equal(read.error_message, "it is no JSON");
     assert_false(read.error_retryable);
     mail->error.status = MR_DEADLINE_EXCEEDED; /* with a new deadline it may be answered */
-    assert_int_equal(mr_output_result(&output, &source, &mail->mail, false, NULL), MR_OK);
+    assert_int_equal(mr_output_result(&output, &source, &mail->mail, &whole, NULL), MR_OK);
     read_result(&output, arena, &read);
     assert_true(read.error_retryable);
     mr_arena_destroy(arena);
@@ -269,6 +312,7 @@ int main(void)
         cmocka_unit_test(a_token_record_names_its_attempt_and_index),
         cmocka_unit_test(without_a_group_there_is_no_generation),
         cmocka_unit_test(a_result_says_where_its_request_was),
+        cmocka_unit_test(log_probabilities_are_left_out_before_the_text),
         cmocka_unit_test(a_refusal_is_answered_with_its_code),
         cmocka_unit_test(a_dead_letter_is_the_record_with_both_families_of_headers),
         cmocka_unit_test(only_a_dead_letter_without_a_result_ends_its_request),

@@ -152,6 +152,30 @@ static void what_is_refused_for_good_is_changed_then_lost_but_a_result_fails(voi
     mr_mail_free(&mail->mail);
 }
 
+static void a_result_that_is_too_large_loses_its_log_probabilities_first(void **state)
+{
+    (void)state;
+    const struct mr_logprobs logprobs = {0};
+    struct mr_ticket ticket = {.topic = "r", .encoding = MR_ENCODING_JSON};
+    struct mr_choice choice = {.stop_token = MR_TOKEN_NONE};
+    struct mr_result_mail mail = {
+        .mail.kind = MR_MAIL_RESULT,
+        .result = {.choices = &choice, .choice_count = 1, .prompt_logprobs = &logprobs}};
+    struct mr_ticket_part result = {.ticket = &ticket, .kind = MR_PART_RESULT};
+    ticket.publish.terminal = &mail.mail;
+    assert_int_equal(mr_terminal_refused(&result, MR_RECORD_TOO_LARGE, 1), MR_TERMINAL_CHANGED);
+    assert_true(result.bare && !result.shrunk);
+    assert_int_equal(ticket.end.error, MR_OK);
+    assert_int_equal(mr_terminal_refused(&result, MR_RECORD_TOO_LARGE, 1), MR_TERMINAL_CHANGED);
+    assert_true(result.shrunk);
+    assert_int_equal(ticket.end.error, MR_RECORD_TOO_LARGE);
+    assert_int_equal(mr_terminal_refused(&result, MR_RECORD_TOO_LARGE, 1), MR_TERMINAL_FAILED);
+    mail.result.prompt_logprobs = NULL;
+    result = (struct mr_ticket_part){.ticket = &ticket, .kind = MR_PART_RESULT};
+    assert_int_equal(mr_terminal_refused(&result, MR_RECORD_TOO_LARGE, 1), MR_TERMINAL_CHANGED);
+    assert_true(result.shrunk);
+}
+
 static void passing_errors_are_retried_but_not_for_ever_while_the_broker_answers(void **state)
 {
     (void)state;
@@ -207,6 +231,7 @@ int main(void)
         cmocka_unit_test(a_reply_is_the_result_sent_to_another_topic),
         cmocka_unit_test(a_reply_needs_an_existing_topic_and_partition),
         cmocka_unit_test(what_is_refused_for_good_is_changed_then_lost_but_a_result_fails),
+        cmocka_unit_test(a_result_that_is_too_large_loses_its_log_probabilities_first),
         cmocka_unit_test(passing_errors_are_retried_but_not_for_ever_while_the_broker_answers),
         cmocka_unit_test(each_kind_of_record_is_counted_by_itself),
     };
