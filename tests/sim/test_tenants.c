@@ -1,14 +1,18 @@
-/* Two tenants in virtual time. Red floods the engine; blue has one request at a time. Blue's
- * request must have its first token within three steps plus its own time at blue's share, and must
- * not be preempted while it stays within that share.
+/* Two tenants in virtual time: whatever red floods the engine with, a request of blue's, which runs
+ * nothing else, has its first token within three steps and its own time at blue's share, and is not
+ * preempted while it stays within that share. A prompt with more blocks than blue's share may wait
+ * for red's answers to end.
  *
- *     sim_test_tenants                  the first seeds, and the throughput over all of them
- *     sim_test_tenants FIRST COUNT      so many seeds from this one on
+ *     sim_test_tenants                        the first seeds, and the throughput over all of them
+ *     sim_test_tenants FIRST COUNT            so many seeds from this one on
+ *     sim_test_tenants FIRST COUNT rates      prints the tokens a second of each seed, to compare
+ *                                             them with those of another version
  *
- * One seed determines the pool, the model's costs, the answer lengths that the forecast has learnt,
- * red's 10 to 300 requests (prompts of 10 to 7,000 tokens, answers of 100 to 3,000, with deadlines
- * or not) and the times of blue's requests. As in the worker, red's requests are submitted while
- * the engine has room for that tenant. */
+ * One seed determines the pool, the model's costs, what the tenants have taught the forecast, red's
+ * 10 to 300 requests (prompts of 10 to 7,000 tokens, answers of 100 to 3,000, with deadlines or
+ * not) and when blue's requests come. As in the worker, red's requests are submitted while the
+ * engine has room for that tenant. */
+#include "batching/scheduler/shares.h"
 #include "tests/fakes/engine_rig.h"
 #include "tests/sim/sim_engine.h"
 
@@ -64,7 +68,8 @@ struct world {
     uint32_t probes;       /* ended */
     uint32_t asked_tokens; /* max_tokens of the present probe */
     uint32_t taken_back;   /* preemptions of probes within blue's share of the blocks */
-    uint64_t tokens;       /* tokens computed for prompts and answers of all requests */
+    uint32_t large;        /* probes whose prompt is larger than blue's share */
+    uint64_t tokens;       /* computed of prompts and answers, of all requests */
     uint32_t tokens_ids[PROMPT_MAX];
 };
 
@@ -97,6 +102,12 @@ static void on_delta(void *context, uint64_t ticket, const struct mr_request *re
     world->reds[ticket].tokens += (uint32_t)record->token_count;
 }
 
+static bool fits_share(const struct world *world, uint32_t tokens)
+{
+    const uint32_t share = world->options.block_count / 2;
+    return mr_blocks_for(tokens) <= share - share / MR_WATERMARK_PART;
+}
+
 static void on_result(void *context, uint64_t ticket, struct mr_request *request,
                       const struct mr_result *result)
 {
@@ -107,8 +118,7 @@ static void on_result(void *context, uint64_t ticket, struct mr_request *request
         world->ended++;
     } else {
         world->probes++;
-        if (mr_blocks_for(used) < world->options.block_count / 2)
-            world->taken_back += result->preemptions;
+        if (fits_share(world, used)) world->taken_back += result->preemptions;
     }
     mr_request_destroy(request);
 }
@@ -255,8 +265,9 @@ static double own_ms(const struct world *world, uint32_t prompt)
            costs->step_ms * (1 + prompt / 256.0);
 }
 
-/* Submits a request of blue and steps until it has ended. Returns the time to its first token
- * beyond three steps, divided by its own time at blue's share; at most 1 is right. */
+/* Submits a request of blue's and steps until it has ended. Returns how much longer than three
+ * steps its first token took, in its own times at its share; at most 1 is right. 0: the prompt is
+ * larger than blue's share. */
 static double probe(struct world *world, uint32_t index)
 {
     struct sim_random *random = &world->random;
@@ -278,6 +289,8 @@ static double probe(struct world *world, uint32_t index)
     const double allowed_ms = SHARE_FACTOR * own_ms(world, what.prompt);
     while (world->probes < due && world->steps < STEPS_MAX)
         step(world);
+    world->large += !fits_share(world, what.prompt);
+    if (!fits_share(world, what.prompt)) return 0;
     const double ratio = (waited_ms - steps * world->longest_ms) / allowed_ms;
     if (ratio > 1 && world->options.tenant_count > 1)
         printf(
@@ -286,8 +299,9 @@ static double probe(struct world *world, uint32_t index)
     return ratio;
 }
 
-/* The largest ratio of the probes of one seed. *rate: tokens a second. */
-static double run_seed(uint64_t seed, uint32_t tenants, double *rate)
+/* The largest ratio of the probes of one seed. *rate: tokens a second. Adds to *large the probes
+ * that are not judged. */
+static double run_seed(uint64_t seed, uint32_t tenants, double *rate, uint32_t *large)
 {
     struct world *world = malloc(sizeof *world);
     double worst = 0;
@@ -308,6 +322,7 @@ static double run_seed(uint64_t seed, uint32_t tenants, double *rate)
         printf("seed %llu: a probe within its share was preempted\n", (unsigned long long)seed);
         worst = INFINITY;
     }
+    *large += world->large;
     close_world(world);
     free(world);
     return worst;
@@ -315,15 +330,27 @@ static double run_seed(uint64_t seed, uint32_t tenants, double *rate)
 
 static uint64_t first_seed = 0, seed_count = SEEDS;
 
+static void print_rates(void **state)
+{
+    (void)state;
+    uint32_t large = 0;
+    for (uint64_t seed = first_seed; seed < first_seed + seed_count; seed++) {
+        double rate;
+        (void)run_seed(seed, 2, &rate, &large);
+        printf("rate %llu %.3f\n", (unsigned long long)seed, rate);
+        assert_true(rate > 0);
+    }
+}
+
 static void a_tenant_below_its_share_waits_for_no_other(void **state)
 {
     (void)state;
-    uint32_t failures = 0;
+    uint32_t failures = 0, large = 0;
     double shared = 0, single = 0, worst = 0;
     for (uint64_t seed = first_seed; seed < first_seed + seed_count; seed++) {
         double rate, alone;
-        double ratio = run_seed(seed, 2, &rate);
-        (void)run_seed(seed, 1, &alone);
+        double ratio = run_seed(seed, 2, &rate, &large);
+        (void)run_seed(seed, 1, &alone, &(uint32_t){0});
         shared += rate / alone;
         single += 1;
         worst = ratio > worst ? ratio : worst;
@@ -332,8 +359,10 @@ static void a_tenant_below_its_share_waits_for_no_other(void **state)
         printf("seed %llu: the first token took %.2f times what it may\n", (unsigned long long)seed,
                ratio);
     }
-    printf("%llu seeds, %u failures, worst ratio %.2f, throughput %.3f of that without tenants\n",
-           (unsigned long long)seed_count, failures, worst, shared / single);
+    printf("%llu seeds, %u failures, worst ratio %.2f, %u of %llu probes larger than the share, "
+           "throughput %.3f of that without tenants\n",
+           (unsigned long long)seed_count, failures, worst, large,
+           (unsigned long long)seed_count * PROBES, shared / single);
     assert_int_equal(failures, 0);
     assert_true(shared >= THROUGHPUT * single);
 }
@@ -342,9 +371,11 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_tenant_below_its_share_waits_for_no_other)};
+    const struct CMUnitTest rates[] = {cmocka_unit_test(print_rates)};
     if (argc > 2) {
         first_seed = strtoull(argv[1], NULL, 10);
         seed_count = strtoull(argv[2], NULL, 10);
     }
+    if (argc > 3) return cmocka_run_group_tests(rates, NULL, NULL);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
