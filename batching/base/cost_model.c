@@ -16,8 +16,8 @@ static const double first_theta[MR_COST_TERMS] = {6.0, 24.0, 425.0, 20.0};
 #define NOISE_MS    0.05
 #define SPREAD_RATE 0.05
 #define SPREAD      0.1 /* first guess of the spread */
-#define FAR_STEPS                                                                                  \
-    4u /* this many consecutive steps, all far too long or all far too short, change the speed */
+/* This many consecutive steps, all far too long or all far too short, change the speed. */
+#define FAR_STEPS 4u
 
 void mr_step_work_add(struct mr_step_work *work, uint32_t row_count, uint32_t context_tokens,
                       bool decode)

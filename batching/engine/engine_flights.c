@@ -1,6 +1,5 @@
 /* The steps in flight: their buffers, the immediate effects of a launch, and rows that become
- * surplus.
- */
+ * surplus. */
 #include "batching/cache/remote_prefix.h"
 #include "batching/engine/engine_state.h"
 #include "codec/check.h"

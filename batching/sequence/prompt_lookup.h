@@ -30,8 +30,7 @@ struct mr_guess {
 };
 
 /* capacity: most tokens of the sequence; prompt_tokens: chances are learnt from the tokens after
- * them. MR_NOMEM.
- */
+ * them. MR_NOMEM. */
 enum mr_status mr_prompt_lookup_create(struct mr_prompt_lookup **out, uint32_t capacity,
                                        uint32_t prompt_tokens, struct mr_error *err);
 /* lookup may be NULL. */

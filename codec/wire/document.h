@@ -18,8 +18,7 @@ struct mr_document;
 enum mr_status mr_document_open(struct mr_document **out, struct mr_text record,
                                 enum mr_encoding encoding, struct mr_error *err);
 /* Opens JSON text that a model has written, by the rules of Python's json.loads
- * (mr_json_parse_wide).
- */
+ * (mr_json_parse_wide). */
 enum mr_status mr_document_open_wide(struct mr_document **out, struct mr_text json,
                                      struct mr_error *err);
 /* document may be NULL. */

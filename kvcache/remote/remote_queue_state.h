@@ -132,8 +132,7 @@ void mr_operations_count(struct mr_operations *operations, enum mr_remote_counte
 /* Adds an operation, which ends at once if none of its slices needs a command. */
 void mr_operations_add(struct mr_operations *operations, struct mr_queued_operation *operation,
                        uint64_t now_ns);
-/* Ends the slices of values below `below` that no thread has taken; _list: those of whole
- * operations. */
+/* Ends the untaken slices of values below `below`; _list: those of whole operations. */
 void mr_operations_drop(struct mr_operations *operations, struct mr_queued_operation *operation,
                         uint32_t below, uint64_t now_ns);
 void mr_operations_drop_list(struct mr_operations *operations, struct mr_queued_list *list,

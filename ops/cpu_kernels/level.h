@@ -31,8 +31,7 @@ struct mr_cpu_tile {
     size_t c_stride; /* floats from one row of c to the next */
     uint32_t rows, panels;
     uint32_t panels_ahead;     /* panels from b on that may be prefetched for the caller; 0: none */
-    const unsigned char *next; /* the bytes that the caller reads after b, prefetched when there are
-                                * few rows; or NULL */
+    const unsigned char *next; /* what the caller reads after b, prefetched for few rows; or NULL */
     uint32_t word_count;       /* words in a row of a: depth / 2 for bf16, depth for f32 */
 };
 

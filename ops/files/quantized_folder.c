@@ -504,7 +504,7 @@ static enum mr_status read_weights(struct builder *builder)
         struct draft draft = {.weight = tensor, .size = {.row_block = 1}};
         builder->stem =
             (struct mr_text){tensor->name.bytes, tensor->name.length - strlen(kind->suffix)};
-        if (!has_size(tensor)) return misfit(builder, kind->suffix, "its shape is not a matrix");
+        if (!has_size(tensor)) return misfit(builder, kind->suffix, "it is not a matrix");
         status = kind->read(builder, &draft);
         if (status == MR_OK) add_weight(builder, kind, &draft);
     }

@@ -298,8 +298,7 @@ static void read_file(struct poison *poison, const char *folder)
 }
 
 /* Copies the text up to the next tab or line end, truncated to the buffer; returns the text after
- * it.
- */
+ * it. */
 static const char *take_column(const char *line, char *out, size_t out_bytes)
 {
     size_t length = strcspn(line, "\t\n");

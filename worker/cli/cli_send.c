@@ -21,8 +21,7 @@
 #define SEND_TIMEOUT_MS 30000u
 #define POLL_MS         200u
 #define QUERY_MS        2000u
-#define SILENCE_NS                                                                                 \
-    ((uint64_t)3000000000) /* after this time a line on stderr says that no worker has answered */
+#define SILENCE_NS      ((uint64_t)3000000000) /* until a line says that no worker answers */
 #define STDIN_BYTES_MAX ((size_t)16 << 20)
 
 /* True for FIELD=VALUE, where FIELD has only lower-case letters and underscores. */

@@ -8,8 +8,7 @@
 
 /* Most partitions of a request after an earlier request was too large. Their metadata, at most 4
  * KiB each, is a quarter of the largest record batch that a broker accepts by default
- * (message.max.bytes, 1 MiB).
- */
+ * (message.max.bytes, 1 MiB). */
 #define PARTITIONS_TOGETHER 64
 
 /* A commit of the owner, from its sending until next_event has returned its outcome.

@@ -30,8 +30,7 @@ enum mr_status mr_kafka_mock_topic(struct mr_kafka_mock *mock, const char *topic
                                    uint32_t partition_count, struct mr_error *err);
 
 /* librdkafka's handle of the cluster, through which tests inject faults
- * (tests/fakes/kafka_fault.h).
- */
+ * (tests/fakes/kafka_fault.h). */
 struct rd_kafka_mock_cluster_s;
 struct rd_kafka_mock_cluster_s *mr_kafka_mock_cluster(const struct mr_kafka_mock *mock);
 

@@ -37,8 +37,7 @@ void mr_kafka_outage_close(struct mr_kafka_outage *outage);
 void mr_kafka_outage_note(struct mr_kafka_outage *outage, bool unreachable, const char *reason,
                           uint64_t now_ns);
 /* Whether to query a broker now; the caller then passes the outcome to _answer. now_ns:
- * mr_clock_ns.
- */
+ * mr_clock_ns. */
 bool mr_kafka_outage_must_ask(struct mr_kafka_outage *outage, uint64_t now_ns);
 /* answers: a broker has answered. *seconds: how long brokers were unreachable; reason: a copy. */
 enum mr_kafka_outage_change mr_kafka_outage_answer(struct mr_kafka_outage *outage, bool answers,

@@ -50,8 +50,7 @@ static enum mr_status check_trace(const struct mr_config *config, struct mr_erro
 }
 
 /* The folder may be missing if its parent exists: a mistyped path must not create a tree of
- * folders.
- */
+ * folders. */
 static enum mr_status check_state_dir(const struct mr_config *config, struct mr_error *err)
 {
     char path[PATH_MAX];

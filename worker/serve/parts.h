@@ -62,8 +62,7 @@ enum mr_exit mr_worker_exit_code(enum mr_status status);
  * never created may be NULL. timeout_ms limits the flush of the Kafka producer, the last commit,
  * leaving the consumer group, transactions and Redis together. It does not limit the engine's
  * current step or the opening of a model. False when not everything could be written or ended in
- * time: threads may then still run, their data is not freed, and the process should end soon.
- */
+ * time: threads may then still run, their data is not freed, and the process should end soon. */
 bool mr_worker_destroy(struct mr_worker *worker, uint32_t timeout_ms);
 
 #endif

@@ -16,8 +16,7 @@
  * logs every half minute why the worker is not ready. */
 bool mr_watch_readiness(struct mr_worker *worker);
 /* Logs the begin and the end of an outage of Kafka. Blocks for up to half a second during an
- * outage.
- */
+ * outage. */
 void mr_watch_kafka(struct mr_worker *worker);
 
 #endif

@@ -4,8 +4,7 @@
  * Plain HTTP only: for TLS and passwords run a collector on the worker's host. Each call opens and
  * closes a connection; there is about one call a second.
  *
- * Threads: a call blocks, so it needs a separate thread. Memory: the struct. Errors: see _post.
- */
+ * Threads: a call blocks, so it needs a separate thread. Memory: the struct. Errors: see _post. */
 #ifndef MR_WORKER_TRACE_COLLECTOR_H
 #define MR_WORKER_TRACE_COLLECTOR_H
 

@@ -93,8 +93,7 @@ static void a_remote_cache_as_fast_as_computing_loads_half(void **state)
 }
 
 /* Loading slows computing down: it is not worthwhile for an eighth of the blocks, but it is for
- * three of 16.
- */
+ * three of 16. */
 static void doing_both_must_gain_over_computing(void **state)
 {
     (void)state;

@@ -107,8 +107,7 @@ static void wrong_guesses_lower_the_chance(void **state)
 }
 
 /* There are far more tokens than the index has places: only recent ones are found, and no wrong
- * ones.
- */
+ * ones. */
 static void a_long_sequence_forgets_its_beginning(void **state)
 {
     (void)state;

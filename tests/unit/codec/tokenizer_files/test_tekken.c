@@ -78,7 +78,7 @@ static void damaged_files_are_refused_with_the_cause(void **state)
     } cases[] = {
         {"\"config\":{}", SPECIAL, "config has no pattern"},
         {CONFIG("0"), SPECIAL, "default_vocab_size"},
-        {CONFIG("900"), SPECIAL, "has not the 900 tokens"},
+        {CONFIG("900"), SPECIAL, "does not have the 900 tokens"},
         {CONFIG("200"), SPECIAL, "no token for byte 195"},
         {CONFIG("263"), ",\"special_tokens\":[{\"rank\":5,\"token_str\":\"x\"}]", "special token"},
         {CONFIG("263"), ",\"special_tokens\":[{\"rank\":1}]", "special token"},

@@ -191,9 +191,7 @@ static void a_store_is_taken_from_its_front_up_to_a_limit(void **state)
     }
 }
 
-/* A value larger than a limit is stored when none of the limit is in use; it is not refused for
- * ever.
- */
+/* A value larger than a limit is stored, not refused for ever, when none of the limit is in use. */
 static void one_value_may_be_larger_than_a_limit(void **state)
 {
     const uint64_t limits[][2] = {{10, 0}, {1 << 20, 10}};
@@ -346,9 +344,7 @@ static uint32_t take_all(struct mr_remote_queue *queue, struct mr_remote_slice *
     return count;
 }
 
-/* Threads 1 and 2 together have `count` slices and take more in turn, each up to two. Returns the
- * number of slices they have then.
- */
+/* Threads 1 and 2 hold `count` slices and take more in turn, up to two; returns how many more. */
 static uint32_t take_two(struct mr_remote_queue *queue, struct mr_remote_slice **slices,
                          uint32_t count)
 {

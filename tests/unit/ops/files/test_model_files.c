@@ -129,7 +129,7 @@ static void an_error_names_the_file_and_the_way_out(void **state)
     tiny_folder_open(&scratch, "grouped_tied");
     char path[256];
     snprintf(path, sizeof path, "%s/model.safetensors", scratch.folder);
-    rejected(path, "a file of a model folder", "give the folder");
+    rejected(path, "a file of a model folder", "use the folder");
     rejected(scratch_write(&scratch, "model.bin", "x", 1), ".bin files are not read", ".gguf");
     rejected(scratch_write(&scratch, "m.gguf", "GGUFxxxx", 8), "versions 2 and 3", "GGUF");
     scratch_write(&scratch, "config.json", bad_config, sizeof bad_config - 1);

@@ -211,10 +211,10 @@ static void scaled_weights_that_do_not_fit_are_rejected(void **state)
     put(&zeros, "a.weight", MR_STORAGE_I8, DIMS(4, 4));
     put(&zeros, "a.weight_scale", MR_STORAGE_BF16, DIMS(4, 1));
     put(&zeros, "a.weight_zero_point", MR_STORAGE_I8, DIMS(4));
-    misfits(&zeros, FP8, "is not that of the scales");
+    misfits(&zeros, FP8, "differs from that of the scales");
     struct stored flat = {0};
     put(&flat, "a.weight", MR_STORAGE_I8, DIMS(4));
-    misfits(&flat, FP8, "is not that of a matrix");
+    misfits(&flat, FP8, "is not a matrix");
 }
 
 static void put_gptq(struct stored *stored, uint64_t columns_order, int32_t last_group)

@@ -63,8 +63,7 @@ static void blocks_are_converted_as_by_the_reference(void **state)
 
 /* Printed by tests/golden/make_dequant.py: the offsets of a block's half-precision scales (-1:
  * none), and the SHA-256 of the floats to which the reference reader converts REFERENCE_BLOCKS
- * blocks.
- */
+ * blocks. */
 #define REFERENCE_BLOCKS 64u
 static const struct {
     enum mr_storage storage;

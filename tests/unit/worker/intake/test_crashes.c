@@ -200,8 +200,7 @@ static void a_partition_that_comes_back_to_the_same_worker_takes_none_either(voi
 }
 
 /* Any request that ran may have caused the failed step. A request whose start was only recorded did
- * not run.
- */
+ * not run. */
 static void a_step_that_fails_counts_for_what_ran(void **state)
 {
     struct fleet *fleet = *state;

@@ -1,6 +1,5 @@
 /* metric_page - the text of a page of metrics, and assertions on it for the tests of
- * worker/metrics.
- */
+ * worker/metrics. */
 #ifndef MR_TESTS_METRIC_PAGE_H
 #define MR_TESTS_METRIC_PAGE_H
 

@@ -506,8 +506,7 @@ static void what_the_commit_lists_above_the_passed_records_is_kept(void **state)
 }
 
 /* Records below the committed offset come first: the log was replaced, and no record of it is known
- * to be finished.
- */
+ * to be finished. */
 static void a_replaced_log_is_not_passed_over(void **state)
 {
     (void)state;
