@@ -8,8 +8,7 @@
 #   tests/run.sh sweep      the slow sweeps too: a whole worker with its threads, five minutes
 #   tests/run.sh tsan       the threaded tests under ThreadSanitizer
 #   tests/run.sh arm64      cross-compiled for arm64: the tests that start no other program, in an emulator (not slow ones)
-#   tests/run.sh cuda       the CUDA kernels on the host, 2,000 random cases each, and nvcc's report
-#   on them
+#   tests/run.sh cuda       the CUDA kernels on the host, 2,000 random cases each, and nvcc's report on them
 #   tests/run.sh fuzz       builds the fuzz targets with clang, for tests/fuzz/fuzz.py
 #   tests/run.sh coverage   unit tests and simulation built for gcov, with a line count a folder
 #

@@ -82,7 +82,8 @@ def measure_values(options, count):
 def main():
     parser = fleet.arguments(__doc__)
     parser.add_argument("--only", help="names of faults, or values; separated by commas")
-    parser.add_argument("--cheap", action="store_true", help="a model that computes its prompt in 0.1 s, so that the machine's random delays are small compared with the bar")
+    parser.add_argument("--cheap", action="store_true", help="a model that computes its prompt in 0.1 s, so that the "
+                        "machine's random delays are small compared with the bar")
     parser.add_argument("--prompt", type=int, default=524, help="tokens that are in Redis")
     parser.add_argument("--values", type=int, default=10000)
     parser.set_defaults(dtype="fp32", threads="1", repetitions=5)

@@ -100,7 +100,7 @@ def table(kernels):
     yield "# Registers and occupancy of the kernels\n"
     yield "Written by `tests/cuda/occupancy.py` from the report of ptxas; `make cuda-check` fails when it differs, and"
     yield "for any spilled register. Shared memory is for heads of 128 numbers and a vocabulary of 128,256. %: part of"
-    yield "multiprocessor's 2,048 threads that can run at once.\n"
+    yield "a multiprocessor's 2,048 threads that can run at once.\n"
     yield "| kernel | threads | shared bytes | " + " | ".join(f"{name} registers, %" for name in LIMITS) + " |"
     yield "|---" * (3 + len(LIMITS)) + "|"
     for name in sorted(by_name):
@@ -120,7 +120,7 @@ def main():
     if sys.argv[1] == "write":
         TABLE.write_text(wanted)
     elif not TABLE.exists() or TABLE.read_text() != wanted:
-        print(f"{TABLE.name} differs from ptxas's report: "occupancy.py write" updates it")
+        print(f"{TABLE.name} differs from ptxas's report; `occupancy.py write` updates it")
         return 1
     print(f"{len(kernels)} kernels")
     return 1 if spilled else 0

@@ -64,7 +64,7 @@ def reference(source, record):
 
 
 def same_but_for_python(wanted):
-    """True when the reference prints objects that templates print only by mistake: views, generators, ranges,
+    """True when the reference prints objects that templates print only by mistake: views, generators, ranges, and
     functions by name and address."""
     return re.search(r"dict_(items|keys|values)\(|range\(|<(function|generator object|built-in method|bound method) ",
                      wanted)

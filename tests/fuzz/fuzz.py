@@ -155,8 +155,8 @@ def print_line(target):
 
 
 def minimize(target):
-    """Makes the committed corpus of a target a small set of inputs with the same coverage of branches. The number o
-    often a branch is taken does not count, or the corpora would have three times as many inputs."""
+    """Makes the committed corpus of a target a small set of inputs with the same coverage of branches. The
+    number of times that a branch is taken is ignored; otherwise the corpora would have three times as many inputs."""
     old, new = unpack(target), folder("merged", target)
     shutil.rmtree(new)
     os.makedirs(new)

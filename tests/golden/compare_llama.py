@@ -9,7 +9,8 @@ all F32; it computes with fp32 KV and without flash attention. Prints the larges
 golden_test_logits compares millrace, and how many greedy tokens differ. Exit status 1 if a difference is above its
 limit, or if a greedy token differs whose margin is above the limit. gpt_oss_mxfp4 is printed without a limit, because
 llama.cpp rounds the limits of its yarn. With "truncate": true, which the released models do not have, it is within 2e-5
-of transformers. """
+of transformers.
+"""
 import pathlib
 import struct
 import sys

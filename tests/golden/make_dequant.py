@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Prints the table `references` of tests/unit/ops/numbers/test_dequant.c: for each block format of GGUF the SHA
-SHA-256 of the floats that the reference reader (PyPI gguf 0.17 or newer, numpy) makes of pseudo-random blocks.
+"""Prints the table `references` of tests/unit/ops/numbers/test_dequant.c: for each block format of GGUF the
+SHA-256 of the floats that the reference reader (PyPI gguf 0.17 or newer, numpy) computes from pseudo-random blocks.
 
 The bytes come from a linear congruential generator, which the test repeats. The top bit of the exponent of each
 half-precision scale is cleared, so that no scale is infinite or NaN.

@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
-"""Writes tests/golden/embeddings/NAME.bin, which test_scores.c reads: hidden states after the final norm for the
-prompts in
-(PyPI torch and transformers 5), in fp32 on the CPU, after the final norm, of the prompts in a tiny model's expected.bin
-(make_logits.py).
+"""Writes tests/golden/embeddings/NAME.bin, which test_scores.c reads: hidden states after the final norm, for the
+prompts in a tiny model's expected.bin (make_logits.py). The reference implementation (PyPI torch and transformers 5)
+computes them in fp32 on the CPU.
 
     make_embeddings.py tests/golden/models tests/golden/embeddings NAME...
 

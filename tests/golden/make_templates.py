@@ -108,9 +108,9 @@ def joined(message):
 
 
 def reference(source, record, parts=None, bos="<s>", eos="</s>"):
-    """(True, text), or (False, reason) when the reference refuses the template or the messages
-    apply_chat_template of a tokenizer does, from the messages on, but for contents that are joined. parts: whether the
-    template reads lists of parts; None: by reads_parts."""
+    """(True, text), or (False, reason) when the reference refuses the template or the messages. Does
+    the same as apply_chat_template of a tokenizer, from the messages on, and also joins contents. parts: whether the
+    template reads lists of parts; None: decided by reads_parts."""
     messages = [{key: value for key, value in opened(one).items() if value is not None} for one in record["messages"]]
     continues = record.get("continue_final_message", False)
     try:

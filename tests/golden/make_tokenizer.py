@@ -158,8 +158,7 @@ def reference(file):
 
 def without_control_pieces(file):
     """The file of a Unigram model whose control tokens occur in no text. The reference scores them 0, so it turns the
-    text "</s>"
-    the text "</s>" even where special tokens are not read; millrace does not."""
+    text "</s>" into one even where special tokens are not read; millrace does not."""
     if file["model"]["type"] != "Unigram":
         return file
     control = {token["content"] for token in file["added_tokens"] if token["special"]}

@@ -271,7 +271,7 @@ MODELS = {**LLAMA_FAMILY, **EXPERT_MODELS, **OTHER_FAMILIES}
 
 
 def randomize(model, generator, scale):
-    """Gives every parameter a random value; norms get values around 1 (around 0 for Gemma, w
+    """Gives every parameter a random value; norms get values around 1 (around 0 for Gemma, which
     adds 1 itself), so that no parameter is neutral and omitting one changes the logits."""
     neutral = 0.0 if model.config.model_type.startswith("gemma") else 1.0
     for name, parameter in model.named_parameters():

@@ -18,8 +18,7 @@ VERSION_AT, LENGTH_AT = 4, 32
 
 class Stage:
     """One Redis and its workers: writer and reader use it directly, far uses it through a relay, and plain does not use
-    it. orphan
-    an address without a server, stranger a wrong password."""
+    it. orphan has an address without a server, stranger has a wrong password."""
 
     def __init__(self, options, stack, *flags, prefix=1820, block_bytes=0):
         enter = stack.enter_context

@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
 """Runs every command and every program of README.md as written there, over the embedded broker; only PORT is replaced.
-A command witho
-CHECKS does not know fails the test. docker/guide/results.md must have a row for every error code and finish reason, and
-docker/guide/reference.md must equal the output of docker/reference.py for this program. (tests/tidy/pages.py checks
-links, files, options and metrics that pages name.)"""
+A command without a match in CHECKS fails the test. docker/guide/results.md must have a row for every error code and
+finish reason, and docker/guide/reference.md must equal the output of docker/reference.py for this program.
+(tests/tidy/pages.py checks links, files, options and metrics that pages name.)"""
 
 import ast
 import contextlib

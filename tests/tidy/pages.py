@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The rule `pages` of tests/tidy/tidy.sh: pages (*.md, docker/asyncapi.yaml) name only things that exist. Prints one
-line for each violation,
-"file: what is wrong". The file list of the tree comes on standard input, a path a line; the working directory is the tree.
+line "file: error" for each violation. The file list of the tree comes on standard input, a path a line; the working
+directory is the tree.
 
 What a page names in backticks must exist:
     mr_NAME, MR_NAME        a word of a source file; NAME may end in * or _

@@ -2,7 +2,7 @@
 """The programs of docker/clients with Apache Kafka. Each one streams an answer, receives one in a reply topic, and
 cancels one, by itself and at Ctrl-C. The kcat commands of their README do the same. Then the worker is stopped, and this
 script writes the records of three attempts with duplicates: every program prints them as docker/guide/results.md
-describes under "What readers see".
+describes under "Reading a stream".
 
 Needs what docker/deps.sh test installs."""
 
@@ -76,8 +76,8 @@ def build(folder):
 
 
 class Run:
-    """One run of a program. Its prompt names the language at {}, so that its request can be found. With interr
-    SIGINT when it has printed something."""
+    """One run of a program. Its prompt names the language at {}, so that its request can be found. With
+    interrupt it gets SIGINT when it has printed something."""
 
     def __init__(self, place, language, prompt, *options, interrupt=False):
         self.language, self.prompt = language, prompt.format(language)
@@ -116,8 +116,7 @@ class Run:
         return self.out.decode(), self.logged()
 
 
-# --- the records of the topics
-# ------------------------------------------------------------------------------------------
+# --- the records of the topics ----------------------------------------------------------------------------------------
 
 class Place:
     def __init__(self, services, folder, commands):

@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
 """Compares the files for operators with the program: docker/kubernetes, docker/systemd, docker/compose.yaml and
-Prometheus' and
-Grafana's files. Each YAML document is valid by the JSON schema of its kind; names that refer to another file exist
-there; every option exists (millrace itself reads the environment and the arguments); every metric has a row in
-docker/guide/reference.md, which test_readme.py compares with a running worker.
+the files of Prometheus and Grafana. Each YAML document is valid by the JSON schema of its kind; names that refer to
+another file exist there; every option exists (millrace itself reads the environment and the arguments); every metric
+has a row in docker/guide/reference.md, which test_readme.py compares with a running worker.
 
 Needs what docker/deps.sh test installs (ruamel.yaml and jsonschema in .deps/python, .deps/schemas)."""
 

@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 """docker/version.sh in trees with and without git, and the files that make install writes below a prefix: a program
-that loads
-LibTorch from there, man page, completions, systemd unit, licences, and a bill of materials with every field that SPDX
-2.3 requires."""
+that loads LibTorch from there, man page, completions, systemd unit, licences, and a bill of materials with every field
+that SPDX 2.3 requires."""
 
 import json
 import os

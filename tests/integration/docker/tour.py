@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
-"""Pastes the commands of "A tour" in docker/guide/operating.md into a shell, block after block, and prints what they
-print. By its
-block must have shown what EXPECTED says of it when it ends; after the load, each panel of the dashboard is asked for data.
-Uses the ports of the tour: 9090, 9092, 9093 and 9461 to 9463 of the loopback interface."""
+"""Pastes the commands of "A tour" in docker/guide/operating.md into a shell, block after block, and prints their
+output. When a block ends, it must have printed its text in EXPECTED. After the load, each panel of the dashboard is
+queried for data. Uses the ports of the tour: 9090, 9092, 9093 and 9461 to 9463 of the loopback interface."""
 
 import json
 import os
