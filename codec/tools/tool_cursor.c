@@ -115,8 +115,6 @@ enum mr_tool_outcome mr_tool_add_written(struct mr_tool_cursor *cursor, struct m
     char *bytes;
     size_t length;
     enum mr_tool_outcome outcome = of(mr_json_writer_take(writer, &bytes, &length, &err));
-    if (outcome != MR_TOOL_FOUND) return outcome;
-    outcome = check_object((struct mr_text){bytes, length});
     if (outcome == MR_TOOL_FOUND)
         outcome = copy(cursor, (struct mr_text){bytes, length}, &arguments);
     free(bytes);

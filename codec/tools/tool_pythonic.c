@@ -1,14 +1,16 @@
 /* Calls in Python's syntax: [name(key=value, …), …]. Values are the literals that Python's own
  * reader (ast.literal_eval) accepts and its json.dumps can write: numbers, texts of every notation,
- * lists, tuples, dictionaries, True, False, None; also true, false and null. They become JSON.
- * It does not read characters by name (\N{...}), bytes, sets, complex numbers and names with
- * U+0000. */
+ * lists, tuples, dictionaries, True, False, None; also true, false and null. Comments are skipped.
+ * The values become JSON. A call with one of the following stays text: bytes, sets and complex
+ * numbers, which JSON does not have; characters by name (\N{...}), whose 34,000 names would be
+ * larger than the rest of the program's tables. */
 #include "codec/limits.h"
 #include "codec/tools/tool_cursor.h"
 #include "codec/utf8.h"
 
 #include <ctype.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,10 +30,27 @@ static char peek(const struct python *python)
     return cursor->at < cursor->text.length ? cursor->text.bytes[cursor->at] : '\0';
 }
 
+/* Skips white space, comments, and backslashes that join lines. */
+static void skip_space(struct python *python)
+{
+    struct mr_tool_cursor *cursor = python->cursor;
+    for (bool skipped = true; skipped;) {
+        mr_tool_skip_space(cursor);
+        struct mr_text rest = mr_text_part(cursor->text, cursor->at, cursor->text.length);
+        skipped = rest.length > 1 && rest.bytes[0] == '\\' &&
+                  (rest.bytes[1] == '\n' || rest.bytes[1] == '\r');
+        if (skipped) cursor->at++;
+        if (rest.length == 0 || rest.bytes[0] != '#') continue;
+        skipped = true;
+        while (peek(python) != '\n' && peek(python) != '\r' && cursor->at < cursor->text.length)
+            cursor->at++;
+    }
+}
+
 /* Reads `word` if it comes next. */
 static bool take(struct python *python, const char *word)
 {
-    mr_tool_skip_space(python->cursor);
+    skip_space(python);
     return mr_tool_read_word(python->cursor, word) == MR_TOOL_FOUND;
 }
 
@@ -54,21 +73,41 @@ static bool put_bytes(struct python *python, const char *bytes, size_t length)
     return mr_buffer_append(&python->text, (struct mr_text){bytes, length});
 }
 
-/* Joins \ud83d\ude00 to one character, as JSON does; a lone surrogate becomes U+FFFD. */
-static int64_t join_surrogates(struct python *python, int64_t high)
+/* Appends half of a surrogate pair, in the form of UTF-8, for join_surrogates. */
+static bool put_surrogate(struct python *python, int64_t code)
 {
-    const size_t from = python->cursor->at;
-    if (high < 0xd800 || high > 0xdfff) return high;
-    if (high < 0xdc00 && peek(python) == '\\') {
-        python->cursor->at++;
-        bool escape = peek(python) == 'u';
-        python->cursor->at++;
-        int64_t low = escape ? read_code(python, 16, 4, 4) : -1;
-        if (low >= 0xdc00 && low <= 0xdfff)
-            return 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00);
+    const char bytes[3] = {(char)0xed, (char)(0x80 | (code >> 6 & 0x3f)),
+                           (char)(0x80 | (code & 0x3f))};
+    return put_bytes(python, bytes, sizeof bytes);
+}
+
+/* The half of a surrogate pair at this place; 0: another character. */
+static uint32_t surrogate_at(struct mr_text text, size_t at)
+{
+    if (text.length - at < 3) return 0;
+    const unsigned char *bytes = (const unsigned char *)text.bytes + at;
+    if (bytes[0] != 0xed || bytes[1] < 0xa0) return 0;
+    return 0xd000u | (uint32_t)(bytes[1] & 0x3f) << 6 | (bytes[2] & 0x3f);
+}
+
+/* Joins \ud83d\ude00 to one character, as JSON does, also across adjacent texts. A lone surrogate
+ * becomes U+FFFD. */
+static void join_surrogates(struct mr_buffer *buffer)
+{
+    const struct mr_text text = mr_buffer_text(buffer);
+    size_t length = 0;
+    for (size_t at = 0; at < text.length;) {
+        uint32_t high = surrogate_at(text, at), code = 0xfffd;
+        uint32_t low = high ? surrogate_at(text, at + 3) : 0;
+        at += high ? 3 : 1;
+        if (!high) buffer->bytes[length++] = text.bytes[at - 1];
+        if (!high) continue;
+        bool pair = high < 0xdc00 && low >= 0xdc00;
+        if (pair) code = 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00);
+        at += pair ? 3 : 0;
+        length += mr_utf8_put(buffer->bytes + length, code);
     }
-    python->cursor->at = from;
-    return 0xfffd;
+    buffer->length = length;
 }
 
 /* Appends the character of the escape after a backslash. False: the character does not exist, or
@@ -84,15 +123,28 @@ static bool read_escape(struct python *python)
         code = read_code(python, 8, 1, 3);
     } else {
         python->cursor->at++;
-        if (c == '\n') return true;
+        if (c == '\r' && peek(python) == '\n') python->cursor->at++;
+        if (c == '\n' || c == '\r') return true;
         if (known) return put_bytes(python, to + (known - from), 1);
         if (c != 'x' && c != 'u' && c != 'U')
             return put_bytes(python, "\\", 1) && put_bytes(python, &c, 1);
         unsigned digits = c == 'x' ? 2 : c == 'u' ? 4 : 8;
-        code = join_surrogates(python, read_code(python, 16, digits, digits));
+        code = read_code(python, 16, digits, digits);
     }
     if (code < 0 || code > 0x10ffff) return false;
+    if (code >= 0xd800 && code <= 0xdfff) return put_surrogate(python, code);
     return put_bytes(python, bytes, mr_utf8_put(bytes, (uint32_t)code));
+}
+
+/* Appends the next byte of a text. Python reads every kind of line end as \n. */
+static bool read_byte(struct python *python)
+{
+    struct mr_tool_cursor *cursor = python->cursor;
+    if (cursor->at >= cursor->text.length) return false;
+    char c = cursor->text.bytes[cursor->at++];
+    if (c == '\r' && peek(python) == '\n') cursor->at++;
+    if (c == '\r') c = '\n';
+    return put_bytes(python, &c, 1);
 }
 
 /* Appends a text from its opening quote to its closing one. raw: backslashes are characters. */
@@ -104,17 +156,15 @@ static bool read_quoted(struct python *python, bool raw)
     const char *close = mr_tool_read_word(cursor, quote) == MR_TOOL_FOUND ? quote : single;
     if (close == single) cursor->at++;
     while (mr_tool_read_word(cursor, close) != MR_TOOL_FOUND) {
-        if (cursor->at >= cursor->text.length) return false;
-        char c = cursor->text.bytes[cursor->at++];
-        if (c == '\\' && !raw) {
+        bool escape = peek(python) == '\\';
+        if (escape && !raw) {
+            cursor->at++;
             if (!read_escape(python)) return false;
             continue;
         }
-        if (!put_bytes(python, &c, 1)) return false;
-        if (c != '\\') continue;
-        if (cursor->at >= cursor->text.length) return false;
-        c = cursor->text.bytes[cursor->at++]; /* a quote after a backslash does not end the text */
-        if (!put_bytes(python, &c, 1)) return false;
+        if (!read_byte(python)) return false;
+        /* a quote after a backslash does not end the text */
+        if (escape && !read_byte(python)) return false;
     }
     return true;
 }
@@ -138,8 +188,9 @@ static enum mr_tool_outcome read_text(struct python *python)
     if (!take_prefix(python, &raw)) return MR_TOOL_BAD;
     do {
         if (!read_quoted(python, raw)) return MR_TOOL_BAD;
-        mr_tool_skip_space(python->cursor);
+        skip_space(python);
     } while (take_prefix(python, &raw));
+    join_surrogates(&python->text);
     return MR_TOOL_FOUND;
 }
 
@@ -199,8 +250,12 @@ static bool read_number(struct python *python, char out[NUMBER_BYTES_MAX])
     char number[NUMBER_BYTES_MAX];
     size_t length = 0;
     const char sign = peek(python);
-    if (sign == '-' || sign == '+') python->cursor->at++;
-    mr_tool_skip_space(python->cursor);
+    unsigned brackets = 0; /* between sign and number */
+    if (sign == '-' || sign == '+') {
+        python->cursor->at++;
+        while (take(python, "("))
+            brackets++;
+    }
     for (char before = '\0'; length + 1 < sizeof number; python->cursor->at++) {
         char c = peek(python);
         bool exponent = (before == 'e' || before == 'E') && memcmp(number, "0x", 2) != 0;
@@ -213,6 +268,8 @@ static bool read_number(struct python *python, char out[NUMBER_BYTES_MAX])
     }
     number[length] = '\0';
     if (length == 0 || cursor->text.bytes[cursor->at - 1] == '_') return false;
+    for (; brackets > 0; brackets--)
+        if (!take(python, ")")) return false;
     bool negative = sign == '-';
     if (!to_json(number, out + negative)) return false;
     if (negative && strcmp(out + 1, "0") == 0) memmove(out, out + 1, 2);
@@ -221,6 +278,21 @@ static bool read_number(struct python *python, char out[NUMBER_BYTES_MAX])
 }
 
 /* ---- values ---- */
+
+/* Writes a number as the name that Python's json.dumps makes of a float. */
+static void name_double(double value, char out[NUMBER_BYTES_MAX])
+{
+    int digits = 0;
+    do {
+        snprintf(out, NUMBER_BYTES_MAX, "%.*g", ++digits, value);
+    } while (isfinite(value) && digits < 17 && strtod(out, NULL) != value);
+    if (!isfinite(value))
+        snprintf(out, NUMBER_BYTES_MAX, value < 0 ? "-Infinity" : "Infinity");
+    else if (fabs(value) >= 1e16)
+        snprintf(out, NUMBER_BYTES_MAX, "%.*e", digits - 1, value);
+    else if (strstr(out, "e+") || !strpbrk(out, ".e"))
+        snprintf(out, NUMBER_BYTES_MAX, "%.1f", value);
+}
 
 /* Reads a key of a dictionary, which becomes a name as Python's json.dumps makes it. */
 static enum mr_tool_outcome read_key(struct python *python)
@@ -241,6 +313,7 @@ static enum mr_tool_outcome read_key(struct python *python)
         return outcome;
     }
     if (!read_number(python, number)) return MR_TOOL_BAD;
+    if (strpbrk(number, ".e")) name_double(strtod(number, NULL), number);
     mr_json_name(python->writer, number);
     return MR_TOOL_FOUND;
 }
@@ -272,11 +345,8 @@ static bool is_tuple(const struct python *python)
     bool raw, empty = true;
     mr_buffer_init(&ahead.text, MR_TOOL_ARGUMENTS_BYTES_MAX);
     for (bool ok = true; ok && cursor.at < cursor.text.length;) {
+        skip_space(&ahead);
         char c = peek(&ahead);
-        if (mr_text_is_space(c)) {
-            cursor.at++;
-            continue;
-        }
         if (c == ')' && depth == 0) break;
         if (c == ',' && depth == 0) {
             mr_buffer_drop(&ahead.text);
@@ -321,7 +391,7 @@ static enum mr_tool_outcome read_value(struct python *python, unsigned depth)
     struct mr_json_writer *writer = python->writer;
     char number[NUMBER_BYTES_MAX];
     bool raw;
-    mr_tool_skip_space(python->cursor);
+    skip_space(python);
     if (depth >= MR_NESTING_MAX - 1) return MR_TOOL_BAD;
     const size_t from = python->cursor->at;
     if (peek(python) != '\0' && strchr("[{(", peek(python))) return read_brackets(python, depth);
@@ -358,7 +428,7 @@ static enum mr_tool_outcome read_arguments(struct python *python)
         if (outcome != MR_TOOL_FOUND) return outcome;
         if (take(python, ")")) break;
         if (!take(python, ",")) return MR_TOOL_BAD;
-        mr_tool_skip_space(python->cursor);
+        skip_space(python);
     }
     mr_json_end(python->writer);
     return MR_TOOL_FOUND;
@@ -372,7 +442,7 @@ static enum mr_tool_outcome read_one(struct mr_tool_cursor *cursor)
     enum mr_tool_outcome outcome = mr_tool_read_name(cursor, &name);
     if (outcome != MR_TOOL_FOUND) return outcome;
     if (!take(&python, "(")) return MR_TOOL_BAD;
-    mr_tool_skip_space(cursor);
+    skip_space(&python);
     mr_json_writer_init(&writer, MR_TOOL_ARGUMENTS_BYTES_MAX);
     mr_buffer_init(&python.text, MR_TOOL_ARGUMENTS_BYTES_MAX);
     outcome = read_arguments(&python);
@@ -390,7 +460,7 @@ enum mr_tool_outcome mr_tool_read_pythonic(struct mr_tool_cursor *cursor)
     take(&python, "<|python_start|>");
     if (!take(&python, "[")) return MR_TOOL_BAD;
     do {
-        mr_tool_skip_space(cursor);
+        skip_space(&python);
         if (peek(&python) == ']' && cursor->found->count > 0) break;
         enum mr_tool_outcome outcome = read_one(cursor);
         if (outcome != MR_TOOL_FOUND) return outcome;
