@@ -1,4 +1,6 @@
-/* The deltas of an answer, joined, are the message of the whole answer. */
+/* The deltas of an answer, joined, are the message of the whole answer.
+ *
+ *     codec_test_message_deltas [COUNT]    mutated answers of each format, default 200 */
 #include "codec/buffer.h"
 #include "codec/records/message.h"
 #include "tests/unit/codec/tools/tool_texts.h"
@@ -6,7 +8,7 @@
 struct joined {
     struct mr_buffer content, reasoning;
     struct {
-        char name[64];
+        char name[MR_TOOL_NAME_BYTES_MAX + 1];
         struct mr_buffer arguments;
     } calls[MR_TOOL_CALLS_MAX];
     size_t call_count, delta_count;
@@ -165,8 +167,132 @@ static void deltas_of_damaged_answers_are_the_whole_message(void **state)
     }
 }
 
-/* A message that reads the beginning of an answer at once, as after a crash, continues like one
- * that read it in pieces. */
+static uint32_t mutated_count = 200;
+
+/* Changes the text in place: bytes are replaced, removed, repeated or inserted. Returns its length.
+ */
+static size_t mutate(struct draw *draw, char *bytes, size_t length, size_t room)
+{
+    static const char *const pieces[] = {"<think>",
+                                         "</think>",
+                                         "<tool_call>",
+                                         "</tool_call>",
+                                         "<|tool_call|>",
+                                         "[TOOL_CALLS]",
+                                         "[ARGS]",
+                                         "<function=f>",
+                                         "</function>",
+                                         "<parameter=a>",
+                                         "</parameter>",
+                                         "<|channel|>",
+                                         "<|message|>",
+                                         "<|start|>",
+                                         "<|end|>",
+                                         "<|call|>",
+                                         "analysis",
+                                         "to=functions.f ",
+                                         "<|python_tag|>",
+                                         "```json\n",
+                                         "```",
+                                         WIDE("calls" LOW "begin"),
+                                         WIDE("sep"),
+                                         WIDE("call" LOW "begin"),
+                                         WIDE("call" LOW "end"),
+                                         "{\"name\": \"f\", \"arguments\": {}}",
+                                         "{",
+                                         "}",
+                                         "[",
+                                         "]",
+                                         "(",
+                                         ")",
+                                         "\"",
+                                         "\\",
+                                         "'",
+                                         "\n",
+                                         "\n\n",
+                                         " ",
+                                         ",",
+                                         ";",
+                                         ":",
+                                         "<",
+                                         "f(a=1)",
+                                         "\xc3\xa9",
+                                         "\xe2\x82"};
+    for (uint32_t i = 1 + draw_below(draw, 4); i > 0 && length > 0; i--) {
+        size_t at = draw_below(draw, (uint32_t)length), run = 1 + draw_below(draw, 24);
+        const char *piece = pieces[draw_below(draw, sizeof pieces / sizeof pieces[0])];
+        if (run > length - at) run = length - at;
+        switch (draw_below(draw, 5)) {
+        case 0:
+            bytes[at] = "{}[]\"x<\n"[draw_below(draw, 8)];
+            continue;
+        case 1: /* cut off, or without a run */
+            if (draw_below(draw, 4) == 0) run = length - at;
+            memmove(bytes + at, bytes + at + run, length - at - run);
+            length -= run;
+            continue;
+        case 2:
+            if (length + run > room) continue;
+            memmove(bytes + at + run, bytes + at, length - at);
+            length += run;
+            continue;
+        default:
+            run = strlen(piece);
+            if (length + run > room) continue;
+            memmove(bytes + at + run, bytes + at, length - at);
+            memcpy(bytes + at, piece, run);
+            length += run;
+        }
+    }
+    return length;
+}
+
+/* The deltas of an answer equal the message in its result. */
+static void assert_result(const struct mr_message_rules *rules, struct mr_text text, size_t step)
+{
+    struct mr_arena *arena = mr_arena_create(1 << 22);
+    struct joined *joined = read_text(rules, text, step);
+    struct mr_choice choice = {.text = text};
+    struct mr_error err;
+    assert_int_equal(mr_message_split(&choice, rules, arena, &err), MR_OK);
+    bool equal = mr_text_equal(mr_buffer_text(&joined->content), choice.content) &&
+                 mr_text_equal(mr_buffer_text(&joined->reasoning), choice.reasoning) &&
+                 joined->call_count == choice.tool_call_count;
+    for (size_t i = 0; equal && i < joined->call_count; i++)
+        equal = mr_text_is(choice.tool_calls[i].name, joined->calls[i].name) &&
+                mr_text_equal(choice.tool_calls[i].arguments,
+                              mr_buffer_text(&joined->calls[i].arguments));
+    if (!equal)
+        fail_msg("%s, steps of %zu: %.*s", mr_tool_format_name(rules->format), step,
+                 (int)text.length, text.bytes);
+    joined_destroy(joined);
+    mr_arena_destroy(arena);
+}
+
+static void deltas_of_mutated_answers_are_the_result(void **state)
+{
+    (void)state;
+    static struct tool_text made;
+    static char bytes[10000];
+    size_t with_calls = 0;
+    for (uint32_t i = 0; i < FORMATS * mutated_count; i++) {
+        struct mr_message_rules rules = rules_of(formats[i % FORMATS]);
+        struct draw draw = {.state = i};
+        struct mr_text text = make_text(rules.format, i + 1, false, &made, bytes);
+        text.length = mutate(&draw, bytes, text.length, sizeof bytes);
+        rules.opened = draw_below(&draw, 4) ? MR_OPENED_NOTHING : 1 + draw_below(&draw, 3);
+        if (draw_below(&draw, 8) == 0) rules.calls_max = 1;
+        assert_result(&rules, text, 1);
+        assert_result(&rules, text, 2 + draw_below(&draw, 14));
+        struct joined *whole = read_text(&rules, text, SIZE_MAX);
+        with_calls += whole->call_count > 0;
+        joined_destroy(whole);
+    }
+    assert_true(with_calls > FORMATS * mutated_count / 4);
+}
+
+/* A message that reads the beginning of an answer at once, as after a crash, goes on as one that
+ * has read it in pieces. */
 static void a_stream_may_be_resumed_at_every_byte(void **state)
 {
     (void)state;
@@ -357,11 +483,13 @@ static void the_echoed_prompt_may_come_in_pieces(void **state)
     joined_destroy(joined);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    if (argc > 1) mutated_count = (uint32_t)strtoul(argv[1], NULL, 10);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(deltas_joined_are_the_whole_message),
         cmocka_unit_test(deltas_of_damaged_answers_are_the_whole_message),
+        cmocka_unit_test(deltas_of_mutated_answers_are_the_result),
         cmocka_unit_test(a_stream_may_be_resumed_at_every_byte),
         cmocka_unit_test(arguments_of_constrained_calls_come_in_pieces),
         cmocka_unit_test(a_constrained_call_that_is_cut_off_is_text_at_the_end),
