@@ -2,13 +2,14 @@
 
 #include <math.h>
 
-/* Factors that scale the four terms of the cost model to about 1 for a busy step, which keeps the
+/* Factors that scale the terms of the cost model to about 1 for a busy step, which keeps the
  * covariance matrix well conditioned. */
-static const double scale[MR_COST_TERMS] = {1.0, 1.0 / 16.0, 1.0 / 256.0, 1.0 / (256.0 * 1024.0)};
+static const double scale[MR_COST_TERMS] = {1.0, 1.0 / 16.0, 1.0 / 256.0, 1.0 / (256.0 * 1024.0),
+                                            1.0 / 256.0};
 
 /* Scaled coefficients of a small model on two cores, and their variance: on another machine, one
  * may be many times larger than the others. */
-static const double first_theta[MR_COST_TERMS] = {6.0, 24.0, 425.0, 20.0};
+static const double first_theta[MR_COST_TERMS] = {6.0, 24.0, 425.0, 20.0, 200.0};
 #define FIRST_VARIANCE 40000.0
 
 #define FORGETTING  0.92
@@ -44,6 +45,7 @@ static void terms_of(const struct mr_step_work *work, double terms[MR_COST_TERMS
     terms[1] = scale[1] * work->rows;
     terms[2] = scale[2] * work->chunk;
     terms[3] = scale[3] * (double)work->history;
+    terms[4] = scale[4] * work->scored;
 }
 
 static double product(const double *left, const double *right)
@@ -171,16 +173,23 @@ void mr_cost_model_observe(struct mr_cost_model *model, const struct mr_step_wor
     keep_positive(model);
 }
 
-uint32_t mr_cost_model_chunk(const struct mr_cost_model *model, const struct mr_step_work *work,
-                             uint32_t context_tokens, double ms)
+/* The positive x of linear x + square x^2 = ms; infinity: tokens cost nothing. */
+static double tokens_within(double linear, double square, double ms)
 {
-    double room = ms - mr_cost_model_predict(model, work);
+    const double below = linear + sqrt(linear * linear + 4.0 * square * ms);
+    return below > 0.0 ? 2.0 * ms / below : (double)INFINITY;
+}
+
+uint32_t mr_cost_model_chunk(const struct mr_cost_model *model, const struct mr_step_work *work,
+                             uint32_t context_tokens, uint32_t plain_tokens, double ms)
+{
+    const double room = ms - mr_cost_model_predict(model, work);
     if (room <= 0.0) return 0;
-    double linear = model->theta[2] * scale[2] + model->theta[3] * scale[3] * context_tokens;
-    double square = 0.5 * model->theta[3] * scale[3];
-    double below = linear + sqrt(linear * linear + 4.0 * square * room);
-    if (below <= 0.0) return UINT32_MAX;
-    double tokens = 2.0 * room / below;
+    const double history = model->theta[3] * scale[3], score = model->theta[4] * scale[4];
+    const double linear = model->theta[2] * scale[2] + history * context_tokens;
+    double tokens = tokens_within(linear, 0.5 * history, room);
+    if (tokens > plain_tokens)
+        tokens = tokens_within(linear + score, 0.5 * history, room + score * plain_tokens);
     return tokens >= (double)UINT32_MAX ? UINT32_MAX : (uint32_t)tokens;
 }
 

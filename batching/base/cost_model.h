@@ -1,15 +1,15 @@
 /* cost_model - predicts how long a step takes; it is fitted to measured steps.
  *
- *     ms = a + b * rows + c * chunk + d * history
+ *     ms = a + b * rows + c * chunk + d * history + e * scored
  *
  * rows: decode rows; chunk: prefill tokens; history: the sum over all rows of the step, decode and
  * prefill alike, of the tokens that the row attends to (for a chunk of x tokens that follows L
- * earlier tokens: x * (L + x / 2)). The four coefficients are fitted by recursive least squares
- * with directional forgetting (Kulhavy, "Restricted exponential forgetting in real-time
- * identification", Automatica 1987), so the model adapts to the machine it runs on: a step reduces
- * the weight of earlier steps of its kind by 8 %, and of no others. So the fit remembers rare kinds
- * of steps. It follows a change of speed within some dozens of steps of a kind, however long the
- * engine has run.
+ * earlier tokens: x * (L + x / 2)); scored: prefill tokens whose logits score given tokens. The
+ * five coefficients are fitted by recursive least squares with directional forgetting (Kulhavy,
+ * "Restricted exponential forgetting in real-time identification", Automatica 1987), so the model
+ * adapts to the machine it runs on: a step reduces the weight of earlier steps of its kind by 8 %,
+ * and of no others. So the fit remembers rare kinds of steps. It follows a change
+ * of speed within some dozens of steps of a kind, however long the engine has run.
  *
  * After four steps in a row that were far too long, or far too short, the speed of the machine has
  * changed: all coefficients are scaled, as after the first step. Without this, the short steps,
@@ -32,7 +32,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define MR_COST_TERMS 4u
+#define MR_COST_TERMS 5u
 
 /* The value of the options step_target_ms for which the scheduler derives the target from the
  * cost model. */
@@ -40,7 +40,7 @@
 
 struct mr_cost_model {
     /* coefficients of the scaled terms: of a step, a decode row, a prefill token, a token of
-     * history */
+     * history, a scored row */
     double theta[MR_COST_TERMS];
     double covariance[MR_COST_TERMS][MR_COST_TERMS];
     double spread;      /* running mean of |measured - predicted| / the shorter of the two times */
@@ -54,6 +54,7 @@ struct mr_cost_model {
 /* The work of one step, as the cost model counts it. */
 struct mr_step_work {
     uint32_t rows, chunk;
+    uint32_t scored; /* of the chunk: rows whose logits score given tokens */
     uint64_t history;
 };
 
@@ -72,12 +73,13 @@ double mr_cost_model_predict(const struct mr_cost_model *model, const struct mr_
 void mr_cost_model_observe(struct mr_cost_model *model, const struct mr_step_work *work, double ms);
 /* The most prefill tokens of a sequence with context_tokens computed tokens that can be added to a
  * step of `work` so that the step is still predicted to end within `ms`. 0: the step is already
- * longer than `ms`. UINT32_MAX: prefill tokens cost nothing. Solves c x + d x (L + x / 2) = ms -
- * predict(work) for x, where L is context_tokens. */
+ * longer than `ms`. UINT32_MAX: prefill tokens cost nothing. Of these tokens, all after the first
+ * plain_tokens are scored. Solves c x + d x (L + x / 2) + e max(0, x - p) = ms - predict(work) for
+ * x, where L is context_tokens and p is plain_tokens. */
 uint32_t mr_cost_model_chunk(const struct mr_cost_model *model, const struct mr_step_work *work,
-                             uint32_t context_tokens, double ms);
-/* out: the fitted coefficients a, b, c, d: ms for each step, decode row, prefill token and token of
- * history. */
+                             uint32_t context_tokens, uint32_t plain_tokens, double ms);
+/* out: the fitted coefficients a, b, c, d, e: ms for each step, decode row, prefill token, token of
+ * history and scored row. */
 void mr_cost_model_coefficients(const struct mr_cost_model *model, double out[MR_COST_TERMS]);
 
 #endif

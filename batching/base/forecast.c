@@ -20,6 +20,7 @@ double mr_forecast_ms(const struct mr_cost_model *model, const struct mr_forecas
     if (pending > 0) {
         struct mr_step_work own = {0};
         mr_step_work_add(&own, chunk, forecast->computed_tokens + (pending - chunk) / 2, false);
+        own.scored = (uint32_t)((uint64_t)forecast->scored_tokens * chunk / pending);
         ms += steps_ms(model, &forecast->beside, (double)pending / chunk, own);
     }
     if (forecast->output_tokens > 1) {

@@ -21,6 +21,7 @@ struct mr_forecast {
     struct mr_step_work beside;
     uint32_t computed_tokens; /* prompt tokens found in the cache */
     uint32_t pending_tokens;  /* prompt tokens to compute */
+    uint32_t scored_tokens;   /* of these, tokens whose logits score given tokens */
     uint32_t chunk_tokens;    /* prompt tokens computed in one step; 0: no chunking */
     uint32_t output_tokens;   /* output tokens that the request is expected to generate */
 };

@@ -18,8 +18,8 @@ struct mr_engine_stats {
     uint64_t prompt_cache_hits, cached_tokens_redis;
     /* time in the model's functions; time in steps; 0 if the model has no clock */
     uint64_t model_ns, step_ns_total;
-    /* coefficients a, b, c, d of the step time (batching/base/cost_model.h), ms */
-    double cost_model[4];
+    /* coefficients a, b, c, d, e of the step time (batching/base/cost_model.h), ms */
+    double cost_model[MR_COST_TERMS];
     struct mr_kv_cache_stats cache; /* the local KV cache */
     struct mr_prompt_cache_stats prompts;
     struct mr_remote_prefix_stats shared; /* zero without a shared KV cache in Redis */

@@ -1,14 +1,13 @@
 #include "batching/scheduler/admit.h"
 
-#include "batching/base/forecast.h"
 #include "batching/cache/prompt_cache.h"
 #include "batching/cache/remote_prefix.h"
 #include "batching/queue/pass_over.h"
+#include "batching/scheduler/prediction.h"
 #include "batching/sequence/embedding.h"
 #include "batching/sequence/scores.h"
 #include "codec/check.h"
 
-#include <math.h>
 #include <string.h>
 
 #define SCAN_MAX 31u /* most candidates passed over in one planning round */
@@ -56,22 +55,6 @@ static void sort_parked(struct mr_schedule *schedule)
 
 /* ---- capacity ---- */
 
-/* Tokens that the sequence is expected to generate yet: output_share (learnt from the tenant's
- * ended sequences) of max_tokens less what it has generated, but at least an eighth of what it may
- * still generate; all of that if the sequence was preempted before. */
-static uint32_t expected_left(const struct mr_schedule *schedule,
-                              const struct mr_sequence *sequence)
-{
-    uint32_t left = sequence->capacity - sequence->num_tokens;
-    if (sequence->preemptions > 0) return left;
-    double all = sequence->capacity - sequence->prompt_tokens;
-    const double share = schedule->output_share[sequence->job->tenant_index];
-    double more = share * all - mr_sequence_generated(sequence);
-    uint32_t expected = more > 0 ? (uint32_t)ceil(more) : 0;
-    if (expected < left / 8) expected = left / 8;
-    return expected < left ? expected : left;
-}
-
 /* Fills schedule->entries with the candidate and the running sequences, or with those of the
  * candidate's tenant only, those with most tokens left first. Returns their number. *held: the
  * blocks that these sequences hold together; a block that several share is counted once. */
@@ -84,7 +67,7 @@ static uint32_t fill_entries(struct mr_schedule *schedule, struct mr_sequence *c
         struct mr_sequence *sequence =
             i < schedule->running_count ? schedule->running[i] : candidate;
         if (own_only && sequence->job->tenant_index != candidate->job->tenant_index) continue;
-        struct mr_peak_blocks_entry entry = {.left = expected_left(schedule, sequence)};
+        struct mr_peak_blocks_entry entry = {.left = mr_predict_left(schedule, sequence)};
         uint32_t index = mr_peak_blocks_insert(schedule->entries, count, entry);
         memmove(&order[index + 1], &order[index], (count++ - index) * sizeof *order);
         order[index] = sequence;
@@ -239,29 +222,6 @@ static enum verdict reserve(struct mr_schedule *schedule, struct mr_sequence *se
     return ADMITTED;
 }
 
-/* True when the request would end after its deadline, as predicted by the cost model for steps that
- * also hold the rows planned now, less the time that loading from the remote cache saves. */
-static bool is_late(const struct mr_schedule *schedule, const struct mr_sequence *sequence)
-{
-    const struct mr_scheduler_options *options = &schedule->options;
-    const struct mr_job *job = sequence->job;
-    if (!options->deadline_admission || job->started || job->deadline_ns == 0) return false;
-    uint32_t most = sequence->capacity - sequence->num_tokens;
-    uint32_t output = job->request->ignore_eos ? most : expected_left(schedule, sequence);
-    if (output < job->request->min_tokens) output = job->request->min_tokens;
-    struct mr_forecast forecast = {
-        .beside = schedule->plan.work,
-        .computed_tokens = sequence->num_computed,
-        .pending_tokens = mr_sequence_pending(sequence),
-        .chunk_tokens = options->chunk_tokens > 0 ? (uint32_t)options->chunk_tokens : 0,
-        .output_tokens = output < most ? output : most};
-    forecast.beside.chunk = 0;
-    double ms = mr_forecast_ms(options->cost, &forecast);
-    if (options->shared != NULL && ms > 0)
-        ms -= mr_remote_prefix_saved_ms(options->shared, sequence);
-    return (double)schedule->round.now_ns + ms * 1e6 > (double)job->deadline_ns;
-}
-
 /* True when a request that is late according to the forecast may start anyway. Its steps correct a
  * wrong forecast; if every request were rejected, the forecast would stay wrong. */
 static bool tries_forecast(const struct mr_schedule *schedule)
@@ -277,7 +237,7 @@ static void start(struct mr_schedule *schedule, const struct mr_plan_row *row)
     struct mr_round *round = &schedule->round;
     struct mr_sequence *sequence = row->sequence;
     struct mr_job *job = sequence->job;
-    if (is_late(schedule, sequence)) {
+    if (mr_predict_is_late(schedule, sequence)) {
         schedule->late_count = 0;
         schedule->trial_ns = round->now_ns;
     }
@@ -331,7 +291,7 @@ static enum verdict try_to_admit(struct mr_schedule *schedule, struct mr_sequenc
     *row = (struct mr_plan_row){.sequence = sequence};
     row->logits = match_prefix(schedule, sequence);
     if (row->logits == NULL && mr_sequence_needs_prefill(sequence)) decide_load(schedule, sequence);
-    const bool late = is_late(schedule, sequence);
+    const bool late = mr_predict_is_late(schedule, sequence);
     if (late && !tries_forecast(schedule)) return LATE;
     enum verdict verdict = reserve_room(schedule, sequence, row);
     /* a trial does not wait, because punctual requests come after it in the queue */

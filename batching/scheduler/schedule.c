@@ -31,20 +31,32 @@ static uint32_t whole_prompt(const struct mr_schedule *schedule, uint32_t need)
     return never_fits ? schedule->round.rows_left : 0;
 }
 
+/* How many of the next tokens to compute of the sequence come before the first one that is scored;
+ * UINT32_MAX: none is scored. */
+static uint32_t plain_tokens(const struct mr_sequence *sequence)
+{
+    uint32_t count;
+    const uint32_t begin = sequence->num_computed;
+    const uint32_t from = mr_scores_rows(sequence->scores, begin, sequence->num_tokens, &count);
+    return count > 0 ? from - begin : UINT32_MAX;
+}
+
 /* Prefill tokens that can be added so that the step is still predicted to end within
  * the target; a minimum when prefill got nothing in the last steps. */
-static uint32_t timed_room(struct mr_schedule *schedule, uint32_t context_tokens, uint32_t need)
+static uint32_t timed_room(struct mr_schedule *schedule, const struct mr_sequence *sequence,
+                           uint32_t need)
 {
     const struct mr_scheduler_options *options = &schedule->options;
     const struct mr_step_work *work = &schedule->plan.work;
     const double target_ms = schedule->round.target_ms;
-    uint32_t room = mr_cost_model_chunk(options->cost, work, context_tokens, target_ms);
+    const uint32_t context = sequence->num_computed, plain = plain_tokens(sequence);
+    uint32_t room = mr_cost_model_chunk(options->cost, work, context, plain, target_ms);
     if (room >= min_of(need, MR_CHUNK_TOKENS_MIN)) return room;
     if (!schedule->round.prefill_owed) return 0;
     schedule->round.prefill_owed = false;
     double until_ms = mr_cost_model_predict(options->cost, work) + target_ms / 2;
     return max_of(MR_CHUNK_TOKENS_MIN,
-                  mr_cost_model_chunk(options->cost, work, context_tokens, until_ms));
+                  mr_cost_model_chunk(options->cost, work, context, plain, until_ms));
 }
 
 uint32_t mr_schedule_prefill_room(const struct mr_schedule *schedule)
@@ -52,8 +64,8 @@ uint32_t mr_schedule_prefill_room(const struct mr_schedule *schedule)
     const struct mr_round *round = &schedule->round;
     uint32_t room = min_of(round->rows_left, round->chunk_left);
     if (round->target_ms <= 0 || schedule->options.chunk_tokens <= 0) return room;
-    uint32_t timed =
-        mr_cost_model_chunk(schedule->options.cost, &schedule->plan.work, 0, round->target_ms);
+    uint32_t timed = mr_cost_model_chunk(schedule->options.cost, &schedule->plan.work, 0,
+                                         UINT32_MAX, round->target_ms);
     if (timed < MR_CHUNK_TOKENS_MIN && round->prefill_owed) timed = 2 * MR_CHUNK_TOKENS_MIN;
     return min_of(room, timed);
 }
@@ -98,8 +110,7 @@ static uint32_t chunk_of(struct mr_schedule *schedule, const struct mr_sequence 
     round->prefill_wanted = true;
     if (schedule->options.chunk_tokens <= 0) return whole_prompt(schedule, need);
     uint32_t room = min_of(share_tokens, min_of(round->rows_left, round->chunk_left));
-    if (round->target_ms > 0)
-        room = min_of(room, timed_room(schedule, sequence->num_computed, need));
+    if (round->target_ms > 0) room = min_of(room, timed_room(schedule, sequence, need));
     if (need <= room || room == 0) return min_of(need, room);
     /* A chunk ends with a block where that leaves no more than a quarter of the room unused, else
      * with a half of one, and so on. */
@@ -178,6 +189,7 @@ void mr_schedule_add_row(struct mr_schedule *schedule, struct mr_plan_row row)
     if (round->shorts_only) round->short_left -= min_of(round->short_left, row.token_count);
     if (row.token_count > 0)
         mr_step_work_add(&plan->work, row.token_count, row.sequence->num_computed, row.decode);
+    if (!row.decode) plan->work.scored += row.score_count;
 }
 
 void mr_schedule_exhaust(struct mr_schedule *schedule, struct mr_sequence *sequence)

@@ -135,6 +135,7 @@ static void spend(struct mr_fake_model *fake, const struct mr_batch *batch)
             ms += fake->options.token_ms * rows;
         }
         ms += fake->options.history_ms * rows * (sequence->context_tokens + rows / 2);
+        if (sequence->logit_rows > 1) ms += fake->options.score_ms * sequence->logit_rows;
     }
     uint64_t begin_ns = fake->free_ns > fake->now_ns ? fake->free_ns : fake->now_ns;
     fake->free_ns = begin_ns + (uint64_t)(ms * 1e6);

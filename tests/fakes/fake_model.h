@@ -5,7 +5,7 @@
  * that is reused too early or never written yields other tokens than the history, and is counted.
  * With slot_count the fake has sliding-window layers too. It writes their part of a token into the
  * slot of the token's block, where it must stay while the window covers the token. Time is virtual:
- * a step costs a + b rows + c chunk + d history on the fake's own clock.
+ * a step costs a + b rows + c chunk + d history + e scored rows on the fake's own clock.
  *
  * With steps_ahead 0 launch computes and takes that time. Otherwise the fake is a device that
  * computes the steps one after the other. Collecting a step advances the clock and makes its
@@ -29,6 +29,7 @@ struct mr_fake_options {
     uint32_t block_count, vocab_size, sequences_max; /* sequences_max: most rows of logits too */
     uint32_t slot_count, window_tokens;              /* of sliding-window layers; 0: none */
     double step_ms, row_ms, token_ms, history_ms;    /* a, b, c, d */
+    double score_ms; /* e: of a row of logits, in a sequence that has several */
     uint32_t steps_ahead;
     /* Most tokens depend only on the token before them, and at a temperature above 0 most draws are
      * greedy. So answers repeat themselves. */

@@ -128,7 +128,7 @@ static double longest_of_target(const struct truth *truth, uint32_t cached, uint
         double target = fmax(4 * cost(truth, &work), cost(truth, &with));
         double believed =
             fmax(4 * mr_cost_model_predict(&model, &work), mr_cost_model_predict(&model, &with));
-        uint32_t chunk = mr_cost_model_chunk(&model, &work, done, believed);
+        uint32_t chunk = mr_cost_model_chunk(&model, &work, done, UINT32_MAX, believed);
         chunk = chunk > 512 ? 512 : chunk;
         mr_step_work_add(&work, chunk, done, false);
         longest = fmax(longest, cost(truth, &work) / target);
@@ -325,7 +325,7 @@ static void predictions_hold_where_the_terms_do_not_fit(void **state)
     }
     for (uint32_t i = 0; i < 400; i++) {
         struct mr_step_work work = gpu_work(64, 556 + i);
-        uint32_t chunk = mr_cost_model_chunk(&model, &work, begin, 20.0);
+        uint32_t chunk = mr_cost_model_chunk(&model, &work, begin, UINT32_MAX, 20.0);
         chunk = chunk < 8192 - begin ? chunk : 8192 - begin;
         mr_step_work_add(&work, chunk, begin, false);
         double ms = gpu_step(64, 556 + i, chunk, begin);
@@ -391,13 +391,43 @@ static void a_chunk_fills_the_time_and_not_more(void **state)
     for (uint32_t i = 0; i < 4; i++) {
         struct mr_step_work work = {.rows = 16, .history = 8000};
         double target = mr_cost_model_predict(&model, &work) + 40.0;
-        uint32_t chunk = mr_cost_model_chunk(&model, &work, histories[i], target);
+        uint32_t chunk = mr_cost_model_chunk(&model, &work, histories[i], UINT32_MAX, target);
         struct mr_step_work with = work, beyond = work;
         mr_step_work_add(&with, chunk, histories[i], false);
         mr_step_work_add(&beyond, chunk + 2, histories[i], false);
         assert_true(mr_cost_model_predict(&model, &with) <= target);
         assert_true(mr_cost_model_predict(&model, &beyond) > target);
     }
+}
+
+/* Every third chunk is scored, and a scored row takes three times as long as a plain one. */
+static void scored_rows_have_a_cost_of_their_own(void **state)
+{
+    (void)state;
+    struct mr_cost_model model;
+    const double score_ms = 1.0;
+    mr_cost_model_init(&model);
+    for (uint32_t i = 0; i < 400; i++) {
+        struct mr_step_work work = random_work();
+        if (i % 3 == 0 && work.chunk > 0) work.scored = 1 + random_below(work.chunk);
+        mr_cost_model_observe(&model, &work, cost(&cpu, &work) + score_ms * work.scored);
+    }
+    assert_predicts(&model, &cpu, 0.05);
+    const struct mr_step_work work = {.rows = 16, .history = 8000};
+    const double target = mr_cost_model_predict(&model, &work) + 40.0;
+    const uint32_t all = mr_cost_model_chunk(&model, &work, 500, UINT32_MAX, target);
+    for (uint32_t plain = 0; plain <= all; plain += 10) {
+        const uint32_t chunk = mr_cost_model_chunk(&model, &work, 500, plain, target);
+        struct mr_step_work with = work, beyond = work;
+        mr_step_work_add(&with, chunk, 500, false);
+        mr_step_work_add(&beyond, chunk + 2, 500, false);
+        with.scored = chunk - plain;
+        beyond.scored = chunk + 2 - plain;
+        assert_true(chunk >= plain && chunk <= all);
+        assert_true(mr_cost_model_predict(&model, &with) <= target);
+        assert_true(mr_cost_model_predict(&model, &beyond) > target);
+    }
+    assert_int_equal(mr_cost_model_chunk(&model, &work, 500, all, target), all);
 }
 
 static void longer_histories_get_smaller_chunks(void **state)
@@ -409,7 +439,7 @@ static void longer_histories_get_smaller_chunks(void **state)
     struct mr_step_work work = {.rows = 8, .history = 4000};
     uint32_t last = UINT32_MAX;
     for (uint32_t history = 0; history < 32000; history += 4000) {
-        uint32_t chunk = mr_cost_model_chunk(&model, &work, history, 60.0);
+        uint32_t chunk = mr_cost_model_chunk(&model, &work, history, UINT32_MAX, 60.0);
         assert_true(chunk < last);
         last = chunk;
     }
@@ -421,7 +451,7 @@ static void a_step_already_too_long_gets_no_chunk(void **state)
     struct mr_cost_model model;
     mr_cost_model_init(&model);
     struct mr_step_work work = {.rows = 64};
-    assert_int_equal(mr_cost_model_chunk(&model, &work, 0, 1.0), 0);
+    assert_int_equal(mr_cost_model_chunk(&model, &work, 0, UINT32_MAX, 1.0), 0);
 }
 
 int main(void)
@@ -442,6 +472,7 @@ int main(void)
         cmocka_unit_test(what_is_not_a_time_is_ignored),
         cmocka_unit_test(equal_steps_keep_the_fit_finite),
         cmocka_unit_test(a_chunk_fills_the_time_and_not_more),
+        cmocka_unit_test(scored_rows_have_a_cost_of_their_own),
         cmocka_unit_test(longer_histories_get_smaller_chunks),
         cmocka_unit_test(a_step_already_too_long_gets_no_chunk),
     };

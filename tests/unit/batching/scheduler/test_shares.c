@@ -1,6 +1,7 @@
 /* A tenant cannot take blocks or time from another tenant that is below its share. */
 #include "tests/fakes/engine_rig.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +18,7 @@
 #define MEDIUM     1900u
 #define OUTPUT     480u /* answers that grow from one block to two */
 
-static void start(struct engine_rig *rig, uint32_t pool_tokens)
+static void prepare(struct engine_rig *rig, uint32_t pool_tokens)
 {
     rig_init(rig);
     rig->options.block_count = RIG_BLOCKS(pool_tokens);
@@ -25,6 +26,11 @@ static void start(struct engine_rig *rig, uint32_t pool_tokens)
     rig->options.queue_count_max = 256;
     rig->options.tenant_count = 2;
     rig->options.context_tokens = PROMPT_MAX + OUTPUT;
+}
+
+static void start(struct engine_rig *rig, uint32_t pool_tokens)
+{
+    prepare(rig, pool_tokens);
     rig_start(rig);
 }
 
@@ -111,6 +117,50 @@ static void a_flood_of_medium_prompts_delays_no_first_request(void **state)
     end(&rig);
 }
 
+static void submit_scored(struct engine_rig *rig, uint64_t ticket, uint32_t count)
+{
+    char id[16];
+    uint32_t tokens[MEDIUM];
+    rig_tokens(rig, ticket, tokens, count);
+    snprintf(id, sizeof id, "%u", (unsigned)ticket);
+    struct mr_request *request = mr_fake_request(id, tokens, count);
+    request->scores_prompt = true;
+    request->max_tokens = 1;
+    const struct mr_submission submission = {
+        .request = request, .ticket = ticket, .tenant = "", .tenant_index = RED};
+    assert_int_equal(rig_submit_as(rig, submission), MR_OK);
+}
+
+/* The 64 rows that a step may score take twice its target of 250 ms. Red has sent plain prompts
+ * too, so the times of its chunks do not tell what a scored row takes. */
+static void a_flood_of_scored_prompts_keeps_steps_short(void **state)
+{
+    (void)state;
+    struct engine_rig rig;
+    prepare(&rig, 65536);
+    rig.options.step_target_ms = MR_STEP_TARGET_AUTO;
+    rig.fake_options.score_ms = 8;
+    rig_start(&rig);
+    for (uint64_t i = 0; i < 20; i++) {
+        submit_scored(&rig, 2 * i, MEDIUM - (uint32_t)i);
+        rig_submit_prompt(&rig, 2 * i + 1, RED, 2 * i + 1, MEDIUM, 1);
+    }
+    while (rig.seen[5].results == 0)
+        rig_step(&rig);
+    double longest_ms = 0;
+    for (uint64_t ticket = 100; ticket < 110; ticket++) {
+        rig_submit_prompt(&rig, ticket, BLUE, ticket, 20, 1);
+        const uint64_t begin_ns = rig.fake->now_ns;
+        assert_in_range(steps_to_first_token(&rig, ticket), 1, 1);
+        longest_ms = fmax(longest_ms, (double)(rig.fake->now_ns - begin_ns) / 1e6);
+        for (int i = 0; i < 5; i++)
+            rig_step(&rig);
+    }
+    printf("longest step %.0f ms\n", longest_ms);
+    assert_true(longest_ms < 1.1 * 250);
+    end(&rig);
+}
+
 /* Blue's prompt is computed at half the full speed from the first step on. */
 static void a_long_first_prompt_starts_while_another_tenant_computes_one(void **state)
 {
@@ -150,6 +200,7 @@ int main(void)
         cmocka_unit_test(a_forecast_of_other_tenants_keeps_nobody_waiting),
         cmocka_unit_test(blocks_above_the_share_are_freed_for_a_tenant_that_runs_nothing),
         cmocka_unit_test(a_flood_of_medium_prompts_delays_no_first_request),
+        cmocka_unit_test(a_flood_of_scored_prompts_keeps_steps_short),
         cmocka_unit_test(a_long_first_prompt_starts_while_another_tenant_computes_one),
         cmocka_unit_test(each_tenant_has_its_own_forecast),
     };
