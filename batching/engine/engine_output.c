@@ -62,6 +62,8 @@ static void fill_times(const struct mr_job *job, uint64_t now_ns, struct mr_resu
         job->first_token_ns != 0 ? milliseconds(job->arrival_ns, first_ns) : 0.0;
     result->total_ms = milliseconds(job->arrival_ns, now_ns);
     result->itl_max_ms = (double)job->gap_max_ns / 1e6;
+    result->has_deadline = job->deadline_ns != 0;
+    result->margin_ms = ((double)job->deadline_ns - (double)now_ns) / 1e6;
     if (job->gap_count > 0) result->itl_mean_ms = (double)job->gap_sum_ns / 1e6 / job->gap_count;
 }
 

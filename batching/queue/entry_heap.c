@@ -41,12 +41,16 @@ static bool is_before(const struct mr_entry_heap *heap, const struct mr_queue_en
                       const struct mr_queue_entry *two)
 {
     if (heap->order == MR_HEAP_BY_PRIORITY) return goes_before(heap->ageing_ns, one, two);
-    return one->deadline_ns < two->deadline_ns;
+    if (heap->order == MR_HEAP_BY_DEADLINE) return one->deadline_ns < two->deadline_ns;
+    if (heap->order == MR_HEAP_BY_REVIEW) return one->review_ns < two->review_ns;
+    if (one->priority != two->priority) return one->priority > two->priority;
+    return one->latest_start_ns < two->latest_start_ns;
 }
 
 static uint32_t *index_of(const struct mr_entry_heap *heap, struct mr_queue_entry *entry)
 {
-    return heap->order == MR_HEAP_BY_PRIORITY ? &entry->heap_index : &entry->deadline_index;
+    if (heap->order == MR_HEAP_BY_PRIORITY) return &entry->heap_index;
+    return heap->order == MR_HEAP_BY_DEADLINE ? &entry->deadline_index : &entry->slack_index;
 }
 
 static void place(struct mr_entry_heap *heap, uint32_t index, struct mr_queue_entry *entry)

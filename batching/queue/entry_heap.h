@@ -1,9 +1,10 @@
 /* entry_heap - a binary heap of queue entries (waiting requests). Each entry stores its index in
  * the heap, so that any entry is removed in O(log n).
  *
- * Order: by deadline, or by effective priority, which is priority + time waited / ageing_ns, with
- * first come, first served among equals. The order of two entries does not change with time, so a
- * plain heap can keep it.
+ * Order: by deadline; by effective priority, which is priority + time waited / ageing_ns, with
+ * first come, first served among equals; by the time of the next review; or by priority, and by
+ * latest start within a priority. The order of two entries does not change with time, so a plain
+ * heap can keep it.
  *
  * Owner: batching/queue/request_queue.h. Memory: `capacity` pointers in _open; entries are
  * borrowed. Errors: _open returns false when memory is out; pushing to a full heap asserts. */
@@ -14,7 +15,12 @@
 
 #include <stdbool.h>
 
-enum mr_heap_order { MR_HEAP_BY_PRIORITY, MR_HEAP_BY_DEADLINE };
+enum mr_heap_order {
+    MR_HEAP_BY_PRIORITY,
+    MR_HEAP_BY_DEADLINE,
+    MR_HEAP_BY_REVIEW,
+    MR_HEAP_BY_SLACK
+};
 
 struct mr_entry_heap {
     struct mr_queue_entry **entries; /* [capacity] the heap: entries[0] goes first */

@@ -13,6 +13,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct mr_entry_heap;
+
 struct mr_queue_entry {
     struct mr_text id;    /* unique among the entries of the queue; borrowed until _release */
     int32_t priority;     /* higher goes first */
@@ -24,7 +26,11 @@ struct mr_queue_entry {
     uint64_t blocks;
     uint32_t tenant; /* index of the tenant, below tenant_count */
     /* The fields below are private to the queue. */
-    uint32_t heap_index, deadline_index;
+    uint32_t heap_index, deadline_index, slack_index;
+    struct mr_entry_heap
+        *slack_heap;          /* that of the tenant's heaps by slack with the entry, or NULL */
+    uint64_t review_ns;       /* when the request's own time is predicted next */
+    uint64_t latest_start_ns; /* of an urgent entry: deadline less its predicted own time */
     uint64_t sequence;
     bool is_waiting, is_cancelled;
     struct mr_hash_entry link; /* in the table of ids */

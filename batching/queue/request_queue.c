@@ -1,6 +1,6 @@
-/* A heap by effective priority for each tenant, one heap by deadline for all waiting requests, a
- * hash table by id, and a list of the cancelled requests. One mutex guards all of them, and
- * every public function locks it once. */
+/* A heap by effective priority and two heaps by slack for each tenant, one heap by deadline for all
+ * waiting requests, a hash table by id, and a list of the cancelled requests. One mutex guards all
+ * of them, and every public function locks it once. */
 #include "batching/queue/request_queue.h"
 
 #include "batching/queue/entry_heap.h"
@@ -15,6 +15,10 @@
 /* One tenant's waiting requests and the tenant's parts of the queue's bounds. */
 struct tenant_queue {
     struct mr_entry_heap best;
+    /* Of its entries, those with a deadline: urgent ones by latest start, others by the time of
+     * their next review. Neither has those that cannot meet their deadline. */
+    struct mr_entry_heap urgent, reviews;
+    bool overtook; /* the entry dequeued last was an urgent one that was not first in `best` */
     uint32_t count_max;
     uint64_t bytes, bytes_max, blocks, blocks_max;
 };
@@ -32,6 +36,16 @@ struct mr_request_queue {
     uint64_t sequence, hash_seed;
     bool is_checked; /* the ids have not changed since mr_request_queue_check counted them */
 };
+
+static void lock(struct mr_request_queue *queue)
+{
+    MR_ASSERT(pthread_mutex_lock(&queue->mutex) == 0);
+}
+
+static void unlock(struct mr_request_queue *queue)
+{
+    MR_ASSERT(pthread_mutex_unlock(&queue->mutex) == 0);
+}
 
 /* ---- ids ---- */
 
@@ -86,13 +100,56 @@ static void remove_cancelled(struct mr_request_queue *queue, struct mr_queue_ent
     if (*link == NULL) queue->last_cancelled = link;
 }
 
+/* ---- slack, under mutex ---- */
+
+/* heap: NULL: none. */
+static void move_by_slack(struct mr_queue_entry *entry, struct mr_entry_heap *heap)
+{
+    if (entry->slack_heap != NULL) mr_entry_heap_remove(entry->slack_heap, entry);
+    entry->slack_heap = heap;
+    if (heap != NULL) mr_entry_heap_push(heap, entry);
+}
+
+/* own_ns: predicted own time. */
+static void review(struct tenant_queue *own, struct mr_queue_entry *entry, uint64_t now_ns,
+                   uint64_t own_ns)
+{
+    const uint64_t left_ns = entry->deadline_ns > now_ns ? entry->deadline_ns - now_ns : 0;
+    move_by_slack(entry, NULL);
+    if (own_ns > left_ns) return;
+    entry->latest_start_ns = entry->deadline_ns - own_ns;
+    const uint64_t slack_ns = left_ns - own_ns;
+    const bool is_urgent = slack_ns <= own_ns;
+    if (!is_urgent) entry->review_ns = now_ns + (slack_ns - own_ns) / 2 + 1;
+    move_by_slack(entry, is_urgent ? &own->urgent : &own->reviews);
+}
+
+void mr_request_queue_update_urgent(struct mr_request_queue *queue, uint64_t now_ns,
+                                    uint64_t (*own_ns)(void *context, struct mr_queue_entry *entry),
+                                    void *context)
+{
+    lock(queue);
+    for (uint32_t i = 0; i < queue->share.tenant_count; i++) {
+        struct tenant_queue *own = &queue->tenants[i];
+        struct mr_queue_entry **urgent = own->urgent.entries, **due = own->reviews.entries;
+        while (own->reviews.count > 0 && due[0]->review_ns <= now_ns)
+            review(own, due[0], now_ns, own_ns(context, due[0]));
+        while (own->urgent.count > 0 && urgent[0]->latest_start_ns < now_ns)
+            review(own, urgent[0], now_ns, own_ns(context, urgent[0]));
+    }
+    unlock(queue);
+}
+
 /* ---- insert and extract, under mutex ---- */
 
 static void insert(struct mr_request_queue *queue, struct mr_queue_entry *entry)
 {
     struct tenant_queue *own = &queue->tenants[entry->tenant];
     mr_entry_heap_push(&own->best, entry);
+    entry->slack_heap = NULL;
+    entry->review_ns = 0;
     if (entry->deadline_ns != 0) mr_entry_heap_push(&queue->deadlines, entry);
+    if (entry->deadline_ns != 0) move_by_slack(entry, &own->reviews);
     own->bytes += entry->held_bytes;
     own->blocks += entry->blocks;
     entry->is_waiting = true;
@@ -105,18 +162,13 @@ static struct mr_queue_entry *extract(struct mr_request_queue *queue, struct mr_
     struct tenant_queue *own = &queue->tenants[entry->tenant];
     mr_entry_heap_remove(&own->best, entry);
     if (entry->deadline_ns != 0) mr_entry_heap_remove(&queue->deadlines, entry);
+    move_by_slack(entry, NULL);
     own->bytes -= entry->held_bytes;
     own->blocks -= entry->blocks;
     entry->is_waiting = false;
     queue->count--;
     mr_fair_share_leave(&queue->share, entry->tenant);
     return entry;
-}
-
-static struct mr_queue_entry *first(const struct mr_request_queue *queue)
-{
-    uint32_t tenant = mr_fair_share_next(&queue->share);
-    return tenant != MR_TENANT_NONE ? queue->tenants[tenant].best.entries[0] : NULL;
 }
 
 /* ---- creation ---- */
@@ -140,9 +192,11 @@ static bool make_tenants(struct mr_request_queue *queue)
         own->bytes_max =
             part < 1 ? (uint64_t)((double)options->bytes_max * part) : options->bytes_max;
         own->blocks_max = (uint64_t)((double)options->blocks_max * part);
-        queue->capacity += own->count_max + MR_QUEUE_RETURNS_MAX;
-        if (!mr_entry_heap_open(&own->best, MR_HEAP_BY_PRIORITY,
-                                own->count_max + MR_QUEUE_RETURNS_MAX, options->ageing_ns))
+        const uint32_t capacity = own->count_max + MR_QUEUE_RETURNS_MAX;
+        queue->capacity += capacity;
+        if (!mr_entry_heap_open(&own->best, MR_HEAP_BY_PRIORITY, capacity, options->ageing_ns) ||
+            !mr_entry_heap_open(&own->urgent, MR_HEAP_BY_SLACK, capacity, 0) ||
+            !mr_entry_heap_open(&own->reviews, MR_HEAP_BY_REVIEW, capacity, 0))
             return false;
     }
     return true;
@@ -157,8 +211,11 @@ static enum mr_status make_tables(struct mr_request_queue *queue)
 
 static void free_tables(struct mr_request_queue *queue)
 {
-    for (uint32_t i = 0; queue->tenants != NULL && i < queue->share.tenant_count; i++)
+    for (uint32_t i = 0; queue->tenants != NULL && i < queue->share.tenant_count; i++) {
         mr_entry_heap_close(&queue->tenants[i].best);
+        mr_entry_heap_close(&queue->tenants[i].urgent);
+        mr_entry_heap_close(&queue->tenants[i].reviews);
+    }
     mr_entry_heap_close(&queue->deadlines);
     free(queue->tenants);
     mr_hash_table_destroy(&queue->ids);
@@ -197,16 +254,6 @@ void mr_request_queue_destroy(struct mr_request_queue *queue)
     pthread_mutex_destroy(&queue->mutex);
     free_tables(queue);
     free(queue);
-}
-
-static void lock(struct mr_request_queue *queue)
-{
-    MR_ASSERT(pthread_mutex_lock(&queue->mutex) == 0);
-}
-
-static void unlock(struct mr_request_queue *queue)
-{
-    MR_ASSERT(pthread_mutex_unlock(&queue->mutex) == 0);
 }
 
 /* ---- enqueue, cancel, release ---- */
@@ -280,24 +327,37 @@ void mr_request_queue_release(struct mr_request_queue *queue, struct mr_queue_en
 
 /* ---- dequeue ---- */
 
+static struct mr_queue_entry *first_of(const struct mr_request_queue *queue, uint32_t tenant)
+{
+    const struct tenant_queue *own = &queue->tenants[tenant];
+    if (own->best.count == 0) return NULL;
+    struct mr_queue_entry *best = own->best.entries[0];
+    if (own->urgent.count == 0 || own->overtook) return best;
+    struct mr_queue_entry *urgent = own->urgent.entries[0];
+    return urgent->priority >= best->priority ? urgent : best;
+}
+
+static struct mr_queue_entry *take_of(struct mr_request_queue *queue, uint32_t tenant)
+{
+    struct tenant_queue *own = &queue->tenants[tenant];
+    struct mr_queue_entry *entry = first_of(queue, tenant);
+    own->overtook = entry != NULL && entry != own->best.entries[0];
+    return extract(queue, entry);
+}
+
 struct mr_queue_entry *mr_request_queue_dequeue(struct mr_request_queue *queue)
 {
     lock(queue);
-    struct mr_queue_entry *entry = extract(queue, first(queue));
+    const uint32_t tenant = mr_fair_share_next(&queue->share);
+    struct mr_queue_entry *entry = tenant == MR_TENANT_NONE ? NULL : take_of(queue, tenant);
     unlock(queue);
     return entry;
-}
-
-static struct mr_queue_entry *first_of(const struct mr_request_queue *queue, uint32_t tenant)
-{
-    const struct mr_entry_heap *best = &queue->tenants[tenant].best;
-    return best->count > 0 ? best->entries[0] : NULL;
 }
 
 struct mr_queue_entry *mr_request_queue_dequeue_of(struct mr_request_queue *queue, uint32_t tenant)
 {
     lock(queue);
-    struct mr_queue_entry *entry = extract(queue, first_of(queue, tenant));
+    struct mr_queue_entry *entry = take_of(queue, tenant);
     unlock(queue);
     return entry;
 }
@@ -408,7 +468,10 @@ static void check_tenant(const struct mr_request_queue *queue, uint32_t tenant, 
 {
     const struct tenant_queue *own = &queue->tenants[tenant];
     uint64_t bytes = 0, blocks = 0;
+    uint32_t by_slack = 0;
     mr_entry_heap_check(&own->best);
+    mr_entry_heap_check(&own->urgent);
+    mr_entry_heap_check(&own->reviews);
     for (uint32_t i = 0; i < own->best.count; i++) {
         const struct mr_queue_entry *entry = own->best.entries[i];
         MR_ASSERT(entry->tenant == tenant && entry->is_waiting);
@@ -416,7 +479,10 @@ static void check_tenant(const struct mr_request_queue *queue, uint32_t tenant, 
         bytes += entry->held_bytes;
         blocks += entry->blocks;
         *with_deadline += entry->deadline_ns != 0;
+        by_slack += entry->slack_heap != NULL;
+        MR_ASSERT(entry->deadline_ns != 0 || entry->slack_heap == NULL);
     }
+    MR_ASSERT(by_slack == own->urgent.count + own->reviews.count);
     MR_ASSERT(bytes == own->bytes && blocks == own->blocks);
     MR_ASSERT(own->best.count == queue->share.waiting[tenant]);
     *count += own->best.count;

@@ -14,6 +14,13 @@
  * ageing_ns), so low priority is never starved. Costs: enqueue and dequeue O(log n), lookup by id
  * O(1), no allocation.
  *
+ * Slack: an entry's slack is the time until its deadline less its predicted own time, from start
+ * to end. An entry is urgent while its slack is positive and at most its own time. Of a tenant's
+ * entries with the same priority or a lower one, the urgent ones go first, the least slack first,
+ * but at most every second one dequeued: entries without a deadline are not starved. An entry that
+ * cannot meet its deadline by the prediction is not urgent. Own times are predicted when an entry
+ * is new, and again each time when half of the time until it would be urgent has passed.
+ *
  * Cancels: _cancel marks the entry and adds it to a list, first come, first served; the engine
  * thread empties the list with _cancelled. An entry is in the list at most once, so the list needs
  * no memory and no bound of its own.
@@ -75,6 +82,11 @@ struct mr_queue_entry *mr_request_queue_dequeue_of(struct mr_request_queue *queu
 /* Returns the entry that _dequeue_of would remove, or NULL. It is valid until the engine thread,
  * the only one that removes entries, removes it. */
 struct mr_queue_entry *mr_request_queue_first_of(struct mr_request_queue *queue, uint32_t tenant);
+/* Updates which waiting entries are urgent. own_ns: returns the predicted own time of an entry, 0
+ * if unknown; it must not call the queue, whose mutex is locked. Engine thread. */
+void mr_request_queue_update_urgent(struct mr_request_queue *queue, uint64_t now_ns,
+                                    uint64_t (*own_ns)(void *context, struct mr_queue_entry *entry),
+                                    void *context);
 /* Removes and returns one entry whose deadline is at or before now_ns; NULL when there is none. */
 struct mr_queue_entry *mr_request_queue_expired(struct mr_request_queue *queue, uint64_t now_ns);
 /* Removes and returns any entry; NULL when the queue is empty. Repeated calls empty the queue. */

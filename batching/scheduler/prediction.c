@@ -49,3 +49,16 @@ bool mr_predict_is_late(const struct mr_schedule *schedule, const struct mr_sequ
         ms -= mr_remote_prefix_saved_ms(options->shared, sequence);
     return (double)schedule->round.now_ns + ms * 1e6 > (double)job->deadline_ns;
 }
+
+/* What the prefix cache has of the prompt is not looked up: that would hash every waiting prompt.
+ */
+static uint64_t own_ns_of(void *context, struct mr_queue_entry *entry)
+{
+    return (uint64_t)(own_ms(context, &mr_job_of_waiting(entry)->sequences[0]) * 1e6);
+}
+
+void mr_predict_urgent(struct mr_schedule *schedule)
+{
+    mr_request_queue_update_urgent(schedule->options.queue, schedule->round.now_ns, own_ns_of,
+                                   schedule);
+}

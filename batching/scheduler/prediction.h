@@ -14,5 +14,8 @@ uint32_t mr_predict_left(const struct mr_schedule *schedule, const struct mr_seq
 /* True when the request has not started and would end after its deadline, with the option
  * deadline_admission. Time that loading from the remote cache saves is subtracted. */
 bool mr_predict_is_late(const struct mr_schedule *schedule, const struct mr_sequence *sequence);
+/* Call when the decode rows of the step are planned: updates which waiting requests are urgent
+ * (batching/queue/request_queue.h). */
+void mr_predict_urgent(struct mr_schedule *schedule);
 
 #endif

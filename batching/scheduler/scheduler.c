@@ -2,6 +2,7 @@
 
 #include "batching/cache/remote_prefix.h"
 #include "batching/scheduler/admit.h"
+#include "batching/scheduler/prediction.h"
 #include "batching/scheduler/rebalance.h"
 #include "batching/scheduler/schedule.h"
 #include "batching/scheduler/speculate.h"
@@ -480,6 +481,7 @@ const struct mr_plan *mr_scheduler_plan(struct mr_scheduler *scheduler, uint64_t
     schedule->round.target_ms = target_ms(schedule);
     schedule->round.prefill_owed |= schedule->plan.decode_count == 0;
     mr_speculate(schedule, prompts_wait(schedule));
+    mr_predict_urgent(schedule);
     uint32_t running = schedule->running_count;
     mr_admit_owed(schedule);
     plan_shorts(schedule, running);

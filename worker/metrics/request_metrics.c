@@ -14,13 +14,15 @@
 
 /* ---- what is measured ---- */
 
-/* Upper bounds of the histograms, in seconds or tokens: equal to those of vLLM, so that dashboards
- * made for vLLM work. */
+/* Upper bounds of the histograms, in seconds or tokens: equal to those of vLLM, where vLLM has the
+ * metric, so that dashboards made for vLLM work. */
 static const double first_token_bounds[] = {.001, .005, .01, .02, .04, .06, .08, .1,
                                             .25,  .5,   .75, 1,   2.5, 5,   7.5, 10,
                                             20,   40,   80,  160, 640, 2560};
 static const double request_bounds[] = {.3, .5, .8, 1,  1.5, 2,   2.5, 5,   10,   15,  20,
                                         30, 40, 50, 60, 120, 240, 480, 960, 1920, 7680};
+static const double margin_bounds[] = {-60, -10, -1, -.1, 0,  .1,  .25, .5,  1,
+                                       2.5, 5,   10, 30,  60, 300, 960, 3600};
 static const double token_bounds[] = {1,   2,   5,   10,  20,  50,  100, 200,
                                       500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5};
 
@@ -37,6 +39,9 @@ static const double token_bounds[] = {1,   2,   5,   10,  20,  50,  100, 200,
       "Time from the intake of a request by this worker to its result.")                           \
     X(QUEUE, "request_queue_time_seconds", "", request_bounds,                                     \
       "Time that a request waits in this worker before it runs.")                                  \
+    X(MARGIN, "request_deadline_margin_seconds", "", margin_bounds,                                \
+      "Time left until the deadline when a request with a deadline ended; negative: the deadline " \
+      "had passed.")                                                                               \
     X(PREFILL, "request_prefill_time_seconds", "", request_bounds,                                 \
       "Time from the start of a request to the end of its prompt computation.")                    \
     X(DECODE, "request_decode_time_seconds", "", request_bounds,                                   \
@@ -159,6 +164,7 @@ void mr_request_metrics_observe(struct mr_request_metrics *requests, size_t topi
         generated += result->choices[i].completion_tokens;
     mr_histogram_observe(&all[REQUEST], total_s);
     mr_histogram_observe(&all[QUEUE], result->queue_ms / 1e3);
+    if (result->has_deadline) mr_histogram_observe(&all[MARGIN], result->margin_ms / 1e3);
     mr_histogram_observe(&all[PROMPT_TOKENS], result->prompt_tokens);
     mr_histogram_observe(&all[GENERATION_TOKENS], (double)generated);
     if (generated == 0) return;

@@ -31,6 +31,8 @@ static void results_fill_the_histograms_of_their_topic(void **state)
     struct mr_choice choice = {.finish = MR_FINISH_EOS, .completion_tokens = 21};
     struct mr_result result = page_result(&choice);
     mr_request_metrics_observe(*state, 1, &result, 2000);
+    result.has_deadline = true;
+    result.margin_ms = -500;
     mr_request_metrics_observe(*state, 1, &result, -1);
     char *text = printed(*state);
     page_has(text,
@@ -41,6 +43,10 @@ static void results_fill_the_histograms_of_their_topic(void **state)
     page_has(text, "millrace_request_decode_time_seconds_sum{topic=\"blue\"} 4\n");
     page_has(text, "millrace_request_queue_time_seconds_sum{topic=\"blue\"} 0.8\n");
     page_has(text, "millrace_request_generation_tokens_sum{topic=\"blue\"} 42\n");
+    page_has(text, "millrace_request_deadline_margin_seconds_count{topic=\"blue\"} 1\n");
+    page_has(text,
+             "millrace_request_deadline_margin_seconds_bucket{topic=\"blue\",le=\"-0.1\"} 1\n");
+    page_has(text, "millrace_request_deadline_margin_seconds_bucket{topic=\"blue\",le=\"-1\"} 0\n");
     free(text);
 }
 
