@@ -2,7 +2,7 @@
  *
  * Every command is one function in a file of its own; worker/cli/cli.c has the table of commands.
  * To add a command, write worker/cli/cli_NAME.c and add a line to the table. serve and broker run
- * until a signal. send, tail, cancel, replay, topics and bench are Kafka clients. check and
+ * until a signal. send, tail, cancel, replay, topics, lag and bench are Kafka clients. check and
  * tokenize need no running worker. Commands print output for programs to stdout and messages for
  * people to stderr.
  *
@@ -32,6 +32,7 @@ int mr_cli_check(const struct mr_config *config, struct mr_log *log);
 int mr_cli_tokenize(const struct mr_config *config, struct mr_log *log);
 int mr_cli_replay(const struct mr_config *config, struct mr_log *log);
 int mr_cli_top(const struct mr_config *config, struct mr_log *log);
+int mr_cli_lag(const struct mr_config *config, struct mr_log *log);
 int mr_cli_topics(const struct mr_config *config, struct mr_log *log);
 int mr_cli_bench(const struct mr_config *config, struct mr_log *log);
 

@@ -122,9 +122,11 @@ struct mr_config {
     bool from_beginning;               /* tail: start with the oldest record */
     uint32_t partitions, broker_count; /* broker, demo: of the embedded broker */
     uint32_t requests_partitions, replicas; /* of topics that are created; replicas 0: default */
-    uint64_t interval_ns;                   /* top */
+    uint64_t interval_ns;                   /* top, lag */
     uint32_t http_port;                     /* top: of workers found through their group */
     const char *tenant;                     /* top: "": all */
+    const char *listen;                     /* lag: HOST:PORT of its HTTP server; "": print once */
+    uint64_t lag_target_ns, lag_start_ns;   /* lag: --target, --start-time */
     bool cache, engine, mix;                /* bench: --cache, --engine, --mix */
     bool sweep, compare;                    /* bench: --sweep, --compare */
     struct mr_text_list objectives;         /* bench: FIGURE-STATISTIC=TIME each */

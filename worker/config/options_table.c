@@ -17,7 +17,8 @@
 #define ENGINE     (WORKER | BIT(BENCH))
 #define MODEL      (ENGINE | BIT(TOKENIZE))
 #define ASKING     (BIT(SEND) | BIT(BENCH)) /* publish requests, read answers */
-#define KAFKA      (BIT(SERVE) | ASKING | BIT(TAIL) | BIT(CANCEL) | BIT(TOPICS) | BIT(REPLAY) | BIT(TOP))
+#define FLEET      (BIT(TOPICS) | BIT(REPLAY) | BIT(TOP) | BIT(LAG)) /* for operators */
+#define KAFKA      (BIT(SERVE) | ASKING | BIT(TAIL) | BIT(CANCEL) | FLEET)
 #define U32_MAX    4294967295.0
 
 #define AT(field) offsetof(struct mr_config, field)
@@ -60,10 +61,10 @@ const struct mr_option mr_options[] = {
 
     {"brokers", MR_OPTION_TEXT, AT(brokers), "", KAFKA, 0, 0, NULL, "HOST:PORT", "Kafka bootstrap servers, separated by commas.", MR_GROUP_FIRST, false},
     {"prefix", MR_OPTION_TEXT, AT(prefix), "millrace", KAFKA, 0, 0, NULL, "NAME", "Prefix of the default topic names.", MR_GROUP_FIRST, false},
-    {"group", MR_OPTION_TEXT, AT(group), "millrace", BIT(SERVE) | BIT(CHECK) | BIT(TOP), 0, 0, NULL, "NAME", "Consumer group. The workers of one group share the partitions of the request topics.", MR_GROUP_FIRST, false},
-    {"requests-topic", MR_OPTION_LIST, AT(requests_topic), "", BIT(SERVE) | ASKING | BIT(TOPICS), 0, 0, NULL, "TOPIC[,SETTING...]", "Request topic and its settings: priority=N (-100 to 100), weight=N (1 to 1000), tenant=NAME, queue=TIME and run=TIME (longest wait and longest run of a request), strict. By default <prefix>.requests. Repeatable.", MR_GROUP_FIRST, false},
+    {"group", MR_OPTION_TEXT, AT(group), "millrace", BIT(SERVE) | BIT(CHECK) | BIT(TOP) | BIT(LAG), 0, 0, NULL, "NAME", "Consumer group. The workers of one group share the partitions of the request topics.", MR_GROUP_FIRST, false},
+    {"requests-topic", MR_OPTION_LIST, AT(requests_topic), "", BIT(SERVE) | ASKING | BIT(TOPICS) | BIT(LAG), 0, 0, NULL, "TOPIC[,SETTING...]", "Request topic and its settings: priority=N (-100 to 100), weight=N (1 to 1000), tenant=NAME, queue=TIME and run=TIME (longest wait and longest run of a request), strict. By default <prefix>.requests. Repeatable.", MR_GROUP_FIRST, false},
     {"tokens-topic", MR_OPTION_TEXT, AT(tokens_topic), "", BIT(SERVE) | ASKING | BIT(TAIL) | BIT(TOPICS), 0, 0, NULL, "TOPIC", "Topic of token records. By default <prefix>.tokens.", MR_GROUP_KAFKA, false},
-    {"results-topic", MR_OPTION_TEXT, AT(results_topic), "", BIT(SERVE) | ASKING | BIT(TAIL) | BIT(TOPICS), 0, 0, NULL, "TOPIC", "Topic of results. By default <prefix>.results.", MR_GROUP_KAFKA, false},
+    {"results-topic", MR_OPTION_TEXT, AT(results_topic), "", BIT(SERVE) | ASKING | BIT(TAIL) | BIT(TOPICS) | BIT(LAG), 0, 0, NULL, "TOPIC", "Topic of results. By default <prefix>.results.", MR_GROUP_KAFKA, false},
     {"cancel-topic", MR_OPTION_TEXT, AT(cancel_topic), "", BIT(SERVE) | BIT(CANCEL) | BIT(TOPICS) | BIT(TOP), 0, 0, NULL, "TOPIC", "Topic of cancel records. By default <prefix>.cancel.", MR_GROUP_KAFKA, false},
     {"dlq-topic", MR_OPTION_TEXT, AT(dlq_topic), "", BIT(SERVE) | BIT(TOPICS), 0, 0, NULL, "TOPIC", "Topic of dead letters. By default <prefix>.dlq.", MR_GROUP_KAFKA, false},
     {"reply-topic", MR_OPTION_LIST, AT(reply_topics), "", BIT(SERVE) | BIT(TOPICS), 0, 0, NULL, "TOPIC", "Topic that the header kafka_replyTopic of a request may name, or PREFIX* for all topics that begin with PREFIX. By default <prefix>.replies alone, because producers choose the header. Repeatable.", MR_GROUP_KAFKA, false},
@@ -110,10 +111,10 @@ const struct mr_option mr_options[] = {
 
     {"id", MR_OPTION_TEXT, AT(id), "", BIT(SEND), 0, 0, NULL, "ID", "Request id, 1 to 128 printable ASCII characters. By default random.", MR_GROUP_COMMAND, false},
     {"msgpack", MR_OPTION_BOOL, AT(msgpack), "false", ASKING, 0, 0, NULL, NULL, "Encode requests in msgpack instead of JSON.", MR_GROUP_COMMAND, false},
-    {"json", MR_OPTION_BOOL, AT(json), "false", BIT(SEND) | BIT(TAIL) | BIT(TOP) | BIT(CHECK) | BIT(TOKENIZE) | BIT(DEMO) | BIT(TOPICS), 0, 0, NULL, NULL, "Print JSON instead of text.", MR_GROUP_COMMAND, false},
+    {"json", MR_OPTION_BOOL, AT(json), "false", BIT(SEND) | BIT(TAIL) | BIT(TOP) | BIT(CHECK) | BIT(TOKENIZE) | BIT(DEMO) | BIT(TOPICS) | BIT(LAG), 0, 0, NULL, NULL, "Print JSON instead of text.", MR_GROUP_COMMAND, false},
     {"wait", MR_OPTION_BOOL, AT(wait), "true", BIT(SEND), 0, 0, NULL, NULL, "Wait for the result and print it. --no-wait prints the request id.", MR_GROUP_COMMAND, false},
     {"stream", MR_OPTION_BOOL, AT(stream), "true", BIT(SEND) | BIT(BENCH), 0, 0, NULL, NULL, "Request token records, so that the answer streams.", MR_GROUP_COMMAND, false},
-    {"timeout", MR_OPTION_DURATION, AT(timeout_ns), "0", ASKING | BIT(TAIL) | BIT(CHECK) | BIT(CANCEL) | BIT(TOPICS) | BIT(REPLAY) | BIT(TOP), 0, 8.64e13, NULL, "TIME", "Stop after this time. 0 waits without a limit.", MR_GROUP_COMMAND, false},
+    {"timeout", MR_OPTION_DURATION, AT(timeout_ns), "0", ASKING | BIT(TAIL) | BIT(CHECK) | BIT(CANCEL) | BIT(TOPICS) | BIT(REPLAY) | BIT(TOP) | BIT(LAG), 0, 8.64e13, NULL, "TIME", "Stop after this time. 0 waits without a limit.", MR_GROUP_COMMAND, false},
     {"from-beginning", MR_OPTION_BOOL, AT(from_beginning), "false", BIT(TAIL), 0, 0, NULL, NULL, "Start at the oldest record of each partition instead of the end.", MR_GROUP_COMMAND, false},
     {"partitions", MR_OPTION_U32, AT(partitions), "4", BIT(BROKER) | BIT(DEMO), 1, 1024, NULL, "N", "Partitions of each topic of the embedded broker.", MR_GROUP_COMMAND, false},
     {"requests-partitions", MR_OPTION_U32, AT(requests_partitions), "24", BIT(TOPICS), 1, 100000, NULL, "N", "Partitions of a requests topic that is created. At most this many workers share the topic; twice as many partitions as workers spread the load better.", MR_GROUP_COMMAND, false},
@@ -127,7 +128,10 @@ const struct mr_option mr_options[] = {
     {"once", MR_OPTION_BOOL, AT(once), "false", BIT(TOP), 0, 0, NULL, NULL, "Print one table, of one interval, and end.", MR_GROUP_COMMAND, false},
     {"http-port", MR_OPTION_U32, AT(http_port), "9464", BIT(TOP), 1, 65535, NULL, "PORT", "Port of --http of workers that are found through --brokers. Further workers on a host have the ports that follow.", MR_GROUP_COMMAND, false},
     {"tenant", MR_OPTION_TEXT, AT(tenant), "", BIT(TOP), 0, 0, NULL, "NAME", "Show requests and lag of this tenant only.", MR_GROUP_COMMAND, false},
-    {"interval", MR_OPTION_DURATION, AT(interval_ns), "1s", BIT(TOP), 1e8, 3.6e12, NULL, "TIME", "Time between two refreshes of the screen.", MR_GROUP_COMMAND, false},
+    {"interval", MR_OPTION_DURATION, AT(interval_ns), "1s", BIT(TOP) | BIT(LAG), 1e8, 3.6e12, NULL, "TIME", "Time between two refreshes: of the screen, or of the figures that lag serves.", MR_GROUP_COMMAND, false},
+    {"listen", MR_OPTION_TEXT, AT(listen), "", BIT(LAG), 0, 0, NULL, "HOST:PORT", "Address that serves /metrics, /lag and /livez until a signal. Without it the figures are printed once.", MR_GROUP_FIRST, false},
+    {"target", MR_OPTION_DURATION, AT(lag_target_ns), "60s", BIT(LAG), 1e9, 8.64e13, NULL, "TIME", "Time in which the fleet is to finish what waits. The number of workers wanted follows from it.", MR_GROUP_FIRST, false},
+    {"start-time", MR_OPTION_DURATION, AT(lag_start_ns), "60s", BIT(LAG), 0, 3.6e12, NULL, "TIME", "Time that a new worker needs until it takes requests: the machine, the image, the model. Deadlines are planned with it.", MR_GROUP_COMMAND, false},
     {"engine", MR_OPTION_BOOL, AT(engine), "false", BIT(BENCH), 0, 0, NULL, NULL, "Measure the engine in this process, without Kafka.", MR_GROUP_COMMAND, false},
     {"cache", MR_OPTION_BOOL, AT(cache), "false", BIT(BENCH), 0, 0, NULL, NULL, "Measure the prefix cache in this process, without Kafka: --requests prompts that begin with one of 20 texts, with the cache on and off.", MR_GROUP_COMMAND, true},
     {"mix", MR_OPTION_BOOL, AT(mix), "false", BIT(BENCH), 0, 0, NULL, NULL, "Send --requests prompts of 32 to 512 tokens with answers of 64 tokens, instead of one length.", MR_GROUP_COMMAND, false},
@@ -177,6 +181,8 @@ const struct mr_command_entry mr_commands[MR_COMMAND_COUNT] = {
                          MANY},
     [MR_COMMAND_CANCEL] = {"cancel", "ID...", "Cancel requests by id", 1, MANY},
     [MR_COMMAND_TOP] = {"top", "[HOST:PORT...]", "Show a live screen of a fleet", 0, MANY},
+    [MR_COMMAND_LAG] = {"lag", "", "Show what waits, for how long, and how many workers it needs",
+                        0, 0},
     [MR_COMMAND_BENCH] = {"bench", "[--compare OLD NEW]",
                           "Measure a fleet through Kafka, or the engine in this process", 0, 2},
     [MR_COMMAND_CHECK] = {"check", "", "Check the configuration, the model, the broker and Redis",

@@ -27,12 +27,13 @@ struct mr_http {
 #define LEAVING_SECONDS 1u
 
 static const char *const page_paths[MR_HTTP_PAGE_COUNT] = {"/livez", "/readyz", "/metrics",
-                                                           "/requests"};
+                                                           "/requests", "/lag"};
 static const char list_of_pages[] =
     "/livez     200 while this worker works, 503 when it is stuck or has failed\n"
     "/readyz 200 while it takes requests; as JSON, with the reason if it does not\n"
     "/metrics   counters and histograms for Prometheus\n"
-    "/requests  the requests that have been in this worker longest, as JSON\n";
+    "/requests  the requests that have been in this worker longest, as JSON\n"
+    "/lag       of millrace lag: what waits in Kafka, as JSON\n";
 
 /* Sends the reply to the HTTP client and frees the reply's body. */
 static enum MHD_Result send_reply(struct MHD_Connection *connection, struct mr_http_reply *reply)

@@ -1,5 +1,5 @@
-/* http - serves GET /livez, /readyz, /metrics and /requests to orchestrators and Prometheus, and a
- * list of these pages at /. The only module that includes the HTTP library.
+/* http - serves GET /livez, /readyz, /metrics, /requests and /lag to orchestrators and Prometheus,
+ * and a list of these pages at /. The only module that includes the HTTP library.
  *
  * Threads: one thread of the HTTP library, which sleeps in poll between requests; it calls the
  * answer function, which must not block for long. The main thread calls _start and _stop.
@@ -28,6 +28,7 @@ enum mr_http_page {
     MR_HTTP_READYZ,
     MR_HTTP_METRICS,
     MR_HTTP_REQUESTS,
+    MR_HTTP_LAG, /* of millrace lag; the others are a worker's */
     MR_HTTP_PAGE_COUNT
 };
 

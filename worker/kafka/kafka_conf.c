@@ -182,13 +182,14 @@ static const char *best_assignor(void)
     return rd_kafka_version() < VERSION_2_10_1 ? "range,roundrobin" : "cooperative-sticky";
 }
 
-static enum mr_status set_reader(rd_kafka_conf_t *conf, enum mr_kafka_role role,
+static enum mr_status set_reader(rd_kafka_conf_t *conf, enum mr_kafka_role role, const char *group,
                                  struct mr_error *err)
 {
     enum mr_status status = set_all(conf, reader, COUNT(reader), err);
     if (status != MR_OK || role == MR_KAFKA_READER) return status;
     status = set_all(conf, scanner, COUNT(scanner), err);
     if (status != MR_OK || role == MR_KAFKA_SCANNER) return status;
+    if (role == MR_KAFKA_OBSERVER) return set(conf, "group.id", group, err);
     return set(conf, "isolation.level", "read_uncommitted", err);
 }
 
@@ -270,7 +271,7 @@ static enum mr_status set_role(rd_kafka_conf_t *conf, enum mr_kafka_role role,
     status = set_ns(conf, "fetch.wait.max.ms",
                     (options->embedded ? mock_wait_ms : FETCH_WAIT_MS) * UINT64_C(1000000), err);
     if (status != MR_OK) return status;
-    if (role != MR_KAFKA_CONSUMER) return set_reader(conf, role, err);
+    if (role != MR_KAFKA_CONSUMER) return set_reader(conf, role, options->group, err);
     status = set_all(conf, consumer, COUNT(consumer), err);
     if (status == MR_OK) status = set_request_limit(conf, err);
     if (status == MR_OK) status = set_prefetch(conf, options, err);

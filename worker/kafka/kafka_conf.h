@@ -61,7 +61,8 @@ enum mr_kafka_role {
     MR_KAFKA_READER,     /* a consumer that joins no group */
     MR_KAFKA_SCANNER,    /* a consumer without a group that reports the end of each partition */
     /* like SCANNER, and also reads records of open and aborted transactions */
-    MR_KAFKA_SCANNER_UNCOMMITTED
+    MR_KAFKA_SCANNER_UNCOMMITTED,
+    MR_KAFKA_OBSERVER /* like SCANNER, and reads the commits of the group, which it does not join */
 };
 
 /* The version of librdkafka, such as 2.8.0. Static string. */

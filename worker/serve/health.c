@@ -174,6 +174,8 @@ static void answer(void *context, enum mr_http_page page, struct mr_http_reply *
         answer_readyz(worker, reply);
     else if (page == MR_HTTP_REQUESTS)
         answer_requests(worker, reply);
+    else if (page == MR_HTTP_LAG)
+        reply->code = 404;
     else
         answer_metrics(worker, reply);
 }
