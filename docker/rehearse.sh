@@ -54,7 +54,7 @@ pristine() { # pristine RELEASE: prints the path of the root; creates it if need
     echo "$root"
 }
 
-new_root() { # new_root SOURCE-ROOT NAME: copies the root and mounts what commands in it need
+new_root() { # new_root SOURCE-ROOT NAME: copies the root and mounts the file systems that commands in it need
     say "root $2"
     cp -ax "$1" "$work/$2" # -x: without file systems mounted inside
     cp -L /etc/resolv.conf "$work/$2/etc/resolv.conf"

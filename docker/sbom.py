@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Prints the software bill of materials of a build as SPDX 2.3 JSON: millrace, the Python wheels of docker/deps.lock that an
-installation holds (LibTorch), and the Debian packages of the other shared libraries that the program loads; a library of no
-Debian package is named by its file. What LibTorch has linked into its own libraries is in its licence file, not here.
+installation holds (LibTorch), and the Debian packages of the other shared libraries that the program loads; a library that
+belongs to no Debian package is named by its file. Libraries that LibTorch links statically are listed in its licence file, not here.
 
     docker/sbom.py PROGRAM
 
-The time in it is SOURCE_DATE_EPOCH where that is set."""
+The time in it is SOURCE_DATE_EPOCH if that is set."""
 
 import hashlib
 import json

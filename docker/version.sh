@@ -16,7 +16,7 @@
 set -eu
 tree=$(cd "$(dirname "$0")/.." && pwd)
 
-part() { # part PATTERN: what the pattern finds in CMakeLists.txt
+part() { # part PATTERN: the match of the pattern in CMakeLists.txt
     sed -n "s/^$1.*/\\1/p" "$tree/CMakeLists.txt"
 }
 

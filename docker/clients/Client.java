@@ -16,7 +16,7 @@ public class Client {
             "isolation.level", "read_committed", "allow.auto.create.topics", false);
         var consumer = new KafkaConsumer<>(settings, new StringDeserializer(), new StringDeserializer());
         var producer = new KafkaProducer<>(settings, new StringSerializer(), new StringSerializer());
-        // Read from where the topics end before the request is sent: then no record of the answer is missed.
+        // Start at the ends of the topics as they are before the request is sent, so that no record of the answer is missed.
         var places = List.of("millrace.tokens", endTopic).stream().map(consumer::partitionsFor).flatMap(List::stream)
             .map(place -> new TopicPartition(place.topic(), place.partition())).toList();
         consumer.assign(places);
@@ -40,7 +40,7 @@ public class Client {
                 if (!id.equals(record.key()) || result != null) continue;
                 JsonNode value = json.readTree(record.value());
                 int index = value.path("index").asInt(), end = index + value.path("token_ids").size();
-                String text = value.get("text").asText(); // of a result: the whole answer
+                String text = value.get("text").asText(); // the text of a result is the whole answer
                 if (record.topic().equals(endTopic)) result = value;
                 else if (value.get("attempt").asInt() >= attempt && before.containsKey(index)) {
                     attempt = value.get("attempt").asInt(); // higher: a new worker, which starts over or continues

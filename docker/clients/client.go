@@ -35,7 +35,7 @@ func main() {
 			{Key: "kafka_correlationId", Value: []byte("reply to " + id)}}
 	}
 	client := must(kgo.NewClient(kgo.SeedBrokers(*brokers), kgo.FetchIsolationLevel(kgo.ReadCommitted())))
-	// Read from where the topics end before the request is sent: then no record of the answer is missed.
+	// Start at the ends of the topics as they are before the request is sent, so that no record of the answer is missed.
 	ends := must(kadm.NewClient(client).ListEndOffsets(ctx, "millrace.tokens", endTopic))
 	client.AddConsumePartitions(must(ends, ends.Error()).KOffsets())
 	must(client.ProduceSync(ctx, request).First())

@@ -19,13 +19,13 @@ const producer = kafka.producer({ createPartitioner: Partitioners.DefaultPartiti
 const consumer = kafka.consumer({ groupId: `client-${id}`, allowAutoTopicCreation: false });
 const admin = kafka.admin();
 const send = (topic, value, headers) => producer.send({ topic, messages: [{ key: id, value, headers }] });
-let attempt = 0, before = [''], shown = '', result, finish; // before: of each token, the text before it
+let attempt = 0, before = [''], shown = '', result, finish; // before: the text before each token
 const answered = new Promise((resolve) => { finish = resolve; });
 const cancelAfter = Number(options['cancel-after']);
 const cancel = () => send('millrace.cancel', 'cancel');
 
 async function read(topic, value) {
-  let text = value.text; // of a result: the whole answer
+  let text = value.text; // the text of a result is the whole answer
   if (topic === endTopic) finish(result = value);
   else if (value.attempt >= attempt && value.index in before) {
     attempt = value.attempt; // higher: a new worker, which starts over or continues at index
@@ -40,7 +40,7 @@ async function read(topic, value) {
   }
 }
 
-// Read from where the topics end before the request is sent: then no record of the answer is missed.
+// Start at the ends of the topics as they are before the request is sent, so that no record of the answer is missed.
 const topics = ['millrace.tokens', endTopic];
 await Promise.all([admin, consumer, producer].map((client) => client.connect()));
 const ends = await Promise.all(topics.map((topic) => admin.fetchTopicOffsets(topic)));

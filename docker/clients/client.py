@@ -11,7 +11,7 @@ options = parser.parse_args()
 request_id = str(uuid.uuid4())
 end_topic = options.reply_topic or "millrace.results"
 
-# Read from where the topics end before the request is sent: then no record of the answer is missed.
+# Start at the ends of the topics as they are before the request is sent, so that no record of the answer is missed.
 consumer = Consumer({"bootstrap.servers": options.brokers, "group.id": "client", "enable.auto.commit": False})
 topics = consumer.list_topics(timeout=10).topics
 places = [TopicPartition(name, part) for name in ("millrace.tokens", end_topic) for part in topics[name].partitions]
@@ -35,7 +35,7 @@ request = {"messages": [{"role": "user", "content": options.prompt}], "max_token
 reply = {"kafka_replyTopic": end_topic, "kafka_correlationId": f"reply to {request_id}"}
 send("millrace.requests", json.dumps(request), reply if options.reply_topic else None)
 signal.signal(signal.SIGINT, cancel)
-attempt, before, shown, done = 0, {0: ""}, "", False  # before: of each token, the text before it
+attempt, before, shown, done = 0, {0: ""}, "", False  # before: the text before each token
 while not done:
     record = consumer.poll(0.2)
     if record and record.error():
@@ -43,7 +43,7 @@ while not done:
     if not record or record.key() != request_id.encode():
         continue
     value, done = json.loads(record.value()), record.topic() == end_topic
-    index, text = value.get("index"), value["text"]  # of a result: the whole answer
+    index, text = value.get("index"), value["text"]  # the text of a result is the whole answer
     if not done:
         if value["attempt"] < attempt or index not in before:
             continue  # a record of a worker that was replaced
