@@ -13,7 +13,7 @@
  *
  * An *operation* looks up, loads or stores several values. Every function returns at once, without
  * waiting for Redis. An accepted operation gets exactly one final answer through poll, also after a
- * failure or timeout. A value that a lookup found may be absent when it is loaded: this is no
+ * failure or timeout. A value that a lookup found may be absent when it is loaded: this is not an
  * error, and the engine computes it. Bytes are verified before their value is reported as loaded;
  * the bytes of a value reported as absent are undefined.
  *

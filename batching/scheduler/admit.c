@@ -11,8 +11,8 @@
 #include <string.h>
 
 #define SCAN_MAX 31u /* most candidates passed over in one planning round */
-/* After so many rejections for a deadline, and so long after the last one, a request starts as a
- * trial of the forecast. */
+/* After this many rejections for a deadline, and at least this long after the last trial, a request
+ * starts as a trial of the forecast. */
 #define TRIAL_REJECTIONS 8u
 #define TRIAL_NS         ((uint64_t)10000000000)
 

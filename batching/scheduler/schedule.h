@@ -114,7 +114,7 @@ const struct mr_sequence *mr_schedule_sibling(const struct mr_sequence *candidat
  * the KV that the candidate would find. */
 bool mr_schedule_reads_cache(const struct mr_sequence *candidate);
 /* True when the candidate may start while a long prefill runs: the local cache or another choice
- * has all but at most a block of its tokens, or it has a higher priority than every running
+ * has all of its tokens except at most a block, or it has a higher priority than every running
  * prefill. When the tokens that are set aside are used up: all of its tokens. */
 bool mr_schedule_may_start_beside(const struct mr_schedule *schedule,
                                   const struct mr_sequence *candidate);

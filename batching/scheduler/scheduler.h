@@ -16,8 +16,9 @@
  * <= 0 turns chunking and the target off: a prompt is computed in one step, or in parts when it is
  * too long for one step.
  *
- * Running prefills divide the room of a step: each tenant gets an equal part, whatever its weight,
- * and each of its prefills an equal part of that. The others get the tokens that one does not need.
+ * Running prefills divide the room of a step: each tenant gets an equal part, independent of its
+ * weight, and each of its prefills an equal part of that. The others get the tokens that one does
+ * not need.
  *
  * Short prefills. A running prefill is long while it lacks more than a block. While one is running,
  * up to a block of tokens, but at most half of what all prefills may have, is set aside in each

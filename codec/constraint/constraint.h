@@ -2,8 +2,9 @@
  * (codec/grammar/automaton.h).
  *
  * The front ends read JSON schemas (schema.h), regular expressions (regex_front.h), grammars in
- * GBNF and Lark (grammar_front.h) and lists of choices. A front end rejects whatever it cannot
- * guarantee. The error names the place in the source: a JSON pointer, a byte offset or a line.
+ * GBNF and Lark (grammar_front.h) and lists of choices. A front end rejects everything that it
+ * cannot guarantee. The error names the place in the source: a JSON pointer, a byte offset or a
+ * line.
  *
  * Compiling is bounded: MR_CONSTRAINT_BYTES_MAX of source, MR_GRAMMAR_WORK_MAX units of work (under
  * 100 ms), MR_GRAMMAR_BUILD_BYTES_MAX of memory while it runs and MR_GRAMMAR_BYTES_MAX after.

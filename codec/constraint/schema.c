@@ -90,7 +90,7 @@ static void check_one_of(struct mr_schema *schema, const struct mr_json_value *o
             if (!mr_schema_disjoint(schema, mr_json_at(group, i), mr_json_at(group, j), 0)) {
                 char what[160];
                 snprintf(what, sizeof what,
-                         "alternatives %zu and %zu may both hold; give them different types, or "
+                         "alternatives %zu and %zu may both hold; use different types, or "
                          "a required property with different constants",
                          i, j);
                 mr_schema_fail(schema, MR_UNSUPPORTED, owner, "oneOf", what);

@@ -33,7 +33,7 @@ struct mr_chat {
     struct mr_data tools;           /* a list of maps, or null */
     struct mr_data documents;       /* a list of maps, or null */
     struct mr_data kwargs;          /* chat_template_kwargs: a map, or null */
-    /* the template adds the header of an answer; false only if the record says so */
+    /* the template adds the header of an answer; false only if the record requests that */
     bool add_generation_prompt;
     bool generation_prompt_given; /* the record has add_generation_prompt */
     bool continue_final_message;  /* the answer continues the last message */

@@ -168,10 +168,10 @@ static enum mr_status check_fields(struct mr_request_reader *reader)
     struct mr_request *request = reader->request;
     if (!mr_request_has_prompt(reader))
         return mr_fail(reader->err, MR_INVALID_REQUEST,
-                       "give one of prompt, prompt_token_ids and messages");
+                       "use one of prompt, prompt_token_ids and messages");
     if (reader->best_of > 0 && reader->best_of != request->choice_count)
         return mr_fail(reader->err, MR_UNSUPPORTED,
-                       "best_of other than n is not supported: give n and choose one");
+                       "best_of other than n is not supported: use n and choose one");
     if (request->echo && request->chat.message_count && !request->chat.continue_final_message)
         return mr_fail(reader->err, MR_INVALID_REQUEST,
                        "echo needs continue_final_message, prompt or prompt_token_ids");

@@ -470,10 +470,10 @@ static const struct field *find_field(struct mr_text name)
 static enum mr_status check_group(struct mr_request_reader *reader, const struct field *field)
 {
     static const char *const sentences[] = {
-        [GROUP_PROMPT] = "give one of prompt, prompt_token_ids and messages",
-        [GROUP_MAX_TOKENS] = "give one of max_tokens, max_completion_tokens and max_new_tokens",
-        [GROUP_DEADLINE] = "give one of deadline_ms and timeout_ms",
-        [GROUP_SESSION] = "give one of session and session_id",
+        [GROUP_PROMPT] = "use one of prompt, prompt_token_ids and messages",
+        [GROUP_MAX_TOKENS] = "use one of max_tokens, max_completion_tokens and max_new_tokens",
+        [GROUP_DEADLINE] = "use one of deadline_ms and timeout_ms",
+        [GROUP_SESSION] = "use one of session and session_id",
     };
     if (field->group == GROUP_NONE) return MR_OK;
     uint32_t bit = 1u << field->group;

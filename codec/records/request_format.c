@@ -86,7 +86,7 @@ static enum mr_status set(struct mr_request_reader *reader, enum mr_constraint_k
     enum mr_value_kind is = mr_value_kind(value);
     if (constraint->kind != MR_CONSTRAINT_NONE)
         return mr_fail(reader->err, MR_INVALID_REQUEST,
-                       "give one of response_format, structured_outputs and guided_*");
+                       "use one of response_format, structured_outputs and guided_*");
     constraint->kind = kind;
     if (kind == MR_CONSTRAINT_CHOICE) {
         if (is != MR_VALUE_ARRAY)
@@ -108,7 +108,7 @@ static enum mr_status set_object(struct mr_request_reader *reader)
     struct mr_constraint *constraint = &reader->request->constraint;
     if (constraint->kind != MR_CONSTRAINT_NONE)
         return mr_fail(reader->err, MR_INVALID_REQUEST,
-                       "give one of response_format, structured_outputs and guided_*");
+                       "use one of response_format, structured_outputs and guided_*");
     *constraint = (struct mr_constraint){.kind = MR_CONSTRAINT_JSON_OBJECT, .text = {"", 0}};
     return MR_OK;
 }

@@ -291,7 +291,7 @@ enum mr_status mr_request_constrain_calls(struct mr_request *request, enum mr_to
     if (format != MR_TOOLS_HERMES && !whole)
         return mr_fail(err, MR_UNSUPPORTED,
                        "function.strict in tools cannot be guaranteed with tool_choice auto: this "
-                       "model writes calls in the format %s; give tool_choice required, a named "
+                       "model writes calls in the format %s; use tool_choice required, a named "
                        "tool, or no strict",
                        format == MR_TOOLS_NONE ? "that is not known" : mr_tool_format_name(format));
     if (request->constraint.kind != MR_CONSTRAINT_NONE)

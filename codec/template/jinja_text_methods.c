@@ -76,8 +76,9 @@ METHOD(text_zfill)
 
 /* ---- search ---- */
 
-/* The characters [start, end) of a text, as the last arguments of startswith, find and count give
- * them; none or undefined: from the start, to the end. Sets *offset to the index of the first. */
+/* The characters [start, end) of a text. The last arguments of startswith, find and count are start
+ * and end; none or undefined: from the start, to the end. Sets *offset to the index of the
+ * first. */
 static struct mr_jinja_value window(struct mr_jinja_run *run, struct mr_jinja_value self,
                                     const struct mr_jinja_arguments *args, int64_t *offset)
 {

@@ -218,8 +218,8 @@ static void decide(struct mr_tool_calls *found, size_t from)
     found->open_scan = (struct mr_tool_scan){0};
 }
 
-/* Follows one more byte. True if the bytes read so far may be a complete call or certainly are no
- * call. Inside brackets neither can be decided. */
+/* Follows one more byte. True if the bytes read so far may be a complete call, or are certainly not
+ * a call. Inside brackets neither can be decided. */
 static bool scan_byte(struct mr_tool_scan *scan, char c)
 {
     scan->at++;

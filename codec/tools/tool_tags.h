@@ -16,7 +16,7 @@
  *   - with the call at its own </tool_call> at the start of a line, when <tool_call> or nothing
  *     follows. Only a call that began with <tool_call> has its own </tool_call>. If a call began
  * without it and a line of a value begins with <tool_call> and <function=, then that line begins
- * the call and the earlier text is no call. Any other tag is part of the value. One line end on
+ * the call and the earlier text is not a call. Any other tag is part of the value. One line end on
  * either side of a value does not belong to it. If a key is repeated, its last value is used. A
  * call that is cut off stays text.
  *

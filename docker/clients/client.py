@@ -52,7 +52,7 @@ while not done:
         before.update((i, text) for i in range(index + 1, end + 1))
         if index < options.cancel_after <= end:
             cancel()
-    if done or not shown.startswith(text):  # a text that differs from what was shown goes to a new line
+    if done or not shown.startswith(text):  # a text that differs from the shown one goes to a new line
         print(("\n" + text).removeprefix("\n" + shown), end="", flush=True)
         shown = text
 print()

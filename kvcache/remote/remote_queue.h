@@ -52,7 +52,8 @@ struct mr_remote_slice {
     char key[MR_REMOTE_KEY_BYTES]; /* of the slice in Redis */
     bool unanswered;               /* set by the thread: Redis did not answer the LOOKUP */
     bool damaged;  /* set by _damaged: the received slice did not verify; CLEANUP deletes it */
-    bool released; /* set by _release: the engine owns its memory again before the command has ended
+    bool released; /* set by _release: the engine owns the memory again, but the command may still
+                    * run
                     */
     bool present, taken; /* used by the queue only */
 };
@@ -107,7 +108,7 @@ struct mr_remote_slice *mr_remote_queue_take(struct mr_remote_queue *queue, uint
                                              uint64_t now_ns);
 /* Call it when the command of a slice has ended, or could not be sent. good: the command succeeded
  * (for LOOKUP: Redis has the slice). True: the thread keeps the slice and runs its next command,
- * slice->step; false: the thread must not touch the slice any more. */
+ * slice->step; false: the thread must no longer touch the slice. */
 bool mr_remote_queue_finish(struct mr_remote_queue *queue, struct mr_remote_slice *slice, bool good,
                             uint64_t now_ns);
 /* Call it when a received slice did not verify: its next command, CLEANUP, deletes it. */

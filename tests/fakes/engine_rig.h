@@ -24,7 +24,8 @@ struct rig_choice {
     uint32_t tokens[RIG_TOKENS_MAX], token_count, completion_tokens;
     uint32_t streamed[RIG_TOKENS_MAX], streamed_count;
     uint32_t deltas, ended;          /* ended: records that end the text */
-    size_t text_bytes, before_bytes; /* of the records; of the text before the first one */
+    size_t text_bytes, before_bytes; /* text_bytes: of all records; before_bytes: of the text before
+                                        the first record */
 };
 
 /* The log-probability of a token of the prompt. */

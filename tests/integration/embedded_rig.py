@@ -1,4 +1,4 @@
-"""Shared by tests of one worker with the small real model at the embedded broker. Needs what docker/deps.sh test installs
+"""Shared by tests of one worker with the small real model at the embedded broker. Needs the packages of docker/deps.sh test
 (confluent_kafka in .deps/python). MILLRACE_BIN names the binary, build/millrace by default."""
 
 import contextlib

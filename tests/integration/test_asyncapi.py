@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Checks docker/asyncapi.yaml: the records of a running worker, the decoder's table of fields and the lists of finish
-reasons and error codes must match the document, and wrong records must not. Needs what docker/deps.sh test installs: kcat,
+reasons and error codes must match the document, and wrong records must not. Needs the packages of docker/deps.sh test: kcat,
 and jsonschema with a YAML reader in .deps/python."""
 
 import copy

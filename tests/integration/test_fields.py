@@ -2,8 +2,8 @@
 """docker/guide/fields.md is true: its table has a row for every field that the decoder's two tables have and for every field
 of OpenAI's and vLLM's APIs, and each row's example, sent to a worker with the real model, is accepted, reported in a
 warning, or refused, as the row states. The examples of the page's other sections get the answers that the page shows,
-and their token records joined are these answers. Needs what
-docker/deps.sh test installs (confluent_kafka in .deps/python)."""
+and their token records joined are these answers. Needs the packages of docker/deps.sh test
+(confluent_kafka in .deps/python)."""
 
 import json
 import re

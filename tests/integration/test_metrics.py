@@ -5,7 +5,7 @@ millrace_requests_finished_total must have grown, by one, and it must name reaso
 must be counted if and only if the case has one. With twenty tenants the page must stay within its size limit. Every
 metric in the alerts and the dashboard must be exported.
 
-Needs what docker/deps.sh test installs (confluent_kafka in .deps/python)."""
+Needs the packages of docker/deps.sh test (confluent_kafka in .deps/python)."""
 
 import contextlib
 import json

@@ -5,7 +5,7 @@ right parents. One request has a long prompt, one a trace that is not sampled, o
 The collector refuses one body. A worker is killed while it answers, and the next attempt's spans must join the same
 trace.
 
-Needs what docker/deps.sh test installs (confluent_kafka in .deps/python), and redis-server."""
+Needs the packages of docker/deps.sh test (confluent_kafka in .deps/python), and redis-server."""
 
 import collections
 import contextlib

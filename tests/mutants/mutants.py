@@ -105,7 +105,7 @@ def configure():
 
 
 def build(*targets):
-    """Returns why it failed, or None. Tests that are scripts are no targets."""
+    """Returns why it failed, or None. Tests that are scripts have no targets."""
     targets = [name for name in targets if name in ("all", "cuda_programs") or (BUILD / name).is_file()]
     if not targets:
         return None

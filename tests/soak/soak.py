@@ -224,7 +224,7 @@ def arguments():
     parser.add_argument("--faults", type=int, help="in all; 40 in two hours unless given")
     parser.set_defaults(**vars(rig.OPTIONS))
     parser.add_argument("--delivery")
-    parser.add_argument("--rate-max", type=float, default=50.0, help="requests a second, whatever the capacity")
+    parser.add_argument("--rate-max", type=float, default=50.0, help="requests a second, independent of the capacity")
     parser.add_argument("--json")
     parser.add_argument("--svg")
     parser.add_argument("--logs", help="keep the workers' logs in this folder")

@@ -206,7 +206,7 @@ plant docker/guide/use.md 'calls `mr_wire`' && catches pages docker/guide/use.md
 
 plant codec/part.c 'int  f( void );' && catches format codec/part.c
 
-# globals.sh finds writable objects in object files, whatever the source looks like.
+# globals.sh finds writable objects in object files, with every form of source.
 plant_object() { # plant_object TEXT: succeeds if globals.sh reports the compiled text
     printf '%s\n' "$1" >"$scratch/object.c"
     ${CC:-cc} -c -fPIC -o "$scratch/object.o" "$scratch/object.c"
@@ -225,7 +225,7 @@ if plant_object 'const int b = 1; static const char *const names[] = {"a"};
     failures=$((failures + 1))
 fi
 
-# rooms.py finds a circle of calls in object files, whatever the sources include.
+# rooms.py finds a circle of calls in object files, independent of the includes.
 make_library() { # make_library NAME: a.c calls b.c, which calls NAME; a.c defines a and c
     printf 'int b(void);\nint a(void) { return b(); }\nint c(void) { return 0; }\n' >"$scratch/a.c"
     printf 'int %s(void);\nint b(void) { return %s(); }\n' "$1" "$1" >"$scratch/b.c"

@@ -54,8 +54,8 @@ enum mr_status mr_mailbox_post(struct mr_mailbox *box, struct mr_mail *mail);
  * time may wait in this way. */
 enum mr_status mr_mailbox_post_list(struct mr_mailbox *box, struct mr_mail_list *list,
                                     const struct mr_wake *room);
-/* After this call the wake `room` given to mr_mailbox_post_list is not rung any more, so that its
- * owner may close it. */
+/* After this call the wake `room` given to mr_mailbox_post_list is no longer rung, so its owner may
+ * close it. */
 void mr_mailbox_forget_room(struct mr_mailbox *box, const struct mr_wake *room);
 /* Posts a control message. It is never refused, even if the mailbox is full or closed. */
 void mr_mailbox_post_control(struct mr_mailbox *box, struct mr_mail *mail);

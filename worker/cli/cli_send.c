@@ -89,7 +89,7 @@ static enum mr_status find_prompt(const struct mr_config *config, char **prompt,
     free(*prompt);
     *prompt = NULL;
     return mr_fail(err, MR_BAD_CONFIG,
-                   "there is no prompt: give it as words, as a field (prompt=, messages=, "
+                   "there is no prompt: pass it as words, as a field (prompt=, messages=, "
                    "prompt_token_ids=) or on stdin");
 }
 

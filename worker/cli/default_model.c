@@ -26,5 +26,5 @@ enum mr_status mr_default_model_find(char *path, size_t size, struct mr_error *e
             return MR_OK;
     return mr_fail(
         err, MR_BAD_CONFIG,
-        "the demo model was not found: give --model PATH, or fetch it with docker/deps.sh model");
+        "the demo model was not found: use --model PATH, or fetch it with docker/deps.sh model");
 }

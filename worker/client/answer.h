@@ -12,7 +12,7 @@
 struct mr_answer {
     struct mr_follow follow;
     FILE *out;
-    bool several; /* the request asks for more than one choice */
+    bool several; /* the request has n above 1 */
     bool headed;  /* the heading of the first choice was printed */
 };
 

@@ -209,7 +209,7 @@ static enum mr_status open_file(const char *path, FILE **out, struct mr_error *e
 {
     FILE *file = fopen(path, "rbe");
     if (!file)
-        return mr_fail(err, MR_BAD_CONFIG, "--config %s: %s: give the path of a YAML file", path,
+        return mr_fail(err, MR_BAD_CONFIG, "--config %s: %s: use the path of a YAML file", path,
                        strerror(errno));
     if (fseek(file, 0, SEEK_END) != 0 || ftell(file) > MR_CONFIG_FILE_BYTES_MAX) {
         fclose(file);

@@ -86,8 +86,8 @@ static void refuse(struct mr_admission *admission, struct mr_ticket *ticket,
     if (mr_flight_refuse(admission->flight, ticket)) post_refusal(admission, ticket);
 }
 
-/* Posts the held refusals whose id no other request uses any more. like: only those of its tenant
- * and id; NULL: all. */
+/* Posts the held refusals whose id is no longer used by another request. like: only those of its
+ * tenant and id; NULL: all. */
 static void post_held(struct mr_admission *admission, const struct mr_ticket *like)
 {
     struct mr_ticket *ticket;

@@ -1,5 +1,6 @@
 /* turns - schedules many members of a few classes. Classes take turns by smooth weighted round
- * robin, whatever their number of members; the members of a class take turns one after the other.
+ * robin, independent of their number of members; the members of a class take turns one after the
+ * other.
  *
  * A member is IDLE (has no work), READY (may have work) or BLOCKED (may have work, but cannot be
  * served now). The time of each function is constant, except that of _unblock, which grows with the

@@ -64,7 +64,7 @@ uint64_t mr_publish_step(struct mr_publish *publish, struct mr_time now);
 /* The wake of the publish thread, for a simulation that calls the step itself. */
 const struct mr_wake *mr_publish_wake(const struct mr_publish *publish);
 /* Starts draining: the step handles the messages in the mailbox until every record is reported, or
- * until deadline_ns. No thread may post messages any more. */
+ * until deadline_ns. From then on no thread may post messages. */
 void mr_publish_drain(struct mr_publish *publish, uint64_t deadline_ns);
 /* True when draining has ended; the step then does nothing. */
 bool mr_publish_is_drained(const struct mr_publish *publish);

@@ -24,7 +24,7 @@ enum mr_status mr_redis_resolver_create(struct mr_redis_resolver **out,
                                                        const struct addrinfo *hints,
                                                        struct addrinfo **addresses),
                                         struct mr_error *err);
-/* Call it when no connection uses the table any more; lookups may still run. May be NULL. */
+/* Call it when no connection uses the table; lookups may still run. May be NULL. */
 void mr_redis_resolver_destroy(struct mr_redis_resolver *resolver);
 
 #endif

@@ -39,7 +39,7 @@ void mr_redis_rules_check(const struct mr_redis_survey *survey, bool values_expi
     }
     if (survey->is_replica)
         report(context, true,
-               "the server is a read-only replica; give the URL of its master or of the cluster");
+               "the server is a read-only replica; use the URL of its master or of the cluster");
     if (survey->has_policy) {
         mr_redis_policy_judge(&survey->policy, values_expire, text);
         if (text[0]) report(context, false, text);

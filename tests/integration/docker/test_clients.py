@@ -4,7 +4,7 @@ cancels one, by itself and at Ctrl-C. The kcat commands of their README do the s
 script writes the records of three attempts with duplicates: every program prints them as docker/guide/results.md
 describes under "Reading a stream".
 
-Needs what docker/deps.sh test installs."""
+Needs the packages of docker/deps.sh test."""
 
 import json
 import os

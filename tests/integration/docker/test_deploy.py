@@ -4,7 +4,7 @@ the files of Prometheus and Grafana. Each YAML document is valid by the JSON sch
 another file exist there; every option exists (millrace itself reads the environment and the arguments); every metric
 has a row in docker/guide/reference.md, which test_readme.py compares with a running worker.
 
-Needs what docker/deps.sh test installs (ruamel.yaml and jsonschema in .deps/python, .deps/schemas)."""
+Needs the packages of docker/deps.sh test (ruamel.yaml and jsonschema in .deps/python, .deps/schemas)."""
 
 import configparser
 import json

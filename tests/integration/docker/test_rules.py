@@ -2,7 +2,7 @@
 """Runs promtool on docker/prometheus/rules.yaml: the file is valid; each alert is silent for a healthy fleet and fires,
 with its labels and texts, on its series in CASES. Then promtool parses every expression of the dashboard.
 
-Needs what docker/deps.sh test installs (promtool; ruamel.yaml in .deps/python)."""
+Needs the packages of docker/deps.sh test (promtool; ruamel.yaml in .deps/python)."""
 
 import json
 import os
@@ -25,7 +25,7 @@ WORKER = 'job="millrace",instance="a"'
 FINISHED = "millrace_requests_finished_total"
 FIRST = "millrace_time_to_first_token_seconds_bucket"
 
-# One value a minute: a+bxN counts up, cxN stays, _xN is no value. No alert fires at any minute of the hour.
+# One value a minute: a+bxN counts up, cxN stays, _xN is a missing value. No alert fires at any minute of the hour.
 HEALTHY = {
     f"millrace_ready{{{WORKER}}}": "1x60",
     f"millrace_consumer_lag{{{WORKER}}}": "0x20 50 30 10 0x40",

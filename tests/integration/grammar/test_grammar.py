@@ -2,8 +2,8 @@
 """Constrained output: answers are valid, and constraints that cannot be guaranteed are rejected.
 
 1,000 generated schemas: grammar_draw compiles each one and draws answers at random from its masks; PyPI jsonschema
-validates every answer. Then a worker with the real model answers some of them at temperature 1. Needs what
-docker/deps.sh test installs (jsonschema and confluent_kafka in .deps/python).
+validates every answer. Then a worker with the real model answers some of them at temperature 1. Needs the
+packages of docker/deps.sh test (jsonschema and confluent_kafka in .deps/python).
 
     test_grammar.py [--served 48] [--suite FOLDER]
 

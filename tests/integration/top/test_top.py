@@ -2,7 +2,7 @@
 """millrace top in a terminal: it shows the requests of a worker, those of one tenant after the key t, and cancels the
 request that the user selects. --once --json prints the same figures for programs.
 
-Needs what docker/deps.sh test installs (confluent_kafka in .deps/python)."""
+Needs the packages of docker/deps.sh test (confluent_kafka in .deps/python)."""
 
 import contextlib
 import fcntl

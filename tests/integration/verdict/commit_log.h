@@ -19,7 +19,7 @@ struct commit_entry {
     int64_t offset, time_ms;
 };
 
-/* False if the record is no commit: group metadata, a tombstone or an unknown version. */
+/* False if the record is not a commit: group metadata, a tombstone or an unknown version. */
 bool commit_log_decode(struct commit_entry *entry, struct mr_text key, struct mr_text value);
 
 #endif

@@ -62,8 +62,8 @@ __attribute__((format(printf, 2, 3))) static struct mr_text print(struct scenari
     return (struct mr_text){at, (size_t)length};
 }
 
-/* Prompts with shared beginnings: one of a few long texts, cut at a random length, and a part of
- * its own. */
+/* A prompt with a shared beginning: one of a few long texts, cut at a random length, and then a
+ * text that no other prompt has. */
 static struct mr_text make_prompt(struct scenario *scenario, struct sim_random *random)
 {
     char text[SIM_CONTEXT];

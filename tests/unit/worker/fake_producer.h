@@ -38,7 +38,8 @@ struct fake_producer {
     /* topics whose reports have another status; wants_keys: only those of
      * records without a key */
     const char *refusing, *refusing_too;
-    enum mr_status refusal, refusal_too; /* refusal_too MR_OK: as refusal */
+    enum mr_status refusal, refusal_too; /* status for `refusing` and for `refusing_too`;
+                                            refusal_too MR_OK: the same as refusal */
     bool wants_keys;
     enum mr_status partitions; /* status of a lookup */
     uint32_t partition_count, lookups;

@@ -1,4 +1,4 @@
-/* The choices of one request share the KV of its prompt, whatever the request says about caching.
+/* The choices of one request share the KV of its prompt, even if the request forbids caching.
  */
 #include "tests/fakes/engine_rig.h"
 

@@ -186,7 +186,7 @@ static void each_tenant_has_its_own_forecast(void **state)
     struct engine_rig rig;
     start(&rig, 12 * MR_BLOCK_TOKENS);
     teach_short_answers(&rig);
-    for (uint64_t i = 100; i < 110; i++) /* from one block to two, whatever the block size */
+    for (uint64_t i = 100; i < 110; i++) /* from one block to two, for every block size */
         rig_submit_prompt(&rig, i, BLUE, i, MR_BLOCK_TOKENS * 20 / 256,
                           MR_BLOCK_TOKENS * 480 / 256);
     rig_run(&rig);

@@ -323,7 +323,7 @@ static void strict_is_refused_where_it_cannot_be_guaranteed(void **state)
         const char *why;
     } cases[] = {
         {MR_TOOLS_MISTRAL, "", MR_UNSUPPORTED, "function.strict in tools cannot be guaranteed"},
-        {MR_TOOLS_NONE, "", MR_UNSUPPORTED, "give tool_choice required"},
+        {MR_TOOLS_NONE, "", MR_UNSUPPORTED, "use tool_choice required"},
         {MR_TOOLS_QWEN_CODER, "", MR_UNSUPPORTED, "in the format qwen-coder"},
         {MR_TOOLS_HERMES, ",\"guided_regex\":\"a\"", MR_INVALID_REQUEST, "response_format"},
         {MR_TOOLS_HERMES, "", MR_INVALID_REQUEST, "ignore_eos"},

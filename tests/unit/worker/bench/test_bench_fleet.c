@@ -297,7 +297,7 @@ static void one_slow_request_does_not_end_a_sweep(void **state)
     struct mr_error err = {0};
     char *table = NULL;
     start(&answering, MR_FINISH_LENGTH);
-    answering.slow_count = 2; /* of the first rate, and of the first requests one after another */
+    answering.slow_count = 2; /* one at the first rate, one in the sequential run */
     enum mr_status status = bench(&answering, flags, 8, &table, &err);
     if (status != MR_OK) fail_msg("%s", err.detail);
     finish(&answering);

@@ -207,7 +207,7 @@ static void an_attempt_that_resumes_is_printed(void **state)
     assert_printed(tokens, "x", "abcd\nx\n");
 }
 
-/* Records of an earlier request under this id that was running when this one was sent, whatever its
+/* Records of an earlier request under this id that was running when this one was sent, with any
  * attempt. */
 static void tokens_of_another_request_are_not_printed(void **state)
 {

@@ -6,7 +6,7 @@
 #include "worker/engine/engine_thread.h"
 
 struct flow {
-    struct stepping publish; /* its clock follows the fake model's */
+    struct stepping publish; /* its clock is set to the fake model's clock */
     struct engine_rig engine;
     struct mr_engine_thread *thread;
     struct mr_ticket ticket;

@@ -428,7 +428,7 @@ static void skipped_and_cancelled_loads_end_soon(void **state)
     wait_up(rig, true);
     usleep(50000);
     for (uint32_t i = 0; i < ITEMS; i++)
-        assert_int_equal(rig->loaded[i][100], 0); /* no thread writes to it any more */
+        assert_int_equal(rig->loaded[i][100], 0); /* no thread writes to it from here on */
     rig_close(rig);
 }
 

@@ -105,7 +105,7 @@ static void the_thread_sees_a_signal(void **state)
     assert_int_equal(mr_shutdown_start(rig.shutdown, NULL), MR_OK);
     assert_true(mr_wake_wait(mr_shutdown_wake(rig.shutdown), 20 * SECOND));
     assert_int_equal(mr_shutdown_signals(rig.shutdown), 1);
-    mr_shutdown_destroy(rig.shutdown); /* before the end: nothing ends the process any more */
+    mr_shutdown_destroy(rig.shutdown); /* before the end: from here on nothing ends the process */
     assert_int_equal(rig.ended, -1);
     mr_shutdown_destroy(NULL);
 }
