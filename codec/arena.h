@@ -3,7 +3,7 @@
  * Owner:  the owner of the request; one thread at a time.
  * Memory: chunks from malloc, together at most bytes_max; freed by _destroy.
  * Errors: _take returns NULL above the maximum or when malloc fails. The caller turns NULL into a
- *         status with a sentence that names what did not fit. */
+ *         status with a sentence about the allocation that failed. */
 #ifndef MR_CODEC_ARENA_H
 #define MR_CODEC_ARENA_H
 

@@ -35,8 +35,8 @@ enum mr_value_state { MR_VALUE_PENDING, MR_VALUE_IMPORTED, MR_VALUE_FAILED };
 struct mr_load_slot {
     struct mr_sequence *sequence; /* NULL: the load was cancelled */
     uint64_t id;
-    /* What is loaded, in this order: full blocks, pieces of the next block, and the entry if
-     * `entry` is true. value_count is the number of all these values. */
+    /* The values that are loaded, in this order: full blocks, pieces of the next block, and the
+     * entry if `entry` is true. value_count is the number of all these values. */
     uint32_t first_block, block_count, piece_count, value_count;
     uint32_t end;    /* tokens of the sequence up to the end of the loaded values */
     uint32_t buffer; /* staging buffer for all values that are not full blocks */

@@ -115,7 +115,8 @@ const struct mr_sequence *mr_schedule_sibling(const struct mr_sequence *candidat
 bool mr_schedule_reads_cache(const struct mr_sequence *candidate);
 /* True when the candidate may start while a long prefill runs: the local cache or another choice
  * has all of its tokens except at most a block, or it has a higher priority than every running
- * prefill. When the tokens that are set aside are used up: all of its tokens. */
+ * prefill. When no tokens are left that are set aside for such candidates, the local cache or
+ * another choice must have all of its tokens. */
 bool mr_schedule_may_start_beside(const struct mr_schedule *schedule,
                                   const struct mr_sequence *candidate);
 /* Adds the sequence to the plan's list of sequences that need a KV block and cannot get one, unless

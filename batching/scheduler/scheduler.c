@@ -398,7 +398,7 @@ static bool prompts_wait(const struct mr_schedule *schedule)
 }
 
 /* Most tokens that short prefills get in this step during a long one: a block, but no more than
- * half of what all prefills may have; a least quantum when decodes leave no time and prefill is
+ * half of the tokens of all prefills; a least quantum when decodes leave no time and prefill is
  * owed some. */
 static uint32_t set_aside(const struct mr_schedule *schedule)
 {

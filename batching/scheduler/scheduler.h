@@ -21,7 +21,7 @@
  * not need.
  *
  * Short prefills. A running prefill is long while it lacks more than a block. While one is running,
- * up to a block of tokens, but at most half of what all prefills may have, is set aside in each
+ * up to a block of tokens, but at most half of the tokens of all prefills, is set aside in each
  * step for sequences that lack a block or less, and for candidates of a higher priority than every
  * running prefill. A candidate whose logits are known needs no tokens. So a prompt in chunks does
  * not delay these sequences and candidates; tokens that they do not use go to the long prefill in

@@ -37,7 +37,7 @@ struct mr_scores {
     struct mr_token_logprob *top; /* top_width alternatives of each entry of the list */
 };
 
-/* What is to be scored. */
+/* The tokens to score. */
 struct mr_scores_spec {
     uint32_t token_count, top_width;             /* of the prompt; alternatives of each token */
     const struct mr_continuation *continuations; /* NULL: the prompt itself */

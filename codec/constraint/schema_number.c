@@ -3,8 +3,8 @@
  * exclusive bound is replaced by the next double, which every reader finds beyond it.
  *
  * A number without bounds has at most MR_NUMBER_DIGITS digits on each side of the point, so that an
- * answer cannot write digits for ever, and an exponent of three digits. A bounded one may have an
- * exponent where every number of that form is within the bounds. */
+ * answer cannot write digits for ever, and an exponent of three digits. A number with bounds may
+ * have an exponent if every number of that form is within the bounds. */
 #include "codec/constraint/schema_state.h"
 
 #define EXPONENT_WHOLE_MIN 100u /* a bound of more whole digits is above every D.DDDe+DD */

@@ -38,7 +38,7 @@ enum mr_jinja_list_kind {
     MR_JINJA_LIST_TUPLE,
     MR_JINJA_LIST_RANGE,
     MR_JINJA_LIST_VIEW,     /* keys(), values() or items() of a dictionary */
-    MR_JINJA_LIST_ITERATOR, /* what filters such as map return: can be iterated once */
+    MR_JINJA_LIST_ITERATOR, /* result of filters such as map: can be iterated once */
 };
 
 struct mr_jinja_value {

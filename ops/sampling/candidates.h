@@ -21,7 +21,7 @@ struct mr_candidates_cuts {
     uint32_t top_k;                /* 0: no top-k cut */
     float top_p, min_p, typical_p; /* values that cut nothing: 1, 0 and 1, in this order */
     /* Weight of all logits of the row when the search has only some of them. Those include every
-     * logit that remains after the first cut. 0: the search has all. */
+     * logit that remains after the first cut. 0: the search has all logits. */
     double total;
 };
 

@@ -249,8 +249,9 @@ struct mr_step {
     at::Tensor fed_rows, fed_tokens; /* [fed rows] and their tokens; undefined: none */
     std::vector<struct mr_torch::sequence> sequences;
     struct mr_torch::group groups[2];
-    const struct mr_rope *gathered; /* whose sines and cosines of the step's positions are below */
-    at::Tensor cos, sin;            /* [rows, 1, 2 * half]: cos, cos and -sin, sin */
+    const struct mr_rope
+        *gathered;       /* the rope that computed cos and sin for the step's positions */
+    at::Tensor cos, sin; /* [rows, 1, 2 * half]: cos, cos and -sin, sin */
     struct mr_torch::search_state search;
     std::vector<at::Tensor> host_rows; /* copied by logits() and edited() in this step */
     std::optional<c10::Event> end;     /* of a GPU: after the step's last operation */

@@ -42,7 +42,7 @@ class Test:
         return int(worker.serve.metrics()["millrace_shared_cache_loaded_tokens_total"])
 
     def fill(self, worker, salt):
-        """Sends a prompt of seven full blocks and a partial one; returns what Redis has afterwards."""
+        """Sends a prompt of seven full blocks and a partial one; returns the contents of Redis afterwards."""
         prompt = tokens(salt, PREFIX)
         worker.ask(prompt)
         worker.wait_stored()

@@ -135,7 +135,7 @@ def symbols(libraries):
 
 
 def picture(rooms):
-    """Prints the folders from top to bottom, each with its rooms, their content and what they include."""
+    """Prints the folders from top to bottom, each with its rooms, their content and their includes."""
     for top in reversed(TOPS):
         print(top)
         for room, (below, what) in reversed(rooms.items()):

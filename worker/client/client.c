@@ -66,7 +66,7 @@ static enum mr_status create_topics(struct mr_client *client, struct mr_kafka_ad
     return status;
 }
 
-/* remedy: what the user can do if the topic is missing. */
+/* remedy: advice to the user if the topic is missing. */
 static enum mr_status need_topic(struct mr_kafka_admin *admin, const char *name, const char *remedy,
                                  uint32_t timeout_ms, struct mr_error *err)
 {

@@ -50,7 +50,8 @@ static void show(struct mr_follow *follow, struct mr_text text)
     follow->shown_length += text.length;
 }
 
-/* Prints text that begins at byte `at` of the answer, leaving out what was printed before. */
+/* Prints text that begins at byte `at` of the answer, leaving out the part that was printed
+ * before. */
 static void show_at(struct mr_follow *follow, size_t at, struct mr_text text)
 {
     size_t printed = follow->shown_length > at ? follow->shown_length - at : 0;

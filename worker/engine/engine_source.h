@@ -10,7 +10,7 @@
 #include "batching/engine/engine.h"
 #include "ops/model/model.h"
 
-/* What `open` returns; everything in this struct belongs to the source. */
+/* The result of `open`; everything in this struct belongs to the source. */
 struct mr_engine_parts {
     struct mr_engine *engine;
     const struct mr_model_info *model;
@@ -36,7 +36,7 @@ struct mr_engine_source {
     bool (*populate)(void *self);
     /* The monotonic time, for callbacks within an engine step, since computing takes time. */
     uint64_t (*clock_ns)(void *self);
-    void (*close)(void *self); /* frees what `open` made; called also after `open` has failed */
+    void (*close)(void *self); /* frees the result of `open`; called also after `open` has failed */
 };
 
 #endif

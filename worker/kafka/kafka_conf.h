@@ -73,7 +73,7 @@ enum mr_status mr_kafka_conf_check_version(int version, struct mr_error *err);
  * them. */
 enum mr_status mr_kafka_conf_check(const struct mr_kafka_options *options, struct mr_error *err);
 
-/* Limits of what each partition may fetch ahead. */
+/* Limits on the bytes that each partition may fetch ahead. */
 struct mr_kafka_prefetch {
     uint32_t queue_kbytes; /* kbytes in the partition's queue, before another fetch */
     uint32_t fetch_bytes;  /* bytes of one fetch; a larger record comes alone */

@@ -8,7 +8,7 @@
  * usual: the consumer stays a member of the group, and partitions that are not revoked deliver
  * records. The next rebalance event comes only after complete_rebalance.
  *
- * Threads: all calls from the owner. Memory: what an event points to is borrowed until
+ * Threads: all calls from the owner. Memory: the data that an event points to is borrowed until
  * complete_rebalance, for COMMITTED until the next call of next_event. Errors: listed at each
  * function. */
 #ifndef MR_WORKER_KAFKA_KAFKA_CONSUMER_PORT_H

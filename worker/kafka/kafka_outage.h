@@ -24,7 +24,7 @@ struct mr_kafka_outage {
     bool announced;
 };
 
-/* What _answer has found. */
+/* The findings of _answer. */
 enum mr_kafka_outage_change {
     MR_KAFKA_OUTAGE_NONE,
     MR_KAFKA_OUTAGE_BEGAN, /* to be announced, with `reason` */

@@ -17,7 +17,7 @@ void mr_metric_put_head(FILE *out, const char *name, const char *type, const cha
 /* A metric without labels: its head and its value. */
 void mr_metric_put_value(FILE *out, const char *name, const char *type, const char *help,
                          double value);
-/* Appends what `print` writes to the page *text, a malloc'ed text of *length bytes; both are
+/* Appends the output of `print` to the page *text, a malloc'ed text of *length bytes; both are
  * updated. MR_NOMEM: they are unchanged. */
 enum mr_status mr_metric_append(char **text, size_t *length,
                                 void (*print)(FILE *out, const void *stats), const void *stats,

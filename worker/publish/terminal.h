@@ -39,7 +39,7 @@ void mr_terminal_check_reply_topic(struct mr_ticket_part *part,
  * record is small enough for the broker. */
 enum mr_status mr_terminal_make(struct mr_output *output, const struct mr_output_options *options,
                                 const struct mr_ticket_part *part, struct mr_error *err);
-/* What the caller does with a terminal record that was not accepted. */
+/* The caller's next action for a terminal record that was not accepted. */
 enum mr_terminal_next {
     MR_TERMINAL_RETRY,   /* produce the record again after a pause */
     MR_TERMINAL_CHANGED, /* produce it again: the refused part was removed from the record (`part`

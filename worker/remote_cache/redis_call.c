@@ -101,7 +101,7 @@ static void end_call(struct mr_redis_calls *calls, struct call *call)
     free_call(call);
 }
 
-/* Takes what was posted; the commands' timeouts start now. */
+/* Takes the posted commands; their timeouts start now. */
 static void take_posted(struct mr_redis_calls *calls, uint64_t now_ns)
 {
     calls->waiting = mr_mailbox_take(calls->posted);

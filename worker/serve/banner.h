@@ -24,7 +24,7 @@ struct mr_banner {
     double start_seconds; /* until every part ran */
 };
 
-/* What a worker has waited for before /readyz answered 200. */
+/* The conditions that a worker has waited for before /readyz answered 200. */
 struct mr_banner_ready {
     double start_seconds; /* for the checks, the model and the broker */
     double group_seconds; /* after that, until the group had assigned its partitions */

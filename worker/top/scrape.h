@@ -24,7 +24,7 @@ enum mr_status mr_scrape_page(const char *address, const char *path, uint32_t ti
 double mr_scrape_sum(const char *page, const char *name, const char *labels);
 /* One series of a metric. */
 struct mr_scrape_series {
-    const char *labels; /* what is between { and }; "" has length 0; borrowed from the page */
+    const char *labels; /* the text between { and }; "" has length 0; borrowed from the page */
     size_t labels_length;
     double value;
 };

@@ -106,7 +106,7 @@ AMX_INLINE void attend_add(const struct attend_chunk *chunk, uint32_t step,
     _tile_dpbf16ps(3, 6, 7);
 }
 
-/* Does what attend_add does, also for a last step with fewer than 32 keys: the block's values after
+/* The same as attend_add, also for a last step with fewer than 32 keys: the block's values after
  * `keys` may be left over from another request, so zeros replace them. */
 static void attend_add_step(const struct attend_chunk *chunk, uint32_t step,
                             const unsigned char *values, uint32_t panels)

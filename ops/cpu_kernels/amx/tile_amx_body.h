@@ -60,7 +60,7 @@ AMX_INLINE void amx_add(const struct amx_words x, const bool two, const uint32_t
     }
 }
 
-/* Does what amx_add does for fewer than sixteen words of depth, padded with zeros. */
+/* The same as amx_add for fewer than sixteen words of depth, padded with zeros. */
 AMX_INLINE void amx_add_last(const struct amx_words x, uint32_t words, uint32_t rows,
                              const bool two, const uint32_t panels)
 {

@@ -1,4 +1,4 @@
-"""Shared by the measurements of what a feature costs: the same streams through workers with and without it, in turns.
+"""Shared by the measurements of the cost of a feature: the same streams through workers with and without it, in turns.
 Broker and reader share the cores with the worker, so their CPU time lowers its throughput too. Adds tests/bench, where
 fleet.py is, to the import path."""
 

@@ -47,7 +47,7 @@ struct fleet_options {
 /* Runs the scenario. False: a check failed, and text names it. */
 bool fleet_run(const struct scenario *scenario, const struct fleet_options *options,
                struct coverage *coverage, char *text, size_t size, uint64_t *hash);
-/* Frees what runs share. */
+/* Frees the data that all runs share. */
 void fleet_free_shared(void);
 
 /* answers.c: checks the answers of requests that were not rejected. */

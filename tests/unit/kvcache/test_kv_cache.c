@@ -302,7 +302,7 @@ static void a_cleared_table_finds_its_work_again(void **state)
     struct mr_kv_match match;
     mr_kv_cache_match(table, tokens, 3 * BT, &match);
     assert_int_equal(match.token_count, 2 * BT + 1);
-    mr_block_table_clear(table, 2); /* while a copy order is open */
+    mr_block_table_clear(table, 2); /* while a copy into the table is pending */
     mr_kv_cache_check(cache);
     mr_kv_cache_copied(table, &match);
     mr_kv_cache_check(cache);

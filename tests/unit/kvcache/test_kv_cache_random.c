@@ -42,7 +42,7 @@ struct world {
     uint64_t *sliding;           /* [slot_count * BT] */
     unsigned char roots[TENANTS][MR_HASH_BYTES];
     struct sequence sequences[SEQUENCES_MAX];
-    struct text *history; /* [HISTORY_MAX] what was published: tenant and tokens */
+    struct text *history; /* [HISTORY_MAX] published contents: tenant and tokens */
     uint32_t history_count;
     uint64_t seed, now_ns;
     uint32_t hits;

@@ -1,4 +1,4 @@
-/* What one engine stores in a fake tier, and what another engine finds there. */
+/* The values that one engine stores in a fake tier, and that another engine finds there. */
 #include "batching/cache/remote_prefix_state.h"
 
 #include "tests/fakes/fleet_rig.h"

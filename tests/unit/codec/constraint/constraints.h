@@ -1,4 +1,4 @@
-/* What the tests of codec/constraint share: compile, match whole texts, expect refusals. */
+/* Shared by the tests of codec/constraint: compile, match whole texts, expect refusals. */
 #ifndef TESTS_UNIT_CODEC_CONSTRAINT_CONSTRAINTS_H
 #define TESTS_UNIT_CODEC_CONSTRAINT_CONSTRAINTS_H
 

@@ -1,4 +1,4 @@
-/* What the tests of codec/grammar share: grammars built by hand. */
+/* Shared by the tests of codec/grammar: grammars built by hand. */
 #ifndef TESTS_UNIT_CODEC_GRAMMAR_BUILDERS_H
 #define TESTS_UNIT_CODEC_GRAMMAR_BUILDERS_H
 

@@ -225,7 +225,7 @@ static void arguments_stay_as_they_are_written(void **state)
     }
 }
 
-/* The arguments are what json.dumps(ast.literal_eval(value)) of Python gives. */
+/* The arguments equal the output of Python's json.dumps(ast.literal_eval(value)). */
 static void pythonic_values_are_read_as_python_reads_them(void **state)
 {
     (void)state;

@@ -250,7 +250,7 @@ static void rig_close(struct rig *rig)
     free(rig);
 }
 
-/* The server sends what its socket takes of the reply, in whole records. */
+/* The server sends as much of the reply as its socket accepts, in whole records. */
 static void send_reply(struct mr_redis_command *command, const void *bytes, size_t length)
 {
     struct rig *rig = command->owner;

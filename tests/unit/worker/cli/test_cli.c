@@ -179,7 +179,7 @@ static void the_demo_prints_records_as_json(void **state)
     assert_true(lines >= 1);
 }
 
-/* Runs `check` with a model and more flags, up to a NULL; fills out with what it printed. */
+/* Runs `check` with a model and more flags, up to a NULL; fills out with its output. */
 static int run_check(const struct broker *broker, const char *model, const char *const *more,
                      char *out, size_t out_bytes)
 {
@@ -394,7 +394,7 @@ static void a_client_command_talks_to_the_broker_it_is_given(void **state)
     close_broker(&broker);
 }
 
-/* Standard error is a file from _begin to _end, which fills text with what was written there. */
+/* Standard error is a file from _begin to _end, which fills text with its contents. */
 struct captured_errors {
     FILE *file;
     int terminal;

@@ -160,7 +160,7 @@ static void a_duplicate_of_this_request_ends_it_and_one_of_another_does_not(void
     assert_int_equal(send_to(&own, words), MR_EXIT_FAILED);
 }
 
-/* What send prints to stdout. */
+/* The output of send on stdout. */
 static void assert_printed(const struct tokens *tokens, const char *text, const char *printed)
 {
     static const char *const words[] = {"--id", "a", "hello", NULL};

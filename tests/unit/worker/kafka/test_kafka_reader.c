@@ -94,7 +94,8 @@ static void a_missing_topic_is_an_error(void **state)
 
 #define FETCH 1 /* Kafka's API key */
 
-/* The next fetches of the reader fail with this code of Kafka; returns what it then reports. */
+/* The next fetches of the reader fail with this code of Kafka; returns the status that it then
+ * reports. */
 static enum mr_status fail_fetches(struct broker *broker, struct mr_kafka_reader *reader, int code,
                                    struct mr_error *err)
 {

@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-/* A stream that a module prints to; page_close returns what it printed, which the caller frees. */
+/* A stream that a module prints to; page_close returns the printed text, which the caller frees. */
 struct page {
     FILE *out;
     char *text;

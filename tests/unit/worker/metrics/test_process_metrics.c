@@ -1,7 +1,7 @@
 #include "tests/unit/worker/metrics/metric_page.h"
 #include "worker/metrics/process_metrics.h"
 
-/* What the module prints; the caller frees it. */
+/* The module's output, which the caller frees. */
 static char *printed(void)
 {
     struct page page;

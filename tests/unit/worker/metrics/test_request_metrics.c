@@ -18,7 +18,7 @@ static int destroy(void **state)
     return 0;
 }
 
-/* What the module prints; the caller frees it. */
+/* The module's output, which the caller frees. */
 static char *printed(const struct mr_request_metrics *requests)
 {
     struct page page;

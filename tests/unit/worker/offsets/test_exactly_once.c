@@ -97,7 +97,7 @@ static struct mr_ticket *ready(struct rig *rig, int64_t offset)
     return ready_with(rig, offset, value);
 }
 
-/* Commits what there is, and waits for the outcome. */
+/* Commits everything that is ready, and waits for the outcome. */
 static void commit(struct rig *rig)
 {
     struct mr_commit_schedule *schedule = rig->exactly_once->schedule;

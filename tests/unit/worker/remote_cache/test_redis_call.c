@@ -57,7 +57,7 @@ static bool post(struct rig *rig, const char *word)
     return mr_redis_calls_post(rig->calls, &call, 1);
 }
 
-/* Sends what was posted and ends what has a reply. */
+/* Sends the posted commands and ends those that have a reply. */
 static void step(struct rig *rig, uint64_t now_ns)
 {
     mr_redis_calls_send(rig->calls, &rig->port, now_ns);

@@ -104,7 +104,7 @@ static void lookups_that_hang_are_bounded_and_outlive_the_resolver(void **state)
         usleep(1000);
     assert_int_equal(atomic_load(&calls), MR_REDIS_RESOLVES_MAX);
     assert_int_equal(atomic_load(&returned), MR_REDIS_RESOLVES_MAX);
-    usleep(50000); /* the threads free what they hold */
+    usleep(50000); /* the threads free their memory */
 }
 
 int main(void)

@@ -174,7 +174,7 @@ static void on_answers(void *context)
     ++*(unsigned *)context;
 }
 
-/* cancel: what the port does with a cancelled command; NULL: what the Redis in memory does. */
+/* cancel: the port's function for a cancelled command; NULL: that of the Redis in memory. */
 static void worker_open_with(struct worker *worker, struct memory_redis *redis,
                              void (*cancel)(void *context, struct mr_redis_command *command,
                                             uint64_t now_ns))

@@ -82,7 +82,7 @@ static uint32_t find(const struct shelf *shelf, const struct mr_remote_slice *sl
     return i;
 }
 
-/* Does with a slice what a connection thread and Redis would do. */
+/* Processes a slice like a connection thread and Redis. */
 static bool do_slice(struct shelf *shelf, struct mr_remote_slice *slice)
 {
     uint32_t i = find(shelf, slice);

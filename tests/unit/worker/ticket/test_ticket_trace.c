@@ -17,7 +17,7 @@
 
 static const struct mr_time now = {.ns = 50 * MS, .unix_ms = 1700000000000};
 
-/* Nobody listens there: what is sent stays in the queue or is dropped. */
+/* Nobody listens there: sent spans stay in the queue or are dropped. */
 static struct mr_tracer *open_tracer(double ratio)
 {
     struct mr_tracer *tracer = NULL;
