@@ -45,7 +45,7 @@ struct mr_cost_model {
     double covariance[MR_COST_TERMS][MR_COST_TERMS];
     double spread;      /* running mean of |measured - predicted| / the shorter of the two times */
     uint32_t far_steps; /* the last steps that were all far too long, or all far too short */
-    double far_factor;  /* of these steps, the measured / predicted time nearest to 1 */
+    double far_factor;  /* measured / predicted time of these steps, the value nearest to 1 */
     double last_factor; /* factor by which such steps last changed the speed; 0: the speed has
                            changed back */
     uint64_t observations, prefills; /* steps observed, and those of them with prefill tokens */

@@ -230,8 +230,8 @@ static bool tries_forecast(const struct mr_schedule *schedule)
            schedule->round.now_ns - schedule->trial_ns >= TRIAL_NS;
 }
 
-/* Starts the candidate of the row. Its tokens end the starvation of prefill, unless a running
- * prefill got none in this round. */
+/* Starts the candidate of the row. The candidate's tokens end the starvation of prefill, unless a
+ * running prefill got none in this round. */
 static void start(struct mr_schedule *schedule, const struct mr_plan_row *row)
 {
     struct mr_round *round = &schedule->round;

@@ -71,7 +71,7 @@ struct mr_schedule {
     uint32_t job_count, jobs_max;
     bool pool_short;       /* the last candidate that needed only KV blocks did not get them */
     uint64_t costly_turns; /* costly sequences planned so far */
-    /* of each tenant: expected output tokens / max_tokens, learnt from its ended sequences */
+    /* expected output tokens / max_tokens of each tenant, learnt from its ended sequences */
     double output_share[MR_TENANTS_MAX];
     uint32_t late_count; /* requests rejected for their deadline since the last trial */
     uint64_t trial_ns;   /* when a request last started as a trial of the forecast; 0: never */

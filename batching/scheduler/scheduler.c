@@ -221,8 +221,8 @@ static bool reserve_blocks(struct mr_schedule *schedule, uint32_t index)
 
 /* ---- the plan ---- */
 
-/* Of the sequences whose masks are costly (batching/sequence/guidance.h), the one that has waited
- * longest; NULL: there is none. */
+/* The sequence that has waited longest of those with costly masks (batching/sequence/guidance.h);
+ * NULL: there is none. */
 static const struct mr_sequence *next_costly(const struct mr_schedule *schedule)
 {
     const struct mr_sequence *next = NULL;

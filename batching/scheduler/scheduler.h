@@ -57,10 +57,10 @@
  * ended sequences are still in use by the remote cache, nothing is preempted: the remote cache
  * releases them soon.
  *
- * Constrained sequences: the mask of the next token is made when a row that draws it is planned. Of
- * the sequences whose masks are costly one decodes in a step. When the masks of the others have
- * taken a step's limit of work (batching/sequence/guidance.h), the remaining sequences wait for the
- * next step.
+ * Constrained sequences: the mask of the next token is made when a row that draws it is planned.
+ * Only one sequence with costly masks decodes in a step. When the masks of the others have taken a
+ * step's limit of work (batching/sequence/guidance.h), the remaining sequences wait for the next
+ * step.
  *
  * Owner: engine thread. Memory: all in _create. Clock: none. Errors: only _create. */
 #ifndef MR_BATCHING_SCHEDULER_SCHEDULER_H

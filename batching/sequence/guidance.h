@@ -70,11 +70,11 @@ uint64_t mr_guidance_step_work(const struct mr_token_mask *masks);
 /* True when the mask of the token after the first token_count tokens of the choice is made. */
 bool mr_guidance_has_mask(const struct mr_guidance *guidance, uint32_t choice,
                           uint32_t token_count);
-/* Makes the mask of the next token, end tokens included where the answer may end. */
+/* Makes the mask of the next token, which includes end tokens where the answer may end. */
 void mr_guidance_make_mask(struct mr_guidance *guidance, struct mr_token_mask *masks,
                            const struct mr_guidance_answer *answer);
-/* Copies that mask, which is made, to bits[mr_token_mask_words(masks)]. True when only an end token
- * may follow. */
+/* Copies that mask, which must exist, to bits[mr_token_mask_words(masks)]. True when only an end
+ * token may follow. */
 bool mr_guidance_copy_mask(const struct mr_guidance *guidance, uint32_t choice,
                            uint32_t token_count, uint64_t *bits);
 /* Writes at most `max` tokens that the grammar forces next, and returns their number. The first

@@ -38,7 +38,7 @@ struct mr_job_rules {
     struct mr_sampling_defaults defaults; /* sampling defaults of a request without a temperature */
     struct mr_token_mask *masks;          /* NULL: no constrained requests */
     bool speculates;                      /* false: no sequence gets drafts */
-    uint32_t hidden_size;                 /* of vectors; 0: the model computes none */
+    uint32_t hidden_size;                 /* length of vectors; 0: the model computes no vectors */
     uint32_t scores_max;                  /* most given tokens that a step scores; 0: none */
 };
 

@@ -3,9 +3,8 @@
  *
  * Method: prompt lookup decoding (Saxena, 2023; the "ngram" method of vLLM). Earlier places are
  * found as zlib's deflate finds repeated strings (RFC 1951, section 4): a hash table has the last
- * place of each pair of tokens, and each place refers to the place before it with the same hash. Of
- * the places tried, the guess uses the one with the longest common text, and the most recent
- * among equals.
+ * place of each pair of tokens, and each place refers to the place before it with the same hash.
+ * The guess uses the tried place with the longest common text, and the most recent among equals.
  *
  * A guess has a chance: the share of the sequence's guesses that were right lately, among guesses
  * made after a common text of about the same length. Chances are learnt from every token of the

@@ -1,7 +1,7 @@
 /* schema_state - the state of one compilation of a JSON schema, shared by schema*.c only.
  *
  * A conjunction lists the schema objects that a place must satisfy. It includes everything that
- * $ref and allOf lead to. Of each anyOf and oneOf it includes one alternative at a time. */
+ * $ref and allOf lead to. It includes one alternative of each anyOf and oneOf at a time. */
 #ifndef MR_CODEC_CONSTRAINT_SCHEMA_STATE_H
 #define MR_CODEC_CONSTRAINT_SCHEMA_STATE_H
 

@@ -1,5 +1,5 @@
 /* data - a value of a request that only the chat template reads: messages, tools, documents and
- * chat_template_kwargs, with every member that the producer gave them, in the producer's order.
+ * chat_template_kwargs, with all members that the producer sent, in the producer's order.
  *
  * Threads: any (pure functions). Memory: the request's arena. Errors: none. */
 #ifndef MR_CODEC_RECORDS_DATA_H

@@ -13,7 +13,7 @@ static const struct mr_foreign_field fields[] = {
     {"dimensions", NULL, true, "a vector has the model's hidden size"},
     {"function_call", "none", true, "use tool_choice"},
     {"functions", "[]", true, "use tools"},
-    {"input", NULL, true, "use prompt; a record has one"},
+    {"input", NULL, true, "use prompt; a record has one prompt"},
     {"modalities", "[] text", true, NO_MEDIA},
     {"moderation", NULL, true, "answers are not moderated"},
     {"prediction", NULL, false, "it would affect the speed only"},

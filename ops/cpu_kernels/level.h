@@ -30,10 +30,9 @@ struct mr_cpu_tile {
     float *c;
     size_t c_stride; /* floats from one row of c to the next */
     uint32_t rows, panels;
-    uint32_t panels_ahead; /* panels from b on that may be prefetched for the caller; 0: none */
-    const unsigned char
-        *next;           /* bytes that the caller reads next, prefetched for few rows; or NULL */
-    uint32_t word_count; /* words in a row of a: depth / 2 for bf16, depth for f32 */
+    uint32_t panels_ahead;     /* panels from b on that may be prefetched for the caller; 0: none */
+    const unsigned char *next; /* the caller's next bytes, prefetched for few rows; or NULL */
+    uint32_t word_count;       /* words in a row of a: depth / 2 for bf16, depth for f32 */
 };
 
 /* Attention of query rows to one block of keys and values. Row r attends to the keys

@@ -173,7 +173,7 @@ struct group {
 struct search_state {
     bool begun; /* the list is complete: the next query begins a new one */
     std::vector<struct mr_logit_query> queries;
-    std::vector<int64_t> edit_places; /* of each edit: query * width + id */
+    std::vector<int64_t> edit_places; /* query * width + id of each edit */
     std::vector<float> edits;         /* [edits][3] bias, penalty, subtracted */
     std::vector<int64_t> masked;      /* queries with a mask */
     std::vector<uint64_t> allowed;    /* the masks */

@@ -2,7 +2,7 @@
  * several numbers of rows, attention of prompts and of decode steps, norms and rotary embedding,
  * the sampler; and layers of experts. Prints the best of several runs; run it on an idle machine.
  * bench_kernels [--level NAME] [memory|linear|experts|attention|rows|sampler] ...
- * none: all; NAME: an instruction set as mr_cpu_level_name gives it, by default the best */
+ * none: all; NAME: an instruction set by its name in mr_cpu_level_name, by default the best */
 #include "ops/cpu_kernels/kv_kernels.h"
 #include "ops/cpu_kernels/parallel.h"
 #include "ops/sampling/sampler.h"

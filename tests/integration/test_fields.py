@@ -84,7 +84,7 @@ def check_lists(table):
 
 
 def conversations():
-    """Request and expected members of the result, of each pair of JSON blocks below the table."""
+    """For each pair of JSON blocks below the table: the request, and the expected members of the result."""
     blocks = [json.loads(block) for block in re.findall(r"^```json\n(.*?)^```$", PAGE, re.M | re.S)]
     assert len(blocks) % 2 == 0, "an example without an answer"
     return list(zip(blocks[0::2], blocks[1::2]))

@@ -41,7 +41,7 @@ def blocks(language):
 
 
 def commands():
-    """Of all sh blocks, in order. A line that ends in | or \\ continues in the next one."""
+    """The commands of all sh blocks, in order. A line that ends in | or \\ continues in the next one."""
     text = re.sub(r"(\||\\)\n", "\\1\0", "".join(blocks("sh")))
     return [line.replace("\0", "\n") for line in text.splitlines()]
 

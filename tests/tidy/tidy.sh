@@ -78,7 +78,7 @@ rule_top() {
         sed 's/$/: not an entry of the top level/'
 }
 
-# Includes between rooms as in tests/tidy/rooms.txt, no include circle.
+# Includes between folders as in tests/tidy/rooms.txt, no include circle.
 rule_rooms() {
     "$here/rooms.py" --root . check
 }

@@ -105,8 +105,8 @@ void mr_kafka_in_note_protocol(struct mr_kafka_in *in);
 /* Without a consumer group: adds one ASSIGNED event with all partitions of the list. Takes
  * ownership of the list. */
 void mr_kafka_in_assign_all(struct mr_kafka_in *in, struct rd_kafka_topic_partition_list_s *list);
-/* Waits until the query for committed offsets has ended, at most until the monotonic time until_ns;
- * false: it has not, and uses the consumer. */
+/* Waits until the query for committed offsets has ended, at most until the monotonic time until_ns.
+ * False: the query is still running and uses the consumer. */
 bool mr_kafka_in_end_query(struct mr_kafka_in *in, uint64_t until_ns);
 /* Called before librdkafka closes the consumer: completes the pending rebalances and closes the
  * queue of every partition. */

@@ -71,7 +71,7 @@ struct mr_partition {
 
 struct mr_partitions;
 
-/* Whether the ticket's partition was neither lost nor assigned anew since its record was taken. */
+/* Whether the ticket's partition was neither lost nor assigned again since its record was taken. */
 bool mr_partition_is_current(const struct mr_ticket *ticket);
 
 enum mr_status mr_partitions_create(struct mr_partitions **out, struct mr_error *err);

@@ -5,9 +5,9 @@
  * delayed. A place is a reply topic and partition; partition -1 is the whole topic. After a place
  * has made transactions fail for MR_FAILING_REPLY_NS, its replies are dropped for
  * MR_FAILING_HOLD_NS. Then the next transaction tries a reply there again; if that fails, the
- * replies of the place are dropped for another MR_FAILING_HOLD_NS. The time between two failures
- * counts for at most MR_FAILING_PAUSE_NS, because either no transaction ran in it or other records
- * failed too.
+ * replies of the place are dropped for another MR_FAILING_HOLD_NS. At most MR_FAILING_PAUSE_NS of
+ * the time between two failures is counted, because either no transaction ran in it or other
+ * records failed too.
  *
  * Owner: transactions thread. Pure: no clock, no I/O. Memory: the struct; above
  * MR_FAILING_PLACES_MAX places, the one that failed longest ago is removed. Errors: none. */

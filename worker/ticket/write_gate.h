@@ -4,7 +4,7 @@
  * Intake opens the gate while the partition is assigned to this worker. While the partition is
  * being revoked, requests whose terminal records are partly written may write the rest for a short
  * time
- * (_finish); then the gate is held. When the partition is lost or assigned anew, intake raises the
+ * (_finish); then the gate is held. When the partition is lost or assigned again, intake raises the
  * epoch (the number of the ownership): requests of an older epoch may no longer write. The gate
  * counts the requests whose terminal records are in flight, so that intake can wait for those
  * records before it commits.

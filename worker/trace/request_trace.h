@@ -46,7 +46,7 @@ struct mr_request_trace {
     uint64_t ended_ns;     /* the result is on the broker, or the request was dropped */
     bool begins;   /* only the spans up to asked_ns, sent early so that a crash does not lose all
                       spans */
-    bool begun;    /* those spans were sent */
+    bool begun;    /* the spans up to asked_ns were sent */
     bool answered; /* the result is on the broker */
     struct mr_trace_answer answer;
     struct mr_chunk chunks[MR_TRACE_CHUNKS_MAX];

@@ -75,7 +75,7 @@ static void the_longest_recent_match_is_taken(void **state)
     mr_prompt_lookup_destroy(recent);
 }
 
-/* In a loop the guesses go on past the end of the tokens. */
+/* In a loop the guesses continue past the end of the tokens. */
 static void guesses_may_follow_from_guesses(void **state)
 {
     (void)state;

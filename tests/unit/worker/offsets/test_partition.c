@@ -138,7 +138,7 @@ static void a_partition_that_another_worker_may_have_had_is_not_resumed(void **s
     assert_true(resumes(7, 8));
     assert_true(resumes(7, 7));   /* a static member that returns */
     assert_false(resumes(7, 9));  /* the owner of generation 8 may have written results */
-    assert_false(resumes(7, 6));  /* the group began anew */
+    assert_false(resumes(7, 6));  /* the group began again */
     assert_true(resumes(-1, -1)); /* without a group */
     assert_true(resumes(7, -1));
 }

@@ -49,7 +49,7 @@ static void the_oldest_unacknowledged_result_is_announced(void **state)
     post_result(&rig, &tickets[1]);
     rig.producer.holding = true;
     step_publish(&rig);
-    mr_write_gate_set(&gate, 2, true); /* the partition of ticket a was assigned anew */
+    mr_write_gate_set(&gate, 2, true); /* the partition of ticket a was assigned again */
     step_publish(&rig);
     expect_done(&rig, 1);
     assert_true(tickets[0].dropped);

@@ -101,7 +101,7 @@ static void a_refused_record_obeys_the_gate_again(void **state)
     mr_write_gate_set(&gate, 1, false);
     step_publish(&rig);
     assert_int_equal(mr_write_gate_unacknowledged(&gate), 1);
-    mr_write_gate_set(&gate, 2, true); /* the partition was revoked and assigned anew */
+    mr_write_gate_set(&gate, 2, true); /* the partition was revoked and assigned again */
     step_to(&rig, rig.now.ns + 500 * MS);
     step_publish(&rig);
     expect_done(&rig, 1);
@@ -110,7 +110,7 @@ static void a_refused_record_obeys_the_gate_again(void **state)
     close_stepping(&rig);
 }
 
-/* The partition is assigned anew, which ends the ownership in which the request was taken. */
+/* The partition is assigned again, which ends the ownership in which the request was taken. */
 static void assign_anew(struct mr_write_gate *gate)
 {
     mr_write_gate_set(gate, 2, true);
