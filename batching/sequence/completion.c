@@ -18,6 +18,7 @@ struct mr_completion {
     const struct mr_request *request;
     const struct mr_stop_match *matcher;
     struct mr_detokenizer detokenizer;
+    struct mr_thinking thinking;
     uint32_t stop_position;
 
     char *text;
@@ -40,6 +41,7 @@ struct mr_completion {
 /* The kind of the pushed token, and its effect on the text. */
 struct effect {
     bool is_eos, is_stop_token, is_cut;
+    bool is_forced;  /* the token ends reasoning that was too long, so its chance says nothing */
     bool is_stopped; /* the token completed a stop string */
     struct mr_text stop_text;
 };
@@ -124,6 +126,7 @@ enum mr_status mr_completion_create(struct mr_completion **out,
     if (request->sampling.logprobs > 0)
         completion->top_width = (uint32_t)request->sampling.logprobs;
     mr_detokenizer_init(&completion->detokenizer, model->tokenizer, !request->keep_special);
+    mr_thinking_init(&completion->thinking, &request->thinking);
     list_suppressed(completion);
     if (request->echoed.length > 0)
         memcpy(completion->text, request->echoed.bytes, request->echoed.length);
@@ -241,7 +244,8 @@ static enum mr_finish finish_reason(const struct mr_completion *completion,
     if (effect->is_stopped) return MR_FINISH_STOP_STRING;
     if (request->max_chars > 0 && completion->char_count >= request->max_chars)
         return MR_FINISH_MAX_CHARS;
-    if (completion->pushed > request->min_tokens && sample->probability < request->min_confidence)
+    if (completion->pushed > request->min_tokens && !effect->is_forced &&
+        sample->probability < request->min_confidence)
         return MR_FINISH_LOW_CONFIDENCE;
     if (completion->pushed >= completion->room_tokens) return MR_FINISH_CONTEXT_FULL;
     return MR_FINISH_NONE;
@@ -301,9 +305,13 @@ enum mr_finish mr_completion_push(struct mr_completion *completion, const struct
 {
     const struct mr_request *request = completion->request;
     struct effect effect = {0};
+    uint32_t forced;
     MR_ASSERT(completion->reason == MR_FINISH_NONE);
     MR_ASSERT(completion->pushed < completion->tokens_max);
     completion->pushed++;
+    effect.is_forced = mr_thinking_forces(&completion->thinking, &forced);
+    mr_thinking_push(&completion->thinking, sample->token_id,
+                     mr_tokenizer_bytes(completion->model.tokenizer, sample->token_id, false));
     if (completion->pushed > request->min_tokens || request->constraint.kind != MR_CONSTRAINT_NONE)
         effect.is_eos =
             !request->ignore_eos &&
@@ -364,6 +372,11 @@ const uint32_t *mr_completion_suppressed(const struct mr_completion *completion,
     bool is_early = completion->pushed + ahead < completion->request->min_tokens;
     *count = is_early ? completion->suppressed_count : 0;
     return completion->suppressed;
+}
+
+const struct mr_thinking *mr_completion_thinking(const struct mr_completion *completion)
+{
+    return &completion->thinking;
 }
 
 bool mr_completion_may_end(const struct mr_completion *completion, uint32_t id)

@@ -36,6 +36,7 @@
 #ifndef MR_BATCHING_SEQUENCE_COMPLETION_H
 #define MR_BATCHING_SEQUENCE_COMPLETION_H
 
+#include "batching/sequence/thinking.h"
 #include "batching/sequence/token_text.h"
 #include "codec/records/request.h"
 #include "codec/records/result.h"
@@ -110,6 +111,8 @@ struct mr_replay mr_completion_try_replay(struct mr_completion *completion,
  * *count is 0 once the choice has min_tokens tokens. */
 const uint32_t *mr_completion_suppressed(const struct mr_completion *completion, uint32_t ahead,
                                          uint32_t *count);
+/* The limit on the tokens of reasoning. */
+const struct mr_thinking *mr_completion_thinking(const struct mr_completion *completion);
 /* True when a sampled token with this id may end the choice by itself: an end-of-sequence id or a
  * stop token. */
 bool mr_completion_may_end(const struct mr_completion *completion, uint32_t id);

@@ -470,7 +470,8 @@ bool mr_job_samples_ahead(const struct mr_job *job, const struct mr_sequence *se
                      sampling->repetition_penalty < 1 || sampling->repetition_penalty > 1;
     uint32_t suppressed;
     (void)mr_completion_suppressed(sequence->completion, 0, &suppressed);
-    return !penalties && job->guidance == NULL && job->bad_word_count == 0 && suppressed == 0;
+    return !penalties && !mr_thinking_is_open(mr_completion_thinking(sequence->completion)) &&
+           job->guidance == NULL && job->bad_word_count == 0 && suppressed == 0;
 }
 
 struct mr_sample_row mr_job_score_row(const struct mr_sequence *sequence, uint32_t position,
@@ -520,5 +521,6 @@ struct mr_sample_row mr_job_sample_row(const struct mr_job *job, const struct mr
         .bad_word_count = job->bad_word_count,
     };
     row.suppressed = mr_completion_suppressed(sequence->completion, drafts, &row.suppressed_count);
+    row.given = mr_thinking_forces(mr_completion_thinking(sequence->completion), &row.given_id);
     return row;
 }

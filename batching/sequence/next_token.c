@@ -80,6 +80,7 @@ static uint32_t guess_constrained(struct mr_sequence *sequence, struct mr_guess 
 uint32_t mr_next_token_guess(struct mr_sequence *sequence, struct mr_guess *guesses, uint32_t max)
 {
     MR_ASSERT(max <= MR_DRAFTS_MAX);
+    if (mr_thinking_is_open(mr_completion_thinking(sequence->completion))) return 0;
     uint32_t count = mr_prompt_lookup_guess(sequence->lookup, sequence->tokens,
                                             sequence->num_tokens, guesses, max);
     if (sequence->job->guidance != NULL) count = guess_constrained(sequence, guesses, count, max);

@@ -52,9 +52,8 @@ static const struct mr_foreign_field fields[] = {
     {"routed_experts_prompt_start", "0", false, "experts are not reported"},
     {"spaces_between_special_tokens", "true", true, "the text of tokens is joined as it is"},
     {"stream_interval", NULL, false, "token records are written as tokens come"},
-    {"structural_tag", NULL, true, "use response_format or tools"},
-    {"thinking_token_budget", "-1", true, "use max_tokens"},
-    {"use_beam_search", "false", true, "use n"},
+    {"structural_tag", NULL, true, "give response_format or tools"},
+    {"use_beam_search", "false", true, "give n"},
     {"vllm_xargs", "{}", false, "there are no extensions"},
     {"watermarking", "false", true, "answers have no watermark"},
 };

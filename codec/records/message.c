@@ -210,16 +210,9 @@ static enum mr_status read_channels(struct mr_message *message, struct mr_text t
 /* Sets what may come first. In the harmony format that is the text that the prompt has opened. */
 static bool begin(struct mr_message *message)
 {
-    static const char *const headers[] = {
-        [MR_OPENED_NOTHING] = "",
-        [MR_OPENED_HEADER] = "<|channel|>",
-        [MR_OPENED_TAG] = "<|channel|>analysis",
-        [MR_OPENED_TEXT] = "<|channel|>analysis<|message|>",
-    };
     const enum mr_opened opened = message->rules.opened;
     if (message->rules.format == MR_TOOLS_HARMONY)
-        return mr_buffer_append(&message->text,
-                                (struct mr_text){headers[opened], strlen(headers[opened])});
+        return mr_buffer_append(&message->text, mr_opened_text(MR_TOOLS_HARMONY, opened));
     message->reasoning.before_tag = true;
     message->content.before_tag = message->content.blank = message->rules.format != MR_TOOLS_NONE;
     if (opened == MR_OPENED_TEXT) message->section = SECTION_REASONING;

@@ -41,6 +41,43 @@ enum mr_opened mr_opened_find(enum mr_tool_format format, struct mr_text turn)
     return format == MR_TOOLS_HARMONY ? find_channel(turn) : find_tag(turn);
 }
 
+#define WORD(text)                                                                                 \
+    {                                                                                              \
+        text, sizeof(text) - 1                                                                     \
+    }
+
+struct mr_text mr_opened_text(enum mr_tool_format format, enum mr_opened opened)
+{
+    static const struct mr_text headers[] = {
+        [MR_OPENED_NOTHING] = WORD(""),
+        [MR_OPENED_HEADER] = WORD("<|channel|>"),
+        [MR_OPENED_TAG] = WORD("<|channel|>analysis"),
+        [MR_OPENED_TEXT] = WORD("<|channel|>analysis<|message|>"),
+    };
+    static const struct mr_text tag = WORD(MR_REASONING_BEGIN);
+    bool tagged = format != MR_TOOLS_HARMONY && opened != MR_OPENED_NOTHING;
+    return tagged ? tag : headers[opened];
+}
+
+const struct mr_text *mr_opened_words(enum mr_tool_format format, size_t *count)
+{
+    static const struct mr_text tags[] = {WORD(MR_REASONING_BEGIN), WORD(MR_REASONING_END)};
+    static const struct mr_text marks[] = {WORD("<|channel|>analysis"), WORD("<|channel|>final"),
+                                           WORD("<|channel|>commentary"), WORD("<|start|>"),
+                                           WORD("<|end|>")};
+    bool harmony = format == MR_TOOLS_HARMONY;
+    *count = harmony ? sizeof marks / sizeof marks[0] : sizeof tags / sizeof tags[0];
+    return harmony ? marks : tags;
+}
+
+struct mr_text mr_opened_end(enum mr_tool_format format)
+{
+    static const struct mr_text tag = WORD(MR_REASONING_END);
+    static const struct mr_text header =
+        WORD("<|end|><|start|>assistant<|channel|>final<|message|>");
+    return format == MR_TOOLS_HARMONY ? header : tag;
+}
+
 bool mr_opened_is_tag(enum mr_tool_format format, struct mr_text token)
 {
     static const char *const tags[] = {MR_REASONING_BEGIN, MR_REASONING_END}, *const marks[] = {

@@ -59,6 +59,20 @@ struct mr_tool_use {
     enum mr_opened opened;   /* reasoning in which the answer begins. Set by intake. */
 };
 
+struct mr_stop_match;
+
+/* A limit on the tokens of reasoning (batching/sequence/thinking.h). */
+struct mr_thinking_limit {
+    bool given;
+    uint32_t tokens; /* after these the end of reasoning is forced */
+    /* set by intake */
+    const uint32_t *end_ids; /* [end_count] tokens of the end of reasoning; 0: no limit */
+    size_t end_count;
+    struct mr_stop_match *words; /* begin (the first) and end reasoning */
+    struct mr_text opened;       /* what the prompt has opened */
+    bool channels;               /* the harmony format: reasoning may begin again */
+};
+
 /* top_k of a request that does not set it */
 #define MR_TOP_K_UNSET UINT32_MAX
 
@@ -136,6 +150,7 @@ struct mr_request {
     uint32_t max_tokens,
         min_tokens; /* max_tokens 0: nothing is generated; needs scores_prompt or a task */
     bool ignore_eos, include_stop, stream;
+    struct mr_thinking_limit thinking;
     const struct mr_text *stops;
     size_t stop_count;
     const uint32_t *stop_token_ids;

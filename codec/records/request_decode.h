@@ -20,6 +20,7 @@ struct mr_request_context {
     int64_t timestamp_ms;        /* Kafka timestamp, unix milliseconds; timeout_ms starts there */
     int64_t now_ms;              /* current time, unix milliseconds, to check MR_DEADLINE_MS_MAX */
     uint32_t default_max_tokens;
+    uint32_t default_thinking_tokens; /* of a request without a limit; 0: it has none */
     size_t record_bytes_max;
     bool strict; /* reject a record that has a member with an unknown name */
 };

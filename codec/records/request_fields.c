@@ -29,7 +29,8 @@ struct field {
 static mr_request_read read_seed, read_logprobs, read_prompt_logprobs, read_top_logprobs,
     read_best_of, read_priority, read_deadline, read_timeout, read_top_k, read_truncate,
     read_truncation_side, read_add_special_tokens, read_skip_special_tokens, read_reasoning_effort,
-    read_stream_options, read_task, read_pooling, read_normalize, read_encoding_format;
+    read_stream_options, read_task, read_pooling, read_normalize, read_encoding_format,
+    read_thinking_budget;
 
 /* clang-format off */
 #define BOOL(name, member) \
@@ -75,6 +76,7 @@ static const struct field fields[] = {
     MAX_TOKENS(max_new_tokens),
     NUMBER(KIND_U32, min_tokens, min_tokens, 0, INT32_MAX),
     BOOL(ignore_eos, ignore_eos),
+    READ(thinking_token_budget, GROUP_NONE, read_thinking_budget),
     NUMBER(KIND_FLOAT, temperature, sampling.temperature, 0, 100),
     READ(top_k, GROUP_NONE, read_top_k),
     ABOVE(top_p, sampling.top_p, 0, 1),
@@ -234,6 +236,19 @@ static enum mr_status read_best_of(struct mr_request_reader *reader, const char 
 {
     const struct field range = {.name = field, .min = 1, .max = INT32_MAX};
     return read_integer(reader, &range, value, &reader->best_of);
+}
+
+/* -1: no limit, also where the topic has one. */
+static enum mr_status read_thinking_budget(struct mr_request_reader *reader, const char *field,
+                                           struct mr_value value)
+{
+    const struct field range = {.name = field, .min = -1, .max = INT32_MAX};
+    int64_t tokens;
+    enum mr_status status = read_integer(reader, &range, value, &tokens);
+    if (status != MR_OK) return status;
+    reader->request->thinking.given = tokens >= 0;
+    if (tokens >= 0) reader->request->thinking.tokens = (uint32_t)tokens;
+    return MR_OK;
 }
 
 static enum mr_status read_priority(struct mr_request_reader *reader, const char *field,

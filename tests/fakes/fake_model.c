@@ -239,9 +239,10 @@ static bool is_suppressed(const struct mr_sample_row *row, uint32_t token)
 static struct mr_sample score(const struct mr_fake_model *fake, const struct mr_sample_row *row,
                               uint64_t hash)
 {
+    const int32_t count = row->sampling->logprobs;
     struct mr_sample sample = {.token_id = row->given_id,
                                .logprob = logprob_of(hash, row->given_id),
-                               .top_count = (uint32_t)row->sampling->logprobs};
+                               .top_count = count > 0 ? (uint32_t)count : 0};
     MR_ASSERT(row->history_count == row->position && sample.top_count <= MR_LOGPROBS_MAX);
     for (uint32_t i = 0; i < sample.top_count; i++) {
         sample.top_ids[i] = (row->given_id + 1 + i) % fake->options.vocab_size;

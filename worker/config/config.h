@@ -32,7 +32,8 @@ struct mr_request_topic {
     int32_t priority;      /* added to the priority of each request of this topic */
     uint32_t weight;       /* share of the records taken; 0: derived from priority */
     uint64_t queue_limit_ns, run_limit_ns; /* longest wait, run of a request; 0: no limit */
-    bool strict;                           /* rejects requests with unknown fields */
+    uint32_t thinking_tokens; /* thinking_token_budget of a request without one; 0: none */
+    bool strict;              /* rejects requests with unknown fields */
 };
 
 struct mr_config {

@@ -81,7 +81,7 @@ static bool apply_topic_setting(struct mr_config *config, struct mr_request_topi
                                 const char *setting, size_t length)
 {
     int64_t priority;
-    uint64_t weight;
+    uint64_t weight, tokens;
     const char *text = mr_option_copy(config, setting, length);
     if (!text) return false;
     if (strcmp(text, "strict") == 0) {
@@ -94,6 +94,9 @@ static bool apply_topic_setting(struct mr_config *config, struct mr_request_topi
     } else if (strncmp(text, "weight=", 7) == 0 && mr_parse_uint(text + 7, &weight) &&
                weight >= 1 && weight <= WEIGHT_MAX) {
         topic->weight = (uint32_t)weight;
+    } else if (strncmp(text, "thinking=", 9) == 0 && mr_parse_uint(text + 9, &tokens) &&
+               tokens >= 1 && tokens <= INT32_MAX) {
+        topic->thinking_tokens = (uint32_t)tokens;
     } else if (strncmp(text, "queue=", 6) == 0) {
         return mr_parse_duration(text + 6, &topic->queue_limit_ns);
     } else if (strncmp(text, "run=", 4) == 0) {
@@ -123,7 +126,7 @@ static enum mr_status parse_topic(struct mr_config *config, const char *text, si
         if (!apply_topic_setting(config, topic, text, length))
             status = mr_option_refuse(config, source.option, source.index, err,
                                       "%.*s is none of priority=-100..100, weight=1..%u, "
-                                      "tenant=NAME, queue=TIME, run=TIME, strict",
+                                      "tenant=NAME, queue=TIME, run=TIME, thinking=N, strict",
                                       (int)(length < 64 ? length : 64), text, WEIGHT_MAX);
     }
     return status;

@@ -359,6 +359,7 @@ static enum mr_status decode(struct mr_admission *admission, struct mr_ticket *t
     const struct mr_request_topic *topic = &config->request_topics[ticket->topic_index];
     struct mr_decode_options options = {.default_max_tokens = config->default_max_tokens,
                                         .record_bytes_max = (size_t)config->max_record_bytes,
+                                        .default_thinking_tokens = topic->thinking_tokens,
                                         .strict = config->strict || topic->strict,
                                         .now_ms = now->unix_ms};
     enum mr_status status = mr_decode_record(&decoded, envelope, record, &options, err);

@@ -31,6 +31,7 @@ static void fill_input(struct input *input, const struct mr_envelope *envelope,
         .timestamp_ms = record->timestamp_ms > 0 ? record->timestamp_ms : options->now_ms,
         .now_ms = options->now_ms,
         .default_max_tokens = options->default_max_tokens,
+        .default_thinking_tokens = options->default_thinking_tokens,
         .record_bytes_max = options->record_bytes_max,
         .strict = options->strict};
 }

@@ -16,8 +16,9 @@
 struct mr_decode_options {
     uint32_t default_max_tokens;
     size_t record_bytes_max;
-    bool strict;    /* true: a request with unknown fields is rejected */
-    int64_t now_ms; /* present time, unix ms */
+    uint32_t default_thinking_tokens; /* of the topic; 0: none */
+    bool strict;                      /* true: a request with unknown fields is rejected */
+    int64_t now_ms;                   /* present time, unix ms */
 };
 
 /* A request (codec/records/request.h) with the data from the record's headers. */

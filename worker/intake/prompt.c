@@ -4,6 +4,7 @@
 #include "codec/limits.h"
 #include "codec/records/request_tools.h"
 #include "codec/tokenizer/detokenizer.h"
+#include "codec/tokenizer/stop_match.h"
 #include "worker/intake/grammars.h"
 
 #include <stdlib.h>
@@ -298,7 +299,8 @@ static enum mr_status set_stop_tokens(const struct mr_prompt *prompt, struct mr_
 
 /* The index of the token with which the prompt's last turn begins: the last control token that is
  * not a tag of reasoning. Only the end of a turn that is too long for a buffer counts. */
-static size_t turn_start(const struct mr_prompt *prompt, const struct mr_request *request)
+static size_t turn_start(const struct mr_prompt *prompt, const struct mr_request *request,
+                         enum mr_tool_format format)
 {
     const struct mr_tokenizer *tokenizer = prompt->options.tokenizer;
     size_t first = request->token_count;
@@ -307,9 +309,34 @@ static size_t turn_start(const struct mr_prompt *prompt, const struct mr_request
         struct mr_text text = mr_tokenizer_bytes(tokenizer, id, false);
         bool control = mr_tokenizer_bytes(tokenizer, id, true).length < text.length;
         bytes += text.length + 1;
-        if (control && !mr_opened_is_tag(request->tool_use.format, text)) return first - 1;
+        if (control && !mr_opened_is_tag(format, text)) return first - 1;
     }
     return first;
+}
+
+/* Sets the tokens and words of the limit on reasoning. */
+static enum mr_status set_thinking(const struct mr_prompt *prompt, struct mr_request *request,
+                                   enum mr_tool_format format, struct mr_error *err)
+{
+    struct mr_thinking_limit *limit = &request->thinking;
+    uint32_t ids[64];
+    struct mr_id_list list = {.ids = ids, .max = sizeof ids / sizeof ids[0]};
+    size_t count;
+    const struct mr_text *words = mr_opened_words(format, &count);
+    enum mr_status status = mr_stop_match_create(&limit->words, request->arena, words, count, err);
+    if (status == MR_OK)
+        status =
+            mr_tokenizer_encode(prompt->options.tokenizer, prompt->scratch, mr_opened_end(format),
+                                (struct mr_encode_options){.parse_special = true}, &list, err);
+    if (status != MR_OK) return status;
+    uint32_t *copy = mr_arena_take_array(request->arena, list.count, sizeof *copy);
+    if (!copy) return mr_fail(err, MR_RECORD_TOO_LARGE, "no room for the end of reasoning");
+    memcpy(copy, ids, list.count * sizeof *copy);
+    limit->end_ids = copy;
+    limit->end_count = list.count;
+    limit->opened = mr_opened_text(format, request->tool_use.opened);
+    limit->channels = format == MR_TOOLS_HARMONY;
+    return MR_OK;
 }
 
 /* Finds out whether the prompt opens reasoning. A constraint does not apply to reasoning between
@@ -319,14 +346,19 @@ static enum mr_status set_opened(const struct mr_prompt *prompt, struct mr_reque
 {
     struct mr_buffer text;
     struct mr_tool_use *use = &request->tool_use;
-    if (use->format == MR_TOOLS_NONE && !use->separate_reasoning) return MR_OK;
+    const bool splits = use->format != MR_TOOLS_NONE || use->separate_reasoning;
+    const bool limited = request->thinking.given && request->task == MR_TASK_GENERATE;
+    enum mr_tool_format format = use->format;
+    if (prompt->tool_format == MR_TOOLS_HARMONY) format = MR_TOOLS_HARMONY;
+    if (!splits && !limited) return MR_OK;
     mr_buffer_init(&text, MR_TEMPLATE_BYTES_MAX);
-    bool room = add_decoded(&text, prompt, request, turn_start(prompt, request), true);
-    use->opened = mr_opened_find(use->format, mr_buffer_text(&text));
+    bool room = add_decoded(&text, prompt, request, turn_start(prompt, request, format), true);
+    use->opened = mr_opened_find(format, mr_buffer_text(&text));
     request->constraint.behind_reasoning =
-        use->opened != MR_OPENED_NOTHING && use->format != MR_TOOLS_HARMONY;
+        splits && use->opened != MR_OPENED_NOTHING && format != MR_TOOLS_HARMONY;
     mr_buffer_drop(&text);
-    return room ? MR_OK : mr_fail(err, MR_NOMEM, "no memory for the end of the prompt");
+    if (!room) return mr_fail(err, MR_NOMEM, "no memory for the end of the prompt");
+    return limited ? set_thinking(prompt, request, format, err) : MR_OK;
 }
 
 enum mr_status mr_prompt_encode(struct mr_prompt *prompt, struct mr_request *request,

@@ -8,6 +8,9 @@
  * truncate_prompt_tokens cuts the tokens of the rendered prompt, so a request with it is never
  * rejected for its length. With echo, the text that the answer continues is kept (request->echoed).
  *
+ * thinking_token_budget: the tokens that end reasoning, and the words that begin and end it, are
+ * set here.
+ *
  * A stop string that is the name of a control token becomes a stop token, because control tokens
  * have no text in the answer. If the request shows them as text, it stays a stop string.
  *

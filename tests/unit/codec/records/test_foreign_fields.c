@@ -89,7 +89,6 @@ static void a_field_that_would_change_the_answer_is_refused_by_name(void **state
     assert_outcome("modalities", "[\"audio\"]", MR_UNSUPPORTED, 0);
     assert_outcome("cache_salt", "\"s\"", MR_UNSUPPORTED, 0);
     assert_outcome("use_beam_search", "true", MR_UNSUPPORTED, 0);
-    assert_outcome("thinking_token_budget", "10", MR_UNSUPPORTED, 0);
 }
 
 static void an_unknown_field_is_counted_and_warned_of(void **state)

@@ -62,6 +62,7 @@ static const struct range ranges[] = {
     {"add_special_tokens", {"true", "false"}, {"1", "\"\"", "[]"}},
     {"skip_special_tokens", {"true", "false"}, {"1", "\"\"", "[]"}},
     {"echo", {"true", "false"}, {"1", "\"\"", "[]"}},
+    {"thinking_token_budget", {"-1", "0"}, {"-2", "1.5", "true"}},
     {"top_logprobs", {"0", "0.0"}, {"-1", "21", "true"}},
     {"prompt_logprobs", {"0", "20.0"}, {"-1", "21", "true"}},
     {"best_of", {"1", "1.0"}, {"0", "1.5", "true"}},
@@ -86,6 +87,31 @@ static void every_field_has_its_type_and_range(void **state)
         }
         snprintf(member, sizeof member, "\"%s\":null", ranges[i].name);
         assert_int_equal(with(member), MR_OK);
+    }
+}
+
+static void a_request_replaces_the_limit_on_reasoning_of_its_topic(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *record;
+        uint32_t of_topic, tokens;
+        bool given;
+    } cases[] = {
+        {"{\"prompt\":\"a\"}", 0, 0, false},
+        {"{\"prompt\":\"a\"}", 7, 7, true},
+        {"{\"prompt\":\"a\",\"thinking_token_budget\":0}", 7, 0, true},
+        {"{\"prompt\":\"a\",\"thinking_token_budget\":-1}", 7, 7, false},
+        {"{\"prompt\":\"a\",\"thinking_token_budget\":9}", 0, 9, true},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct mr_request_context context = test_context();
+        context.default_thinking_tokens = cases[i].of_topic;
+        struct decoded got = decode_with(text_of(cases[i].record), &context);
+        assert_int_equal(got.status, MR_OK);
+        assert_int_equal(got.request->thinking.given, cases[i].given);
+        assert_int_equal(got.request->thinking.tokens, cases[i].tokens);
+        mr_request_destroy(got.request);
     }
 }
 
@@ -251,6 +277,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_field_has_its_type_and_range),
+        cmocka_unit_test(a_request_replaces_the_limit_on_reasoning_of_its_topic),
         cmocka_unit_test(values_are_stored_in_the_right_fields),
         cmocka_unit_test(text_limits_are_exact),
         cmocka_unit_test(floats_must_be_finite),

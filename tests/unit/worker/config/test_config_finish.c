@@ -70,7 +70,7 @@ static void set_topics(struct fixture *fixture, size_t count, const char *const 
 static void a_topic_has_tenant_weight_and_limits(void **state)
 {
     struct fixture *fixture = *state;
-    static const char *const topics[] = {"a,tenant=red,weight=5,queue=30s,run=2m", "b",
+    static const char *const topics[] = {"a,tenant=red,weight=5,queue=30s,run=2m,thinking=512", "b",
                                          "c,tenant=red,priority=-10", "d,tenant=blue"};
     set_topics(fixture, 4, topics);
     fixture->config.tenant_weight = (struct mr_text_list){{"red=3", "blue=2"}, 2};
@@ -79,6 +79,8 @@ static void a_topic_has_tenant_weight_and_limits(void **state)
     assert_int_equal(topic[0].weight, 5);
     assert_int_equal(topic[0].queue_limit_ns, 30000000000u);
     assert_int_equal(topic[0].run_limit_ns, 120000000000u);
+    assert_int_equal(topic[0].thinking_tokens, 512);
+    assert_int_equal(topic[1].thinking_tokens, 0);
     assert_int_equal(topic[1].weight, 0);
     assert_int_equal(topic[1].queue_limit_ns, 0);
     assert_int_equal(topic[0].tenant_index, 0);
@@ -95,7 +97,7 @@ static void invalid_settings_of_a_topic_are_refused(void **state)
 {
     struct fixture *fixture = *state;
     static const char *const topics[] = {"a,weight=0", "a,weight=1001", "a,queue=soon",
-                                         "a,run=", "a,tenant="};
+                                         "a,run=",     "a,tenant=",     "a,thinking=0"};
     static const char *const weights[] = {"red", "default=0", "default=1001", "other=2",
                                           "defaul=2"};
     for (size_t i = 0; i < sizeof topics / sizeof *topics; i++) {

@@ -350,6 +350,32 @@ static void opened_reasoning_is_left_free(void **state)
     }
 }
 
+static void a_limit_on_reasoning_gets_the_tokens_of_its_end(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *prompt, *opened;
+        bool given;
+    } cases[] = {
+        {"why <think>\n", "<think>", true}, {"why", "", true}, {"why <think>\n", "", false}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct rig rig;
+        struct mr_error err = {0};
+        open_rig(&rig, "", 100);
+        struct mr_thinking_limit *limit = &rig.request->thinking;
+        rig.request->prompt = text_of(cases[i].prompt);
+        rig.request->tool_use.choice = MR_TOOL_CHOICE_NONE;
+        limit->given = cases[i].given;
+        assert_int_equal(mr_prompt_encode(rig.prompt, rig.request, 0, &err), MR_OK);
+        assert_true(mr_text_is(limit->opened, cases[i].opened));
+        assert_int_equal(limit->end_count, cases[i].given ? 8 : 0);
+        for (size_t k = 0; k < limit->end_count; k++)
+            assert_int_equal(limit->end_ids[k], ID("</think>"[k]));
+        assert_false(rig.request->constraint.behind_reasoning); /* the answer is not split */
+        close_rig(&rig);
+    }
+}
+
 static void a_stop_that_names_a_control_token_is_a_stop_token(void **state)
 {
     (void)state;
@@ -449,6 +475,7 @@ int main(void)
         cmocka_unit_test(a_prompt_that_opens_the_reasoning_is_noticed),
         cmocka_unit_test(a_continued_message_may_open_the_reasoning),
         cmocka_unit_test(opened_reasoning_is_left_free),
+        cmocka_unit_test(a_limit_on_reasoning_gets_the_tokens_of_its_end),
         cmocka_unit_test(a_stop_that_names_a_control_token_is_a_stop_token),
         cmocka_unit_test(what_cannot_be_a_prompt_is_refused),
         cmocka_unit_test(a_request_with_tools_goes_through_the_template_for_tools),
