@@ -9,6 +9,7 @@
 #define MR_RECORD_BYTES_MAX        ((size_t)1 << 20) /* bytes of one request record */
 #define MR_ID_BYTES_MAX            ((size_t)128)     /* bytes of a request's id */
 #define MR_SESSION_BYTES_MAX       ((size_t)128)     /* bytes of field session */
+#define MR_SALT_BYTES_MAX          ((size_t)256)     /* bytes of field cache_salt */
 #define MR_MODEL_NAME_BYTES_MAX    ((size_t)256)     /* bytes of field model */
 #define MR_MESSAGES_MAX            ((size_t)1024)    /* messages of one chat */
 #define MR_STOP_COUNT_MAX          ((size_t)8)       /* entries of field stop */

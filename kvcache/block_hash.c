@@ -26,6 +26,15 @@ void mr_block_hash_root(const unsigned char fingerprint[MR_HASH_BYTES], const ch
     mr_sha256_end(&hash, root);
 }
 
+void mr_block_hash_salt(unsigned char root[MR_HASH_BYTES], const char *salt, size_t length)
+{
+    struct mr_sha256 hash;
+    mr_sha256_begin(&hash);
+    mr_sha256_add_field(&hash, "millrace.kv.salt.1", root, MR_HASH_BYTES);
+    mr_sha256_add_field(&hash, "salt", salt, length);
+    mr_sha256_end(&hash, root);
+}
+
 void mr_block_hash_chain(struct mr_sha256 *hash, const unsigned char parent[MR_HASH_BYTES],
                          const uint32_t *tokens, uint32_t count, unsigned char key[MR_HASH_BYTES])
 {

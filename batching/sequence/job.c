@@ -262,6 +262,8 @@ static void fill_submission(struct mr_job *job, const struct mr_job_rules *rules
     job->writes_cache = rules->prefix_cache && request->cache_write;
     mr_kv_cache_namespace(&rules->fingerprint, submission->tenant == NULL ? "" : submission->tenant,
                           job->root);
+    if (request->cache_salt.length > 0)
+        mr_block_hash_salt(job->root, request->cache_salt.bytes, request->cache_salt.length);
     const struct mr_sampling *sampling = &request->sampling;
     job->seed = sampling->has_seed
                     ? sampling->seed

@@ -28,7 +28,6 @@ static const struct mr_foreign_field fields[] = {
     {"verbosity", "medium", false, "request it in a message"},
     {"web_search_options", NULL, true, "there is no web search"},
     /* vLLM */
-    {"cache_salt", NULL, true, "send the request to the topic of another tenant, or set cache.read and cache.write to false"},
     {"chat_template", NULL, true, "the operator sets the template (--chat-template)"},
     {"detokenize", "true", false, "set stream to false and read token_ids"},
     {"ec_transfer_params", NULL, true, NO_MEDIA},

@@ -162,6 +162,7 @@ struct mr_request {
     /* unix milliseconds, from the record's deadline_ms or timeout_ms; 0: none */
     int64_t deadline_ms;
     struct mr_text session;
+    struct mr_text cache_salt; /* requests with another one share no computed prompt; empty: none */
     bool cache_read, cache_write;
     bool speculate;          /* prompt lookup may propose tokens, so a step may yield several */
     struct mr_text metadata; /* bytes of the field as encoded in the record, see `encoding` */

@@ -112,6 +112,7 @@ static const struct field fields[] = {
     SESSION(session),
     SESSION(session_id),
     READ(cache, GROUP_NONE, mr_request_read_cache),
+    TEXT(cache_salt, cache_salt, MR_SALT_BYTES_MAX),
     BOOL(speculate, speculate),
     READ(response_format, GROUP_NONE, mr_request_read_response_format),
     READ(structured_outputs, GROUP_NONE, mr_request_read_structured_outputs),

@@ -87,7 +87,7 @@ static void a_field_that_would_change_the_answer_is_refused_by_name(void **state
     assert_outcome("spaces_between_special_tokens", "false", MR_UNSUPPORTED, 0);
     assert_outcome("modalities", "[\"text\",\"audio\"]", MR_UNSUPPORTED, 0);
     assert_outcome("modalities", "[\"audio\"]", MR_UNSUPPORTED, 0);
-    assert_outcome("cache_salt", "\"s\"", MR_UNSUPPORTED, 0);
+    assert_outcome("logprob_token_ids", "[5]", MR_UNSUPPORTED, 0);
     assert_outcome("use_beam_search", "true", MR_UNSUPPORTED, 0);
 }
 

@@ -67,6 +67,7 @@ static const struct range ranges[] = {
     {"prompt_logprobs", {"0", "20.0"}, {"-1", "21", "true"}},
     {"best_of", {"1", "1.0"}, {"0", "1.5", "true"}},
     {"task", {"\"generate\"", "\"embed\""}, {"\"\"", "\"rank\"", "1"}},
+    {"cache_salt", {"\"s\"", "\"a b\""}, {"\"\"", "5", "{}"}},
     {"session_id", {"\"s\"", "\"a b\""}, {"\"\"", "5", "{}"}},
     {"stream_options", {"{}", "{\"include_usage\":true}"}, {"true", "{\"include_usage\":1}", "[]"}},
     {"metadata", {"5", "{\"a\":[1,{\"b\":null}]}"}, {NULL, NULL, NULL}},
