@@ -152,7 +152,7 @@ static void fill_embedding(const struct mr_job *job, struct mr_result *result)
     if (embedding == NULL || !mr_embedding_done(embedding) || job->broken) return;
     mr_embedding_finish(embedding);
     result->embedding = embedding->vector;
-    result->embedding_size = embedding->size;
+    result->embedding_size = embedding->kept;
     result->embedding_base64 = job->request->embedding_base64;
 }
 

@@ -14,12 +14,13 @@ enum mr_status mr_embedding_create(struct mr_embedding **out, struct mr_pooling 
                                    uint32_t token_count, uint32_t size, struct mr_error *err)
 {
     struct mr_embedding *embedding = *out = calloc(1, mr_embedding_bytes(size));
-    MR_ASSERT(token_count > 0 && size > 0);
+    MR_ASSERT(token_count > 0 && size > 0 && pooling.dimensions <= size);
     if (embedding == NULL) return mr_fail(err, MR_NOMEM, "no memory for a vector of %u", size);
     embedding->pooling = pooling;
     embedding->token_count = token_count;
     embedding->pooled = pooling.mean ? 0 : token_count - 1;
     embedding->size = size;
+    embedding->kept = pooling.dimensions > 0 ? pooling.dimensions : size;
     embedding->sums = (double *)(void *)(embedding + 1);
     embedding->vector = (float *)(void *)(embedding->sums + size);
     return MR_OK;
@@ -53,9 +54,9 @@ void mr_embedding_finish(struct mr_embedding *embedding)
 {
     double squares = 0, factor = embedding->pooling.mean ? 1.0 / embedding->token_count : 1.0;
     MR_ASSERT(mr_embedding_done(embedding));
-    for (uint32_t i = 0; i < embedding->size; i++)
+    for (uint32_t i = 0; i < embedding->kept; i++)
         squares += embedding->sums[i] * embedding->sums[i];
     if (embedding->pooling.normalize && squares > 0) factor = 1.0 / sqrt(squares);
-    for (uint32_t i = 0; i < embedding->size; i++)
+    for (uint32_t i = 0; i < embedding->kept; i++)
         embedding->vector[i] = (float)(embedding->sums[i] * factor);
 }

@@ -18,11 +18,13 @@ struct mr_embedding {
     uint32_t token_count; /* of the prompt */
     uint32_t pooled;      /* leading rows that are in the sums, or need not be */
     uint32_t in_flight;   /* steps in flight that compute rows to pool */
-    uint32_t size;
-    double *sums;  /* [size] */
-    float *vector; /* [size] complete after mr_embedding_finish() */
+    uint32_t size;        /* of hidden states */
+    double *sums;         /* [size] */
+    float *vector;        /* [kept] complete after mr_embedding_finish() */
+    uint32_t kept;        /* pooling.dimensions, or size */
 };
 
+/* pooling.dimensions <= size */
 enum mr_status mr_embedding_create(struct mr_embedding **out, struct mr_pooling pooling,
                                    uint32_t token_count, uint32_t size, struct mr_error *err);
 size_t mr_embedding_bytes(uint32_t size);
@@ -38,7 +40,8 @@ static inline bool mr_embedding_done(const struct mr_embedding *embedding)
 {
     return embedding == NULL || embedding->pooled == embedding->token_count;
 }
-/* Sets the vector, normalized to the length 1 if the request wants it; a zero vector stays. */
+/* Sets the vector: cut, and then normalized to the length 1, if the request wants it; a zero vector
+ * stays. */
 void mr_embedding_finish(struct mr_embedding *embedding);
 
 #endif

@@ -85,6 +85,9 @@ static enum mr_status check_scores(const struct mr_job_rules *rules,
 {
     if (request->task == MR_TASK_EMBED && rules->hidden_size == 0)
         return mr_fail(err, MR_UNSUPPORTED, "task embed: this worker computes no embeddings");
+    if (request->task == MR_TASK_EMBED && request->pooling.dimensions > rules->hidden_size)
+        return mr_fail(err, MR_INVALID_REQUEST, "dimensions is %u, a vector has %u numbers",
+                       request->pooling.dimensions, rules->hidden_size);
     if (request->scores_prompt && rules->scores_max == 0)
         return mr_fail(err, MR_UNSUPPORTED, "prompt_logprobs: this worker computes none");
     if (request->task == MR_TASK_EMBED) return MR_OK;

@@ -10,10 +10,9 @@
 static const struct mr_foreign_field fields[] = {
     /* OpenAI */
     {"audio", NULL, true, NO_MEDIA},
-    {"dimensions", NULL, true, "a vector has the model's hidden size"},
-    {"function_call", "none", true, "use tool_choice"},
-    {"functions", "[]", true, "use tools"},
-    {"input", NULL, true, "use prompt; a record has one prompt"},
+    {"function_call", "none", true, "give tool_choice"},
+    {"functions", "[]", true, "give tools"},
+    {"input", NULL, true, "give prompt; a record has one"},
     {"modalities", "[] text", true, NO_MEDIA},
     {"moderation", NULL, true, "answers are not moderated"},
     {"prediction", NULL, false, "it would affect the speed only"},

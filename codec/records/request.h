@@ -113,8 +113,9 @@ enum mr_task {
 
 /* How hidden states become the vector of task EMBED. */
 struct mr_pooling {
-    bool mean;      /* the mean of all tokens; else the last token's */
-    bool normalize; /* to the length 1 */
+    bool mean;           /* the mean of all tokens; else the last token's */
+    bool normalize;      /* to the length 1 */
+    uint32_t dimensions; /* the vector is cut to so many numbers first; 0: it is not */
 };
 
 /* A continuation of the prompt that is scored. */

@@ -30,7 +30,7 @@ static mr_request_read read_seed, read_logprobs, read_prompt_logprobs, read_top_
     read_best_of, read_priority, read_deadline, read_timeout, read_top_k, read_truncate,
     read_truncation_side, read_add_special_tokens, read_skip_special_tokens, read_reasoning_effort,
     read_stream_options, read_task, read_pooling, read_normalize, read_encoding_format,
-    read_thinking_budget;
+    read_thinking_budget, read_dimensions;
 
 /* clang-format off */
 #define BOOL(name, member) \
@@ -103,6 +103,7 @@ static const struct field fields[] = {
     READ(continuations, GROUP_NONE, mr_request_read_continuations),
     READ(pooling, GROUP_NONE, read_pooling),
     READ(normalize, GROUP_NONE, read_normalize),
+    READ(dimensions, GROUP_NONE, read_dimensions),
     READ(encoding_format, GROUP_NONE, read_encoding_format),
     READ(priority, GROUP_NONE, read_priority),
     READ(deadline_ms, GROUP_DEADLINE, read_deadline),
@@ -400,6 +401,17 @@ static enum mr_status read_pooling(struct mr_request_reader *reader, const char 
     size_t index;
     enum mr_status status = read_name(reader, field, value, names, &index);
     if (status == MR_OK) reader->request->pooling.mean = index == 1;
+    reader->embed_field = field;
+    return status;
+}
+
+static enum mr_status read_dimensions(struct mr_request_reader *reader, const char *field,
+                                      struct mr_value value)
+{
+    const struct field range = {.name = field, .min = 1, .max = INT32_MAX};
+    int64_t count = 0;
+    enum mr_status status = read_integer(reader, &range, value, &count);
+    reader->request->pooling.dimensions = (uint32_t)count;
     reader->embed_field = field;
     return status;
 }

@@ -50,6 +50,25 @@ static void check(const struct engine_rig *rig, uint64_t ticket, uint32_t count,
     }
 }
 
+static void a_vector_may_be_cut(void **state)
+{
+    (void)state;
+    static const uint32_t dimensions[] = {1, MR_FAKE_HIDDEN, MR_FAKE_HIDDEN + 1};
+    struct engine_rig rig;
+    rig_init(&rig);
+    rig_start(&rig);
+    for (uint32_t i = 0; i < 3; i++) {
+        const struct mr_pooling pooling = {.normalize = true, .dimensions = dimensions[i]};
+        bool fits = dimensions[i] <= MR_FAKE_HIDDEN;
+        assert_int_equal(rig_submit(&rig, i, make(&rig, "abc" + i, 20, pooling)),
+                         fits ? MR_OK : MR_INVALID_REQUEST);
+        rig_run(&rig);
+        assert_int_equal(rig.seen[i].result.embedding_size, fits ? dimensions[i] : 0);
+    }
+    assert_true(fabsf(fabsf(rig.seen[0].embedding[0]) - 1.0f) < 1e-6f);
+    rig_end(&rig);
+}
+
 static const struct mr_pooling poolings[] = {{.mean = false},
                                              {.mean = true},
                                              {.mean = false, .normalize = true},
@@ -151,6 +170,7 @@ static void sliding_windows_change_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_vector_may_be_cut),
         cmocka_unit_test(prompts_of_any_length_and_chunk),
         cmocka_unit_test(caches_serve_what_they_can),
         cmocka_unit_test(requests_of_all_kinds_share_steps),

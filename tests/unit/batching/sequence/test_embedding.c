@@ -63,6 +63,21 @@ static void a_normalized_vector_has_the_length_one(void **state)
     mr_embedding_destroy(embedding);
 }
 
+static void a_vector_is_cut_before_it_is_normalized(void **state)
+{
+    (void)state;
+    struct mr_embedding *embedding =
+        make((struct mr_pooling){.normalize = true, .dimensions = 1}, 1);
+    assert_int_equal(embedding->kept, 1);
+    assert_true(mr_embedding_add(embedding, (const float[]){-3, 4}, 1));
+    mr_embedding_finish(embedding);
+    assert_true(embedding->vector[0] == -1.0f);
+    mr_embedding_destroy(embedding);
+    embedding = make((struct mr_pooling){.mean = true}, 1);
+    assert_int_equal(embedding->kept, 2);
+    mr_embedding_destroy(embedding);
+}
+
 static void numbers_that_are_not_finite_are_noticed(void **state)
 {
     (void)state;
@@ -78,6 +93,7 @@ int main(void)
         cmocka_unit_test(the_last_token_needs_the_last_row),
         cmocka_unit_test(the_mean_needs_each_row_once),
         cmocka_unit_test(a_normalized_vector_has_the_length_one),
+        cmocka_unit_test(a_vector_is_cut_before_it_is_normalized),
         cmocka_unit_test(numbers_that_are_not_finite_are_noticed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

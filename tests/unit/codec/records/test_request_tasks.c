@@ -88,15 +88,18 @@ static void a_vector_has_its_fields(void **state)
     assert_true(!got.request->embedding_base64 && got.request->max_tokens == 0);
     mr_request_destroy(got.request);
     got = decode(text_of("{\"prompt\":\"x\",\"pooling\":\"mean\",\"normalize\":false,"
-                         "\"encoding_format\":\"base64\",\"task\":\"embed\"}"));
+                         "\"encoding_format\":\"base64\",\"task\":\"embed\","
+                         "\"dimensions\":7}"));
     assert_int_equal(got.status, MR_OK);
     assert_true(got.request->pooling.mean && !got.request->pooling.normalize);
     assert_true(got.request->embedding_base64);
+    assert_int_equal(got.request->pooling.dimensions, 7);
     mr_request_destroy(got.request);
     static const char *const wrong[] = {
-        "\"pooling\":\"cls\"",      "\"pooling\":1", "\"normalize\":1",
-        "\"encoding_format\":\"\"", "\"n\":2",       "\"logprobs\":0",
-        "\"prompt_logprobs\":0",    "\"echo\":true", "\"continuations\":[\"a\"]"};
+        "\"pooling\":\"cls\"",      "\"pooling\":1",     "\"normalize\":1",
+        "\"encoding_format\":\"\"", "\"n\":2",           "\"logprobs\":0",
+        "\"prompt_logprobs\":0",    "\"echo\":true",     "\"continuations\":[\"a\"]",
+        "\"dimensions\":0",         "\"dimensions\":1.5"};
     char members[256];
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         snprintf(members, sizeof members, "\"task\":\"embed\",%s", wrong[i]);
@@ -108,6 +111,7 @@ static void fields_of_a_vector_need_its_task(void **state)
 {
     (void)state;
     assert_int_equal(with("\"pooling\":\"mean\""), MR_INVALID_REQUEST);
+    assert_int_equal(with("\"dimensions\":4"), MR_INVALID_REQUEST);
     assert_int_equal(with("\"normalize\":true"), MR_INVALID_REQUEST);
     assert_int_equal(with("\"encoding_format\":\"float\",\"task\":\"generate\""),
                      MR_INVALID_REQUEST);
