@@ -140,8 +140,7 @@ struct mr_result {
     size_t warning_count;
 };
 
-/* Both encode a record into a malloc'ed buffer, which the caller frees. On an error *bytes is NULL.
- */
+/* Both encode a record into a buffer that the caller frees. On an error *bytes is NULL. */
 enum mr_status mr_token_record_encode(const struct mr_token_record *record,
                                       enum mr_encoding encoding, unsigned char **bytes,
                                       size_t *length, struct mr_error *err);
