@@ -73,7 +73,7 @@ static uint32_t step_tokens(const struct mr_engine_options *options)
 static enum mr_status create_caches(struct mr_engine *engine, struct mr_error *err)
 {
     const struct mr_engine_options *options = &engine->options;
-    uint32_t lent = options->tier == NULL ? 0 : MR_PREFIX_TABLES_MAX;
+    uint32_t lent = options->remote == NULL ? 0 : MR_PREFIX_TABLES_MAX;
     struct mr_kv_cache_options cache = {.block_count = options->block_count,
                                         .sequence_tokens_max = options->context_tokens,
                                         .sequences_max = options->sequences_max + lent,
@@ -91,12 +91,12 @@ static enum mr_status create_caches(struct mr_engine *engine, struct mr_error *e
     return mr_prompt_cache_create(&engine->prompts, &prompts, err);
 }
 
-static enum mr_status create_shared(struct mr_engine *engine, struct mr_error *err)
+static enum mr_status create_remote(struct mr_engine *engine, struct mr_error *err)
 {
     const struct mr_engine_options *options = &engine->options;
-    if (options->tier == NULL || !options->prefix_cache) return MR_OK;
+    if (options->remote == NULL || !options->prefix_cache) return MR_OK;
     uint32_t chunk = options->chunk_tokens > 0 ? (uint32_t)options->chunk_tokens : 0;
-    struct mr_remote_prefix_options shared = {.remote = options->tier,
+    struct mr_remote_prefix_options prefix = {.remote = options->remote,
                                               .model = &options->model,
                                               .cache = engine->cache,
                                               .prompts = engine->prompts,
@@ -104,8 +104,8 @@ static enum mr_status create_shared(struct mr_engine *engine, struct mr_error *e
                                               .queue = engine->queue,
                                               .context_tokens = options->context_tokens,
                                               .chunk_tokens = chunk,
-                                              .staging_bytes = options->tier_staging_bytes};
-    return mr_remote_prefix_create(&engine->shared, &shared, err);
+                                              .staging_bytes = options->remote_staging_bytes};
+    return mr_remote_prefix_create(&engine->remote, &prefix, err);
 }
 
 static enum mr_status create_scheduler(struct mr_engine *engine, struct mr_error *err)
@@ -133,7 +133,7 @@ static enum mr_status create_scheduler(struct mr_engine *engine, struct mr_error
         .queue = engine->queue,
         .cache = engine->cache,
         .prompts = engine->prompts,
-        .shared = engine->shared,
+        .remote = engine->remote,
         .cost = &engine->cost,
         .may_start = engine->sink.may_start,
         .sink_context = engine->sink.context,
@@ -170,7 +170,7 @@ enum mr_status mr_engine_create(struct mr_engine **out, const struct mr_engine_o
     status = create_queue(engine, err);
     if (status == MR_OK) status = create_caches(engine, err);
     mr_cost_model_init(&engine->cost);
-    if (status == MR_OK) status = create_shared(engine, err);
+    if (status == MR_OK) status = create_remote(engine, err);
     if (status == MR_OK) status = create_scheduler(engine, err);
     if (status != MR_OK) goto failed;
     mr_engine_publish_stats(engine);
@@ -206,7 +206,7 @@ void mr_engine_destroy(struct mr_engine *engine)
     mr_engine_destroy_flights(engine);
     mr_engine_drop_due(engine);
     destroy_jobs(engine);
-    mr_remote_prefix_destroy(engine->shared);
+    mr_remote_prefix_destroy(engine->remote);
     mr_request_queue_destroy(engine->queue);
     free(engine->jobs);
     free(engine->hidden);
@@ -281,7 +281,7 @@ static void fill_stats(struct mr_engine *engine)
     stats->cache = mr_kv_cache_stats(engine->cache);
     if (engine->prompts != NULL) stats->prompts = mr_prompt_cache_stats(engine->prompts);
     mr_cost_model_coefficients(&engine->cost, stats->cost_model);
-    if (engine->shared != NULL) stats->shared = mr_remote_prefix_stats(engine->shared);
+    if (engine->remote != NULL) stats->remote = mr_remote_prefix_stats(engine->remote);
 }
 
 /* A sequence lock (seqlock). The words of the statistics are stored with release order after the
@@ -320,11 +320,11 @@ void mr_engine_check(struct mr_engine *engine)
     mr_kv_cache_check(engine->cache);
     if (engine->prompts != NULL) mr_prompt_cache_check(engine->prompts);
     mr_request_queue_check(engine->queue);
-    if (engine->shared != NULL) mr_remote_prefix_check(engine->shared);
+    if (engine->remote != NULL) mr_remote_prefix_check(engine->remote);
     mr_scheduler_check(engine->scheduler);
     struct mr_kv_cache_stats cache = mr_kv_cache_stats(engine->cache);
     MR_ASSERT(cache.free_count + cache.cached_count + cache.held_count == cache.block_count);
-    bool lent = engine->shared != NULL && mr_remote_prefix_stats(engine->shared).lent_tables > 0;
+    bool lent = engine->remote != NULL && mr_remote_prefix_stats(engine->remote).lent_tables > 0;
     if (mr_scheduler_running(engine->scheduler) == 0 && !lent) MR_ASSERT(cache.held_count == 0);
     for (uint32_t i = 0; i < engine->job_count; i++) {
         const struct mr_job *job = engine->jobs[i];

@@ -59,9 +59,9 @@ struct mr_engine_options {
     uint32_t prompt_cache_entries; /* complete prompts cached with logits; default 100; 0: off */
     uint64_t prompt_cache_ttl_ns;  /* how long an unused prompt stays cached; default 300 s */
     /* the KV cache in Redis that workers share, borrowed; NULL: none */
-    const struct mr_remote_cache *tier;
-    uint64_t tier_staging_bytes; /* buffers for loads and stores in Redis; default 256 MiB */
-    uint32_t queue_count_max;    /* most waiting requests; default 1024 */
+    const struct mr_remote_cache *remote;
+    uint64_t remote_staging_bytes; /* buffers for loads and stores in Redis; default 256 MiB */
+    uint32_t queue_count_max;      /* most waiting requests; default 1024 */
     uint64_t queue_bytes_max; /* most bytes of memory that waiting requests take; default 256 MiB */
     /* most KV predicted for waiting requests, in multiples of block_count blocks; 0: no bound */
     uint32_t queue_pools_max;

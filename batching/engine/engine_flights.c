@@ -49,8 +49,8 @@ static void note_row(struct mr_engine *engine, const struct mr_plan_row *row)
     struct mr_sequence *sequence = row->sequence;
     struct mr_job *job = sequence->job;
     if (row->logits != NULL) engine->stats.prompt_cache_hits++;
-    if (engine->shared != NULL && sequence->logits != NULL)
-        mr_remote_prefix_end_load(engine->shared, sequence);
+    if (engine->remote != NULL && sequence->logits != NULL)
+        mr_remote_prefix_end_load(engine->remote, sequence);
     if (row->token_count == 0) return;
     uint32_t again = mr_sequence_advance(sequence, row->token_count - row->draft_count);
     job->draft_tokens += row->draft_count;
@@ -93,8 +93,8 @@ void mr_engine_note_launch(struct mr_engine *engine, struct mr_flight *flight,
             .score_count = row->score_count,
             .score_samples = row->score_samples};
         if (row->hidden_rows > 0) sequence->embedding->in_flight++;
-        if (engine->shared != NULL && row->token_count > 0)
-            mr_remote_prefix_join_load(engine->shared, sequence);
+        if (engine->remote != NULL && row->token_count > 0)
+            mr_remote_prefix_join_load(engine->remote, sequence);
     }
     for (uint32_t i = 0; i < builder->sample_count; i++)
         if (builder->sampled[i] != NULL && builder->sampled[i]->state == MR_SEQUENCE_RUNNING)

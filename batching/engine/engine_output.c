@@ -110,7 +110,7 @@ void mr_engine_report_chunks(struct mr_engine *engine, const struct mr_flight *f
 void mr_engine_unregister(struct mr_engine *engine, struct mr_job *job)
 {
     mr_request_queue_release(engine->queue, &job->waiting);
-    if (engine->shared != NULL) mr_remote_prefix_cancel_lookup(engine->shared, job);
+    if (engine->remote != NULL) mr_remote_prefix_cancel_lookup(engine->remote, job);
 }
 
 void mr_engine_detach_job(struct mr_engine *engine, struct mr_job *job)

@@ -124,7 +124,7 @@ static void cache_logits(struct mr_engine *engine, const struct mr_flight_row *c
     if (model->logits(model->context, computed->logit_row, row, NULL) != MR_OK)
         mr_prompt_cache_drop(engine->prompts, key);
     else
-        sequence->entry_due = engine->shared != NULL;
+        sequence->entry_due = engine->remote != NULL;
 }
 
 /* Records the scores of given tokens that a row of the step has computed. */

@@ -65,7 +65,7 @@ struct mr_engine {
     struct mr_request_queue *queue; /* requests in the engine; other threads submit and cancel */
     struct mr_kv_cache *cache;
     struct mr_prompt_cache *prompts;
-    struct mr_remote_prefix *shared; /* NULL without a shared KV cache in Redis */
+    struct mr_remote_prefix *remote; /* NULL without a shared KV cache in Redis */
     struct mr_cost_model cost;
     struct mr_scheduler *scheduler;
     /* Steps in flight, a ring: the oldest is flights[flight_first]. flight_room: the most of them.

@@ -22,7 +22,7 @@ struct mr_engine_stats {
     double cost_model[MR_COST_TERMS];
     struct mr_kv_cache_stats cache; /* the local KV cache */
     struct mr_prompt_cache_stats prompts;
-    struct mr_remote_prefix_stats shared; /* zero without a shared KV cache in Redis */
+    struct mr_remote_prefix_stats remote; /* zero without a shared KV cache in Redis */
 };
 
 #endif

@@ -55,7 +55,7 @@ static void store_blocks(struct mr_engine *engine)
     for (uint32_t i = 0; i < engine->job_count; i++) {
         struct mr_sequence *sequence = &engine->jobs[i]->sequences[0];
         if (sequence->state == MR_SEQUENCE_RUNNING)
-            mr_remote_prefix_store(engine->shared, sequence, false);
+            mr_remote_prefix_store(engine->remote, sequence, false);
     }
 }
 
@@ -131,8 +131,8 @@ static uint64_t next_wake(const struct mr_engine *engine, const struct mr_plan *
     if (engine->stats.running + engine->stats.waiting == 0) return UINT64_MAX;
     if (plan->row_count > 0 || plan->exhausted_count > 0 || plan->late_count > 0) return now_ns;
     uint64_t latest_ns = now_ns + WAIT_MAX_NS;
-    if (engine->shared == NULL) return latest_ns;
-    uint64_t next_ns = mr_remote_prefix_next_ns(engine->shared, now_ns);
+    if (engine->remote == NULL) return latest_ns;
+    uint64_t next_ns = mr_remote_prefix_next_ns(engine->remote, now_ns);
     return next_ns < latest_ns ? next_ns : latest_ns;
 }
 
@@ -169,8 +169,8 @@ static void prepare(struct mr_engine *engine, bool stores, uint64_t now_ns)
     apply_cancels(engine, now_ns);
     expire(engine, now_ns);
     if (engine->prompts != NULL) mr_prompt_cache_expire(engine->prompts, now_ns);
-    if (engine->shared == NULL) return;
-    mr_remote_prefix_poll(engine->shared, now_ns);
+    if (engine->remote == NULL) return;
+    mr_remote_prefix_poll(engine->remote, now_ns);
     if (stores) store_blocks(engine);
 }
 
@@ -182,7 +182,7 @@ static enum mr_status run(struct mr_engine *engine, const struct mr_plan **plan,
     enum mr_status status = MR_OK;
     bool waits = engine->flight_count == engine->flight_room;
     if (waits) {
-        if (engine->shared != NULL) store_blocks(engine); /* while the device computes */
+        if (engine->remote != NULL) store_blocks(engine); /* while the device computes */
         status = collect(engine, *now_ns, err);
         *now_ns = mr_engine_clock(engine, *now_ns);
     }
@@ -216,7 +216,7 @@ enum mr_status mr_engine_step(struct mr_engine *engine, uint64_t now_ns, uint64_
     if (next_ns > time_ns) *wake_ns = next_ns;
     /* Each request makes progress or waits until a known time; otherwise the engine would stall. */
     MR_ASSERT(plan->row_count > 0 || plan->exhausted_count > 0 || engine->flight_count > 0 ||
-              engine->stats.running == 0 || (engine->shared != NULL && *wake_ns != now_ns));
+              engine->stats.running == 0 || (engine->remote != NULL && *wake_ns != now_ns));
     if (*wake_ns == UINT64_MAX) check_idle(engine, now_ns);
     return MR_OK;
 }

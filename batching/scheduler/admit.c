@@ -116,8 +116,8 @@ static bool fits_pool(struct mr_schedule *schedule, struct mr_sequence *candidat
 /* Undoes consider() for a candidate that is not admitted: ends its load, releases its blocks. */
 static void withdraw(struct mr_schedule *schedule, struct mr_sequence *sequence)
 {
-    if (schedule->options.shared != NULL)
-        mr_remote_prefix_end_load(schedule->options.shared, sequence);
+    if (schedule->options.remote != NULL)
+        mr_remote_prefix_end_load(schedule->options.remote, sequence);
     if (sequence->match.copy_tokens > 0) mr_kv_cache_copied(sequence->table, &sequence->match);
     sequence->match = (struct mr_kv_match){0};
     mr_block_table_destroy(sequence->table, schedule->round.now_ns);
@@ -260,14 +260,14 @@ static void start(struct mr_schedule *schedule, const struct mr_plan_row *row)
  * copied into this block. */
 static void decide_load(struct mr_schedule *schedule, struct mr_sequence *sequence)
 {
-    struct mr_remote_prefix *shared = schedule->options.shared;
-    if (shared == NULL || !sequence->job->reads_cache || sequence->scores != NULL ||
+    struct mr_remote_prefix *remote = schedule->options.remote;
+    if (remote == NULL || !sequence->job->reads_cache || sequence->scores != NULL ||
         sequence->embedding != NULL)
         return;
     bool busy = schedule->running_count > 0 || schedule->parked_count > 0 ||
                 !mr_request_queue_is_empty(schedule->options.queue);
     bool copies = sequence->match.copy_tokens > 0;
-    if (mr_remote_prefix_decide_load(shared, sequence, busy, schedule->round.now_ns) && copies) {
+    if (mr_remote_prefix_decide_load(remote, sequence, busy, schedule->round.now_ns) && copies) {
         uint32_t before = sequence->num_computed;
         drop_copy(sequence);
         if (sequence->held_at == before) sequence->held_at = sequence->num_computed;
@@ -312,12 +312,12 @@ static enum verdict consider(struct mr_schedule *schedule, struct mr_sequence *s
     if (schedule->round.shorts_only && !mr_schedule_may_start_beside(schedule, sequence))
         return PASSED_OVER;
     if (sequence->unknown > 0) { /* preempted while a step in flight samples its next token */
-        schedule->round.tier_waits++;
+        schedule->round.remote_waits++;
         return PASSED_OVER;
     }
     /* A preempted sequence may have rows in flight that would be added to its vector twice. */
     if (sequence->embedding != NULL && sequence->embedding->in_flight > 0) {
-        schedule->round.tier_waits++;
+        schedule->round.remote_waits++;
         return PASSED_OVER;
     }
     if (mr_schedule_exhaust_oversize(schedule, sequence)) return EXHAUSTED;
@@ -332,16 +332,16 @@ static enum verdict consider(struct mr_schedule *schedule, struct mr_sequence *s
         verdict = PASSED_OVER;
     if (verdict == ADMITTED) {
         start(schedule, &row);
-        if (schedule->options.shared != NULL)
-            mr_remote_prefix_begin_load(schedule->options.shared, sequence, schedule->round.now_ns);
+        if (schedule->options.remote != NULL)
+            mr_remote_prefix_begin_load(schedule->options.remote, sequence, schedule->round.now_ns);
         mr_schedule_add_row(schedule, row);
         return ADMITTED;
     }
     withdraw(schedule, sequence);
     /* Too few blocks although nothing runs: the remote cache still uses the other blocks and
      * releases them soon. */
-    if (verdict == MISFIT && schedule->running_count == 0 && schedule->options.shared != NULL)
-        schedule->round.tier_waits += mr_remote_prefix_reclaim(schedule->options.shared);
+    if (verdict == MISFIT && schedule->running_count == 0 && schedule->options.remote != NULL)
+        schedule->round.remote_waits += mr_remote_prefix_reclaim(schedule->options.remote);
     if (verdict != STOP) schedule->round.tries_left--;
     return verdict;
 }
@@ -525,7 +525,8 @@ void mr_admit(struct mr_schedule *schedule)
     /* When nothing runs, a candidate must be admitted or wait for the remote cache or for its
      * start; otherwise the engine would repeat this round for ever. */
     MR_ASSERT(schedule->running_count > 0 || schedule->plan.exhausted_count > 0 ||
-              walk.count == 0 || schedule->round.tier_waits > 0 || schedule->plan.start_waits > 0);
+              walk.count == 0 || schedule->round.remote_waits > 0 ||
+              schedule->plan.start_waits > 0);
     return_passed(schedule, &walk);
     compact_parked(schedule);
 }

@@ -33,11 +33,11 @@ struct mr_scheduler_options {
     const struct mr_token_mask *masks; /* NULL: no constrained requests */
     uint64_t session_keep_ns;     /* how long the blocks of a session are protected from eviction */
     uint32_t force_preempt_every; /* test hook: rounds between forced preemptions; 0: off */
-    /* All pointers below are borrowed; prompts and shared may be NULL. */
+    /* All pointers below are borrowed; prompts and remote may be NULL. */
     struct mr_request_queue *queue;
     struct mr_kv_cache *cache;
     struct mr_prompt_cache *prompts;
-    struct mr_remote_prefix *shared;
+    struct mr_remote_prefix *remote;
     const struct mr_cost_model *cost;
     /* the sink's may_start (batching/engine/engine.h), which may be NULL, and its context */
     bool (*may_start)(void *context, uint64_t ticket);

@@ -45,8 +45,8 @@ bool mr_predict_is_late(const struct mr_schedule *schedule, const struct mr_sequ
     const struct mr_job *job = sequence->job;
     if (!options->deadline_admission || job->started || job->deadline_ns == 0) return false;
     double ms = own_ms(schedule, sequence);
-    if (options->shared != NULL && ms > 0)
-        ms -= mr_remote_prefix_saved_ms(options->shared, sequence);
+    if (options->remote != NULL && ms > 0)
+        ms -= mr_remote_prefix_saved_ms(options->remote, sequence);
     return (double)schedule->round.now_ns + ms * 1e6 > (double)job->deadline_ns;
 }
 

@@ -249,21 +249,21 @@ static bool waits_for_prefix(const struct mr_schedule *schedule, const struct mr
 
 /* Starts the request's lookup in the remote cache when the request is a candidate for the first
  * time. True while the answer is pending and worth waiting for. */
-static bool waits_for_tier(struct mr_schedule *schedule, struct mr_sequence *sequence)
+static bool waits_for_remote(struct mr_schedule *schedule, struct mr_sequence *sequence)
 {
-    struct mr_remote_prefix *shared = schedule->options.shared;
+    struct mr_remote_prefix *remote = schedule->options.remote;
     uint64_t now_ns = schedule->round.now_ns;
-    if (shared == NULL || sequence->scores != NULL || sequence->embedding != NULL) return false;
+    if (remote == NULL || sequence->scores != NULL || sequence->embedding != NULL) return false;
     if (sequence->job->fetch.state == MR_FETCH_NEW)
-        (void)mr_remote_prefix_start_lookup(shared, sequence->job, now_ns);
-    bool waits = mr_remote_prefix_awaits_lookup(shared, sequence, now_ns);
-    schedule->round.tier_waits += waits;
+        (void)mr_remote_prefix_start_lookup(remote, sequence->job, now_ns);
+    bool waits = mr_remote_prefix_awaits_lookup(remote, sequence, now_ns);
+    schedule->round.remote_waits += waits;
     return waits;
 }
 
 bool mr_schedule_waits_for_cache(struct mr_schedule *schedule, struct mr_sequence *candidate)
 {
-    return waits_for_tier(schedule, candidate) || waits_for_prefix(schedule, candidate);
+    return waits_for_remote(schedule, candidate) || waits_for_prefix(schedule, candidate);
 }
 
 /* ---- running and parked ---- */
@@ -286,17 +286,17 @@ static bool remove_from(struct mr_sequence **list, uint32_t *count,
 static void release_blocks(struct mr_schedule *schedule, struct mr_sequence *sequence,
                            uint64_t now_ns)
 {
-    struct mr_remote_prefix *shared = schedule->options.shared;
-    if (shared != NULL) mr_remote_prefix_end_load(shared, sequence);
+    struct mr_remote_prefix *remote = schedule->options.remote;
+    if (remote != NULL) mr_remote_prefix_end_load(remote, sequence);
     const struct mr_job *job = sequence->job;
     if (job->writes_cache && !job->broken && sequence->match.copy_tokens == 0) {
         mr_kv_cache_publish(sequence->table, sequence->tokens,
                             mr_job_lasting_tokens(job, sequence->num_settled), true);
-        if (shared != NULL) mr_remote_prefix_store(shared, sequence, true);
+        if (remote != NULL) mr_remote_prefix_store(remote, sequence, true);
         if (job->request->session.length > 0)
             mr_kv_cache_keep(sequence->table, now_ns + schedule->options.session_keep_ns);
     }
-    bool lent = shared != NULL && mr_remote_prefix_take_table(shared, sequence->table);
+    bool lent = remote != NULL && mr_remote_prefix_take_table(remote, sequence->table);
     if (!lent) mr_block_table_destroy(sequence->table, now_ns);
     sequence->table = NULL;
     sequence->match = (struct mr_kv_match){0};

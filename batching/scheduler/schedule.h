@@ -37,7 +37,7 @@ struct mr_round {
     uint32_t tries_left;
     /* candidates that wait for a lookup, for KV blocks in use by the remote cache, or for a step in
      * flight */
-    uint32_t tier_waits;
+    uint32_t remote_waits;
     double target_ms; /* limits the prefill of this step; 0: not limited */
     /* the next prefill gets some tokens even if the step then misses its target time */
     bool prefill_owed;

@@ -162,8 +162,8 @@ static void force_preemption(struct mr_scheduler *scheduler)
  * them soon, so no sequence need be preempted. */
 static bool reclaims_blocks(struct mr_schedule *schedule)
 {
-    struct mr_remote_prefix *shared = schedule->options.shared;
-    return shared != NULL && mr_remote_prefix_reclaim(shared);
+    struct mr_remote_prefix *remote = schedule->options.remote;
+    return remote != NULL && mr_remote_prefix_reclaim(remote);
 }
 
 static bool has_blocks(const struct mr_sequence *sequence)

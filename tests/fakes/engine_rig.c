@@ -24,7 +24,7 @@ void rig_init(struct engine_rig *rig)
                     .prefill_batch_max = 8,
                     .prefill_bytes_max = (uint64_t)4 << 30,
                     .prefix_cache = true,
-                    .tier_staging_bytes = (uint64_t)1 << 20,
+                    .remote_staging_bytes = (uint64_t)1 << 20,
                     .prompt_cache_ttl_ns = 300000000000u,
                     .queue_count_max = 64,
                     .queue_bytes_max = (uint64_t)1 << 30,
@@ -136,7 +136,7 @@ void rig_start_with(struct engine_rig *rig, const struct mr_sink *sink)
     rig->seen = calloc(RIG_TICKETS_MAX, sizeof *rig->seen);
     MR_ASSERT(rig->seen != NULL);
     rig->options.model = mr_fake_model_port(rig->fake);
-    if (rig->tier != NULL) rig->options.tier = fake_tier_port(rig->tier);
+    if (rig->remote != NULL) rig->options.remote = fake_remote_port(rig->remote);
     rig->options.tokenizer = rig->tokenizer;
     struct mr_error err = {0};
     MR_ASSERT(mr_engine_create(&rig->engine, &rig->options, sink, &err) == MR_OK);
@@ -191,18 +191,27 @@ void rig_submit_prompt(struct engine_rig *rig, uint64_t ticket, uint32_t tenant,
 }
 
 /* A hash that changes when a step does anything: it computes, copies, loads, starts, preempts or
- * ends a request, calls the tier, or gets an answer from it. */
+ * ends a request, calls the remote cache, or gets an answer from it. */
 static uint64_t hash_deeds(const struct engine_rig *rig)
 {
     const struct mr_engine_stats stats = mr_engine_stats(rig->engine);
     const struct mr_fake_model *fake = rig->fake;
-    const struct fake_tier *tier = rig->tier;
-    const uint64_t deeds[] = {
-        fake->forward_count,    fake->copy_count,         fake->import_count,
-        fake->export_count,     fake->collected,          stats.preemptions,
-        stats.running,          stats.generated_tokens,   stats.waiting,
-        rig->result_count,      stats.shared.waits_ended, tier ? tier->lookups : 0,
-        tier ? tier->loads : 0, tier ? tier->stores : 0,  tier ? tier->event_count : 0};
+    const struct fake_remote *remote = rig->remote;
+    const uint64_t deeds[] = {fake->forward_count,
+                              fake->copy_count,
+                              fake->import_count,
+                              fake->export_count,
+                              fake->collected,
+                              stats.preemptions,
+                              stats.running,
+                              stats.generated_tokens,
+                              stats.waiting,
+                              rig->result_count,
+                              stats.remote.waits_ended,
+                              remote ? remote->lookups : 0,
+                              remote ? remote->loads : 0,
+                              remote ? remote->stores : 0,
+                              remote ? remote->event_count : 0};
     return mr_hash_bytes(MR_HASH_START, deeds, sizeof deeds);
 }
 
@@ -210,13 +219,13 @@ bool rig_step(struct engine_rig *rig)
 {
     uint64_t wake_ns = 0, deeds = hash_deeds(rig), now_ns = rig->fake->now_ns;
     struct mr_error err = {0};
-    if (rig->tier != NULL) fake_tier_set_clock(rig->tier, &rig->fake->now_ns);
+    if (rig->remote != NULL) fake_remote_set_clock(rig->remote, &rig->fake->now_ns);
     MR_ASSERT(mr_engine_step(rig->engine, now_ns, &wake_ns, &err) == MR_OK);
     /* A step that did nothing must not be due again at once, or it would repeat for ever. */
     MR_ASSERT(wake_ns > now_ns || hash_deeds(rig) != deeds);
     rig->step_count++;
     if (wake_ns == UINT64_MAX) return false;
-    uint64_t next_ns = rig->tier == NULL ? wake_ns : fake_tier_next_ns(rig->tier);
+    uint64_t next_ns = rig->remote == NULL ? wake_ns : fake_remote_next_ns(rig->remote);
     if (next_ns < wake_ns) wake_ns = next_ns;
     if (wake_ns > rig->fake->now_ns) rig->fake->now_ns = wake_ns;
     return true;

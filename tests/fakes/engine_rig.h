@@ -9,8 +9,8 @@
 
 #include "batching/engine/engine.h"
 #include "tests/fakes/fake_model.h"
+#include "tests/fakes/fake_remote.h"
 #include "tests/fakes/fake_request.h"
-#include "tests/fakes/fake_tier.h"
 #include "worker/ticket/engine_port.h"
 
 #define RIG_BLOCKS(tokens) ((tokens) / MR_BLOCK_TOKENS)
@@ -56,7 +56,7 @@ struct engine_rig {
     struct mr_fake_options fake_options;
     struct mr_fake_model *fake;
     struct mr_tokenizer *tokenizer;
-    struct fake_tier *tier; /* borrowed; NULL: none */
+    struct fake_remote *remote; /* borrowed; NULL: none */
     struct mr_engine *engine;
     struct rig_seen *seen; /* [RIG_TICKETS_MAX] */
     uint32_t result_count;

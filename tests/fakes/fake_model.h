@@ -35,7 +35,7 @@ struct mr_fake_options {
      * greedy. So answers repeat themselves. */
     bool repeats;
     bool fails_late;
-    bool remote;       /* the tier cannot reach the pool: blocks are copied */
+    bool remote;       /* the remote cache cannot reach the pool: blocks are copied */
     bool fails_export; /* as int8 does for numbers that are not finite */
 };
 

@@ -5,14 +5,15 @@
 #include <stdio.h>
 #include <string.h>
 
-const struct fake_tier_options fleet_fast = {.latency_ns = 200000, .bytes_per_second = 1e8};
+const struct fake_remote_options fleet_fast = {.latency_ns = 200000, .bytes_per_second = 1e8};
 
 void fleet_start_as(struct fleet *fleet, struct fleet_kind kind,
-                    const struct fake_tier_options *first, const struct fake_tier_options *second)
+                    const struct fake_remote_options *first,
+                    const struct fake_remote_options *second)
 {
     memset(fleet->next_ticket, 0, sizeof fleet->next_ticket);
-    fleet->tiers[0] = fake_tier_create(first, NULL);
-    fleet->tiers[1] = fake_tier_create(second, fleet->tiers[0]);
+    fleet->remotes[0] = fake_remote_create(first, NULL);
+    fleet->remotes[1] = fake_remote_create(second, fleet->remotes[0]);
     for (uint32_t i = 0; i < 2; i++) {
         struct engine_rig *rig = &fleet->rigs[i];
         rig_init(rig);
@@ -23,14 +24,14 @@ void fleet_start_as(struct fleet *fleet, struct fleet_kind kind,
         rig->options.deadline_admission = true;
         rig->fake_options.token_ms = 64.0 / MR_BLOCK_TOKENS;
         rig->fake_options.remote = kind.remote;
-        rig->tier = fleet->tiers[i];
+        rig->remote = fleet->remotes[i];
         rig_start(rig);
-        fake_tier_set_clock(rig->tier, &rig->fake->now_ns);
+        fake_remote_set_clock(rig->remote, &rig->fake->now_ns);
     }
 }
 
-void fleet_start(struct fleet *fleet, const struct fake_tier_options *first,
-                 const struct fake_tier_options *second)
+void fleet_start(struct fleet *fleet, const struct fake_remote_options *first,
+                 const struct fake_remote_options *second)
 {
     fleet_start_as(fleet, (struct fleet_kind){0}, first, second);
 }
@@ -41,7 +42,7 @@ void fleet_end(struct fleet *fleet)
         MR_ASSERT(fleet->rigs[i].fake->wrong_reads == 0);
         mr_engine_check(fleet->rigs[i].engine);
         rig_end(&fleet->rigs[i]);
-        fake_tier_destroy(fleet->tiers[i]);
+        fake_remote_destroy(fleet->remotes[i]);
     }
 }
 
@@ -77,11 +78,11 @@ const struct rig_seen *fleet_run(struct fleet *fleet, uint32_t worker, struct fl
     return &rig->seen[ticket];
 }
 
-void fleet_drain_tier(struct fleet *fleet, uint32_t worker)
+void fleet_drain_remote(struct fleet *fleet, uint32_t worker)
 {
     struct engine_rig *rig = &fleet->rigs[worker];
-    while (fake_tier_next_ns(rig->tier) != UINT64_MAX) {
-        uint64_t next_ns = fake_tier_next_ns(rig->tier);
+    while (fake_remote_next_ns(rig->remote) != UINT64_MAX) {
+        uint64_t next_ns = fake_remote_next_ns(rig->remote);
         if (next_ns > rig->fake->now_ns) rig->fake->now_ns = next_ns;
         rig_step(rig);
     }
@@ -89,5 +90,5 @@ void fleet_drain_tier(struct fleet *fleet, uint32_t worker)
 
 struct mr_remote_prefix_stats fleet_stats(const struct fleet *fleet, uint32_t worker)
 {
-    return mr_engine_stats(fleet->rigs[worker].engine).shared;
+    return mr_engine_stats(fleet->rigs[worker].engine).remote;
 }

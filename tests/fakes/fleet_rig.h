@@ -1,6 +1,6 @@
-/* fleet_rig - two engines over fake models that share a fake tier, so that each can load KV that
- * the other has computed. All prompts begin with the same tokens; `ending` selects how a prompt
- * ends.
+/* fleet_rig - two engines over fake models that share a fake remote cache, so that each can load KV
+ * that the other has computed. All prompts begin with the same tokens; `ending` selects how a
+ * prompt ends.
  *
  * Owner: the test. Memory: freed by _end. Errors: asserted. */
 #ifndef MR_TESTS_FAKES_FLEET_RIG_H
@@ -14,24 +14,26 @@
 /* Tokens in this many 256ths of a block. */
 #define FLEET_PART(parts) ((parts)*MR_BLOCK_TOKENS / 256u)
 
-/* A fast tier: computing a block takes tens of milliseconds, loading it less than 0.1 ms. */
-extern const struct fake_tier_options fleet_fast;
+/* A fast remote cache: computing a block takes tens of milliseconds, loading it less than 0.1 ms.
+ */
+extern const struct fake_remote_options fleet_fast;
 
 struct fleet {
-    struct fake_tier *tiers[2];
+    struct fake_remote *remotes[2];
     struct engine_rig rigs[2];
     uint32_t next_ticket[2];
 };
 
 struct fleet_kind {
-    bool remote;    /* the tier cannot reach the pool */
+    bool remote;    /* the remote cache cannot reach the pool */
     bool no_logits; /* no prompt cache */
 };
 
 void fleet_start_as(struct fleet *fleet, struct fleet_kind kind,
-                    const struct fake_tier_options *first, const struct fake_tier_options *second);
-void fleet_start(struct fleet *fleet, const struct fake_tier_options *first,
-                 const struct fake_tier_options *second);
+                    const struct fake_remote_options *first,
+                    const struct fake_remote_options *second);
+void fleet_start(struct fleet *fleet, const struct fake_remote_options *first,
+                 const struct fake_remote_options *second);
 void fleet_end(struct fleet *fleet);
 
 /* A prompt of count tokens, the first `shared` of them the same for every ending. */
@@ -47,8 +49,8 @@ struct fleet_spec {
 
 /* Runs one request to its end and asserts its answer. The rig owns the returned object. */
 const struct rig_seen *fleet_run(struct fleet *fleet, uint32_t worker, struct fleet_spec spec);
-/* Steps until the tier has no work left for this engine. */
-void fleet_drain_tier(struct fleet *fleet, uint32_t worker);
+/* Steps until the remote cache has no work left for this engine. */
+void fleet_drain_remote(struct fleet *fleet, uint32_t worker);
 struct mr_remote_prefix_stats fleet_stats(const struct fleet *fleet, uint32_t worker);
 
 #endif

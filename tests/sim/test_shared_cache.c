@@ -1,6 +1,6 @@
-/* Two engines share a tier with injected faults (lost, delayed and flushed items, refused calls,
- * wrong answers) in virtual time; a seed determines each run. Every answer equals that of the fake
- * model for the same tokens, and the engines' invariants hold after every step.
+/* Two engines share a remote cache with injected faults (lost, delayed and flushed items, refused
+ * calls, wrong answers) in virtual time; a seed determines each run. Every answer equals that of
+ * the fake model for the same tokens, and the engines' invariants hold after every step.
  * `sim_test_shared_cache SEED` runs one seed. */
 #include "tests/fakes/engine_rig.h"
 
@@ -32,7 +32,7 @@ struct spec {
 
 struct world {
     uint64_t random;
-    struct fake_tier *tiers[2];
+    struct fake_remote *remotes[2];
     struct engine_rig rigs[2];
     struct spec *specs; /* [2 * REQUESTS] */
     bool slides;        /* some layers have a sliding window */
@@ -49,10 +49,10 @@ static uint32_t below(struct world *world, uint32_t bound)
     return (uint32_t)(world->random >> 33) % bound;
 }
 
-static struct fake_tier_options make_tier(struct world *world)
+static struct fake_remote_options make_tier(struct world *world)
 {
     bool calm = below(world, 4) == 0;
-    return (struct fake_tier_options){
+    return (struct fake_remote_options){
         .latency_ns = 1000 + below(world, 3000000),
         .bytes_per_second = 1e4 * (double)(1 + below(world, 20000)),
         .unmeasured = below(world, 4) == 0,
@@ -82,7 +82,7 @@ static void make_rig(struct world *world, uint32_t index, uint32_t steps_ahead)
     rig->options.chunk_tokens = chunks[below(world, 5)];
     rig->options.prefills_max = 1 + below(world, 3);
     rig->options.prompt_cache_entries = below(world, 2) * 4;
-    rig->options.tier_staging_bytes = below(world, 4) == 0 ? 1 : (uint64_t)1 << 17;
+    rig->options.remote_staging_bytes = below(world, 4) == 0 ? 1 : (uint64_t)1 << 17;
     rig->options.force_preempt_every = below(world, 3) == 0 ? 3 + below(world, 5) : 0;
     rig->options.queue_count_max = REQUESTS;
     rig->options.window_tokens = WINDOW;
@@ -90,9 +90,9 @@ static void make_rig(struct world *world, uint32_t index, uint32_t steps_ahead)
     rig->fake_options.vocab_size = 40;
     rig->fake_options.steps_ahead = steps_ahead;
     rig->fake_options.remote = below(world, 4) == 0;
-    rig->tier = world->tiers[index];
+    rig->remote = world->remotes[index];
     rig_start(rig);
-    fake_tier_set_clock(rig->tier, &rig->fake->now_ns);
+    fake_remote_set_clock(rig->remote, &rig->fake->now_ns);
 }
 
 static void submit(struct world *world, uint32_t index, uint32_t ticket)
@@ -128,7 +128,7 @@ static bool step(struct world *world, uint32_t index)
     return more;
 }
 
-/* Steps both engines in turn; at random times flushes the tier or cancels a request. */
+/* Steps both engines in turn; at random times flushes the remote cache or cancels a request. */
 static void run_world(struct world *world)
 {
     uint32_t submitted[2] = {0, 0}, steps = 0;
@@ -147,16 +147,16 @@ static void run_world(struct world *world)
             }
             more = step(world, index) || submitted[index] < REQUESTS || more;
         }
-        if (below(world, 200) == 0) fake_tier_flush(world->tiers[0]);
+        if (below(world, 200) == 0) fake_remote_flush(world->remotes[0]);
         MR_ASSERT(steps < 200000);
     }
 }
 
-/* Steps until the tier has answered all requests. */
-static void drain_tier(struct world *world, uint32_t index)
+/* Steps until the remote cache has answered all requests. */
+static void drain_remote(struct world *world, uint32_t index)
 {
     struct engine_rig *rig = &world->rigs[index];
-    for (uint64_t next_ns; (next_ns = fake_tier_next_ns(rig->tier)) != UINT64_MAX;) {
+    for (uint64_t next_ns; (next_ns = fake_remote_next_ns(rig->remote)) != UINT64_MAX;) {
         if (next_ns > rig->fake->now_ns) rig->fake->now_ns = next_ns;
         step(world, index);
     }
@@ -181,16 +181,16 @@ static bool is_right(const struct world *world, uint32_t index, uint32_t ticket)
 static void count(struct world *world, uint32_t index, struct totals *totals)
 {
     struct mr_engine_stats stats = mr_engine_stats(world->rigs[index].engine);
-    totals->loaded_tokens += stats.shared.loaded_tokens;
-    totals->entries += stats.shared.loaded_entries;
-    totals->missing += stats.shared.missing_values;
-    totals->waits_ended += stats.shared.waits_ended;
-    totals->unused += stats.shared.unused_values;
-    totals->stored += stats.shared.stored_values;
-    totals->refused += stats.shared.lookups_refused + stats.shared.stores_refused;
+    totals->loaded_tokens += stats.remote.loaded_tokens;
+    totals->entries += stats.remote.loaded_entries;
+    totals->missing += stats.remote.missing_values;
+    totals->waits_ended += stats.remote.waits_ended;
+    totals->unused += stats.remote.unused_values;
+    totals->stored += stats.remote.stored_values;
+    totals->refused += stats.remote.lookups_refused + stats.remote.stores_refused;
     totals->preemptions += stats.preemptions;
-    totals->direct_bytes += stats.shared.direct_bytes;
-    totals->staged_bytes += stats.shared.staged_bytes;
+    totals->direct_bytes += stats.remote.direct_bytes;
+    totals->staged_bytes += stats.remote.staged_bytes;
     bool idle = stats.cache.held_count == 0 && world->rigs[index].fake->wrong_reads == 0;
     totals->failures += !idle;
 }
@@ -202,9 +202,9 @@ static void run_seed(uint64_t seed, struct totals *totals)
     world->specs = calloc((size_t)2 * REQUESTS, sizeof *world->specs);
     MR_ASSERT(world->specs != NULL);
     world->random = seed * 0x9e3779b97f4a7c15u + 1;
-    struct fake_tier_options first = make_tier(world), second = make_tier(world);
-    world->tiers[0] = fake_tier_create(&first, NULL);
-    world->tiers[1] = fake_tier_create(&second, world->tiers[0]);
+    struct fake_remote_options first = make_tier(world), second = make_tier(world);
+    world->remotes[0] = fake_remote_create(&first, NULL);
+    world->remotes[1] = fake_remote_create(&second, world->remotes[0]);
     world->slides = below(world, 2) == 0;
     for (uint32_t index = 0; index < 2; index++)
         make_rig(world, index, (uint32_t)(seed % (MR_STEPS_AHEAD_MAX + 1)));
@@ -216,12 +216,12 @@ static void run_seed(uint64_t seed, struct totals *totals)
             totals->failures += !right;
             if (!right) printf("seed %" PRIu64 ": request %u of engine %u\n", seed, ticket, index);
         }
-        drain_tier(world, index);
+        drain_remote(world, index);
         count(world, index, totals);
     }
     for (uint32_t index = 2; index-- > 0;) {
         rig_end(&world->rigs[index]);
-        fake_tier_destroy(world->tiers[index]);
+        fake_remote_destroy(world->remotes[index]);
     }
     free(world->specs);
     free(world);

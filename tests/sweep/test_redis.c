@@ -19,7 +19,7 @@
 
 struct life {
     struct fake_redis *redis;
-    struct mr_redis_cache *tier;
+    struct mr_redis_cache *remote;
     const struct mr_remote_cache *table;
     struct mr_remote_value items[ITEMS];
     unsigned char stored[ITEMS][LENGTH], loaded[ITEMS][LENGTH];
@@ -100,10 +100,10 @@ static unsigned call(struct life *life)
                                       .done = on_reply,
                                       .context = &life->replies}};
     calls[1] = calls[0];
-    return mr_redis_cache_call(life->tier, calls, 2) ? 2 : 0;
+    return mr_redis_cache_call(life->remote, calls, 2) ? 2 : 0;
 }
 
-static void tier(void)
+static void remote(void)
 {
     struct life *life = calloc(1, sizeof *life);
     struct mr_error err = {0};
@@ -127,16 +127,16 @@ static void tier(void)
                                              .ttl_ns = 60000 * MS,
                                              .store_bytes_max = 1 << 20};
     sweep_begin();
-    enum mr_status status = mr_redis_cache_create(&life->tier, &options, &err);
+    enum mr_status status = mr_redis_cache_create(&life->remote, &options, &err);
     unsigned called = 0;
     if (status == MR_OK) {
-        life->table = mr_redis_cache_table(life->tier);
-        mr_redis_cache_link(life->tier, on_notify, NULL);
+        life->table = mr_redis_cache_table(life->remote);
+        mr_redis_cache_link(life->remote, on_notify, NULL);
         use(life);
         called = call(life);
     }
-    SWEEP_CHECK(mr_redis_cache_close(life->tier, 60000));
-    mr_redis_cache_destroy(life->tier);
+    SWEEP_CHECK(mr_redis_cache_close(life->remote, 60000));
+    mr_redis_cache_destroy(life->remote);
     const char *failed = sweep_end();
     fake_redis_stop(life->redis);
     unlink(KEY_PATH);
@@ -148,6 +148,6 @@ static void tier(void)
 
 int main(int argc, char *argv[])
 {
-    static const struct sweep_life lives[] = {{.name = "tier", .live = tier}};
+    static const struct sweep_life lives[] = {{.name = "tier", .live = remote}};
     return sweep_main(argc, argv, lives, sizeof lives / sizeof *lives);
 }

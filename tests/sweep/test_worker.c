@@ -29,7 +29,7 @@ struct life {
     struct kind kind;
     struct bus bus;
     struct many_lists lists;
-    struct fake_tier *tier; /* the storage of both workers' tiers */
+    struct fake_remote *remote; /* the storage of both workers' remote caches */
     struct mr_time now;
 };
 
@@ -38,7 +38,7 @@ struct worker {
     struct life *life;
     struct mr_kafka_options kafka_options;
     struct mr_config config;
-    struct engine_rig rig; /* its options, fake model, tier and tokenizer */
+    struct engine_rig rig; /* its options, fake model, remote cache and tokenizer */
     struct mr_model_port model;
     struct mr_log *log;
     int log_fd;
@@ -167,7 +167,7 @@ static void close_source(void *self)
 
 static void make_fakes(struct worker *worker, struct life *life)
 {
-    static const struct fake_tier_options fast = {.latency_ns = MS, .bytes_per_second = 1e9};
+    static const struct fake_remote_options fast = {.latency_ns = MS, .bytes_per_second = 1e9};
     struct engine_rig *rig = &worker->rig;
     *worker = (struct worker){.life = life,
                               .config = {.request_topics = {{.name = "r", .tenant = "default"}},
@@ -193,9 +193,9 @@ static void make_fakes(struct worker *worker, struct life *life)
     rig->options.model = failing_model(worker);
     rig->options.prompt_cache_entries = 4;
     if (life->kind.redis) {
-        rig->tier = fake_tier_create(&fast, life->tier);
-        fake_tier_set_clock(rig->tier, &rig->fake->now_ns);
-        rig->options.tier = fake_tier_port(rig->tier);
+        rig->remote = fake_remote_create(&fast, life->remote);
+        fake_remote_set_clock(rig->remote, &rig->fake->now_ns);
+        rig->options.remote = fake_remote_port(rig->remote);
     }
     rig->options.tokenizer = rig->tokenizer;
 }
@@ -403,7 +403,7 @@ static void end(struct worker *worker)
 static void free_fakes(struct worker *worker)
 {
     SWEEP_CHECK(worker->rig.fake->wrong_reads == 0 && worker->rig.fake->double_writes == 0);
-    if (worker->rig.tier) fake_tier_destroy(worker->rig.tier);
+    if (worker->rig.remote) fake_remote_destroy(worker->rig.remote);
     mr_fake_model_destroy(worker->rig.fake);
     mr_tokenizer_destroy(worker->rig.tokenizer);
     close(worker->log_fd);
@@ -453,11 +453,11 @@ static void serve(struct worker *worker)
 
 static void live(struct kind kind)
 {
-    static const struct fake_tier_options none = {0};
+    static const struct fake_remote_options none = {0};
     struct life *life = calloc(1, sizeof *life);
     struct worker *worker = calloc(1, sizeof *worker);
     life->kind = kind;
-    if (kind.redis) life->tier = fake_tier_create(&none, NULL);
+    if (kind.redis) life->remote = fake_remote_create(&none, NULL);
     life->now = (struct mr_time){START_NS, START_MS};
     bus_init(&life->bus);
     produce_all(life);
@@ -483,7 +483,7 @@ static void live(struct kind kind)
     free_fakes(worker);
     bus_judge(&life->bus);
     many_lists_free(&life->lists);
-    if (life->tier) fake_tier_destroy(life->tier);
+    if (life->remote) fake_remote_destroy(life->remote);
     free(worker);
     free(life);
 }

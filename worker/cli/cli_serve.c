@@ -131,7 +131,7 @@ static void log_stats(struct serving *serving, bool with_tier)
     uint64_t now_ns = mr_clock_ns();
     if (now.engine.engine.steps != serving->before.engine.engine.steps) {
         log_engine(serving, &now, (double)(now_ns - serving->before_ns) / 1e9);
-        if (with_tier) mr_remote_metrics_log(&now.tier, &now.engine.engine.shared, serving->log);
+        if (with_tier) mr_remote_metrics_log(&now.tier, &now.engine.engine.remote, serving->log);
     }
     serving->before = now;
     serving->before_ns = now_ns;

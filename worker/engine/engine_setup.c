@@ -232,7 +232,7 @@ static uint64_t read_clock(void *self)
 
 enum mr_status mr_engine_setup_engine(const struct mr_config *config, struct mr_model *model,
                                       const struct mr_engine_user *user,
-                                      const struct mr_remote_cache *tier, struct mr_engine **out,
+                                      const struct mr_remote_cache *remote, struct mr_engine **out,
                                       struct mr_error *err)
 {
     const struct mr_model_info *info = mr_model_info(model);
@@ -260,7 +260,7 @@ enum mr_status mr_engine_setup_engine(const struct mr_config *config, struct mr_
         .prefix_cache = config->prefix_cache,
         .session_keep_ns = config->session_keep_ns,
         .session_blocks_max = info->block_count / SESSION_SHARE,
-        .tier = config->prefix_cache ? tier : NULL,
+        .remote = config->prefix_cache ? remote : NULL,
         .prompt_cache_entries = config->prompt_entries,
         .prompt_cache_ttl_ns = config->prompt_entry_ttl_ns,
         .queue_count_max = config->queue_requests,
@@ -348,7 +348,7 @@ static enum mr_status open_source(void *self, const struct mr_engine_user *user,
     options.progress_context = setup;
     if (status == MR_OK) status = open_model(&options, &setup->model, err);
     if (status == MR_OK)
-        status = mr_engine_setup_engine(setup->config, setup->model, user, setup->tier,
+        status = mr_engine_setup_engine(setup->config, setup->model, user, setup->remote,
                                         &setup->engine, err);
     if (status != MR_OK) return status;
     const struct mr_model_info *info = mr_model_info(setup->model);

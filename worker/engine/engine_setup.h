@@ -27,7 +27,7 @@ enum mr_status mr_engine_setup_plan(const struct mr_config *config,
                                     struct mr_error *err);
 enum mr_status mr_engine_setup_engine(const struct mr_config *config, struct mr_model *model,
                                       const struct mr_engine_user *user,
-                                      const struct mr_remote_cache *tier, struct mr_engine **out,
+                                      const struct mr_remote_cache *remote, struct mr_engine **out,
                                       struct mr_error *err);
 
 /* The length in tokens of the longest sequence: the least of the model's limit, --context-tokens
@@ -40,7 +40,7 @@ struct mr_engine_setup {
     const struct mr_config *config;
     /* the model's files, read before; borrowed until `open`, which takes the content. NULL: none */
     struct mr_model_source *source;
-    const struct mr_remote_cache *tier; /* the KV cache in Redis, borrowed; NULL: none */
+    const struct mr_remote_cache *remote; /* the KV cache in Redis, borrowed; NULL: none */
     struct mr_log *log;
     const char *machine_root;  /* see mr_machine_read; NULL: the machine itself */
     struct mr_machine machine; /* filled by `open` */

@@ -377,7 +377,7 @@ static enum mr_status start_threads(struct mr_worker *worker, struct mr_error *e
     intake.tracer = worker->tracer;
     if (status == MR_OK) status = mr_intake_create(&worker->intake, &intake, err);
     if (status == MR_OK) status = open_tier(worker, err);
-    if (worker->tier) worker->engine_setup.tier = mr_redis_cache_table(worker->tier);
+    if (worker->tier) worker->engine_setup.remote = mr_redis_cache_table(worker->tier);
     if (status == MR_OK) status = mr_engine_thread_create(&worker->engine, &engine, err);
     if (status == MR_OK) status = mr_engine_thread_start(worker->engine, err);
     return status;

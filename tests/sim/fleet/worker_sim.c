@@ -81,34 +81,34 @@ static enum mr_status open_model(void *self, const struct mr_engine_user *user,
     worker->fake->now_ns = platform_ns();
     worker->real_port = mr_fake_model_port(worker->fake);
     struct mr_model_port port = worker->real_port;
-    struct mr_engine_options engine = {.block_count = options->blocks,
-                                       .context_tokens = SIM_CONTEXT,
-                                       .sequences_max = worker->config.max_sequences,
-                                       .rows_max = 256,
-                                       .draft_rows_max = SIM_DRAFT_ROWS,
-                                       .chunk_tokens = 128,
-                                       .prefills_max = 2,
-                                       .prefill_batch_max = 8,
-                                       .prefill_bytes_max = (uint64_t)4 << 30,
-                                       .prefix_cache = true,
-                                       .tier_staging_bytes = (uint64_t)64 << 10,
-                                       .tier =
-                                           worker->tier ? mr_redis_cache_table(worker->tier) : NULL,
-                                       .prompt_cache_entries = 4,
-                                       .prompt_cache_ttl_ns = 300 * SECOND,
-                                       .queue_count_max = worker->config.queue_requests,
-                                       .queue_bytes_max = (uint64_t)1 << 26,
-                                       .ageing_ns = 10 * SECOND,
-                                       .tenant_count = worker->config.tenant_count,
-                                       .tenant_weights = worker->config.tenant_weights,
-                                       .tokenizer = tokenizer,
-                                       .defaults.temperature = 0.0f,
-                                       .defaults.top_p = 1.0f,
-                                       .eos_ids = end_ids,
-                                       .eos_count = 1,
-                                       .wake = user->wake,
-                                       .wake_context = user->context,
-                                       .force_preempt_every = options->force_preempt_every};
+    struct mr_engine_options engine = {
+        .block_count = options->blocks,
+        .context_tokens = SIM_CONTEXT,
+        .sequences_max = worker->config.max_sequences,
+        .rows_max = 256,
+        .draft_rows_max = SIM_DRAFT_ROWS,
+        .chunk_tokens = 128,
+        .prefills_max = 2,
+        .prefill_batch_max = 8,
+        .prefill_bytes_max = (uint64_t)4 << 30,
+        .prefix_cache = true,
+        .remote_staging_bytes = (uint64_t)64 << 10,
+        .remote = worker->remote ? mr_redis_cache_table(worker->remote) : NULL,
+        .prompt_cache_entries = 4,
+        .prompt_cache_ttl_ns = 300 * SECOND,
+        .queue_count_max = worker->config.queue_requests,
+        .queue_bytes_max = (uint64_t)1 << 26,
+        .ageing_ns = 10 * SECOND,
+        .tenant_count = worker->config.tenant_count,
+        .tenant_weights = worker->config.tenant_weights,
+        .tokenizer = tokenizer,
+        .defaults.temperature = 0.0f,
+        .defaults.top_p = 1.0f,
+        .eos_ids = end_ids,
+        .eos_count = 1,
+        .wake = user->wake,
+        .wake_context = user->context,
+        .force_preempt_every = options->force_preempt_every};
     port.launch = launch;
     port.collect = collect;
     engine.model = port;
@@ -187,7 +187,7 @@ static enum mr_status open_redis(struct sim_worker *worker, struct mr_error *err
                                              .store_bytes_max = (uint64_t)1 << 20,
                                              .codec = MR_FRAME_EXACT,
                                              .log = worker->log};
-    return mr_redis_cache_create(&worker->tier, &options, err);
+    return mr_redis_cache_create(&worker->remote, &options, err);
 }
 
 static enum mr_status open_resume(struct sim_worker *worker, struct mr_error *err)
@@ -195,12 +195,12 @@ static enum mr_status open_resume(struct sim_worker *worker, struct mr_error *er
     const struct mr_config *config = &worker->config;
     struct mr_resume_options options = {.call = call_tier,
                                         .silence = silence_tier,
-                                        .context = worker->tier,
+                                        .context = worker->remote,
                                         .ttl_ns = config->resume_ttl_ns,
                                         .bytes_max = (uint64_t)1 << 20,
                                         .intake = mr_intake_mailbox(worker->intake),
                                         .metrics = worker->metrics};
-    if (!worker->tier) return MR_OK;
+    if (!worker->remote) return MR_OK;
     return mr_resume_create(&worker->resume, &options, err);
 }
 
@@ -259,7 +259,7 @@ static enum mr_status open_intake(struct sim_worker *worker, struct mr_error *er
     struct mr_engine_thread_links links = {.publish = mr_publish_mailbox(worker->publish),
                                            .intake = mr_intake_mailbox(worker->intake),
                                            .intake_wake = mr_intake_wake(worker->intake)};
-    if (worker->tier) mr_redis_cache_link(worker->tier, wake_engine, worker->engine);
+    if (worker->remote) mr_redis_cache_link(worker->remote, wake_engine, worker->engine);
     mr_engine_thread_link(worker->engine, &links);
     struct mr_intake_targets targets = {
         .engine = mr_engine_thread_port(worker->engine),
@@ -403,7 +403,7 @@ static void destroy_parts(struct sim_worker *worker)
     if (worker->intake && worker->intake->admission.stats.finished_before > 0)
         broker_cover(worker->options.broker, COVER_FINISHED_BEFORE);
     if (worker->intake) mr_intake_forget_engine(worker->intake);
-    mr_redis_cache_close(worker->tier, 0);
+    mr_redis_cache_close(worker->remote, 0);
     mr_engine_thread_stop(worker->engine);
     mr_publish_destroy(worker->publish, 0);
     if (worker->machine.dead && worker->intake && worker->intake->opened) {
@@ -415,12 +415,12 @@ static void destroy_parts(struct sim_worker *worker)
     mr_intake_destroy(worker->intake, 0);
     mr_transactions_destroy(worker->transactions, 0);
     mr_engine_thread_destroy(worker->engine);
-    mr_redis_cache_destroy(worker->tier);
+    mr_redis_cache_destroy(worker->remote);
     mr_resume_destroy(worker->resume);
     mr_metrics_destroy(worker->metrics);
     mr_log_destroy(worker->log);
     worker->intake = NULL;
-    worker->tier = NULL;
+    worker->remote = NULL;
     worker->engine = NULL;
     worker->publish = NULL;
     worker->transactions = NULL;
@@ -483,7 +483,7 @@ void sim_worker_stop(struct sim_worker *worker)
 static void end_engine(struct sim_worker *worker)
 {
     mr_intake_forget_engine(worker->intake);
-    mr_redis_cache_close(worker->tier, 0);
+    mr_redis_cache_close(worker->remote, 0);
     mr_engine_thread_stop(worker->engine);
     for (uint32_t i = 0; i < worker->machine.thread_count; i++)
         if (worker->machine.threads[i].step == step_engine)
@@ -577,7 +577,7 @@ static void check_engine(struct mr_engine *engine)
 {
     struct mr_engine_stats stats = mr_engine_stats(engine);
     mr_engine_check(engine);
-    MR_ASSERT(stats.running + stats.waiting > 0 || stats.shared.lent_tables > 0 ||
+    MR_ASSERT(stats.running + stats.waiting > 0 || stats.remote.lent_tables > 0 ||
               stats.cache.held_count == 0);
 }
 

@@ -76,7 +76,7 @@ struct sim_worker {
     struct mr_engine *engine_core;
     struct mr_log *log;
     struct mr_metrics *metrics;
-    struct mr_redis_cache *tier;
+    struct mr_redis_cache *remote;
     struct mr_resume *resume;
     struct mr_engine_thread *engine;
     struct mr_publish *publish;

@@ -1,4 +1,4 @@
-/* Two engines on one fake tier: one loads what the other has computed. */
+/* Two engines on one fake remote cache: one loads what the other has computed. */
 #include "batching/cache/remote_prefix_state.h"
 
 #include "tests/fakes/fleet_rig.h"
@@ -56,7 +56,7 @@ static void a_remote_cache_that_is_down_changes_nothing(void **state)
 {
     (void)state;
     struct fleet fleet;
-    struct fake_tier_options down = fleet_fast;
+    struct fake_remote_options down = fleet_fast;
     down.down = true;
     fleet_start(&fleet, &fleet_fast, &down);
     struct fleet_spec spec = {.shared = 4 * BLOCK, .count = 4 * BLOCK + 20, .ending = 1};
@@ -90,8 +90,8 @@ static void what_was_flushed_is_stored_again(void **state)
     fleet_start(&fleet, &fleet_fast, &fleet_fast);
     struct fleet_spec spec = {.shared = 3 * BLOCK, .count = 3 * BLOCK + 20, .ending = 1};
     fleet_run(&fleet, 0, spec);
-    fleet_drain_tier(&fleet, 0);
-    fake_tier_flush(fleet.tiers[0]);
+    fleet_drain_remote(&fleet, 0);
+    fake_remote_flush(fleet.remotes[0]);
     spec.ending = 2;
     assert_int_equal(fleet_run(&fleet, 0, spec)->result.cached_tokens, 3 * BLOCK);
     spec.ending = 3;

@@ -1,4 +1,4 @@
-/* Loads of one engine from a fake tier that another engine has filled. */
+/* Loads of one engine from a fake remote cache that another engine has filled. */
 #include "batching/cache/remote_prefix_state.h"
 
 #include "batching/engine/engine_state.h"
@@ -19,17 +19,17 @@ static void blocks_that_arrive_early_are_used_later(void **state)
 {
     (void)state;
     struct fleet fleet;
-    struct fake_tier_options even = fleet_fast;
+    struct fake_remote_options even = fleet_fast;
     even.bytes_per_second = BLOCK * sizeof(struct mr_fake_slot) / 0.064;
     fleet_start(&fleet, &fleet_fast, &even);
     struct fleet_spec warm = {.shared = 0, .count = 6 * BLOCK, .ending = 8, .no_read = true};
     for (uint32_t i = 0; i < 12; i++, warm.ending++)
         fleet_run(&fleet, 1, warm);
-    fleet_drain_tier(&fleet, 1);
+    fleet_drain_remote(&fleet, 1);
     struct fleet_spec spec = {
         .shared = 7 * BLOCK, .count = 7 * BLOCK + FLEET_PART(20), .ending = 1};
     fleet_run(&fleet, 0, spec);
-    fleet_drain_tier(&fleet, 0);
+    fleet_drain_remote(&fleet, 0);
     spec.ending = 2;
     struct engine_rig *rig = &fleet.rigs[1];
     uint32_t tokens[FLEET_PROMPT_MAX];
@@ -38,7 +38,7 @@ static void blocks_that_arrive_early_are_used_later(void **state)
     while (fleet_stats(&fleet, 1).loads == 0)
         rig_step(rig);
     /* The rest of the load arrives at once. */
-    fake_tier_deliver_now(fleet.tiers[1]);
+    fake_remote_deliver_now(fleet.remotes[1]);
     rig_run(rig);
     assert_in_range(rig->seen[60].result.cached_tokens_redis, 2 * BLOCK, 5 * BLOCK);
     assert_int_equal(fleet_stats(&fleet, 1).unused_values, 0);
@@ -81,7 +81,7 @@ static void a_remote_cache_slower_than_computing_is_left_alone(void **state)
 {
     (void)state;
     struct fleet fleet;
-    struct fake_tier_options slow = fleet_fast;
+    struct fake_remote_options slow = fleet_fast;
     slow.bytes_per_second = 2.0 * BLOCK * sizeof(uint32_t) / 4.0; /* four seconds a block */
     fleet_start(&fleet, &fleet_fast, &slow);
     struct fleet_spec spec = {.shared = 4 * BLOCK, .count = 4 * BLOCK + 20, .ending = 1};
@@ -92,7 +92,7 @@ static void a_remote_cache_slower_than_computing_is_left_alone(void **state)
     fleet.rigs[1].fake->now_ns = 1000; /* earlier than the first probe */
     const struct rig_seen *seen = fleet_run(&fleet, 1, spec);
     assert_int_equal(seen->result.cached_tokens_redis, 0);
-    assert_int_equal(fleet.tiers[1]->loads, 0);
+    assert_int_equal(fleet.remotes[1]->loads, 0);
     assert_int_equal(fleet_stats(&fleet, 1).decisions[MR_LOAD_SLOWER], 1);
     fleet_end(&fleet);
 }
@@ -106,14 +106,14 @@ static void a_copy_that_stalled_does_not_end_loads_for_ever(void **state)
     fleet_start_as(&fleet, (struct fleet_kind){.remote = true}, &fleet_fast, &fleet_fast);
     struct fleet_spec spec = {.count = 4 * BLOCK + 20, .ending = 1};
     fleet_run(&fleet, 1, spec);
-    fleet.rigs[1].engine->shared->import_ms = 5000; /* a quarter */
+    fleet.rigs[1].engine->remote->import_ms = 5000; /* a quarter */
     for (uint32_t i = 0; i < 20 && loaded < 4 * BLOCK; i++) {
         spec.ending++;
         fleet_run(&fleet, 0, spec);
-        fleet_drain_tier(&fleet, 0);
+        fleet_drain_remote(&fleet, 0);
         fleet.rigs[1].fake->now_ns += MR_PROBE_INTERVAL_NS;
         loaded = fleet_run(&fleet, 1, spec)->result.cached_tokens_redis;
-        fleet_drain_tier(&fleet, 1);
+        fleet_drain_remote(&fleet, 1);
     }
     assert_true(fleet_stats(&fleet, 1).decisions[MR_LOAD_PROBE] > 0);
     assert_true(loaded >= 4 * BLOCK);
@@ -124,7 +124,7 @@ static void an_unmeasured_slow_remote_cache_costs_little(void **state)
 {
     (void)state;
     struct fleet fleet;
-    struct fake_tier_options slow = fleet_fast;
+    struct fake_remote_options slow = fleet_fast;
     slow.bytes_per_second = 2.0 * BLOCK * sizeof(uint32_t) / 1.0;
     slow.unmeasured = true;
     fleet_start(&fleet, &fleet_fast, &slow);
@@ -134,17 +134,17 @@ static void an_unmeasured_slow_remote_cache_costs_little(void **state)
     double ms = fleet_run(&fleet, 1, spec)->result.first_token_ms;
     assert_true(ms < alone_ms + MR_LOAD_TRIAL_MS + 2.0);
     assert_int_equal(fleet_stats(&fleet, 1).waits_ended, 1);
-    fleet_drain_tier(&fleet, 1);
+    fleet_drain_remote(&fleet, 1);
     fleet_end(&fleet);
 }
 
-/* Starts loading a prompt of six blocks from a tier that needs 10 ms a block; returns when one
- * block has arrived. */
+/* Starts loading a prompt of six blocks from a remote cache that needs 10 ms a block; returns when
+ * one block has arrived. */
 static struct engine_rig *load_one_block(struct fleet *fleet)
 {
     uint32_t tokens[FLEET_PROMPT_MAX];
     const struct fleet_spec spec = {.shared = 6 * BLOCK, .count = 6 * BLOCK + 20, .ending = 1};
-    struct fake_tier_options even = fleet_fast;
+    struct fake_remote_options even = fleet_fast;
     even.bytes_per_second = BLOCK * sizeof(struct mr_fake_slot) / 0.010;
     fleet_start(fleet, &fleet_fast, &even);
     fleet_run(fleet, 0, spec);
@@ -161,7 +161,7 @@ static void what_is_cut_off_is_computed_at_once(void **state)
     (void)state;
     struct fleet fleet;
     struct engine_rig *rig = load_one_block(&fleet);
-    fake_tier_cut(fleet.tiers[1]);
+    fake_remote_cut(fleet.remotes[1]);
     rig_run(rig);
     assert_int_equal(rig->seen[60].result.cached_tokens_redis, BLOCK);
     double alone_ms = fleet.rigs[0].seen[0].result.first_token_ms;
@@ -170,8 +170,8 @@ static void what_is_cut_off_is_computed_at_once(void **state)
     fleet_end(&fleet);
 }
 
-/* The tier sends nothing: after MR_LOAD_STALL_MS prefill computes one block. If the tier sends
- * again by then, prefill waits for the rest. */
+/* The remote cache sends nothing: after MR_LOAD_STALL_MS prefill computes one block. If the remote
+ * cache sends again by then, prefill waits for the rest. */
 static void a_load_that_stalls_is_not_waited_for(void **state)
 {
     (void)state;
@@ -179,15 +179,15 @@ static void a_load_that_stalls_is_not_waited_for(void **state)
         struct fleet fleet;
         struct engine_rig *rig = load_one_block(&fleet);
         uint64_t begun_ns = rig->fake->now_ns, rows = rig->fake->row_count;
-        fake_tier_stall(fleet.tiers[1]);
+        fake_remote_stall(fleet.remotes[1]);
         while (fleet_stats(&fleet, 1).waits_ended == 0)
             rig_step(rig);
         double over_ms = (double)(rig->fake->now_ns - begun_ns) / 1e6 - MR_LOAD_STALL_MS;
         assert_true(rig->fake->row_count == rows && over_ms >= 0 && over_ms <= 2);
-        if (back) fake_tier_deliver_now(fleet.tiers[1]);
+        if (back) fake_remote_deliver_now(fleet.remotes[1]);
         rig_run(rig);
         assert_int_equal(rig->seen[60].result.cached_tokens_redis, back ? 5 * BLOCK : BLOCK);
-        fleet_drain_tier(&fleet, 1);
+        fleet_drain_remote(&fleet, 1);
         fleet_end(&fleet);
     }
 }
@@ -197,13 +197,13 @@ static void the_first_blocks_are_computed_while_the_last_are_loaded(void **state
 {
     (void)state;
     struct fleet fleet;
-    struct fake_tier_options even = fleet_fast;
+    struct fake_remote_options even = fleet_fast;
     even.bytes_per_second = 2.0 * BLOCK * sizeof(uint32_t) / 0.064;
     fleet_start(&fleet, &fleet_fast, &even);
     struct fleet_spec warm = {.shared = 0, .count = 6 * BLOCK, .ending = 8, .no_read = true};
     for (uint32_t i = 0; i < 12; i++, warm.ending++)
         fleet_run(&fleet, 1, warm);
-    fleet_drain_tier(&fleet, 1);
+    fleet_drain_remote(&fleet, 1);
     struct fleet_spec spec = {
         .shared = 7 * BLOCK, .count = 7 * BLOCK + FLEET_PART(20), .ending = 1};
     double alone_ms = fleet_run(&fleet, 0, spec)->result.first_token_ms;
@@ -211,7 +211,7 @@ static void the_first_blocks_are_computed_while_the_last_are_loaded(void **state
     const struct rig_seen *seen = fleet_run(&fleet, 1, spec);
     assert_in_range(seen->result.cached_tokens_redis, 2 * BLOCK, 5 * BLOCK);
     assert_true(seen->result.first_token_ms < 0.8 * alone_ms);
-    fleet_drain_tier(&fleet, 1);
+    fleet_drain_remote(&fleet, 1);
     fleet_end(&fleet);
 }
 
@@ -219,7 +219,7 @@ static void a_request_cancelled_while_it_loads_ends_well(void **state)
 {
     (void)state;
     struct fleet fleet;
-    struct fake_tier_options slow = fleet_fast;
+    struct fake_remote_options slow = fleet_fast;
     slow.bytes_per_second = 2.0 * BLOCK * sizeof(uint32_t) / 0.020;
     fleet_start(&fleet, &fleet_fast, &slow);
     struct fleet_spec spec = {.shared = 6 * BLOCK, .count = 6 * BLOCK + 20, .ending = 1};
@@ -232,7 +232,7 @@ static void a_request_cancelled_while_it_loads_ends_well(void **state)
         rig_step(rig);
     assert_true(mr_engine_cancel(rig->engine, 0, (struct mr_text){"gone", 4}));
     rig_run(rig);
-    fleet_drain_tier(&fleet, 1);
+    fleet_drain_remote(&fleet, 1);
     assert_int_equal(rig->seen[9].choices[0].finish, MR_FINISH_CANCELLED);
     struct mr_remote_prefix_stats stats = fleet_stats(&fleet, 1);
     assert_int_equal(stats.staging_free, stats.staging_count);
@@ -240,13 +240,13 @@ static void a_request_cancelled_while_it_loads_ends_well(void **state)
     fleet_end(&fleet);
 }
 
-static void start_fair(struct engine_rig *rig, struct fake_tier *tier)
+static void start_fair(struct engine_rig *rig, struct fake_remote *remote)
 {
     rig_init(rig);
     rig->options.tenant_count = 2;
     rig->options.sequences_max = 2;
     rig->fake_options.token_ms = 2;
-    rig->tier = tier;
+    rig->remote = remote;
     rig_start(rig);
 }
 
@@ -272,8 +272,8 @@ static void loaded_tokens_cost_a_tenant_nothing(void **state)
 {
     (void)state;
     enum { COUNT = 12 };
-    struct fake_tier *first = fake_tier_create(&fleet_fast, NULL);
-    struct fake_tier *second = fake_tier_create(&fleet_fast, first);
+    struct fake_remote *first = fake_remote_create(&fleet_fast, NULL);
+    struct fake_remote *second = fake_remote_create(&fleet_fast, first);
     struct engine_rig rigs[2], *rig = &rigs[1];
     start_fair(&rigs[0], first);
     for (uint32_t i = 0; i < COUNT; i++) {
@@ -295,8 +295,8 @@ static void loaded_tokens_cost_a_tenant_nothing(void **state)
     assert_true(rig->seen[COUNT - 1].result.cached_tokens_redis >= 5 * BLOCK);
     rig_end(&rigs[0]);
     rig_end(rig);
-    fake_tier_destroy(second);
-    fake_tier_destroy(first);
+    fake_remote_destroy(second);
+    fake_remote_destroy(first);
 }
 
 int main(void)

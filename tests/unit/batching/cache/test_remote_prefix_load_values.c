@@ -1,4 +1,4 @@
-/* Loads from a fake tier that loses items at random. */
+/* Loads from a fake remote cache that loses items at random. */
 #include "batching/cache/remote_prefix_state.h"
 
 #include "tests/fakes/fleet_rig.h"
@@ -25,7 +25,7 @@ static void a_lost_value_is_computed_and_the_rest_is_used(void **state)
         uint64_t used = 0, missing = 0;
         for (uint64_t seed = 1; seed < 40; seed++) {
             struct fleet fleet;
-            struct fake_tier_options losing = fleet_fast;
+            struct fake_remote_options losing = fleet_fast;
             losing.lose_percent = 30;
             losing.seed = seed;
             fleet_start(&fleet, &fleet_fast, &losing);

@@ -1,4 +1,4 @@
-/* The values that one engine stores in a fake tier, and that another engine finds there. */
+/* What one engine stores in a fake remote cache, and what another engine finds there. */
 #include "batching/cache/remote_prefix_state.h"
 
 #include "tests/fakes/fleet_rig.h"
@@ -24,27 +24,27 @@ static void what_cannot_be_exported_is_not_tried_again(void **state)
     const uint32_t count = 2 * BLOCK + FLEET_PART(200);
     fleet_run(&fleet, 0, (struct fleet_spec){.shared = count, .count = count});
     assert_int_equal(fleet.rigs[0].fake->export_count, 1);
-    assert_int_equal(fleet.tiers[0]->items_stored, 2);
+    assert_int_equal(fleet.remotes[0]->items_stored, 2);
     fleet_end(&fleet);
 }
 
-/* The tier takes the first blocks and refuses the rest: later items, here the pieces of the last
- * block, would never be found, so they are not stored. */
+/* The remote cache takes the first blocks and refuses the rest: later items, here the pieces of the
+ * last block, would never be found, so they are not stored. */
 static void nothing_is_stored_behind_a_refused_value(void **state)
 {
     (void)state;
     struct fleet fleet;
     fleet_start(&fleet, &fleet_fast, &fleet_fast);
-    fleet.tiers[0]->options.takes_max = 2;
+    fleet.remotes[0]->options.takes_max = 2;
     const uint32_t count = 4 * BLOCK + FLEET_PART(200);
     fleet_run(&fleet, 0, (struct fleet_spec){.shared = count, .count = count});
-    fleet.tiers[0]->options.takes_max = 0; /* the limit is removed */
-    fleet_drain_tier(&fleet, 0);
-    assert_int_equal(fleet.tiers[0]->items_stored, 2);
+    fleet.remotes[0]->options.takes_max = 0; /* the limit is removed */
+    fleet_drain_remote(&fleet, 0);
+    assert_int_equal(fleet.remotes[0]->items_stored, 2);
     struct fleet_spec again = {.shared = count, .count = count};
     assert_int_equal(fleet_run(&fleet, 1, again)->result.cached_tokens_redis, 2 * BLOCK);
-    fleet_drain_tier(&fleet, 1);
-    assert_true(fleet.tiers[1]->items_stored > 2); /* and stores the rest */
+    fleet_drain_remote(&fleet, 1);
+    assert_true(fleet.remotes[1]->items_stored > 2); /* and stores the rest */
     fleet_end(&fleet);
 }
 
@@ -53,7 +53,8 @@ static uint32_t piece_end(uint32_t token_count)
     return token_count / MR_PIECE_TOKENS * MR_PIECE_TOKENS;
 }
 
-/* Blocks, pieces and entry together hold every token once. Items the tier has are not stored again.
+/* Blocks, pieces and entry together hold every token once. Items the remote cache has are not
+ * stored again.
  */
 static void every_token_is_stored_once(void **state)
 {
@@ -65,12 +66,12 @@ static void every_token_is_stored_once(void **state)
         .shared = 3 * BLOCK + FLEET_PART(170), .count = 3 * BLOCK + FLEET_PART(205), .ending = 1};
     const uint32_t alike = piece_end(spec.shared);
     fleet_run(&fleet, 0, spec);
-    fleet_drain_tier(&fleet, 0);
+    fleet_drain_remote(&fleet, 0);
     assert_int_equal(fleet_stats(&fleet, 0).stored_bytes,
                      spec.count * sizeof(struct mr_fake_slot) + logits);
     spec.ending = 2;
     assert_int_equal(fleet_run(&fleet, 1, spec)->result.cached_tokens_redis, alike);
-    fleet_drain_tier(&fleet, 1);
+    fleet_drain_remote(&fleet, 1);
     assert_int_equal(fleet_stats(&fleet, 1).stored_bytes,
                      (spec.count - alike) * sizeof(struct mr_fake_slot) + logits);
     fleet_end(&fleet);

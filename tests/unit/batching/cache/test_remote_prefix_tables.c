@@ -1,4 +1,4 @@
-/* Blocks of ended sequences that the fake tier still reads. */
+/* Blocks of ended sequences that the fake remote cache still reads. */
 #include "batching/cache/remote_prefix_state.h"
 
 #include "tests/fakes/fleet_rig.h"
@@ -12,12 +12,12 @@
 
 #define BLOCK MR_BLOCK_TOKENS
 
-/* Blocks of an ended sequence stay held until the tier has read them. */
+/* Blocks of an ended sequence stay held until the remote cache has read them. */
 static void blocks_being_stored_outlive_their_sequence(void **state)
 {
     (void)state;
     struct fleet fleet;
-    struct fake_tier_options slow = fleet_fast;
+    struct fake_remote_options slow = fleet_fast;
     slow.bytes_per_second = BLOCK * sizeof(struct mr_fake_slot) / 10.0; /* ten seconds a block */
     fleet_start(&fleet, &slow, &fleet_fast);
     struct engine_rig *rig = &fleet.rigs[0];
@@ -25,7 +25,7 @@ static void blocks_being_stored_outlive_their_sequence(void **state)
     fleet_run(&fleet, 0, spec);
     const uint32_t tokens = spec.count + FLEET_ANSWER;
     assert_int_equal(mr_engine_stats(rig->engine).cache.held_count, (tokens + BLOCK - 1) / BLOCK);
-    fleet_drain_tier(&fleet, 0);
+    fleet_drain_remote(&fleet, 0);
     assert_int_equal(mr_engine_stats(rig->engine).cache.held_count, 0);
     assert_int_equal(fleet_run(&fleet, 0, spec)->result.cached_tokens, spec.count);
     fleet_end(&fleet);
@@ -35,17 +35,17 @@ static void a_short_pool_reclaims_lent_blocks(void **state)
 {
     (void)state;
     struct fleet fleet;
-    struct fake_tier_options slow = fleet_fast;
+    struct fake_remote_options slow = fleet_fast;
     slow.bytes_per_second = BLOCK * sizeof(struct mr_fake_slot) / 10.0;
     fleet_start(&fleet, &slow, &fleet_fast);
     fleet_end(&fleet);
-    fleet.tiers[0] = fake_tier_create(&slow, NULL);
+    fleet.remotes[0] = fake_remote_create(&slow, NULL);
     struct engine_rig *rig = &fleet.rigs[0];
     rig_init(rig);
     rig->options.block_count = 6;
-    rig->tier = fleet.tiers[0];
+    rig->remote = fleet.remotes[0];
     rig_start(rig);
-    fake_tier_set_clock(rig->tier, &rig->fake->now_ns);
+    fake_remote_set_clock(rig->remote, &rig->fake->now_ns);
     fleet.next_ticket[0] = 0;
     for (uint64_t ending = 1; ending < 6; ending++) {
         /* A new prompt each time, as long as the pool less one answer. */
@@ -57,7 +57,7 @@ static void a_short_pool_reclaims_lent_blocks(void **state)
     }
     assert_true(fleet_stats(&fleet, 0).stores_lost > 0);
     rig_end(rig);
-    fake_tier_destroy(fleet.tiers[0]);
+    fake_remote_destroy(fleet.remotes[0]);
 }
 
 int main(void)

@@ -1,4 +1,5 @@
-/* Blocks read and filled in place, staging buffers and pieces, in two engines on one fake tier. */
+/* Blocks read and filled in place, staging buffers and pieces, in two engines on one fake remote
+ * cache. */
 #include "batching/cache/remote_prefix_state.h"
 
 #include "tests/fakes/fleet_rig.h"
@@ -12,8 +13,9 @@
 
 #define BLOCK MR_BLOCK_TOKENS
 
-/* Full blocks are read and filled in place, unless the tier cannot reach the pool. The piece and
- * the entry that follow are copied. With the smallest block size the piece is a fifth full block.
+/* Full blocks are read and filled in place, unless the remote cache cannot reach the pool. The
+ * piece and the entry that follow are copied. With the smallest block size the piece is a fifth
+ * full block.
  */
 static void full_blocks_go_without_a_copy(void **state)
 {
@@ -26,7 +28,7 @@ static void full_blocks_go_without_a_copy(void **state)
         struct fleet_spec spec = {
             .shared = 4 * BLOCK + 9, .count = 4 * BLOCK + MR_PIECE_TOKENS + 8, .ending = 1};
         fleet_run(&fleet, 0, spec);
-        fleet_drain_tier(&fleet, 0);
+        fleet_drain_remote(&fleet, 0);
         spec.ending = 2;
         assert_int_equal(fleet_run(&fleet, 1, spec)->result.cached_tokens_redis, 4 * BLOCK);
         assert_int_equal(fleet.rigs[0].fake->export_count, remote == 1 ? 6 : 2 - fifth);
@@ -43,21 +45,21 @@ static void a_pool_of_two_buffers_is_enough(void **state)
     struct fleet fleet;
     fleet_start(&fleet, &fleet_fast, &fleet_fast);
     fleet_end(&fleet);
-    fleet.tiers[0] = fake_tier_create(&fleet_fast, NULL);
+    fleet.remotes[0] = fake_remote_create(&fleet_fast, NULL);
     struct engine_rig *rig = &fleet.rigs[0];
     rig_init(rig);
-    rig->options.tier_staging_bytes = 1;
+    rig->options.remote_staging_bytes = 1;
     rig->options.prompt_cache_entries = 4;
-    rig->tier = fleet.tiers[0];
+    rig->remote = fleet.remotes[0];
     rig_start(rig);
-    fake_tier_set_clock(rig->tier, &rig->fake->now_ns);
+    fake_remote_set_clock(rig->remote, &rig->fake->now_ns);
     fleet.next_ticket[0] = 0;
     struct fleet_spec spec = {.shared = 4 * BLOCK, .count = 4 * BLOCK + 20, .ending = 1};
     for (; spec.ending < 4; spec.ending++)
         fleet_run(&fleet, 0, spec);
-    assert_true(fleet.tiers[0]->items_stored > 0);
+    assert_true(fleet.remotes[0]->items_stored > 0);
     rig_end(rig);
-    fake_tier_destroy(fleet.tiers[0]);
+    fake_remote_destroy(fleet.remotes[0]);
 }
 
 static uint32_t piece_end(uint32_t token_count)

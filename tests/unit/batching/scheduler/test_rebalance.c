@@ -157,18 +157,18 @@ static void a_place_is_freed_only_after_the_lookup(void **state)
 {
     (void)state;
     struct engine_rig rig;
-    const struct fake_tier_options options = {.latency_ns = 20000000, .bytes_per_second = 1e9};
+    const struct fake_remote_options options = {.latency_ns = 20000000, .bytes_per_second = 1e9};
     rig_init(&rig);
     rig.options.sequences_max = 4;
     rig.options.tenant_count = 2;
-    struct fake_tier *tier = rig.tier = fake_tier_create(&options, NULL);
+    struct fake_remote *remote = rig.remote = fake_remote_create(&options, NULL);
     rig_start(&rig);
     fill(&rig, 0);
-    const uint64_t lookups = tier->lookups;
+    const uint64_t lookups = remote->lookups;
     rig_submit_prompt(&rig, 10, 1, 10, LONG_PROMPT, OUTPUT);
     for (uint32_t i = 0; i < 2; i++)
         rig_step(&rig);
-    assert_int_equal(tier->lookups, lookups + 1);
+    assert_int_equal(remote->lookups, lookups + 1);
     assert_int_equal(mr_engine_stats(rig.engine).preemptions, 0);
     while (rig.seen[10].started == 0)
         rig_step(&rig);
@@ -177,7 +177,7 @@ static void a_place_is_freed_only_after_the_lookup(void **state)
     for (uint64_t ticket = 0; ticket < 4; ticket++)
         assert_right(&rig, ticket);
     rig_end(&rig);
-    fake_tier_destroy(tier);
+    fake_remote_destroy(remote);
 }
 
 /* No sequence is preempted for a request whose prompt another sequence is computing. */

@@ -328,19 +328,20 @@ static void intake_is_rung_when_a_tenant_that_it_wants_has_room(void **state)
 
 /* ---- waiting for the KV blocks of Redis ---- */
 
-/* Runs a prompt of `count` tokens in an engine of its own, so that the tier has its blocks. */
-static void fill_tier(struct fake_tier *tier, const uint32_t *tokens, uint32_t count)
+/* Runs a prompt of `count` tokens in an engine of its own, so that the remote cache has its blocks.
+ */
+static void fill_remote(struct fake_remote *remote, const uint32_t *tokens, uint32_t count)
 {
     struct engine_rig rig;
     rig_init(&rig);
-    rig.tier = tier;
+    rig.remote = remote;
     rig_start(&rig);
     struct mr_request *request = mr_fake_request("fill", tokens, count);
     request->max_tokens = 2;
     assert_int_equal(rig_submit(&rig, 0, request), MR_OK);
     rig_run(&rig);
-    while (fake_tier_next_ns(tier) != UINT64_MAX) {
-        rig.fake->now_ns = fake_tier_next_ns(tier);
+    while (fake_remote_next_ns(remote) != UINT64_MAX) {
+        rig.fake->now_ns = fake_remote_next_ns(remote);
         rig_step(&rig);
     }
     rig_end(&rig);
@@ -352,8 +353,8 @@ struct waiting {
 };
 
 /* Steps the engine thread until the request has its first token. Time advances as in the thread:
- * until the step is due again, or until the tier's next answer, which wakes the thread. */
-static struct waiting wait_for_token(struct flow *flow, struct fake_tier *tier, bool stalls)
+ * until the step is due again, or until the remote cache's next answer, which wakes the thread. */
+static struct waiting wait_for_token(struct flow *flow, struct fake_remote *remote, bool stalls)
 {
     struct waiting seen = {0};
     struct mr_fake_model *fake = flow->engine.fake;
@@ -362,9 +363,9 @@ static struct waiting wait_for_token(struct flow *flow, struct fake_tier *tier, 
         uint64_t forwards = fake->forward_count;
         assert_true(++seen.steps < 1000);
         uint64_t next_ns = mr_engine_thread_step(flow->thread, now);
-        if (stalls && tier->loads > 0 && tier->stalled_ns == 0) fake_tier_stall(tier);
+        if (stalls && remote->loads > 0 && remote->stalled_ns == 0) fake_remote_stall(remote);
         seen.idle_steps += fake->forward_count == forwards;
-        if (fake_tier_next_ns(tier) < next_ns) next_ns = fake_tier_next_ns(tier);
+        if (fake_remote_next_ns(remote) < next_ns) next_ns = fake_remote_next_ns(remote);
         if (next_ns > fake->now_ns && fake->forward_count == forwards) {
             seen.waited_ns += next_ns - fake->now_ns;
             fake->now_ns = next_ns;
@@ -385,24 +386,25 @@ static void a_thread_that_waits_for_redis_sleeps(void **state)
         tokens[i] = 2 + i * 7 % 150;
     for (int stalls = 0; stalls < 2; stalls++) {
         struct flow flow;
-        const struct fake_tier_options fast = {.latency_ns = 1000}, slow = {.latency_ns = 20 * MS};
-        struct fake_tier *home = fake_tier_create(&fast, NULL),
-                         *tier = fake_tier_create(&slow, home);
-        fill_tier(home, tokens, count);
+        const struct fake_remote_options fast = {.latency_ns = 1000},
+                                         slow = {.latency_ns = 20 * MS};
+        struct fake_remote *home = fake_remote_create(&fast, NULL),
+                           *remote = fake_remote_create(&slow, home);
+        fill_remote(home, tokens, count);
         make_flow(&flow, false);
-        flow.engine.tier = tier;
+        flow.engine.remote = remote;
         link_flow(&flow, NULL);
-        fake_tier_set_clock(tier, &flow.engine.fake->now_ns);
+        fake_remote_set_clock(remote, &flow.engine.fake->now_ns);
         submit_prompt(&flow, tokens, count, 4);
-        struct waiting seen = wait_for_token(&flow, tier, stalls);
-        assert_int_equal(tier->loads, 1);
+        struct waiting seen = wait_for_token(&flow, remote, stalls);
+        assert_int_equal(remote->loads, 1);
         assert_true(seen.waited_ns >= 20 * MS);
         assert_true(seen.idle_steps <= 12);
-        fake_tier_deliver_now(tier);
+        fake_remote_deliver_now(remote);
         run_flow(&flow);
         close_flow(&flow);
-        fake_tier_destroy(tier);
-        fake_tier_destroy(home);
+        fake_remote_destroy(remote);
+        fake_remote_destroy(home);
     }
 }
 

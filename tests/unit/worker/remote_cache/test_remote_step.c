@@ -124,7 +124,7 @@ static void start(struct stand *stand, struct shelf *shelf)
         mr_remote_queue_set_ready(stand->queue, i, true, 0);
     mr_remote_queue_measured(stand->queue, 1e9, 1);
     rig_init(&stand->rig);
-    stand->rig.options.tier = &stand->table;
+    stand->rig.options.remote = &stand->table;
     stand->rig.options.prompt_cache_entries = 4;
     rig_start(&stand->rig);
 }
@@ -168,8 +168,8 @@ static void a_step_with_a_remote_cache_allocates_nothing(void **state)
     run(writer, 0);
     run(reader, REQUESTS);
     assert_int_equal(allocations_counted(), before);
-    struct mr_remote_prefix_stats wrote = mr_engine_stats(writer->rig.engine).shared;
-    struct mr_remote_prefix_stats loaded = mr_engine_stats(reader->rig.engine).shared;
+    struct mr_remote_prefix_stats wrote = mr_engine_stats(writer->rig.engine).remote;
+    struct mr_remote_prefix_stats loaded = mr_engine_stats(reader->rig.engine).remote;
     assert_true(wrote.lookups > 0 && wrote.stored_values > 0);
     assert_true(loaded.loads > 0 && loaded.loaded_tokens >= 3 * (SHARED - MR_BLOCK_TOKENS));
     end(reader);
