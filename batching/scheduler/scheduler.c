@@ -397,13 +397,37 @@ static bool prompts_wait(const struct mr_schedule *schedule)
             schedule->running_count < schedule->options.sequences_max);
 }
 
-/* Most tokens that short prefills get in this step during a long one: a block, but no more than
- * half of the tokens of all prefills; a least quantum when decodes leave no time and prefill is
- * owed some. */
-static uint32_t set_aside(const struct mr_schedule *schedule)
+/* Most tokens that the tenant's short prefills get in this step: a block, but no more than the
+ * tenant's part of the room for prefills, or half of that part if the tenant has a long one too.
+ * count: the tenants with a prefill among so many running sequences divide the room. */
+static uint32_t short_part(const struct mr_schedule *schedule, uint32_t count, uint32_t tenant,
+                           uint32_t room)
 {
-    uint32_t half = mr_schedule_prefill_room(schedule) / 2;
-    return half < MR_BLOCK_TOKENS ? half : MR_BLOCK_TOKENS;
+    uint64_t tenants = 0;
+    bool has_long = false;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct mr_sequence *sequence = schedule->running[i];
+        if (!is_prefill(sequence)) continue;
+        tenants |= (uint64_t)1 << sequence->job->tenant_index;
+        has_long |= sequence->job->tenant_index == tenant && !is_short(sequence);
+    }
+    uint32_t part = room / (uint32_t)__builtin_popcountll(tenants);
+    if (has_long) part /= 2;
+    return part < MR_BLOCK_TOKENS ? part : MR_BLOCK_TOKENS;
+}
+
+/* Plans the first `count` running sequences as far as they are short prefills. */
+static void plan_running_shorts(struct mr_schedule *schedule, uint32_t count, uint32_t room)
+{
+    uint32_t given[MR_TENANTS_MAX] = {0};
+    for (uint32_t i = 0; i < count; i++) {
+        struct mr_sequence *sequence = schedule->running[i];
+        if (!is_prefill(sequence) || !is_short(sequence)) continue;
+        const uint32_t tenant = sequence->job->tenant_index, before = schedule->plan.token_count;
+        const uint32_t part = short_part(schedule, count, tenant, room);
+        plan_prefill(schedule, sequence, part > given[tenant] ? part - given[tenant] : 0);
+        given[tenant] += schedule->plan.token_count - before;
+    }
 }
 
 /* Plans the prefills that need few tokens before a long prefill takes the rest of the step: the
@@ -415,11 +439,10 @@ static void plan_shorts(struct mr_schedule *schedule, uint32_t count)
     bool owed = round->prefill_owed;
     note_long_prefills(schedule);
     if (round->long_count == 0) return;
+    const uint32_t room = mr_schedule_prefill_room(schedule);
     round->shorts_only = true;
-    round->short_left = set_aside(schedule);
-    for (uint32_t i = 0; i < count; i++)
-        if (is_prefill(schedule->running[i]) && is_short(schedule->running[i]))
-            plan_prefill(schedule, schedule->running[i], round->short_left);
+    round->short_left = room / 2 < MR_BLOCK_TOKENS ? room / 2 : MR_BLOCK_TOKENS;
+    plan_running_shorts(schedule, count, room);
     if (!round->blocks_short) mr_admit(schedule);
     round->shorts_only = false;
     round->prefill_owed = owed;

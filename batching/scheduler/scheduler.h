@@ -25,7 +25,8 @@
  * step for sequences that lack a block or less, and for candidates of a higher priority than every
  * running prefill. A candidate whose logits are known needs no tokens. So a prompt in chunks does
  * not delay these sequences and candidates; tokens that they do not use go to the long prefill in
- * the same step.
+ * the same step. Each tenant's running prefills that lack a block or less have a limit of their
+ * own: the tenant's part of the step, or half of it if the tenant has a long prefill too.
  *
  * Target: a step's prefill is predicted to end within the target. 0: none. In a step with decodes
  * it is step_target_ms. The automatic target is the longest of 100 ms, 4 times the predicted time

@@ -179,6 +179,26 @@ static void a_long_first_prompt_starts_while_another_tenant_computes_one(void **
     end(&rig);
 }
 
+/* Red computes a long prompt and prompts of less than a block. Blue's short prompt gets half of the
+ * 64 tokens of a step. */
+static void short_prompts_of_one_tenant_delay_no_short_prompt_of_another(void **state)
+{
+    (void)state;
+    struct engine_rig rig;
+    prepare(&rig, 65536);
+    rig.options.chunk_tokens = 64;
+    rig_start(&rig);
+    rig_submit_prompt(&rig, 0, RED, 0, PROMPT_MAX, 1);
+    rig_step(&rig);
+    for (uint64_t i = 1; i < 20; i++)
+        rig_submit_prompt(&rig, i, RED, i, MR_BLOCK_TOKENS - (uint32_t)i % 8, 1);
+    for (int i = 0; i < 3; i++)
+        rig_step(&rig);
+    rig_submit_prompt(&rig, 100, BLUE, 100, MR_BLOCK_TOKENS, 1);
+    assert_in_range(steps_to_first_token(&rig, 100), 1, MR_BLOCK_TOKENS / 32 + 2);
+    end(&rig);
+}
+
 /* Expected lengths are learnt for each tenant separately. */
 static void each_tenant_has_its_own_forecast(void **state)
 {
@@ -202,6 +222,7 @@ int main(void)
         cmocka_unit_test(a_flood_of_medium_prompts_delays_no_first_request),
         cmocka_unit_test(a_flood_of_scored_prompts_keeps_steps_short),
         cmocka_unit_test(a_long_first_prompt_starts_while_another_tenant_computes_one),
+        cmocka_unit_test(short_prompts_of_one_tenant_delay_no_short_prompt_of_another),
         cmocka_unit_test(each_tenant_has_its_own_forecast),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
