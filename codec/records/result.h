@@ -125,8 +125,7 @@ struct mr_result {
     uint32_t prompt_tokens, cached_tokens, cached_tokens_redis;
     uint32_t accepted_draft_tokens; /* generated tokens that a draft had proposed */
     double queue_ms, prefill_ms, first_token_ms, total_ms, itl_mean_ms, itl_max_ms;
-    /* Time left until the deadline when the request ended, negative after it; not written. */
-    double margin_ms;
+    double margin_ms; /* left until the deadline when the request ended; not written */
     bool has_deadline;
     uint32_t prefill_chunks, preemptions, recomputed_tokens;
     enum mr_status error; /* MR_OK: no error */
