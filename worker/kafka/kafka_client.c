@@ -10,6 +10,10 @@
 /* pause before the next request for the end offsets of a partition without a leader */
 #define PAUSE_MS       200u
 #define MILLISECOND_NS ((uint64_t)1000000)
+/* Most partitions of a commit request after an earlier request was too large. Their metadata, at
+ * most 4 KiB each, is a quarter of the largest record batch that a broker accepts by default
+ * (message.max.bytes, 1 MiB). */
+#define PARTITIONS_TOGETHER 64u
 
 static size_t read_headers(rd_kafka_message_t *message,
                            struct mr_kafka_header headers[MR_KAFKA_HEADERS_MAX])
@@ -124,6 +128,15 @@ int mr_kafka_client_list_error(const struct rd_kafka_topic_partition_list_s *lis
     for (int i = 0; list && i < list->cnt; i++)
         if (list->elems[i].err) return list->elems[i].err;
     return RD_KAFKA_RESP_ERR_NO_ERROR;
+}
+
+uint32_t mr_kafka_client_request_max(uint32_t most, int code, int count)
+{
+    const bool together = code == RD_KAFKA_RESP_ERR_INVALID_COMMIT_OFFSET_SIZE;
+    if (!together && code != RD_KAFKA_RESP_ERR_OFFSET_METADATA_TOO_LARGE) return most;
+    const uint32_t wanted =
+        together && (uint32_t)count > PARTITIONS_TOGETHER ? PARTITIONS_TOGETHER : 1;
+    return most == 0 || wanted < most ? wanted : most;
 }
 
 void mr_kafka_client_add_offset(struct rd_kafka_topic_partition_list_s *list, const char *topic,

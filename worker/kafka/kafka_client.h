@@ -47,6 +47,12 @@ enum mr_status mr_kafka_client_ends(struct rd_kafka_s *rk, const char *topic, in
  * request as successful although single partitions failed. list may be NULL. */
 int mr_kafka_client_list_error(const struct rd_kafka_topic_partition_list_s *list);
 
+/* Returns how many partitions the next commit request may have, after one with `count` partitions
+ * was answered with the librdkafka error `code`. most: the limit so far; 0: none. The limit becomes
+ * 64 if the metadata of the whole request was too large, and 1 if that request had no more or if
+ * the metadata of one of its partitions was too large. */
+uint32_t mr_kafka_client_request_max(uint32_t most, int code, int count);
+
 /* Appends the offset and the metadata of one commit to list; the texts are copied. */
 void mr_kafka_client_add_offset(struct rd_kafka_topic_partition_list_s *list, const char *topic,
                                 const struct mr_kafka_commit *commit);

@@ -13,6 +13,8 @@
 #define METADATA_TIMEOUT_MS 10000
 #define UNKNOWN_PARTITIONS  256u
 #define LOOK_NS             ((uint64_t)1000000000)
+/* timeout of the query for deleted topics, and of closing a consumer of one */
+#define GONE_MS 1000u
 
 /* ---- opening and closing ---- */
 
@@ -179,12 +181,36 @@ fail:
     return status;
 }
 
+struct count {
+    const struct mr_kafka_in *in;
+    size_t topics;
+};
+
+static void count_topic(void *context, const char *topic, int32_t partition_count)
+{
+    struct count *count = context;
+    if (partition_count > 0 && mr_kafka_in_topic_index(count->in, topic) != SIZE_MAX)
+        count->topics++;
+}
+
+/* True if one of the request topics no longer exists; false if no broker answers. */
+static bool is_topic_gone(struct mr_kafka_in *in, uint32_t timeout_ms)
+{
+    struct count count = {in, 0};
+    return mr_kafka_client_topics(in->rk, timeout_ms, count_topic, &count, NULL) == MR_OK &&
+           count.topics < in->options.topic_count;
+}
+
 bool mr_kafka_in_close(void *self, uint32_t timeout_ms)
 {
     struct mr_kafka_in *in = self;
     if (!in) return true;
     mr_kafka_in_note_protocol(in);
     in->closing = true;
+    /* librdkafka 2.0.2 does not end a consumer of a topic that was deleted, and rd_kafka_destroy
+     * then waits for a thread forever. So its handle stays until the process ends. */
+    const bool gone = is_topic_gone(in, timeout_ms < GONE_MS ? timeout_ms : GONE_MS);
+    if (gone && timeout_ms > GONE_MS) timeout_ms = GONE_MS;
     const uint64_t until_ns = mr_clock_ns() + timeout_ms * UINT64_C(1000000);
     if (!mr_kafka_in_end_query(in, until_ns)) {
         abandon(in);
@@ -204,9 +230,9 @@ bool mr_kafka_in_close(void *self, uint32_t timeout_ms)
     }
     rd_kafka_queue_destroy(queue);
     /* destroying the librdkafka handle now could hang: it is leaked, and the process ends */
-    if (!closed) {
+    if (!closed || gone) {
         abandon(in);
-        return false;
+        return gone;
     }
     mr_kafka_conf_close(in->rk, !refused);
     free_in(in);

@@ -44,7 +44,8 @@ enum mr_status mr_kafka_in_open(void *context, const struct mr_kafka_consumer_op
 
 /* Leaves the group and frees the consumer. False: the group coordinator did not answer within
  * timeout_ms, and the consumer is leaked, with librdkafka's threads; it no longer uses the owner's
- * memory. in may be NULL. */
+ * memory. If a request topic was deleted, the consumer is leaked too, but the result is true: the
+ * group removes the member after its session timeout at the latest. in may be NULL. */
 bool mr_kafka_in_close(void *self, uint32_t timeout_ms);
 enum mr_status mr_kafka_in_serve(void *self, struct mr_error *err);
 bool mr_kafka_in_next_event(void *self, struct mr_kafka_event *event);

@@ -6,18 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Most partitions of a request after an earlier request was too large. Their metadata, at most 4
- * KiB each, is a quarter of the largest record batch that a broker accepts by default
- * (message.max.bytes, 1 MiB). */
-#define PARTITIONS_TOGETHER 64
-
 /* A commit of the owner, from its sending until next_event has returned its outcome.
  *
  * librdkafka reports the error of one partition for all partitions of a request. So each topic has
  * a separate request, and a deleted topic does not block the commits of the others. After the
  * metadata of one partition of a topic was too large for the broker, each partition of that topic
  * has a separate request until the worker ends. If the metadata of a request was too large as a
- * whole, the topic's requests have at most PARTITIONS_TOGETHER partitions. */
+ * whole, the topic's requests have fewer partitions (mr_kafka_client_request_max). */
 struct mr_kafka_in_commit {
     struct mr_kafka_in_commit *next;
     struct mr_kafka_in *in;
@@ -46,15 +41,6 @@ static struct mr_kafka_in_commit *create_commit(struct mr_kafka_in *in,
     return commit;
 }
 
-/* Makes the topic's next requests smaller if this one, of `count` partitions, was too large. */
-static void split(struct mr_kafka_in_topic *topic, rd_kafka_resp_err_t code, int count)
-{
-    const bool together = code == RD_KAFKA_RESP_ERR_INVALID_COMMIT_OFFSET_SIZE;
-    if (!together && code != RD_KAFKA_RESP_ERR_OFFSET_METADATA_TOO_LARGE) return;
-    const uint32_t most = together && count > PARTITIONS_TOGETHER ? PARTITIONS_TOGETHER : 1;
-    if (topic->request_max == 0 || most < topic->request_max) topic->request_max = most;
-}
-
 /* Handles the answer to one request. The list has partitions of one topic and refers to the claims.
  */
 static void end_request(struct mr_kafka_in_commit *commit, rd_kafka_resp_err_t code,
@@ -63,7 +49,8 @@ static void end_request(struct mr_kafka_in_commit *commit, rd_kafka_resp_err_t c
     if (!code) code = (rd_kafka_resp_err_t)mr_kafka_client_list_error(list);
     for (int i = 0; list && i < list->cnt; i++) {
         struct mr_kafka_claim *claim = list->elems[i].opaque;
-        split(&commit->in->topics[claim->topic_index], code, list->cnt);
+        uint32_t *most = &commit->in->topics[claim->topic_index].request_max;
+        *most = mr_kafka_client_request_max(*most, code, list->cnt);
         if (!code) claim->topic = NULL;
     }
     if (code && commit->status == MR_OK) {

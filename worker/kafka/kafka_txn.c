@@ -28,6 +28,7 @@ struct mr_kafka_txn {
     uint64_t began_ns; /* when the last transaction began */
     _Atomic uint64_t call_ns;
     rd_kafka_topic_partition_list_t *gone; /* partitions that no longer exist in the cluster */
+    uint32_t request_max;                  /* most partitions of a request with offsets; 0: all */
 };
 
 /* Converts a librdkafka error to a status and frees the error. An error is fatal unless librdkafka
@@ -255,12 +256,12 @@ static void leave_out_gone(struct mr_kafka_txn *txn, rd_kafka_topic_partition_li
 
 /* ---- one transaction, its end ---- */
 
-static enum mr_status send_offsets(struct mr_kafka_txn *txn,
+/* Sends the offsets in one request. */
+static enum mr_status send_request(struct mr_kafka_txn *txn,
                                    const struct mr_transaction_offsets *offsets,
                                    struct mr_error *err)
 {
     const void *membership = offsets->membership;
-    if (offsets->count == 0) return MR_OK;
     rd_kafka_topic_partition_list_t *list = partition_list(txn, offsets);
     rd_kafka_error_t *error = NULL;
     uint64_t timeout_ns = txn->options.out.kafka->transaction_timeout_ns;
@@ -273,8 +274,28 @@ static enum mr_status send_offsets(struct mr_kafka_txn *txn,
     } while (is_retriable(error) && !is_stopping(txn) && age_ns(txn) < timeout_ns);
     if (error && rd_kafka_error_code(error) == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART)
         note_gone(txn, list);
+    if (error)
+        txn->request_max =
+            mr_kafka_client_request_max(txn->request_max, rd_kafka_error_code(error), list->cnt);
     rd_kafka_topic_partition_list_destroy(list);
     return take_error("offsets", error, err);
+}
+
+/* A transaction may have several requests with offsets. After one was too large for the broker,
+ * this transaction is aborted, and the next ones send smaller requests. */
+static enum mr_status send_offsets(struct mr_kafka_txn *txn,
+                                   const struct mr_transaction_offsets *offsets,
+                                   struct mr_error *err)
+{
+    enum mr_status status = MR_OK;
+    const size_t most = txn->request_max > 0 ? txn->request_max : offsets->count;
+    for (size_t from = 0; status == MR_OK && from < offsets->count; from += most) {
+        const size_t left = offsets->count - from;
+        const struct mr_transaction_offsets part = {offsets->commits + from,
+                                                    left < most ? left : most, offsets->membership};
+        status = send_request(txn, &part, err);
+    }
+    return status;
 }
 
 enum mr_status mr_kafka_txn_commit(void *self, const struct mr_transaction_offsets *offsets,
