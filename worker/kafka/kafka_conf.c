@@ -283,11 +283,10 @@ static enum mr_status set_role(rd_kafka_conf_t *conf, enum mr_kafka_role role,
                      options->assignor ? options->assignor : best_assignor(), err);
     if (status == MR_OK)
         status = set_ns(conf, "max.poll.interval.ms", options->poll_interval_max_ns, err);
-    uint64_t session_ns = options->embedded ? 6000000000u : options->session_timeout_ns;
-    if (status == MR_OK) status = set_ns(conf, "session.timeout.ms", session_ns, err);
     if (status == MR_OK)
-        status = set_ns(conf, "heartbeat.interval.ms",
-                        options->embedded ? 500000000u : session_ns / 10, err);
+        status = set_ns(conf, "session.timeout.ms", options->session_timeout_ns, err);
+    if (status == MR_OK)
+        status = set_ns(conf, "heartbeat.interval.ms", options->session_timeout_ns / 10, err);
     return status;
 }
 

@@ -2,6 +2,7 @@
 
 #include "worker/base/clock.h"
 #include "worker/base/slice.h"
+#include "worker/config/option_apply.h"
 #include "worker/config/topics.h"
 #include "worker/kafka/kafka_admin.h"
 #include "worker/kafka/kafka_txn.h"
@@ -22,8 +23,13 @@
 /* fetch wait with the embedded broker; long, so that the broker leaves the CPU cores to the model
  */
 #define EMBEDDED_WAIT_MS 30u
-#define TOPIC_TIMEOUT_MS 10000u
-#define TRANSACTION_NS   ((uint64_t)10000000000)
+/* Default and least of --session-timeout with the embedded broker. A rebalance there lasts a second
+ * less than the session timeout, and the first one of a group 3 s, in which no member sends
+ * heartbeats. */
+#define EMBEDDED_SESSION_NS       ((uint64_t)6000000000)
+#define EMBEDDED_SESSION_LEAST_NS ((uint64_t)4000000000)
+#define TOPIC_TIMEOUT_MS          10000u
+#define TRANSACTION_NS            ((uint64_t)10000000000)
 /* timeout of the first request to Kafka's transaction coordinator */
 #define OPEN_TIMEOUT_MS 30000u
 /* for ending the started parts when the start fails, also one that is opening a model */
@@ -121,6 +127,16 @@ static enum mr_status wait_for_broker(struct mr_worker *worker, struct mr_kafka_
     }
 }
 
+static void set_embedded_session(struct mr_worker *worker)
+{
+    const struct mr_option *option = mr_option_find("session-timeout");
+    uint64_t *session_ns = &worker->kafka.session_timeout_ns;
+    if (mr_option_origin(worker->options.config, option) == MR_ORIGIN_DEFAULT)
+        *session_ns = EMBEDDED_SESSION_NS;
+    else if (*session_ns < EMBEDDED_SESSION_LEAST_NS)
+        *session_ns = EMBEDDED_SESSION_LEAST_NS;
+}
+
 /* Connects to the broker and creates missing topics. Meanwhile the engine thread loads the
  * model. */
 static enum mr_status connect_broker(struct mr_worker *worker, struct mr_kafka_admin *admin,
@@ -135,6 +151,7 @@ static enum mr_status connect_broker(struct mr_worker *worker, struct mr_kafka_a
     if (status == MR_OK) status = ensure_topics(worker, admin, err);
     worker->kafka.embedded = embedded;
     worker->kafka.mock_wait_ms = EMBEDDED_WAIT_MS;
+    if (embedded) set_embedded_session(worker);
     return status;
 }
 

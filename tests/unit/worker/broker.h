@@ -1,4 +1,6 @@
-/* An embedded broker and client options with short timeouts. */
+/* An embedded broker and client options with short timeouts. The first rebalance of a group lasts
+ * 3 s, in which its members send no heartbeats, and later ones a second less than the session
+ * timeout. */
 #ifndef MR_TESTS_WORKER_BROKER_H
 #define MR_TESTS_WORKER_BROKER_H
 
@@ -24,7 +26,7 @@ static inline void open_broker(struct broker *broker)
     broker->kafka = (struct mr_kafka_options){.brokers = mr_kafka_mock_bootstrap(broker->mock),
                                               .group = "g",
                                               .client_id = "test",
-                                              .session_timeout_ns = 6000000000u,
+                                              .session_timeout_ns = 4000000000u,
                                               .poll_interval_max_ns = 60000000000u,
                                               .embedded = true};
 }

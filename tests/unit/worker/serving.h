@@ -43,7 +43,7 @@ static inline void open_serving(struct serving *serving, const char *model, cons
                                  "--max-sequences",
                                  "4",
                                  "--session-timeout",
-                                 "6s"};
+                                 "4s"};
     int count = 14;
     arguments[3] = serving->broker.kafka.brokers;
     for (; more && *more; more++)

@@ -3,11 +3,11 @@
 #include "tests/fakes/engine_rig.h"
 #include "tests/unit/worker/producing.h"
 #include "tests/unit/worker/serving.h"
+#include "worker/base/clock.h"
 #include "worker/ticket/messages.h"
 #include "worker/ticket/ticket.h"
 
 #include <stdio.h>
-#include <time.h>
 
 /* Intake with its thread over an embedded broker. The test acts as publish; an engine that is never
  * stepped keeps submitted requests. */
@@ -207,12 +207,6 @@ static void a_cancel_of_before_the_worker_s_start_counts(void **state)
     close_rig(&rig);
 }
 
-static void pause_for(uint32_t seconds)
-{
-    struct timespec pause = {.tv_sec = seconds};
-    nanosleep(&pause, NULL);
-}
-
 /* The engine removes nothing from the queue: 8 places, 4 for each tenant. */
 static void a_backlog_stays_with_the_broker_and_the_membership_is_kept(void **state)
 {
@@ -227,7 +221,7 @@ static void a_backlog_stays_with_the_broker_and_the_membership_is_kept(void **st
     struct rig rig;
     open_rig_with(&rig, more, 2);
     rig.joins = true;
-    rig.serving.broker.kafka.poll_interval_max_ns = 6000000000u;
+    rig.serving.broker.kafka.poll_interval_max_ns = 4000000000u;
     add_topic(&rig.serving.broker, "other.requests", 1);
     for (int i = 0; i < 300; i++) {
         char value[64];
@@ -240,7 +234,7 @@ static void a_backlog_stays_with_the_broker_and_the_membership_is_kept(void **st
     produce(&rig.producing, "other.requests", 0, "k", "{\"id\":\"b\",\"prompt\":\"hello\"}");
     while (mr_intake_stats(rig.intake).in_flight < 5)
         mr_wake_wait(&rig.wake, 10000000u);
-    pause_for(8); /* longer than a consumer may go without polling */
+    mr_clock_sleep_ms(5500); /* longer than a consumer may go without polling */
     struct mr_intake_stats stats = mr_intake_stats(rig.intake);
     assert_int_equal(stats.records, 5);
     assert_int_equal(stats.in_flight, 5);
