@@ -7,6 +7,7 @@
 #   make stops    SIGTERM in thirteen phases of a worker's life: a table, and JSON in build
 #   make tour     the tour of docker/guide/operating.md, command for command
 #   make soak     hours of load with faults: memory, descriptors, threads and times in build/soak.svg; HOURS=…
+#   make repeat   the quick tests 300 times, those with threads 5,000 times, beside two busy processes; MINUTES=… NAME=…
 #   make mutants  plant 60 bugs, one after the other, and see which tests catch them
 #   make bench    the speed of the engine as a table and as JSON (build/bench.json)
 #   make sweep    lives of a worker in which every allocation, system call and tensor call fails once
@@ -32,7 +33,7 @@ BASE   ?= 1
 TIME ?= 60
 TARGET ?=
 
-.PHONY: build deb demo test check bench simulate schemas chaos stops tour soak mutants arm64 cuda-check gpu-bundle gpu-check gpu-bench \
+.PHONY: build deb demo test check bench simulate schemas chaos stops tour soak repeat mutants arm64 cuda-check gpu-bundle gpu-check gpu-bench \
 	fuzz fuzz-min format tidy asan sweep tsan coverage \
 	install clean deps check_tools
 
@@ -102,6 +103,10 @@ soak: $(BUILD)/build.ninja
 	@cmake --build $(BUILD) -j $(JOBS) --target millrace checker produce
 	@MILLRACE_TOOLS=$(BUILD) tests/soak/soak.py --hours $(or $(HOURS),2) --delivery $(DELIVERY) \
 		--json $(BUILD)/soak.json --svg $(BUILD)/soak.svg
+
+# NAME is a part of the names of the tests to run.
+repeat: build
+	@BUILD=$(BUILD) tests/repeat.py $(if $(MINUTES),--minutes $(MINUTES)) $(NAME)
 
 # Bugs planted one after the other in a copy of the tree: which tests catch which. NAME="a b" tries these alone.
 mutants: check_tools

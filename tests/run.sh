@@ -19,6 +19,7 @@ set -u
 cd "$(dirname "$0")/.." || exit 1
 build=${BUILD:-build}
 jobs=${JOBS:-$(nproc)}
+waiting="-j $((2 * jobs))" # option of ctest for tests that wait more than they compute
 passed=0
 failed=0
 
@@ -74,7 +75,7 @@ configure_tsan() { configure "$build-tsan" -DMR_SANITIZE=thread; }
 
 asan() {
     configure_asan || { count 0 1 && return; }
-    suite asan "$build-asan" tests -L 'unit|sim|golden|sweep' -LE slow
+    suite asan "$build-asan" tests $waiting -L 'unit|sim|golden|sweep' -LE slow
 }
 
 sweep() {
@@ -84,7 +85,7 @@ sweep() {
 
 tsan() {
     configure_tsan || { count 0 1 && return; }
-    suite tsan "$build-tsan" threaded_tests -L threads
+    suite tsan "$build-tsan" threaded_tests $waiting -L threads
 }
 
 arm64() {
@@ -135,7 +136,7 @@ fuzz)
     fuzz
     exit
     ;;
-quick) release quick -j $((2 * jobs)) -LE 'integration|slow' ;; # tests wait more than they compute
+quick) release quick $waiting -LE 'integration|slow' ;;
 cuda)
     configure "$build" || exit 1
     suite cuda "$build" cuda_programs -L cuda

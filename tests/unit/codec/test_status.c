@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-/* The error codes of CONTRACT section 5. */
+/* The error codes, whose names producers rely on. */
 static const char *const wire_codes[] = {"malformed",
                                          "unsupported_encoding",
                                          "record_too_large",
