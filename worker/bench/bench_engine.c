@@ -277,13 +277,28 @@ static enum mr_status write_json(const struct bench *bench, const char *path,
     return failed ? mr_fail(err, MR_BAD_CONFIG, "cannot write %s", path) : MR_OK;
 }
 
+/* Fills plan with the tests of --batch and of the lengths; own: [2], names: [2]. */
+static void plan_batch(const struct mr_config *config, struct test *own, char (*names)[24],
+                       struct plan *plan)
+{
+    snprintf(names[0], sizeof *names, "prefill %u", config->prompt_tokens);
+    snprintf(names[1], sizeof *names, "decode %u", config->batch);
+    own[0] = (struct test){names[0], 1, config->prompt_tokens, 1, false};
+    own[1] =
+        (struct test){names[1], config->batch, config->prompt_tokens, config->output_tokens, false};
+    *plan = (struct plan){own, config->output_tokens > 1 ? 2 : 1};
+}
+
 static enum mr_status run_all(struct bench *bench, const struct mr_config *config, FILE *table,
                               struct mr_error *err)
 {
     struct figure figures[TESTS_MAX] = {0};
     struct test mix = {"mix", config->requests, 0, MR_BENCH_MIX_OUTPUT_TOKENS, true};
-    struct plan all = {tests, sizeof tests / sizeof *tests}, only_mix = {&mix, 1};
-    const struct plan *plan = config->mix ? &only_mix : &all;
+    struct test own[2];
+    char names[2][24];
+    struct plan plan_all = {tests, sizeof tests / sizeof *tests}, only_mix = {&mix, 1}, batch;
+    const struct plan *plan = config->mix ? &only_mix : config->batch > 0 ? &batch : &plan_all;
+    plan_batch(config, own, names, &batch);
     const struct mr_model_info *info = mr_model_info(bench->model);
     uint32_t repetitions = config->repetitions ? config->repetitions : 3;
     if (repetitions > REPETITIONS_MAX) repetitions = REPETITIONS_MAX;

@@ -13,8 +13,9 @@
 
 #include <stdio.h>
 
-/* Runs every test, or, if config->mix, only the mix with config->requests requests. Prints to
- * `table`, and writes JSON to the file config->output unless that name is "". */
+/* Runs every test; if config->mix, only the mix with config->requests requests; if config->batch is
+ * above 0, only prefill and decode of that batch with config's lengths. Prints to `table`, and
+ * writes JSON to the file config->output unless that name is "". */
 enum mr_status mr_bench_engine(const struct mr_config *config, FILE *table, struct mr_error *err);
 
 #endif

@@ -6,6 +6,7 @@
 #include "worker/bench/bench_fleet.h"
 #include "worker/cli/cli.h"
 #include "worker/cli/cli_common.h"
+#include "worker/config/option_apply.h"
 
 #include <errno.h>
 #include <string.h>
@@ -31,6 +32,12 @@ static enum mr_status measure_fleet(const struct mr_config *config, struct mr_er
     return status;
 }
 
+/* Whether the user set this option, in whatever way. */
+static bool is_set(const struct mr_config *config, const char *name)
+{
+    return mr_option_origin(config, mr_option_find(name)) != MR_ORIGIN_DEFAULT;
+}
+
 /* Fails before the measurement if the file cannot be written. */
 static enum mr_status check_writable(const char *path, struct mr_error *err)
 {
@@ -41,11 +48,39 @@ static enum mr_status check_writable(const char *path, struct mr_error *err)
     return MR_OK;
 }
 
+/* Fails if an option is set that --engine would ignore. */
+static enum mr_status check_engine(const struct mr_config *config, struct mr_error *err)
+{
+    static const char *const never[] = {"rate",  "concurrency", "warmup", "objective",
+                                        "sweep", "stream",      "report"};
+    static const char *const lengths[] = {"prompt-tokens", "output-tokens"};
+    for (size_t i = 0; i < sizeof never / sizeof *never; i++)
+        if (is_set(config, never[i]))
+            return mr_fail(err, MR_BAD_CONFIG, "--%s has no effect with --engine", never[i]);
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths && config->batch == 0; i++)
+        if (is_set(config, lengths[i]))
+            return mr_fail(err, MR_BAD_CONFIG,
+                           "--%s has an effect with --engine only if --batch "
+                           "is set",
+                           lengths[i]);
+    if (config->mix && config->batch > 0)
+        return mr_fail(err, MR_BAD_CONFIG, "--batch has no effect with --mix");
+    if (!config->mix && is_set(config, "requests"))
+        return mr_fail(err, MR_BAD_CONFIG,
+                       "--requests has an effect with --engine only if --mix "
+                       "is set");
+    if (config->batch > config->max_sequences)
+        return mr_fail(err, MR_BAD_CONFIG, "--batch %u is above --max-sequences %u", config->batch,
+                       config->max_sequences);
+    return MR_OK;
+}
+
 int mr_cli_bench(const struct mr_config *config, struct mr_log *log)
 {
     (void)log;
     struct mr_error err = {0};
-    enum mr_status status = check_writable(config->output, &err);
+    enum mr_status status = config->engine ? check_engine(config, &err) : MR_OK;
+    if (status == MR_OK) status = check_writable(config->output, &err);
     if (status == MR_OK) status = check_writable(config->report, &err);
     if (status == MR_OK)
         status = config->compare  ? mr_bench_compare(config, stdout, &err)

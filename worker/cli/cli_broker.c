@@ -25,11 +25,15 @@ int mr_cli_broker(const struct mr_config *config, struct mr_log *log)
     if (status == MR_OK) status = add_topics(mock, config, &err);
     int code = MR_EXIT_DONE;
     if (status == MR_OK) {
+        /* the first line of stdout is for scripts; on a terminal the notice comes first */
+        fprintf(stderr,
+                "This broker is for tests: it keeps records in memory, at most 5 MiB per\n"
+                "partition (older records are dropped, read or not), loses all of them at\n"
+                "its end, and has no TLS and no transactions. It answers an empty fetch only\n"
+                "after the client's fetch.wait.max.ms (500 in librdkafka): set that to 10 to\n"
+                "see tokens as they come. Stop it with Ctrl-C.\n");
         printf("bootstrap %s\n", mr_kafka_mock_bootstrap(mock));
         fflush(stdout);
-        fprintf(stderr, "This broker is for tests: it keeps records in memory, at most 5 MiB per\n"
-                        "partition (older records are dropped, read or not), loses all of them at\n"
-                        "its end, and has no TLS and no transactions. Stop it with Ctrl-C.\n");
         while (!mr_cli_signals_wait(&signals, -1, -1))
             ;
     } else {

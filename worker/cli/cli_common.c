@@ -4,6 +4,7 @@
 #include "worker/base/printable.h"
 #include "worker/serve/parts.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -111,4 +112,20 @@ char *mr_cli_join(const char *const *words, size_t count)
         at += bytes;
     }
     return text;
+}
+
+static bool is_field(const char *argument)
+{
+    size_t length = 0;
+    while (islower((unsigned char)argument[length]) || argument[length] == '_')
+        length++;
+    return length > 0 && argument[length] == '=';
+}
+
+size_t mr_cli_count_fields(const struct mr_config *config)
+{
+    size_t count = 0, most = config->argument_count - config->plain_count;
+    while (count < most && is_field(config->arguments[count]))
+        count++;
+    return count;
 }

@@ -46,6 +46,9 @@ bool mr_cli_signals_wait(struct mr_cli_signals *signals, int other_fd, int timeo
 /* Returns --timeout in milliseconds, at least 1, or usual_ms when it is 0 or longer than that. */
 uint32_t mr_cli_timeout_ms(const struct mr_config *config, uint32_t usual_ms);
 
+/* Number of leading FIELD=VALUE words, where FIELD has only lower-case letters and underscores; the
+ * words after `--` are always prompts. */
+size_t mr_cli_count_fields(const struct mr_config *config);
 /* The words joined by single spaces, malloc'ed; NULL when there is no memory. */
 char *mr_cli_join(const char *const *words, size_t count);
 

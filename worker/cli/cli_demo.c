@@ -1,7 +1,7 @@
-/* millrace demo [PROMPT...]: runs the embedded broker, a worker and a client in one process. The
- * worker computes all answers at the same time and stdout shows them one after the other, so the
- * text of later answers is buffered. With --json stdout has the records of the answers instead, one
- * a line, as they arrive. */
+/* millrace demo [FIELD=VALUE...] [PROMPT...]: runs the embedded broker, a worker and a client in
+ * one process. The worker computes all answers at the same time and stdout shows them one after the
+ * other, so the text of later answers is buffered. With --json stdout has the records of the
+ * answers instead, one a line, as they arrive. */
 #include "codec/records/draft.h"
 #include "worker/base/clock.h"
 #include "worker/cli/cli.h"
@@ -23,6 +23,7 @@
 #define OPEN_TIMEOUT_MS 10000u
 #define POLL_MS         100u
 #define PROMPTS_MAX     ((size_t)64)
+#define FIELDS_MAX      ((size_t)64)
 #define DEMO_DRAIN_NS   ((uint64_t)2000000000)
 
 static const char *const default_prompts[] = {"Why is the sky blue?"};
@@ -46,6 +47,8 @@ struct answer {
 
 struct demo {
     const struct mr_config *config;
+    const char *fields[FIELDS_MAX + 2]; /* [field_count] FIELD=VALUE of every request */
+    size_t field_count;
     struct mr_cli_signals signals;
     struct mr_kafka_mock *mock;
     struct mr_worker *worker;
@@ -77,13 +80,31 @@ static enum mr_status open_client(struct demo *demo, struct mr_error *err)
     return mr_client_open(&demo->client, &options, err);
 }
 
+static bool has_field(const struct demo *demo, const char *field)
+{
+    const size_t length = (size_t)(strchr(field, '=') - field) + 1;
+    for (size_t i = 0; i < demo->field_count; i++)
+        if (strncmp(demo->fields[i], field, length) == 0) return true;
+    return false;
+}
+
+/* The user's fields, and the defaults of those that are not among them. */
+static void set_fields(struct demo *demo)
+{
+    demo->field_count = mr_cli_count_fields(demo->config);
+    for (size_t i = 0; i < demo->field_count; i++)
+        demo->fields[i] = demo->config->arguments[i];
+    for (size_t i = 0; i < sizeof demo_fields / sizeof *demo_fields; i++)
+        if (!has_field(demo, demo_fields[i])) demo->fields[demo->field_count++] = demo_fields[i];
+}
+
 static void set_prompts(struct demo *demo)
 {
-    bool given = demo->config->argument_count > 0;
-    const char *const *prompts = given ? demo->config->arguments : default_prompts;
-    size_t count =
-        given ? demo->config->argument_count : sizeof default_prompts / sizeof *default_prompts;
-    demo->count = count;
+    const size_t fields = mr_cli_count_fields(demo->config);
+    const bool given = demo->config->argument_count > fields;
+    const char *const *prompts = given ? demo->config->arguments + fields : default_prompts;
+    demo->count = given ? demo->config->argument_count - fields
+                        : sizeof default_prompts / sizeof *default_prompts;
     for (size_t i = 0; i < demo->count; i++) {
         struct answer *answer = &demo->answers[i];
         answer->prompt = prompts[i];
@@ -109,8 +130,8 @@ static enum mr_status send_prompt(struct demo *demo, struct answer *answer, stru
     struct mr_draft draft = {.id = id,
                              .prompt = {answer->prompt, strlen(answer->prompt)},
                              .as_chat = true,
-                             .fields = demo_fields,
-                             .field_count = sizeof demo_fields / sizeof *demo_fields};
+                             .fields = demo->fields,
+                             .field_count = demo->field_count};
     unsigned char *bytes = NULL;
     size_t length = 0;
     enum mr_status status = mr_draft_encode(&draft, MR_ENCODING_JSON, &bytes, &length, err);
@@ -211,8 +232,10 @@ static void print_summary(const struct demo *demo)
 {
     uint32_t prompt_tokens = 0, output_tokens = 0;
     uint64_t first_ns = UINT64_MAX;
+    bool cut = false;
     for (size_t i = 0; i < demo->count; i++) {
         const struct answer *answer = &demo->answers[i];
+        cut |= answer->finish == MR_FINISH_LENGTH;
         prompt_tokens += answer->prompt_tokens;
         output_tokens += answer->output_tokens;
         uint64_t waited_ns = answer->first_ns > 0 ? answer->first_ns - answer->sent_ns : 0;
@@ -224,7 +247,9 @@ static void print_summary(const struct demo *demo)
            output_tokens, seconds > 0 ? (double)output_tokens / seconds : 0.0);
     if (first_ns != UINT64_MAX) printf("first token after %.0f ms, ", (double)first_ns / 1e6);
     printf("finish reason %s\n", mr_finish_text(demo->answers[0].finish));
-    printf("%s, %s on %s; requests and answers went through the embedded test broker at %s\n",
+    if (cut) printf("finish reason length: the answer was cut after max_tokens tokens\n");
+    printf("%s, %s on %s; requests and answers went through the embedded test broker at %s, which "
+           "keeps them in memory only\n",
            demo->config->model_name, model->dtype, model->device,
            mr_kafka_mock_bootstrap(demo->mock));
     fflush(stdout);
@@ -273,8 +298,10 @@ int mr_cli_demo(const struct mr_config *given, struct mr_log *log)
     char path[4200];
     struct mr_error err = {0};
     struct mr_config config = *given;
-    if (config.argument_count > PROMPTS_MAX) {
-        mr_fail(&err, MR_BAD_CONFIG, "demo takes at most %zu prompts", PROMPTS_MAX);
+    const size_t fields = mr_cli_count_fields(&config);
+    if (config.argument_count - fields > PROMPTS_MAX || fields > FIELDS_MAX) {
+        mr_fail(&err, MR_BAD_CONFIG, "demo takes at most %zu prompts and %zu fields", PROMPTS_MAX,
+                FIELDS_MAX);
         return mr_cli_fail(&err);
     }
     if (!config.model[0]) {
@@ -286,6 +313,7 @@ int mr_cli_demo(const struct mr_config *given, struct mr_log *log)
     if (!demo) return MR_EXIT_FAILED;
     demo->config = &config;
     mr_cli_signals_open(&demo->signals);
+    set_fields(demo);
     set_prompts(demo);
     int code = run(demo, log, &err);
     mr_client_close(demo->client);

@@ -11,7 +11,6 @@
 #include "worker/client/print_record.h"
 #include "worker/kafka/kafka_admin.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -24,15 +23,6 @@
 #define SILENCE_NS      ((uint64_t)3000000000) /* until a line says that no worker answers */
 #define STDIN_BYTES_MAX ((size_t)16 << 20)
 
-/* True for FIELD=VALUE, where FIELD has only lower-case letters and underscores. */
-static bool is_field(const char *argument)
-{
-    size_t length = 0;
-    while (islower((unsigned char)argument[length]) || argument[length] == '_')
-        length++;
-    return length > 0 && argument[length] == '=';
-}
-
 static void random_id(char id[33])
 {
     unsigned char bytes[16] = {0};
@@ -41,19 +31,10 @@ static void random_id(char id[33])
         snprintf(id + 2 * i, 3, "%02x", bytes[i]);
 }
 
-/* Number of leading FIELD=VALUE words; the words after `--` are always the prompt. */
-static size_t count_fields(const struct mr_config *config)
-{
-    size_t count = 0, most = config->argument_count - config->plain_count;
-    while (count < most && is_field(config->arguments[count]))
-        count++;
-    return count;
-}
-
 /* The value of a field among the words; NULL: there is no such field. */
 static const char *find_field(const struct mr_config *config, const char *name)
 {
-    size_t length = strlen(name), count = count_fields(config);
+    size_t length = strlen(name), count = mr_cli_count_fields(config);
     for (size_t i = 0; i < count; i++)
         if (strncmp(config->arguments[i], name, length) == 0 && config->arguments[i][length] == '=')
             return config->arguments[i] + length + 1;
@@ -76,7 +57,7 @@ static enum mr_status read_prompt(char **prompt, struct mr_error *err)
 static enum mr_status find_prompt(const struct mr_config *config, char **prompt,
                                   struct mr_error *err)
 {
-    size_t fields = count_fields(config), words = config->argument_count - fields;
+    size_t fields = mr_cli_count_fields(config), words = config->argument_count - fields;
     bool in_field = find_field(config, "prompt") || find_field(config, "messages") ||
                     find_field(config, "prompt_token_ids");
     enum mr_status status = MR_OK;
@@ -106,7 +87,7 @@ static enum mr_status make_request(const struct mr_config *config, const char *i
                              .as_chat = true,
                              .no_stream = !config->stream,
                              .fields = config->arguments,
-                             .field_count = count_fields(config)};
+                             .field_count = mr_cli_count_fields(config)};
     enum mr_encoding encoding = config->msgpack ? MR_ENCODING_MSGPACK : MR_ENCODING_JSON;
     status = mr_draft_encode(&draft, encoding, bytes, length, err);
     free(prompt);

@@ -139,7 +139,7 @@ struct mr_config {
     double replay_speed;                       /* replay: 1: original pace; 0: all at once */
     bool dry_run, once;                        /* replay; top */
     double rate;                               /* bench: requests per second; 0: all at once */
-    uint32_t prompt_tokens, output_tokens, warmup, repetitions;
+    uint32_t prompt_tokens, output_tokens, batch, warmup, repetitions;
     uint64_t seed;
     bool decode, add_special, parse_special; /* the flags of tokenize */
 

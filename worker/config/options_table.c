@@ -145,6 +145,7 @@ const struct mr_option mr_options[] = {
     {"rate", MR_OPTION_DOUBLE, AT(rate), "0", BIT(BENCH), 0, 1e6, NULL, "R", "Requests per second, with Poisson arrivals. 0 sends all at once.", MR_GROUP_COMMAND, false},
     {"prompt-tokens", MR_OPTION_U32, AT(prompt_tokens), "512", BIT(BENCH), 1, 1048576, NULL, "N", "Tokens of each prompt.", MR_GROUP_COMMAND, false},
     {"output-tokens", MR_OPTION_U32, AT(output_tokens), "128", BIT(BENCH), 1, 1048576, NULL, "N", "Tokens of each answer.", MR_GROUP_COMMAND, false},
+    {"batch", MR_OPTION_U32, AT(batch), "0", BIT(BENCH), 0, 4096, NULL, "N", "Sequences that --engine decodes together, with prompts of --prompt-tokens and answers of --output-tokens. 0 measures several batches and lengths.", MR_GROUP_COMMAND, false},
     {"warmup", MR_OPTION_U32, AT(warmup), "1", BIT(BENCH), 0, 1000, NULL, "N", "Requests sent before the measurement and left out of it.", MR_GROUP_COMMAND, false},
     {"repetitions", MR_OPTION_U32, AT(repetitions), "5", BIT(BENCH), 1, 1000, NULL, "N", "Repetitions of each test of --engine.", MR_GROUP_COMMAND, false},
     {"seed", MR_OPTION_U64, AT(seed), "1", BIT(BENCH), 0, 1.8e19, NULL, "N", "Seed of the prompts and arrival times. Equal seeds give equal work.", MR_GROUP_COMMAND, false},
@@ -171,7 +172,7 @@ const struct mr_command_entry mr_commands[MR_COMMAND_COUNT] = {
     [MR_COMMAND_HELP] = {"help", "[COMMAND]", "Print the help of a command", 0, 1},
     [MR_COMMAND_VERSION] = {"version", "", "Print the version", 0, 0},
     [MR_COMMAND_SERVE] = {"serve", "", "Run a worker that answers requests from Kafka", 0, 0},
-    [MR_COMMAND_DEMO] = {"demo", "[PROMPT...]",
+    [MR_COMMAND_DEMO] = {"demo", "[FIELD=VALUE...] [PROMPT...]",
                          "Answer prompts with a broker and a worker in this process", 0, MANY},
     [MR_COMMAND_BROKER] = {"broker", "", "Run the embedded test broker", 0, 0},
     [MR_COMMAND_SEND] =

@@ -179,7 +179,56 @@ static void the_demo_prints_records_as_json(void **state)
     assert_true(lines >= 1);
 }
 
-/* Runs `check` with a model and more flags, up to a NULL; fills out with its output. */
+/* Leading FIELD=VALUE words are fields of every request, as for send; later ones are prompts. */
+static void the_demo_takes_fields(void **state)
+{
+    (void)state;
+    static const char *const demo[] = {
+        "millrace",        "demo", "--model",      MODEL, "--json", "max_tokens=2", "stream=false",
+        "ignore_eos=true", "hi",   "max_tokens=3", NULL};
+    static char out[1 << 16];
+    assert_int_equal(run_piped(demo, "", 0, out, sizeof out), MR_EXIT_DONE);
+    const char *first = strstr(out, "\"completion_tokens\":2");
+    assert_non_null(first);
+    assert_non_null(strstr(first + 1, "\"completion_tokens\":2"));
+    assert_non_null(strstr(out, "\"demo-2\""));
+    assert_null(strstr(out, "\"demo-3\""));
+    static const char *const plain[] = {"millrace",        "demo", "--model", MODEL, "max_tokens=2",
+                                        "ignore_eos=true", "hi",   NULL};
+    assert_int_equal(run_piped(plain, "", 0, out, sizeof out), MR_EXIT_DONE);
+    assert_non_null(strstr(out, "the answer was cut after max_tokens"));
+}
+
+static void bench_of_the_engine_refuses_options_that_it_ignores(void **state)
+{
+    (void)state;
+    static const char *const more[][2] = {{"--rate", "3"},          {"--concurrency", "3"},
+                                          {"--warmup", "2"},        {"--requests", "9"},
+                                          {"--prompt-tokens", "9"}, {"--batch", "4096"},
+                                          {"--report", "none"},     {"--objective", "ttft-p99=1s"}};
+    for (size_t i = 0; i < sizeof more / sizeof *more; i++) {
+        const char *const bench[] = {"millrace", "bench",    "--engine", "--model",
+                                     MODEL,      more[i][0], more[i][1], NULL};
+        assert_int_equal(run(bench), MR_EXIT_USAGE);
+    }
+}
+
+static void bench_of_the_engine_measures_one_batch(void **state)
+{
+    (void)state;
+    static const char *const bench[] = {
+        "millrace", "bench",           "--engine", "--model",
+        MODEL,      "--batch",         "2",        "--prompt-tokens",
+        "9",        "--output-tokens", "5",        "--repetitions",
+        "1",        "--kv-memory",     "64MiB",    NULL};
+    static char out[1 << 16];
+    assert_int_equal(run_piped(bench, "", 0, out, sizeof out), MR_EXIT_DONE);
+    assert_non_null(strstr(out, "prefill 9"));
+    assert_non_null(strstr(out, "decode 2"));
+    assert_null(strstr(out, "mix"));
+}
+
+/* Runs `check` with a model and more flags, up to a NULL; fills out with what it printed. */
 static int run_check(const struct broker *broker, const char *model, const char *const *more,
                      char *out, size_t out_bytes)
 {
@@ -493,6 +542,9 @@ int main(void)
         cmocka_unit_test(all_bytes_of_stdin_are_tokenized),
         cmocka_unit_test(a_chat_is_rendered_and_tokenized),
         cmocka_unit_test(the_demo_prints_records_as_json),
+        cmocka_unit_test(the_demo_takes_fields),
+        cmocka_unit_test(bench_of_the_engine_refuses_options_that_it_ignores),
+        cmocka_unit_test(bench_of_the_engine_measures_one_batch),
         cmocka_unit_test(check_of_a_model_alone_needs_no_broker),
         cmocka_unit_test(check_refuses_what_serve_refuses),
         cmocka_unit_test(check_looks_for_redis),
