@@ -14,6 +14,7 @@
 #   make simulate simulate fleets of whole workers under faults; SEEDS=… says how many, BASE=… the first seed
 #   make schemas  1,000 schemas answered by the small model at temperature 1, each answer validated; SUITE=… adds public ones
 #   make chaos    kill, stop and restart workers and Apache Kafka under load: a table, and JSON in build
+#   make scale    a fleet that sleeps and wakes by millrace lag, with Apache Kafka: JSON in build
 #   make arm64    on x86-64: cross-compile for arm64; the unit, simulation and golden tests in an emulator
 #   make cuda-check  2,000 random cases of every CUDA kernel without a card, and nvcc for three architectures
 #   make gpu-bundle  what a machine with a card needs to run the next two, in build-gpu/millrace-gpu.tar.gz
@@ -33,7 +34,7 @@ BASE   ?= 1
 TIME ?= 60
 TARGET ?=
 
-.PHONY: build deb demo test check bench simulate schemas chaos stops tour soak repeat mutants arm64 cuda-check gpu-bundle gpu-check gpu-bench \
+.PHONY: build deb demo test check bench simulate schemas chaos stops scale tour soak mutants arm64 cuda-check gpu-bundle gpu-check gpu-bench \
 	fuzz fuzz-min format tidy asan sweep tsan coverage \
 	install clean deps check_tools
 
@@ -93,6 +94,11 @@ stops: $(BUILD)/build.ninja
 	@docker/deps.sh test
 	@cmake --build $(BUILD) -j $(JOBS) --target millrace checker produce topic
 	@MILLRACE_TOOLS=$(BUILD) tests/integration/stops.py --json $(BUILD)/stops.json $(PHASE)
+
+scale: $(BUILD)/build.ninja
+	@docker/deps.sh test
+	@cmake --build $(BUILD) -j $(JOBS) --target millrace topic
+	@MILLRACE_TOOLS=$(BUILD) tests/integration/scale.py --kafka --millrace $(BUILD)/millrace --json $(BUILD)/scale.json
 
 tour: check_tools
 	@tests/integration/docker/tour.py

@@ -78,6 +78,16 @@ def codes(pattern, holder):
     return list(dict.fromkeys(code for code in re.findall(pattern, source_with(holder), re.M) if code))
 
 
+def lag_metrics():
+    """name: (kind, labels, help) of each metric of millrace lag, from its source: some are absent while a figure is unknown."""
+    text = source_with("} figure_names[] = {")
+    join = lambda words: "".join(re.findall(r'"([^"]*)"', words))  # noqa: E731
+    topics = {name: ("gauge", ["tenant", "topic"], join(words)) for name, words in
+              re.findall(r'\{"\w+", "(millrace_lag_\w+)",\s*((?:"[^"]*"\s*)+),', text)}
+    return topics | {name: (kind, [], join(words)) for name, kind, words in
+                     re.findall(r'put_value\(out, "(millrace_lag_\w+)", "(\w+)",\s*((?:"[^"]*"\s*)+),', text)}
+
+
 # ---- the page ----
 
 def escape(text):
@@ -129,6 +139,10 @@ def page(metrics_text, commands_text):
               "| metric | kind | labels | meaning |", "|---|---|---|---|"]
     lines += [f"| `{name}` | {kind} | {', '.join(f'`{label}`' for label in labels)} | {escape(text)} |"
               for name, (kind, labels, text) in metrics(metrics_text).items()]
+    lines += ["", "On the page `/metrics` of `millrace lag --listen`; a metric is absent while its value is unknown:", "",
+              "| metric | kind | labels | meaning |", "|---|---|---|---|"]
+    lines += [f"| `{name}` | {kind} | {', '.join(f'`{label}`' for label in labels)} | {escape(text)} |"
+              for name, (kind, labels, text) in lag_metrics().items()]
     reasons = codes(r'^    X\([A-Z_]+, "([a-z_]+)"\)', "#define MR_FINISH_LIST(X)")
     errors = codes(r'X\([A-Z_]+, [A-Z]+, "([a-z_]*)"', "#define MR_STATUS_LIST(X)")
     lines += ["", "## Finish reasons and error codes", "", "[Results](results.md#finish-reasons) explains each.", "",

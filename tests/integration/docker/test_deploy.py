@@ -55,10 +55,12 @@ EXTENSIONS = {
         pollingInterval=COUNT, cooldownPeriod=COUNT,
         advanced=closed("", horizontalPodAutoscalerConfig=closed(
             "", behavior=known("api.autoscaling.v2.HorizontalPodAutoscalerBehavior"))),
+        fallback=closed("failureThreshold replicas", failureThreshold=COUNT, replicas=COUNT, behavior={"enum": [
+            "static", "currentReplicas", "currentReplicasIfHigher", "currentReplicasIfLower"]}),
         triggers={"type": "array", "minItems": 1, "items": closed(
-            "type metadata", type={"const": "prometheus"}, metadata=closed(
-                "serverAddress query threshold", serverAddress={"type": "string", "pattern": "^https?://"}, query=TEXT,
-                threshold={"type": "string", "pattern": "^[0-9]+$"}, ignoreNullValues={"enum": ["true", "false"]}))})}
+            "type metadata", type={"const": "metrics-api"}, metadata=closed(
+                "url valueLocation targetValue", url={"type": "string", "pattern": "^https?://"}, valueLocation=TEXT,
+                targetValue={"type": "string", "pattern": "^[0-9]+$"}, activationTargetValue={"type": "string", "pattern": "^[0-9]+$"}))})}
 KUSTOMIZATION = closed(
     "apiVersion kind resources", apiVersion={"const": "kustomize.config.k8s.io/v1beta1"}, kind={"const": "Kustomization"},
     namespace=TEXT, resources={"type": "array", "items": TEXT, "uniqueItems": True},
@@ -125,10 +127,12 @@ def read_kubernetes():
         document = load(KUBERNETES / name)
         must(document["kind"] in KINDS.get(document["apiVersion"], ()), f"{name}: {document['apiVersion']}")
         check_schema(document, schema_of(document, definitions) | {"definitions": definitions}, name)
-        must(document["metadata"]["name"] == "millrace", f"{name}: another name")
-        must(document["kind"] not in found, f"{document['kind']} twice")
-        found[document["kind"]] = document
-    must(set(found) == set().union(*KINDS.values()), f"kinds: {set(found)}")
+        parts = {"millrace": "", "millrace-lag": "lag "}
+        must(document["metadata"]["name"] in parts, f"{name}: another name")
+        kind = parts[document["metadata"]["name"]] + document["kind"]
+        must(kind not in found, f"{kind} twice")
+        found[kind] = document
+    must(set(found) == set().union(*KINDS.values()) | {"lag Deployment", "lag Service"}, f"kinds: {set(found)}")
     must(kustomization["namespace"] == "millrace", "another namespace")
     return found, kustomization["labels"][0]["pairs"]
 
@@ -201,10 +205,21 @@ def check_network(found):
 def check_scaler(found):
     spec = found["ScaledObject"]["spec"]
     must(spec["scaleTargetRef"]["name"] == found["Deployment"]["metadata"]["name"], "another deployment")
-    must(spec["minReplicaCount"] >= 1, "without a worker nothing exports the lag")
     must(spec["minReplicaCount"] <= spec["maxReplicaCount"], "more workers at least than at most")
     trigger, = spec["triggers"]
-    check_metrics(trigger["metadata"]["query"], "scaler.yaml")
+    service, lag = found["lag Service"], found["lag Deployment"]["spec"]["template"]
+    host = f"{service['metadata']['name']}.millrace.svc:{service['spec']['ports'][0]['port']}"
+    must(trigger["metadata"]["url"] == f"http://{host}/lag", f"the scaler does not ask {host}")
+    must(service["spec"]["selector"].items() <= lag["metadata"]["labels"].items(), "the service selects other pods")
+    container, = lag["spec"]["containers"]
+    check_command(container["args"], {"MILLRACE_BROKERS": found["ConfigMap"]["data"]["MILLRACE_BROKERS"]})
+    must(f"0.0.0.0:{PORT}" in container["args"] and container["ports"] == [{"name": "http", "containerPort": PORT}], container)
+    must(container["image"] == found["Deployment"]["spec"]["template"]["spec"]["containers"][0]["image"], "another image")
+    scaler = load(KUBERNETES / "example/hpa.yaml")
+    definitions = json.loads((DEPS / "schemas/kubernetes.json").read_text())["definitions"]
+    check_schema(scaler, schema_of(scaler, definitions) | {"definitions": definitions}, "hpa.yaml")
+    must(scaler["spec"]["scaleTargetRef"]["name"] == spec["scaleTargetRef"]["name"], "the HPA scales another deployment")
+    check_metrics(scaler["spec"]["metrics"][0]["external"]["metric"]["name"], "hpa.yaml")
 
 
 def check_example(found):
@@ -280,7 +295,7 @@ def check_compose():
                   {name: re.sub(r"\$\{\w+:-(.*)\}", r"\1", value) for name, value in worker["environment"].items()})
     must(services["prometheus"]["profiles"] == services["grafana"]["profiles"] == ["observe"], "another profile")
     scrape, = load(DOCKER / "prometheus/prometheus.yml")["scrape_configs"]
-    must(scrape["dns_sd_configs"][0]["names"] == ["worker"] and scrape["dns_sd_configs"][0]["port"] == PORT, scrape)
+    must(scrape["dns_sd_configs"][0]["names"] == ["worker", "lag"] and scrape["dns_sd_configs"][0]["port"] == PORT, scrape)
     mounted = {volume.split(":")[1] for volume in services["prometheus"]["volumes"]}
     must(set(load(DOCKER / "prometheus/prometheus.yml")["rule_files"]) <= mounted, "rules that are not mounted")
     provider, = load(DOCKER / "grafana/provider.yaml")["providers"]

@@ -28,6 +28,7 @@ FIRST = "millrace_time_to_first_token_seconds_bucket"
 # One value a minute: a+bxN counts up, cxN stays, _xN is a missing value. No alert fires at any minute of the hour.
 HEALTHY = {
     f"millrace_ready{{{WORKER}}}": "1x60",
+    'millrace_lag_up{job="millrace",instance="lag"}': "1x30 0x3 1x30",
     f"millrace_consumer_lag{{{WORKER}}}": "0x20 50 30 10 0x40",
     f"millrace_commit_lag_records{{{WORKER}}}": "3x60",
     f"millrace_requests_running{{{WORKER}}}": "2x60",
@@ -49,6 +50,7 @@ HEALTHY = {
 CASES = {
     "MillraceNoWorkerReady": (23, {}, {f"millrace_ready{{{WORKER}}}": "1x20 0x40"}),
     "MillraceLagGrows": (40, {}, {f"millrace_consumer_lag{{{WORKER}}}": "0x10 10+10x50"}),
+    "MillraceLagUnknown": (26, {"job": "millrace", "instance": "lag"}, {'millrace_lag_up{job="millrace",instance="lag"}': "1x20 0x40"}),
     "MillraceCommitsStandStill": (31, {}, {f"millrace_requests_running{{{WORKER}}}": "2x20 0x40"}),
     "MillraceInternalErrors": (
         32, {"topic": "t"}, {f'{FINISHED}{{{WORKER},topic="t",reason="rejected",code="poison"}}': "0x30 1x30"}),
