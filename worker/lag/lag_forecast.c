@@ -5,12 +5,15 @@
 #include <string.h>
 
 #define MS_NS ((uint64_t)1000000)
+/* the share of its work that a started request still has, on average */
+#define STARTED_SHARE 0.5
 
 /* A waiting request that was read. */
 struct job {
     int64_t timestamp_ms, deadline_ms; /* deadline 0: none */
     double tokens;
     size_t topic;
+    bool started;
 };
 
 struct jobs {
@@ -33,10 +36,12 @@ static int64_t deadline_of(const struct mr_lag_question *question,
     return deadline_ms;
 }
 
-static double tokens_of(const struct mr_lag_request *request, const struct mr_lag_tokens *mean)
+static double tokens_of(const struct mr_lag_request *request, const struct mr_lag_tokens *mean,
+                        bool started)
 {
     if (request->rejected) return 0;
-    return mean->prompt + fmin(mean->answer, request->answer_tokens_max);
+    return (mean->prompt + fmin(mean->answer, request->answer_tokens_max)) *
+           (started ? STARTED_SHARE : 1);
 }
 
 static void note_lowest(int64_t *lowest, int64_t value)
@@ -55,14 +60,15 @@ static void add_request(struct mr_lag_figures *figures, const struct mr_lag_ques
         return;
     }
     mr_lag_rates_tokens(question->rates, partition->topic, &mean);
-    const double tokens = tokens_of(request, &mean);
+    const bool started = mr_lag_partition_is_started(partition, request->offset);
+    const double tokens = tokens_of(request, &mean, started);
     figures->waiting++;
-    figures->started += mr_lag_partition_is_started(partition, request->offset);
+    figures->started += started;
     figures->tokens += tokens;
     note_lowest(&figures->oldest_ms, request->timestamp_ms);
     note_lowest(&figures->deadline_ms, deadline_ms);
     jobs->all[jobs->count++] =
-        (struct job){request->timestamp_ms, deadline_ms, tokens, partition->topic};
+        (struct job){request->timestamp_ms, deadline_ms, tokens, partition->topic, started};
 }
 
 static void add_unread(struct mr_lag_figures *figures, const struct mr_lag_question *question,
@@ -191,6 +197,7 @@ static double demand_of_deadlines(const struct mr_lag_question *question, struct
         const double left_s =
             (double)(job->deadline_ms - question->now_ms) / 1e3 - question->start_s;
         tokens += job->tokens;
+        if (job->started) continue; /* a new worker does not make it faster */
         if (left_s > 0 && left_s >= job->tokens / alone) demand = fmax(demand, tokens / left_s);
     }
     return demand;

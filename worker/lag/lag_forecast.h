@@ -7,12 +7,13 @@
  * deadline too, until the request has started.
  *
  * The work of a request is its estimated tokens: the mean prompt of its topic, and the mean answer
- * or the most that the record allows, whichever is less. Divided by the speed of a worker that is
- * work in worker-seconds. The number of workers wanted is the lowest at which
+ * or the most that the record allows, whichever is less; half of that for a started request.
+ * Divided by the speed of a worker that is work in worker-seconds. The number of workers wanted is
+ * the lowest at which
  *   - all work is done within `target_s`, and
  *   - for each deadline the work due until then is done in the time from `start_s`, the time that a
  *     new worker needs to start, until the deadline. Deadlines that a new worker could not meet
- *     even for its first request are left out.
+ *     even for its first request are left out, and so are those of started requests.
  * It is at most the partitions of the largest topic, since further workers would be idle. It is 0
  * only if nothing waits, and at least 1, or the number of present workers, while the work is
  * unknown.

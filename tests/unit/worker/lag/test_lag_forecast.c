@@ -184,6 +184,23 @@ static void the_wait_limit_of_a_topic_is_a_deadline_until_the_start(void **state
     assert_int_equal(forecast->topics[0].deadline_ms, NOW_MS + 6000);
 }
 
+static void a_started_request_has_half_its_work_left_and_needs_no_new_worker(void **state)
+{
+    struct fleet *fleet = *state;
+    struct mr_lag_partition *partition = &fleet->partitions[0];
+    learn(fleet, 500);
+    update(partition, 0, 0, 100, "SSSSSSSSSS");
+    for (int64_t o = 0; o < 100; o++)
+        assert_true(add(partition, o, 100, o < 10 ? 31000 : 0));
+    const struct mr_lag_forecast *forecast = make(fleet);
+    assert_int_equal(forecast->total.started, 10);
+    assert_float_equal(forecast->total.tokens, 9500, 1e-6);
+    /* a second after a new worker has started their deadlines pass; they are not its work */
+    assert_int_equal(forecast->workers_wanted, 1);
+    update(partition, 0, 0, 100, "");
+    assert_int_equal(make(fleet)->workers_wanted, 4);
+}
+
 static void a_small_topic_is_done_before_a_large_one(void **state)
 {
     struct fleet *fleet = *state;
@@ -253,6 +270,7 @@ int main(void)
         FLEET_TEST(late_requests_are_counted_in_order_of_arrival),
         FLEET_TEST(requests_past_their_deadline_wake_nobody),
         FLEET_TEST(the_wait_limit_of_a_topic_is_a_deadline_until_the_start),
+        FLEET_TEST(a_started_request_has_half_its_work_left_and_needs_no_new_worker),
         FLEET_TEST(a_small_topic_is_done_before_a_large_one),
         FLEET_TEST(the_record_bounds_the_answer),
         FLEET_TEST(unread_requests_have_the_mean_work),
