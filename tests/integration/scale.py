@@ -163,7 +163,8 @@ def run(options, brokers, topic, scaler, name, count, **fields):
         assert now < WAIT_SECONDS, f"{name}: {len(results)} results, {figure}"
         if figure is not None and figure["workers_wanted"] > 0:
             times.setdefault("figure_s", now)
-            if figure["seconds"] is not None and forecast is None and figure["started"] > 0:
+            present = figure["workers"] in (None, len(scaler.workers))
+            if figure["seconds"] is not None and forecast is None and figure["started"] > 0 and present:
                 forecast = now, figure["seconds"]
         if any(each in results for each in names):
             times.setdefault("first_answer_s", now)
