@@ -73,6 +73,8 @@ struct mr_config {
     uint64_t queue_bytes, prefetch_bytes;
     struct mr_text_list tenant_weight;    /* TENANT=N texts, not parsed */
     uint32_t tenant_weights[MR_LIST_MAX]; /* [tenant_count], by tenant_index */
+    struct mr_text_list tenant_quota;     /* TENANT=N/PERIOD texts, not parsed */
+    uint64_t minute_quotas[MR_LIST_MAX], day_quotas[MR_LIST_MAX]; /* like weights; 0: none */
     uint32_t tenant_count;
     bool deadline_admission; /* rejects requests that cannot meet their deadline */
     uint64_t max_record_bytes;

@@ -12,6 +12,7 @@
 
 #define TOPIC_BYTES_MAX ((size_t)249)
 #define WEIGHT_MAX      1000u
+#define QUOTA_MAX       UINT64_C(1000000000000000)
 #define NAME_BYTES_MAX  ((size_t)128)
 
 /* Default of --poll-interval-max. Intake polls again within seconds, so only a stuck worker exceeds
@@ -165,6 +166,18 @@ static void fill_tenants(struct mr_config *config)
     }
 }
 
+/* The first topic of the tenant whose name is the first `length` bytes of text;
+ * request_topic_count: there is none. */
+static size_t find_tenant(const struct mr_config *config, const char *text, size_t length)
+{
+    const struct mr_request_topic *topics = config->request_topics;
+    size_t k = 0;
+    while (k < config->request_topic_count &&
+           (strncmp(topics[k].tenant, text, length) != 0 || topics[k].tenant[length] != '\0'))
+        k++;
+    return k;
+}
+
 static enum mr_status fill_tenant_weights(struct mr_config *config, struct mr_error *err)
 {
     for (size_t i = 0; i < config->tenant_weight.count; i++) {
@@ -175,16 +188,39 @@ static enum mr_status fill_tenant_weights(struct mr_config *config, struct mr_er
             weight > WEIGHT_MAX)
             return mr_option_refuse(config, "tenant-weight", i, err,
                                     "is not TENANT=N with N from 1 to %u", WEIGHT_MAX);
-        size_t k = 0;
-        const struct mr_request_topic *topics = config->request_topics;
-        while (k < config->request_topic_count &&
-               (strncmp(topics[k].tenant, text, length) != 0 || topics[k].tenant[length] != '\0'))
-            k++;
+        const size_t k = find_tenant(config, text, length);
         if (k == config->request_topic_count)
             return mr_option_refuse(config, "tenant-weight", i, err,
                                     "no --requests-topic has tenant=%.*s",
                                     (int)(length < 64 ? length : 64), text);
-        config->tenant_weights[topics[k].tenant_index] = (uint32_t)weight;
+        config->tenant_weights[config->request_topics[k].tenant_index] = (uint32_t)weight;
+    }
+    return MR_OK;
+}
+
+static enum mr_status fill_tenant_quotas(struct mr_config *config, struct mr_error *err)
+{
+    for (size_t i = 0; i < config->tenant_quota.count; i++) {
+        const char *text = config->tenant_quota.values[i];
+        const size_t length = strcspn(text, "=");
+        const char *number = text + length + (text[length] == '=');
+        const size_t digits = strcspn(number, "/");
+        const bool minute = strcmp(number + digits, "/minute") == 0;
+        const char *copy = mr_option_copy(config, number, digits);
+        uint64_t tokens;
+        if (!copy) return mr_fail(err, MR_NOMEM, "no memory for a quota");
+        if (number == text + length || (!minute && strcmp(number + digits, "/day") != 0) ||
+            !mr_parse_uint(copy, &tokens) || tokens < 1 || tokens > QUOTA_MAX)
+            return mr_option_refuse(
+                config, "tenant-quota", i, err,
+                "is not TENANT=N/minute or TENANT=N/day with N from 1 to 10^15");
+        const size_t k = find_tenant(config, text, length);
+        if (k == config->request_topic_count)
+            return mr_option_refuse(config, "tenant-quota", i, err,
+                                    "no --requests-topic has tenant=%.*s",
+                                    (int)(length < 64 ? length : 64), text);
+        (minute ? config->minute_quotas
+                : config->day_quotas)[config->request_topics[k].tenant_index] = tokens;
     }
     return MR_OK;
 }
@@ -194,6 +230,7 @@ static enum mr_status fill_topics(struct mr_config *config, struct mr_error *err
     enum mr_status status = fill_request_topics(config, err);
     if (status == MR_OK) fill_tenants(config);
     if (status == MR_OK) status = fill_tenant_weights(config, err);
+    if (status == MR_OK) status = fill_tenant_quotas(config, err);
     if (status == MR_OK)
         status = fill_topic(config, &config->tokens_topic, "tokens", "tokens-topic", err);
     if (status == MR_OK)

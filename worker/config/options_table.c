@@ -56,6 +56,7 @@ const struct mr_option mr_options[] = {
     {"queue-requests", MR_OPTION_U32, AT(queue_requests), "256", WORKER, 1, 1048576, NULL, "N", "Most requests waiting in this worker. Further ones stay in Kafka, where any worker can take them.", MR_GROUP_LIMITS, false},
     {"queue-bytes", MR_OPTION_BYTES, AT(queue_bytes), "256MiB", WORKER, 1048576, 1e15, NULL, "SIZE", "Memory for the waiting requests.", MR_GROUP_LIMITS, false},
     {"tenant-weight", MR_OPTION_LIST, AT(tenant_weight), "", BIT(SERVE), 0, 0, NULL, "TENANT=N", "Share of the engine for a tenant, 1 to 1000, relative to the other tenants. A tenant without a weight has 1. Repeatable.", MR_GROUP_LIMITS, false},
+    {"tenant-quota", MR_OPTION_LIST, AT(tenant_quota), "", BIT(SERVE), 0, 0, NULL, "TENANT=N/PERIOD", "Most tokens that this worker computes for a tenant in a minute or a day: prompt tokens that no cache has, and generated tokens. Further requests of the tenant wait in Kafka. PERIOD is minute or day. Repeatable.", MR_GROUP_LIMITS, false},
     {"deadline-admission", MR_OPTION_BOOL, AT(deadline_admission), "false", BIT(SERVE), 0, 0, NULL, NULL, "Reject a request before it starts if it cannot finish by its deadline. Otherwise it runs until its deadline.", MR_GROUP_LIMITS, false},
     {"max-record-bytes", MR_OPTION_BYTES, AT(max_record_bytes), "1MiB", WORKER | BIT(TOPICS), 64, 67108864, NULL, "SIZE", "Largest request record. A larger one is rejected.", MR_GROUP_LIMITS, false},
 

@@ -20,6 +20,8 @@ static void end_ticket(struct mr_admission *admission, struct mr_ticket *ticket)
     MR_ASSERT(ticket->intake.partition->tickets > 0);
     ticket->intake.partition->tickets--;
     mr_flight_end(admission->flight, ticket);
+    mr_quota_charge(&admission->quota, ticket->tenant_index, ticket->intake.quota_tokens,
+                    ticket->end.tokens);
     mr_lookups_stop(admission->lookups, ticket);
     mr_starts_stop(admission->starts, ticket);
     mr_trail_drop(ticket->trail);
@@ -413,6 +415,15 @@ static void report_reply(struct mr_admission *admission, const struct mr_ticket 
     if (ticket->intake.request) warn_of_reply(ticket->intake.request, envelope->reply_topic);
 }
 
+/* Reserves the most tokens that the request can compute. */
+static void reserve_quota(struct mr_admission *admission, struct mr_ticket *ticket)
+{
+    const struct mr_request *request = ticket->intake.request;
+    ticket->intake.quota_tokens =
+        request->token_count + (uint64_t)request->max_tokens * request->choice_count;
+    mr_quota_reserve(&admission->quota, ticket->tenant_index, ticket->intake.quota_tokens);
+}
+
 /* Makes the ticket of a record, decodes and checks the request, and submits it. */
 static void admit(struct mr_admission *admission, struct mr_partition *partition,
                   const struct mr_kafka_record *record, struct mr_ledger_history history,
@@ -428,6 +439,7 @@ static void admit(struct mr_admission *admission, struct mr_partition *partition
     if (status != MR_OK) return;
     status = examine(admission, ticket, record, now, &err);
     if (status == MR_OK) {
+        reserve_quota(admission, ticket);
         mr_lookups_start(admission->lookups, ticket, record, now->ns);
         place(admission, ticket, now->ns);
     } else if (mr_status_class(status) == MR_CLASS_FATAL) {

@@ -36,6 +36,7 @@
 #include "worker/intake/lookups.h"
 #include "worker/intake/partition_requests.h"
 #include "worker/intake/prompt.h"
+#include "worker/intake/quota.h"
 #include "worker/offsets/exactly_once.h"
 #include "worker/trace/tracer.h"
 
@@ -62,16 +63,18 @@ struct mr_admission {
     struct mr_tracer *tracer; /* NULL: no spans */
     struct mr_mailbox *publish;
     struct mr_engine_link engine;
-    uint64_t room;   /* bit i: the engine's queue has space for tenant i, as last read */
+    struct mr_quota quota;
+    /* bit i: the engine's queue has space for tenant i, as last read, and its quota allows more */
+    uint64_t room;
     uint64_t now_ns; /* time of the current step */
     bool draining;   /* requests are no longer submitted to the engine or refused */
     struct mr_admission_stats stats;
 };
 
-/* Whether a record of the partition may be taken: the engine's queue has space for the tenant, not
- * too many records of the tenant wait for other requests (worker/intake/flight.h), the
- * partition's ledger has space, and the partition is neither being revoked nor recovering. context:
- * struct mr_admission. */
+/* Whether a record of the partition may be taken: the engine's queue has space for the tenant, the
+ * tenant is within its quota, not too many records of the tenant wait for other requests
+ * (worker/intake/flight.h), the partition's ledger has space, and the partition is neither being
+ * revoked nor recovering. context: struct mr_admission. */
 bool mr_admission_may_take(void *context, size_t topic_index, int32_t partition);
 /* Takes one record. False: the ledger of the record's partition is full; put the record back. */
 bool mr_admission_accept(struct mr_admission *admission, const struct mr_kafka_record *record,

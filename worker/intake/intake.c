@@ -197,7 +197,8 @@ static bool has_room(struct mr_intake *intake, uint64_t now_ns)
     if (intake->lookups.bytes >= MR_LOOKUP_BYTES_MAX) return false;
     if (!mr_mailbox_has_room(intake->admission.publish)) return false;
     intake->admission.room =
-        mr_engine_link_room(&intake->admission.engine, intake->options.config->tenant_count);
+        mr_engine_link_room(&intake->admission.engine, intake->options.config->tenant_count) &
+        mr_quota_room(&intake->admission.quota, now_ns);
     return intake->admission.room != 0;
 }
 

@@ -127,6 +127,7 @@ static void connect_parts(struct mr_intake *intake, const struct mr_intake_targe
     intake->starts.handover = intake->options.handover;
     intake->starts.due_ns = UINT64_MAX;
     admission->config = config;
+    mr_quota_open(&admission->quota, config);
     admission->log = log;
     admission->metrics = targets->metrics;
     admission->fault = &intake->fault;

@@ -25,6 +25,7 @@ struct mr_request_end {
     enum mr_status error; /* MR_OK: none */
     /* the record was not run: it is a copy of a request in flight, whose result answers both */
     bool duplicate;
+    uint64_t tokens; /* computed: prompt tokens that no cache had, and generated tokens */
 };
 
 struct mr_request_metrics;

@@ -134,7 +134,11 @@ static struct mr_request_end end_of(const struct mr_mail *terminal)
         return (struct mr_request_end){.finish = refusal->finish, .error = refusal->error.status};
     }
     const struct mr_result *result = &((const struct mr_result_mail *)terminal)->result;
-    return (struct mr_request_end){.finish = result->choices[0].finish, .error = result->error};
+    struct mr_request_end end = {.finish = result->choices[0].finish, .error = result->error};
+    end.tokens = result->prompt_tokens - result->cached_tokens;
+    for (size_t i = 0; i < result->choice_count; i++)
+        end.tokens += result->choices[i].completion_tokens;
+    return end;
 }
 
 void mr_finisher_begin(struct mr_finisher *finisher, struct mr_ticket *ticket,

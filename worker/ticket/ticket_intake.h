@@ -56,6 +56,7 @@ struct mr_ticket_intake {
     /* memory that is charged to the tenant while the ticket waits for another request of its id
      * (worker/intake/flight.h); 0: it does not wait */
     size_t waiting_bytes;
+    uint64_t quota_tokens; /* reserved of the tenant's quota (worker/intake/quota.h) */
     bool uncounted; /* parked, and at that time a copy or a suspect (worker/intake/flight.h) */
     struct mr_start_state start;
     struct mr_found_mail *lookup; /* Redis lookup that the request waits for; NULL: none */

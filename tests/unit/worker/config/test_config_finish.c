@@ -74,6 +74,8 @@ static void a_topic_has_tenant_weight_and_limits(void **state)
                                          "c,tenant=red,priority=-10", "d,tenant=blue"};
     set_topics(fixture, 4, topics);
     fixture->config.tenant_weight = (struct mr_text_list){{"red=3", "blue=2"}, 2};
+    fixture->config.tenant_quota =
+        (struct mr_text_list){{"red=500/minute", "blue=70000/day", "red=9/day"}, 3};
     assert_int_equal(finish(fixture), MR_OK);
     const struct mr_request_topic *topic = fixture->config.request_topics;
     assert_int_equal(topic[0].weight, 5);
@@ -91,6 +93,11 @@ static void a_topic_has_tenant_weight_and_limits(void **state)
     assert_int_equal(fixture->config.tenant_weights[0], 3);
     assert_int_equal(fixture->config.tenant_weights[1], 1);
     assert_int_equal(fixture->config.tenant_weights[2], 2);
+    assert_int_equal(fixture->config.minute_quotas[0], 500);
+    assert_int_equal(fixture->config.day_quotas[0], 9);
+    assert_int_equal(fixture->config.minute_quotas[1], 0);
+    assert_int_equal(fixture->config.minute_quotas[2], 0);
+    assert_int_equal(fixture->config.day_quotas[2], 70000);
 }
 
 static void invalid_settings_of_a_topic_are_refused(void **state)
@@ -100,6 +107,9 @@ static void invalid_settings_of_a_topic_are_refused(void **state)
                                          "a,run=",     "a,tenant=",     "a,thinking=0"};
     static const char *const weights[] = {"red", "default=0", "default=1001", "other=2",
                                           "defaul=2"};
+    static const char *const quotas[] = {"default",          "default=5",       "default=0/day",
+                                         "default=5/hour",   "default=/minute", "other=5/day",
+                                         "default=5/day/day"};
     for (size_t i = 0; i < sizeof topics / sizeof *topics; i++) {
         set_topics(fixture, 1, &topics[i]);
         assert_int_equal(finish(fixture), MR_BAD_CONFIG);
@@ -107,6 +117,11 @@ static void invalid_settings_of_a_topic_are_refused(void **state)
     set_topics(fixture, 0, NULL);
     for (size_t i = 0; i < sizeof weights / sizeof *weights; i++) {
         fixture->config.tenant_weight = (struct mr_text_list){{weights[i]}, 1};
+        assert_int_equal(finish(fixture), MR_BAD_CONFIG);
+    }
+    fixture->config.tenant_weight.count = 0;
+    for (size_t i = 0; i < sizeof quotas / sizeof *quotas; i++) {
+        fixture->config.tenant_quota = (struct mr_text_list){{quotas[i]}, 1};
         assert_int_equal(finish(fixture), MR_BAD_CONFIG);
     }
 }

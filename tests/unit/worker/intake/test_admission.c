@@ -230,6 +230,28 @@ static void a_tenant_without_room_is_not_taken_from(void **state)
     close_intake_rig(&rig);
 }
 
+static void a_tenant_above_its_quota_waits_and_no_other_does(void **state)
+{
+    (void)state;
+    struct intake_rig rig;
+    open_two_tenants(&rig);
+    rig.config.minute_quotas[1] = 20;
+    mr_quota_open(&rig.intake->admission.quota, &rig.config);
+    struct mr_quota *quota = &rig.intake->admission.quota;
+    assert_int_equal(mr_quota_room(quota, rig.now.ns) & 3, 3);
+    arrive_in(&rig, 1, 0, "{\"id\":\"a\",\"prompt\":\"hello\",\"max_tokens\":30}", NULL);
+    struct mr_ticket *ticket = ticket_of(&rig, 1, "a");
+    assert_true(ticket->intake.quota_tokens > 30); /* with its prompt */
+    assert_int_equal(mr_quota_room(quota, rig.now.ns) & 3, 1);
+    begin(&rig, ticket);
+    ticket->end.tokens = 25; /* publish writes this */
+    mr_admission_done(&rig.intake->admission, answered(ticket));
+    assert_int_equal(quota->tenants[1].reserved, 0);
+    assert_int_equal(mr_quota_room(quota, rig.now.ns) & 3, 1); /* 5 more than it had */
+    assert_int_equal(mr_quota_room(quota, rig.now.ns + UINT64_C(20000000000)) & 3, 3);
+    close_intake_rig(&rig);
+}
+
 /* A record with headers arrives, now or waited_ms ago. */
 static void arrive_with(struct intake_rig *rig, int64_t offset, const char *value,
                         const struct mr_kafka_header *headers, size_t header_count)
@@ -473,6 +495,7 @@ int main(void)
         cmocka_unit_test(while_draining_only_what_the_engine_has_is_cancelled),
         cmocka_unit_test(nothing_reaches_an_engine_that_has_ended),
         cmocka_unit_test(a_tenant_without_room_is_not_taken_from),
+        cmocka_unit_test(a_tenant_above_its_quota_waits_and_no_other_does),
         cmocka_unit_test(a_deadline_header_that_has_passed_answers_without_decoding),
         cmocka_unit_test(a_reply_topic_that_is_not_allowed_is_counted_and_warned_of),
         cmocka_unit_test(a_tombstone_is_skipped_and_counted),
