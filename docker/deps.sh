@@ -52,6 +52,8 @@ library libcrypto libssl-dev
 library libxxhash libxxhash-dev
 library libmicrohttpd libmicrohttpd-dev
 library yaml-0.1 libyaml-dev
+library zlib zlib1g-dev
+library libzstd libzstd-dev
 library cmocka libcmocka-dev'
 wheel_needs='
 command unzip unzip

@@ -91,6 +91,7 @@ rule_home() {
             home["torch"] = home["ATen"] = home["c10"] = "ops/torch/*.cpp"
             home["hiredis"] = "kvcache/remote/redis_command.c"; home["librdkafka"] = "worker/kafka/*.c"
             home["microhttpd"] = "worker/http/http.c"; home["yaml"] = "worker/config/config_file.c"
+            home["zlib"] = home["zstd"] = "worker/batch/unpacked.c"
             home["pcre2"] = "codec/unicode/regex.c"; home["utf8proc"] = "codec/unicode/unicode.c"
             home["openssl"] = "codec/sha256.c codec/aes_gcm.c codec/base64.c kvcache/remote/redis_conn_tls.c"; home["xxhash"] = "kvcache/remote/block_frame.c ops/weights/weights_digest.c"
         }

@@ -20,7 +20,7 @@ static const struct {
     {MR_COMMAND_CHECK, mr_cli_check},   {MR_COMMAND_TOKENIZE, mr_cli_tokenize},
     {MR_COMMAND_BENCH, mr_cli_bench},   {MR_COMMAND_TOPICS, mr_cli_topics},
     {MR_COMMAND_REPLAY, mr_cli_replay}, {MR_COMMAND_TOP, mr_cli_top},
-    {MR_COMMAND_LAG, mr_cli_lag},
+    {MR_COMMAND_LAG, mr_cli_lag},       {MR_COMMAND_BATCH, mr_cli_batch},
 };
 
 /* Returns the log level. The demo logs only warnings by default, because its answers are printed on

@@ -2,9 +2,9 @@
  *
  * Every command is one function in a file of its own; worker/cli/cli.c has the table of commands.
  * To add a command, write worker/cli/cli_NAME.c and add a line to the table. serve and broker run
- * until a signal. send, tail, cancel, replay, topics, lag and bench are Kafka clients. check and
- * tokenize need no running worker. Commands print output for programs to stdout and messages for
- * people to stderr.
+ * until a signal. send, batch, tail, cancel, replay, topics, lag and bench are Kafka clients. check
+ * and tokenize need no running worker. Commands print output for programs to stdout and messages
+ * for people to stderr.
  *
  * Owner: main thread. Errors: one sentence on stderr and an exit code (enum mr_exit). */
 #ifndef MR_WORKER_CLI_CLI_H
@@ -26,6 +26,7 @@ int mr_cli_serve(const struct mr_config *config, struct mr_log *log);
 int mr_cli_demo(const struct mr_config *config, struct mr_log *log);
 int mr_cli_broker(const struct mr_config *config, struct mr_log *log);
 int mr_cli_send(const struct mr_config *config, struct mr_log *log);
+int mr_cli_batch(const struct mr_config *config, struct mr_log *log);
 int mr_cli_tail(const struct mr_config *config, struct mr_log *log);
 int mr_cli_cancel(const struct mr_config *config, struct mr_log *log);
 int mr_cli_check(const struct mr_config *config, struct mr_log *log);

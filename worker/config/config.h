@@ -135,7 +135,7 @@ struct mr_config {
     struct mr_text_list objectives;         /* bench: FIGURE-STATISTIC=TIME each */
     const char *output, *report;            /* bench: files for the results as JSON and as a page */
     const char *chat;                       /* tokenize: file with a record */
-    uint32_t requests, concurrency;         /* bench: number of requests; most in flight */
+    uint32_t requests, concurrency;         /* bench, batch: number of requests; most in flight */
     const char *replay_to;                  /* replay: topic; "": where a record came from */
     uint64_t replay_since_ns, replay_until_ns; /* replay: age of the records; 0: no limit */
     double replay_speed;                       /* replay: 1: original pace; 0: all at once */
@@ -144,6 +144,11 @@ struct mr_config {
     uint32_t prompt_tokens, output_tokens, batch, warmup, repetitions;
     uint64_t seed;
     bool decode, add_special, parse_special; /* the flags of tokenize */
+    const char *batch_errors;                /* batch: error file; "": from the output's name */
+    const char *batch_topic;                 /* batch: "": the first requests topic */
+    uint64_t batch_deadline_ns;              /* batch */
+    bool skip_invalid, cancel_job,
+        retry_errors; /* batch: --skip-invalid, --cancel, --retry-errors */
 
     struct mr_config_store *store; /* private to worker/config: memory of the texts */
 };

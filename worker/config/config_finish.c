@@ -401,7 +401,7 @@ static enum mr_status check_needs(const struct mr_config *config, struct mr_erro
     static const uint32_t need_brokers = 1u << MR_COMMAND_SERVE | 1u << MR_COMMAND_SEND |
                                          1u << MR_COMMAND_TAIL | 1u << MR_COMMAND_CANCEL |
                                          1u << MR_COMMAND_REPLAY | 1u << MR_COMMAND_TOPICS |
-                                         1u << MR_COMMAND_LAG;
+                                         1u << MR_COMMAND_LAG | 1u << MR_COMMAND_BATCH;
     bool bench = config->command == MR_COMMAND_BENCH;
     bool alone = config->engine || config->cache;
     bool model = need_model >> config->command & 1u || (bench && alone);

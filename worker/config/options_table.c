@@ -18,7 +18,7 @@
 #define MODEL      (ENGINE | BIT(TOKENIZE))
 #define ASKING     (BIT(SEND) | BIT(BENCH)) /* publish requests, read answers */
 #define FLEET      (BIT(TOPICS) | BIT(REPLAY) | BIT(TOP) | BIT(LAG)) /* for operators */
-#define KAFKA      (BIT(SERVE) | ASKING | BIT(TAIL) | BIT(CANCEL) | FLEET)
+#define KAFKA      (BIT(SERVE) | ASKING | BIT(BATCH) | BIT(TAIL) | BIT(CANCEL) | FLEET)
 #define U32_MAX    4294967295.0
 
 #define AT(field) offsetof(struct mr_config, field)
@@ -58,15 +58,15 @@ const struct mr_option mr_options[] = {
     {"tenant-weight", MR_OPTION_LIST, AT(tenant_weight), "", BIT(SERVE), 0, 0, NULL, "TENANT=N", "Share of the engine for a tenant, 1 to 1000, relative to the other tenants. A tenant without a weight has 1. Repeatable.", MR_GROUP_LIMITS, false},
     {"tenant-quota", MR_OPTION_LIST, AT(tenant_quota), "", BIT(SERVE), 0, 0, NULL, "TENANT=N/PERIOD", "Most tokens that this worker computes for a tenant in a minute or a day: prompt tokens that no cache has, and generated tokens. Further requests of the tenant wait in Kafka. PERIOD is minute or day. Repeatable.", MR_GROUP_LIMITS, false},
     {"deadline-admission", MR_OPTION_BOOL, AT(deadline_admission), "false", BIT(SERVE), 0, 0, NULL, NULL, "Reject a request before it starts if it cannot finish by its deadline. Otherwise it runs until its deadline.", MR_GROUP_LIMITS, false},
-    {"max-record-bytes", MR_OPTION_BYTES, AT(max_record_bytes), "1MiB", WORKER | BIT(TOPICS), 64, 67108864, NULL, "SIZE", "Largest request record. A larger one is rejected.", MR_GROUP_LIMITS, false},
+    {"max-record-bytes", MR_OPTION_BYTES, AT(max_record_bytes), "1MiB", WORKER | BIT(TOPICS) | BIT(BATCH), 64, 67108864, NULL, "SIZE", "Largest request record. A larger one is rejected.", MR_GROUP_LIMITS, false},
 
     {"brokers", MR_OPTION_TEXT, AT(brokers), "", KAFKA, 0, 0, NULL, "HOST:PORT", "Kafka bootstrap servers, separated by commas.", MR_GROUP_FIRST, false},
     {"prefix", MR_OPTION_TEXT, AT(prefix), "millrace", KAFKA, 0, 0, NULL, "NAME", "Prefix of the default topic names.", MR_GROUP_FIRST, false},
     {"group", MR_OPTION_TEXT, AT(group), "millrace", BIT(SERVE) | BIT(CHECK) | BIT(TOP) | BIT(LAG), 0, 0, NULL, "NAME", "Consumer group. The workers of one group share the partitions of the request topics.", MR_GROUP_FIRST, false},
     {"requests-topic", MR_OPTION_LIST, AT(requests_topic), "", BIT(SERVE) | ASKING | BIT(TOPICS) | BIT(LAG), 0, 0, NULL, "TOPIC[,SETTING...]", "Request topic and its settings: priority=N (-100 to 100), weight=N (1 to 1000), tenant=NAME, queue=TIME and run=TIME (longest wait and longest run of a request), thinking=N (thinking_token_budget of requests without one), strict. By default <prefix>.requests. Repeatable.", MR_GROUP_FIRST, false},
     {"tokens-topic", MR_OPTION_TEXT, AT(tokens_topic), "", BIT(SERVE) | ASKING | BIT(TAIL) | BIT(TOPICS), 0, 0, NULL, "TOPIC", "Topic of token records. By default <prefix>.tokens.", MR_GROUP_KAFKA, false},
-    {"results-topic", MR_OPTION_TEXT, AT(results_topic), "", BIT(SERVE) | ASKING | BIT(TAIL) | BIT(TOPICS) | BIT(LAG), 0, 0, NULL, "TOPIC", "Topic of results. By default <prefix>.results.", MR_GROUP_KAFKA, false},
-    {"cancel-topic", MR_OPTION_TEXT, AT(cancel_topic), "", BIT(SERVE) | BIT(CANCEL) | BIT(TOPICS) | BIT(TOP), 0, 0, NULL, "TOPIC", "Topic of cancel records. By default <prefix>.cancel.", MR_GROUP_KAFKA, false},
+    {"results-topic", MR_OPTION_TEXT, AT(results_topic), "", BIT(SERVE) | ASKING | BIT(BATCH) | BIT(TAIL) | BIT(TOPICS) | BIT(LAG), 0, 0, NULL, "TOPIC", "Topic of results. By default <prefix>.results.", MR_GROUP_KAFKA, false},
+    {"cancel-topic", MR_OPTION_TEXT, AT(cancel_topic), "", BIT(SERVE) | BIT(CANCEL) | BIT(TOPICS) | BIT(TOP) | BIT(BATCH), 0, 0, NULL, "TOPIC", "Topic of cancel records. By default <prefix>.cancel.", MR_GROUP_KAFKA, false},
     {"dlq-topic", MR_OPTION_TEXT, AT(dlq_topic), "", BIT(SERVE) | BIT(TOPICS), 0, 0, NULL, "TOPIC", "Topic of dead letters. By default <prefix>.dlq.", MR_GROUP_KAFKA, false},
     {"reply-topic", MR_OPTION_LIST, AT(reply_topics), "", BIT(SERVE) | BIT(TOPICS), 0, 0, NULL, "TOPIC", "Topic that the header kafka_replyTopic of a request may name, or PREFIX* for all topics that begin with PREFIX. By default <prefix>.replies alone, because producers choose the header. Repeatable.", MR_GROUP_KAFKA, false},
     {"kafka", MR_OPTION_LIST, AT(kafka), "", KAFKA, 0, 0, NULL, "NAME=VALUE", "Any librdkafka property. consumer.NAME or producer.NAME sets it for one side only. The value @FILE or env:NAME keeps a secret off the command line. Repeatable.", MR_GROUP_KAFKA, false},
@@ -142,7 +142,7 @@ const struct mr_option mr_options[] = {
     {"sweep", MR_OPTION_BOOL, AT(sweep), "false", BIT(BENCH), 0, 0, NULL, NULL, "Find the highest rate at which no request fails and each --objective is met, in runs of --requests requests. The first run is at --rate, or at 1 if that is 0.", MR_GROUP_COMMAND, false},
     {"compare", MR_OPTION_BOOL, AT(compare), "false", BIT(BENCH), 0, 0, NULL, NULL, "Compare two files that --output wrote, given as arguments, and measure nothing.", MR_GROUP_COMMAND, false},
     {"requests", MR_OPTION_U32, AT(requests), "200", BIT(BENCH), 1, 10000000, NULL, "N", "Number of requests.", MR_GROUP_COMMAND, false},
-    {"concurrency", MR_OPTION_U32, AT(concurrency), "0", BIT(BENCH), 0, 1048576, NULL, "N", "Most requests in flight. 0 is no limit.", MR_GROUP_COMMAND, false},
+    {"concurrency", MR_OPTION_U32, AT(concurrency), "0", BIT(BENCH) | BIT(BATCH), 0, 1048576, NULL, "N", "Most requests in flight. 0 is no limit in bench; in batch it is a number up to 8192 that follows what the fleet answers.", MR_GROUP_COMMAND, false},
     {"rate", MR_OPTION_DOUBLE, AT(rate), "0", BIT(BENCH), 0, 1e6, NULL, "R", "Requests per second, with Poisson arrivals. 0 sends all at once.", MR_GROUP_COMMAND, false},
     {"prompt-tokens", MR_OPTION_U32, AT(prompt_tokens), "512", BIT(BENCH), 1, 1048576, NULL, "N", "Tokens of each prompt.", MR_GROUP_COMMAND, false},
     {"output-tokens", MR_OPTION_U32, AT(output_tokens), "128", BIT(BENCH), 1, 1048576, NULL, "N", "Tokens of each answer.", MR_GROUP_COMMAND, false},
@@ -150,6 +150,12 @@ const struct mr_option mr_options[] = {
     {"warmup", MR_OPTION_U32, AT(warmup), "1", BIT(BENCH), 0, 1000, NULL, "N", "Requests sent before the measurement and left out of it.", MR_GROUP_COMMAND, false},
     {"repetitions", MR_OPTION_U32, AT(repetitions), "5", BIT(BENCH), 1, 1000, NULL, "N", "Repetitions of each test of --engine.", MR_GROUP_COMMAND, false},
     {"seed", MR_OPTION_U64, AT(seed), "1", BIT(BENCH), 0, 1.8e19, NULL, "N", "Seed of the prompts and arrival times. Equal seeds give equal work.", MR_GROUP_COMMAND, false},
+    {"errors", MR_OPTION_TEXT, AT(batch_errors), "", BIT(BATCH), 0, 0, NULL, "FILE", "File that receives a line for each request without an answer. By default the output's name with .errors after it; with output to stdout these lines go there too.", MR_GROUP_COMMAND, false},
+    {"skip-invalid", MR_OPTION_BOOL, AT(skip_invalid), "false", BIT(BATCH), 0, 0, NULL, NULL, "Send the valid lines of an input that has lines with faults. Those get a line in the error file. By default nothing is sent.", MR_GROUP_COMMAND, false},
+    {"topic", MR_OPTION_TEXT, AT(batch_topic), "", BIT(BATCH), 0, 0, NULL, "TOPIC", "Requests topic to send to. By default <prefix>.requests.", MR_GROUP_COMMAND, false},
+    {"deadline", MR_OPTION_DURATION, AT(batch_deadline_ns), "24h", BIT(BATCH), 1e9, 8.64e13, NULL, "TIME", "Time from the first run of this batch after which requests without an answer get the error batch_expired.", MR_GROUP_COMMAND, false},
+    {"cancel", MR_OPTION_BOOL, AT(cancel_job), "false", BIT(BATCH), 0, 0, NULL, NULL, "Cancel the batch: its requests in flight are cancelled, and every line without an answer gets the error batch_cancelled.", MR_GROUP_COMMAND, true},
+    {"retry-errors", MR_OPTION_BOOL, AT(retry_errors), "false", BIT(BATCH), 0, 0, NULL, NULL, "Send the requests in the error file of an earlier run again, and remove their lines from it. The deadline starts again.", MR_GROUP_COMMAND, true},
     {"chat", MR_OPTION_TEXT, AT(chat), "", BIT(TOKENIZE), 0, 0, NULL, "FILE", "Request record with messages, in JSON. Print the text that the chat template renders from it, and its token ids.", MR_GROUP_COMMAND, false},
     {"decode", MR_OPTION_BOOL, AT(decode), "false", BIT(TOKENIZE), 0, 0, NULL, NULL, "Read the arguments as token ids and print their text.", MR_GROUP_COMMAND, false},
     {"add-special", MR_OPTION_BOOL, AT(add_special), "true", BIT(TOKENIZE), 0, 0, NULL, NULL, "Add the begin and end tokens that the model's tokenizer defines.", MR_GROUP_COMMAND, false},
@@ -179,6 +185,10 @@ const struct mr_command_entry mr_commands[MR_COMMAND_COUNT] = {
     [MR_COMMAND_SEND] =
         {"send", "[FIELD=VALUE...] [--] [PROMPT...]",
          "Publish a request, with the prompt in words or on stdin, and print the answer", 0, MANY},
+    [MR_COMMAND_BATCH] = {"batch", "INPUT OUTPUT",
+                          "Send a file of requests in OpenAI's Batch format, and write the answers "
+                          "to a file",
+                          2, 2},
     [MR_COMMAND_TAIL] = {"tail", "[ID...]", "Print token records and results as they arrive", 0,
                          MANY},
     [MR_COMMAND_CANCEL] = {"cancel", "ID...", "Cancel requests by id", 1, MANY},

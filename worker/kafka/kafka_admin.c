@@ -134,6 +134,13 @@ enum mr_status mr_kafka_admin_partitions(struct mr_kafka_admin *admin, const cha
     return mr_kafka_client_partitions(admin->rk, topic, timeout_ms, count, err);
 }
 
+enum mr_status mr_kafka_admin_ends(struct mr_kafka_admin *admin, const char *topic,
+                                   int32_t partition, uint32_t timeout_ms,
+                                   struct mr_kafka_ends *ends, struct mr_error *err)
+{
+    return mr_kafka_client_ends(admin->rk, topic, partition, timeout_ms, ends, err);
+}
+
 /* For librdkafka's embedded test broker, which does not support CreateTopics: a metadata request
  * creates the topic. */
 static enum mr_status create_by_metadata(struct mr_kafka_admin *admin, const char *topic,

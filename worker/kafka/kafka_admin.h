@@ -8,6 +8,7 @@
 #define MR_WORKER_KAFKA_KAFKA_ADMIN_H
 
 #include "worker/kafka/kafka_conf.h"
+#include "worker/kafka/kafka_record.h"
 
 struct mr_kafka_admin;
 
@@ -30,6 +31,10 @@ bool mr_kafka_admin_refused(const struct mr_kafka_admin *admin);
 enum mr_status mr_kafka_admin_partitions(struct mr_kafka_admin *admin, const char *topic,
                                          uint32_t timeout_ms, uint32_t *count,
                                          struct mr_error *err);
+/* Looks up the first and the end offset of a partition. */
+enum mr_status mr_kafka_admin_ends(struct mr_kafka_admin *admin, const char *topic,
+                                   int32_t partition, uint32_t timeout_ms,
+                                   struct mr_kafka_ends *ends, struct mr_error *err);
 /* If the topic does not exist, creates it with the broker's default settings (on the embedded test
  * broker with 4 partitions) and waits until it is visible in the metadata. *count: number of its
  * partitions. MR_BAD_CONFIG: the broker refused to create the topic. */

@@ -63,6 +63,21 @@ static enum mr_status start_at(struct mr_kafka_reader *reader, enum mr_kafka_fro
     return status;
 }
 
+/* An offset above the end is one of an earlier log of that name. */
+static enum mr_status start_at_offset(struct mr_kafka_reader *reader,
+                                      const struct mr_kafka_reader_options *options,
+                                      rd_kafka_topic_partition_t *element, struct mr_error *err)
+{
+    struct mr_kafka_ends ends;
+    enum mr_status status = mr_kafka_client_ends(reader->rk, element->topic, element->partition,
+                                                 options->timeout_ms, &ends, err);
+    if (status != MR_OK) return status;
+    const size_t index = (size_t)element->partition;
+    const int64_t from = index < options->offset_count ? options->offsets[index] : 0;
+    element->offset = from > ends.begin && from <= ends.end ? from : ends.begin;
+    return MR_OK;
+}
+
 static rd_kafka_resp_err_t start_by_time(struct mr_kafka_reader *reader, int64_t since_ms,
                                          uint32_t timeout_ms, rd_kafka_topic_partition_list_t *list)
 {
@@ -105,7 +120,10 @@ static enum mr_status choose_start(struct mr_kafka_reader *reader,
                       list);
     for (int i = 0; i < list->cnt; i++) {
         if (list->elems[i].offset >= 0) continue;
-        enum mr_status status = start_at(reader, from, options->timeout_ms, &list->elems[i], err);
+        enum mr_status status =
+            from == MR_KAFKA_FROM_OFFSETS
+                ? start_at_offset(reader, options, &list->elems[i], err)
+                : start_at(reader, from, options->timeout_ms, &list->elems[i], err);
         if (status != MR_OK) return status;
     }
     return MR_OK;

@@ -18,7 +18,9 @@ enum mr_kafka_from {
     /* starts with the records younger than age_ms; at the end if the lookup by time fails */
     MR_KAFKA_FROM_AGE,
     /* starts with the records since since_ms; with the embedded test broker at the beginning */
-    MR_KAFKA_FROM_TIME
+    MR_KAFKA_FROM_TIME,
+    /* starts at `offsets`; a partition whose log does not reach there starts at the beginning */
+    MR_KAFKA_FROM_OFFSETS
 };
 
 struct mr_kafka_reader_options {
@@ -28,7 +30,11 @@ struct mr_kafka_reader_options {
     size_t topic_count;
     enum mr_kafka_from from;
     uint64_t age_ms;
-    int64_t since_ms;    /* milliseconds since 1970 */
+    int64_t since_ms; /* milliseconds since 1970 */
+    /* with FROM_OFFSETS and one topic: [offset_count] of partitions 0 to offset_count - 1; further
+     * partitions start at their beginning */
+    const int64_t *offsets;
+    size_t offset_count;
     bool until_end;      /* is_behind is exact even if transactions leave gaps in the offsets */
     bool uncommitted;    /* with until_end: also reads records of open and aborted transactions */
     uint32_t timeout_ms; /* limit for each request to the broker while the reader is opened */

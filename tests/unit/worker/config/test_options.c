@@ -421,6 +421,9 @@ static const struct {
     {MR_COMMAND_BROKER, " config print-config help partitions broker-count "},
     {MR_COMMAND_SEND, " config print-config help brokers prefix requests-topic tokens-topic "
                       "results-topic kafka id msgpack json wait stream timeout "},
+    {MR_COMMAND_BATCH,
+     " config print-config help brokers prefix results-topic cancel-topic kafka max-record-bytes "
+     "errors skip-invalid topic deadline cancel retry-errors concurrency "},
     {MR_COMMAND_TAIL, " config print-config help brokers prefix tokens-topic results-topic kafka "
                       "json timeout from-beginning "},
     {MR_COMMAND_CANCEL, " config print-config help brokers prefix cancel-topic kafka timeout "},
