@@ -142,7 +142,10 @@ enum mr_status mr_constraint_compile(struct mr_grammar **out,
     if (status != MR_OK && builder.over_limit && builder.rule_count > 0)
         add_place(&builder, document);
     mr_json_destroy(document);
-    if (status == MR_OK) memcpy((*out)->digest, digest, sizeof digest);
+    if (status == MR_OK) {
+        memcpy((*out)->digest, digest, sizeof digest);
+        memcpy((*out)->warning, builder.warning, sizeof builder.warning);
+    }
     mr_expr_builder_drop(&builder);
     return status;
 }

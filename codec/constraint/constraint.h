@@ -52,8 +52,9 @@ struct mr_constraint {
 enum mr_status mr_constraint_digest(const struct mr_constraint *constraint,
                                     unsigned char digest[MR_GRAMMAR_DIGEST_BYTES],
                                     struct mr_error *err);
-/* Compiles a constraint of any kind but NONE. *out has one reference. spelled: [256] the bytes that
- * the model's tokens can spell (mr_token_mask_spelled), or NULL for all. Texts with other bytes are
+/* Compiles a constraint of any kind but NONE. *out has one reference; its warning names a part of
+ * the source that has no effect, such as an unknown format. spelled: [256] the bytes that the
+ * model's tokens can spell (mr_token_mask_spelled), or NULL for all. Texts with other bytes are
  * left out of the grammar, because no token could continue the answer there. */
 enum mr_status mr_constraint_compile(struct mr_grammar **out,
                                      const struct mr_constraint *constraint, const bool *spelled,

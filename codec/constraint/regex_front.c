@@ -12,6 +12,15 @@ struct parser {
     size_t at;
     unsigned depth;
     const struct mr_expr *any; /* any text, which a search allows before and after the match */
+    bool at_start;             /* nothing of the text is matched yet, and ^ has been read */
+    bool wide; /* match the texts that at least one of ECMAScript and Python matches */
+};
+
+/* Where a sequence stands, which decides about anchors and about the text around it. */
+enum position {
+    IN_GROUP,
+    OUTER, /* an alternative of the whole pattern */
+    AHEAD  /* an alternative of a look-ahead: the rest of the text begins with it */
 };
 
 /* A growing list of expressions in the builder's memory. */
@@ -35,8 +44,9 @@ static void append(struct parser *parser, struct list *list, const struct mr_exp
 
 static const struct mr_expr *fail(struct parser *parser, enum mr_status status, const char *what)
 {
-    mr_expr_fail(parser->builder, status, "%.80s: at byte %zu of the pattern: %s",
-                 parser->options->place, parser->at, what);
+    const char *place = parser->options->place;
+    mr_expr_fail(parser->builder, status, "%.80s%sat byte %zu of the pattern: %s",
+                 place ? place : "", place ? ": " : "", parser->at, what);
     return mr_expr_never();
 }
 
@@ -152,7 +162,8 @@ static bool take_class_item(struct parser *parser, struct mr_char_set *set, bool
     }
     if (is_named(peek(parser))) {
         *named = true;
-        return mr_char_set_add_named(set, parser->pattern.bytes[parser->at++], !inverted);
+        return mr_char_set_add_named(set, parser->pattern.bytes[parser->at++],
+                                     inverted == parser->wide);
     }
     if (take(parser, 'b')) {
         *out = '\b';
@@ -196,7 +207,18 @@ static const struct mr_expr *parse_class(struct parser *parser)
 
 /* ---- atoms and quantifiers ---- */
 
-static const struct mr_expr *parse_alternatives(struct parser *parser);
+static const struct mr_expr *parse_alternatives(struct parser *parser, enum position position);
+
+/* Reads alternatives and the parenthesis that closes them. */
+static const struct mr_expr *parse_inner(struct parser *parser, enum position position)
+{
+    if (++parser->depth > MR_EXPR_DEPTH_MAX)
+        return fail(parser, MR_INVALID_REQUEST, "the groups are nested too deep");
+    const struct mr_expr *inner = parse_alternatives(parser, position);
+    parser->depth--;
+    if (!take(parser, ')')) return fail(parser, MR_INVALID_REQUEST, "a group is not closed");
+    return inner;
+}
 
 static const struct mr_expr *parse_group(struct parser *parser)
 {
@@ -206,18 +228,14 @@ static const struct mr_expr *parse_group(struct parser *parser)
                      parser->pattern.bytes[parser->at + 1] != '=' &&
                      parser->pattern.bytes[parser->at + 1] != '!';
         if (!python && !other)
-            return fail(parser, MR_UNSUPPORTED, "look-around and flags are not supported");
+            return fail(parser, MR_UNSUPPORTED,
+                        "look-behind, flags and look-ahead inside a group are not supported");
         while (!is_over(parser) && peek(parser) != '>')
             parser->at++;
         if (!take(parser, '>'))
             return fail(parser, MR_INVALID_REQUEST, "the group's name has no closing bracket");
     }
-    if (++parser->depth > MR_EXPR_DEPTH_MAX)
-        return fail(parser, MR_INVALID_REQUEST, "the groups are nested too deep");
-    const struct mr_expr *inner = parse_alternatives(parser);
-    parser->depth--;
-    if (!take(parser, ')')) return fail(parser, MR_INVALID_REQUEST, "a group is not closed");
-    return inner;
+    return parse_inner(parser, IN_GROUP);
 }
 
 static const struct mr_expr *parse_escape(struct parser *parser)
@@ -225,7 +243,7 @@ static const struct mr_expr *parse_escape(struct parser *parser)
     struct mr_char_set set = {.count = 0};
     uint32_t code_point;
     if (is_named(peek(parser))) {
-        mr_char_set_add_named(&set, parser->pattern.bytes[parser->at++], true);
+        mr_char_set_add_named(&set, parser->pattern.bytes[parser->at++], !parser->wide);
     } else {
         if (!take_escape(parser, &code_point))
             return fail(parser, MR_UNSUPPORTED, "unsupported escape");
@@ -238,7 +256,9 @@ static const struct mr_expr *parse_dot(struct parser *parser)
 {
     static const struct mr_char_range ranges[] = {
         {0, '\n' - 1}, {'\n' + 1, '\r' - 1}, {'\r' + 1, 0x2027}, {0x202a, MR_CODE_POINT_MAX}};
-    return mr_expr_class(parser->builder, ranges, 4, parser->options->spelling);
+    static const struct mr_char_range wide[] = {{0, '\n' - 1}, {'\n' + 1, MR_CODE_POINT_MAX}};
+    return parser->wide ? mr_expr_class(parser->builder, wide, 2, parser->options->spelling)
+                        : mr_expr_class(parser->builder, ranges, 4, parser->options->spelling);
 }
 
 static bool take_number(struct parser *parser, uint32_t *out)
@@ -313,38 +333,71 @@ static const struct mr_expr *parse_repeated(struct parser *parser)
 
 /* ---- alternatives ---- */
 
-/* Reads one alternative. outer: it is outside of groups, so ^ and $ may stand at its ends. */
-static const struct mr_expr *parse_sequence(struct parser *parser, bool outer)
+/* Reads the end of an outer alternative from a place where look-ahead may stand. */
+static const struct mr_expr *parse_rest(struct parser *parser, enum position position)
 {
     struct list list = {0};
-    bool search = outer && parser->options->extent == MR_REGEX_SEARCH, ended = false;
-    if (outer && take(parser, '^')) {
-        while (take(parser, '^')) {
-        }
-    } else if (search) {
-        append(parser, &list, parser->any);
-    }
+    bool ended =
+        position == IN_GROUP || (position == OUTER && parser->options->extent == MR_REGEX_WHOLE);
     while (!is_over(parser) && peek(parser) != '|' && peek(parser) != ')') {
-        if (outer && peek(parser) == '$' &&
-            (parser->at + 1 == parser->pattern.length ||
-             parser->pattern.bytes[parser->at + 1] == '|')) {
-            parser->at++;
+        bool without = false;
+        if (position == OUTER &&
+            (take_word(parser, "(?=") || (without = take_word(parser, "(?!")))) {
+            const bool wide = parser->wide;
+            parser->wide = wide != without;
+            const struct mr_expr *ahead = parse_inner(parser, AHEAD);
+            parser->wide = wide;
+            if (++parser->depth > MR_EXPR_DEPTH_MAX)
+                return fail(parser, MR_INVALID_REQUEST, "the pattern has too many look-aheads");
+            const struct mr_expr *rest = parse_rest(parser, position);
+            parser->depth--;
+            append(parser, &list,
+                   without ? mr_expr_minus(parser->builder, rest, ahead)
+                           : mr_expr_and(parser->builder, rest, ahead));
+            return mr_expr_seq(parser->builder, list.items, list.count);
+        }
+        if (position != IN_GROUP && take(parser, '$')) {
+            if (!is_over(parser) && peek(parser) != '|' && peek(parser) != ')')
+                return fail(parser, MR_UNSUPPORTED, "$ is supported only at the end");
+            /* Python's $ also matches before a line end that is the last character */
+            const struct mr_char_range line_end = {'\n', '\n'};
+            if (parser->wide)
+                append(parser, &list,
+                       mr_expr_repeat(
+                           parser->builder,
+                           mr_expr_class(parser->builder, &line_end, 1, parser->options->spelling),
+                           0, 1));
             ended = true;
             break;
         }
+        parser->at_start = false;
         append(parser, &list, parse_repeated(parser));
     }
-    if (search && !ended) append(parser, &list, parser->any);
+    if (!ended) append(parser, &list, parser->any);
     return mr_expr_seq(parser->builder, list.items, list.count);
 }
 
-static const struct mr_expr *parse_alternatives(struct parser *parser)
+/* Reads one alternative. ^ and $ may stand at the ends of those outside of groups. */
+static const struct mr_expr *parse_sequence(struct parser *parser, enum position position)
+{
+    const bool search = position == OUTER && parser->options->extent != MR_REGEX_WHOLE;
+    bool anchored = false;
+    while ((position == OUTER || (position == AHEAD && parser->at_start)) && take(parser, '^'))
+        anchored = true;
+    if (position == OUTER) parser->at_start = anchored || !search;
+    const struct mr_expr *rest = parse_rest(parser, position);
+    return search && !anchored ? mr_expr_pair(parser->builder, parser->any, rest) : rest;
+}
+
+static const struct mr_expr *parse_alternatives(struct parser *parser, enum position position)
 {
     struct list list = {0};
-    bool outer = parser->depth == 0;
-    do
-        append(parser, &list, parse_sequence(parser, outer));
-    while (take(parser, '|'));
+    const bool at_start = parser->at_start;
+    do {
+        parser->at_start = at_start;
+        append(parser, &list, parse_sequence(parser, position));
+    } while (take(parser, '|'));
+    parser->at_start = at_start;
     return mr_expr_alt(parser->builder, list.items, list.count);
 }
 
@@ -370,12 +423,15 @@ const struct mr_expr *mr_regex_text_without(struct mr_expr_builder *builder,
 const struct mr_expr *mr_regex_expr(struct mr_expr_builder *builder, struct mr_text pattern,
                                     const struct mr_regex_options *options)
 {
-    struct parser parser = {.builder = builder, .options = options, .pattern = pattern};
+    struct parser parser = {.builder = builder,
+                            .options = options,
+                            .pattern = pattern,
+                            .wide = options->extent == MR_REGEX_SEARCH_WIDE};
     parser.any = mr_expr_repeat(builder, mr_regex_any_char(builder, options->spelling), 0,
                                 MR_EXPR_UNBOUNDED);
     if (!mr_utf8_is_valid(pattern))
         return fail(&parser, MR_INVALID_REQUEST, "the pattern is not valid UTF-8");
-    const struct mr_expr *expr = parse_alternatives(&parser);
+    const struct mr_expr *expr = parse_alternatives(&parser, OUTER);
     if (builder->status != MR_OK) return mr_expr_never();
     if (parser.at < pattern.length)
         return fail(&parser, MR_INVALID_REQUEST, "unmatched closing parenthesis");

@@ -3,8 +3,9 @@
  * Syntax: the common part of ECMAScript's and Python's: literals, `.`, classes, \d \w \s and their
  * opposites, escapes, groups, alternatives, quantifiers (a lazy one matches the same texts). Where
  * the two languages disagree about a character (Unicode digits, line ends), the expression matches
- * only the texts that both match. Rejected: back references, look-around, word boundaries, flags,
- * anchors inside, {,n}.
+ * only the texts that both match. Look-ahead is supported outside of groups: the rest of the text
+ * is intersected with it. Rejected: back references, look-behind, look-ahead inside a group, word
+ * boundaries, flags, anchors inside, {,n}.
  *
  * Threads: any. Memory: the builder's. Errors: MR_INVALID_REQUEST and MR_UNSUPPORTED with the byte
  *          offset in the pattern, as the builder's sticky status. */
@@ -14,15 +15,18 @@
 #include "codec/grammar/expr.h"
 
 enum mr_regex_extent {
-    MR_REGEX_WHOLE, /* the whole text is the match; ^ at the start and $ at the end have no effect
-                     */
-    MR_REGEX_SEARCH /* the text has a match somewhere, as JSON schema's pattern means it */
+    MR_REGEX_WHOLE,  /* the whole text is the match; ^ at the start and $ at the end have no effect
+                      */
+    MR_REGEX_SEARCH, /* the text has a match somewhere, as JSON schema's pattern means it */
+    /* As above, in at least one of the two languages: the texts that violate a pattern in both are
+     * the rest. */
+    MR_REGEX_SEARCH_WIDE
 };
 
 struct mr_regex_options {
     enum mr_regex_extent extent;
     enum mr_spelling spelling;
-    const char *place; /* for error sentences, such as "regex" */
+    const char *place; /* for error sentences, such as "regex"; NULL: the caller adds it */
 };
 
 const struct mr_expr *mr_regex_expr(struct mr_expr_builder *builder, struct mr_text pattern,

@@ -7,8 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define ALTERNATIVES_MAX 1024u
-
 /* ---- rules ---- */
 
 /* True for a schema without subschemas. It cannot be recursive, so it needs no rule. */
@@ -37,7 +35,10 @@ static bool same(const struct mr_conjunction *one, const struct mr_conjunction *
     return one->count == other->count && one->taken_count == other->taken_count &&
            memcmp(one->nodes, other->nodes, one->count * sizeof *one->nodes) == 0 &&
            memcmp(one->parents, other->parents, one->count * sizeof *one->parents) == 0 &&
-           memcmp(one->taken, other->taken, one->taken_count * sizeof *one->taken) == 0;
+           memcmp(one->taken, other->taken, one->taken_count * sizeof *one->taken) == 0 &&
+           one->condition_count == other->condition_count &&
+           memcmp(one->conditions, other->conditions,
+                  one->condition_count * sizeof *one->conditions) == 0;
 }
 
 static bool enqueue(struct mr_schema *schema, const struct mr_schema_place *place)
@@ -77,60 +78,7 @@ static uint32_t rule_of(struct mr_schema *schema, const struct mr_conjunction *c
 
 /* ---- values ---- */
 
-static const struct mr_expr *body_of(struct mr_schema *schema,
-                                     const struct mr_conjunction *conjunction);
-
-/* Exactly one alternative of oneOf may hold, so every two must be disjoint. */
-static void check_one_of(struct mr_schema *schema, const struct mr_json_value *owner,
-                         const struct mr_json_value *group)
-{
-    size_t count = mr_json_count(group);
-    for (size_t i = 0; i < count; i++)
-        for (size_t j = i + 1; j < count && mr_expr_work(schema->builder, 20); j++)
-            if (!mr_schema_disjoint(schema, mr_json_at(group, i), mr_json_at(group, j), 0)) {
-                char what[160];
-                snprintf(what, sizeof what,
-                         "alternatives %zu and %zu may both hold; use different types, or "
-                         "a required property with different constants",
-                         i, j);
-                mr_schema_fail(schema, MR_UNSUPPORTED, owner, "oneOf", what);
-                return;
-            }
-}
-
-static const struct mr_expr *any_of(struct mr_schema *schema,
-                                    const struct mr_conjunction *conjunction,
-                                    const struct mr_json_value *group, uint32_t owner,
-                                    bool exactly_one)
-{
-    size_t count = mr_json_count(group);
-    const char *keyword = exactly_one ? "oneOf" : "anyOf";
-    if (mr_json_kind(group) != MR_JSON_ARRAY || count == 0 || count > ALTERNATIVES_MAX) {
-        mr_schema_fail(schema, MR_INVALID_REQUEST, conjunction->nodes[owner], keyword,
-                       "must be an array of 1 to 1024 schemas");
-        return mr_expr_never();
-    }
-    if (exactly_one) check_one_of(schema, conjunction->nodes[owner], group);
-    const struct mr_expr **items = mr_expr_take(schema->builder, count, sizeof *items);
-    for (size_t i = 0; items && i < count; i++) {
-        struct mr_conjunction with = *conjunction;
-        items[i] = mr_expr_never();
-        if (with.taken_count == MR_CONJUNCTION_MAX) {
-            mr_schema_fail(schema, MR_UNSUPPORTED, conjunction->nodes[owner], keyword,
-                           "more than 48 anyOf and oneOf apply at one place");
-            break;
-        }
-        with.taken[with.taken_count++] = group;
-        mr_conjunction_add(schema, &with, mr_json_at(group, i), owner);
-        if (schema->builder->status != MR_OK) break;
-        items[i] = body_of(schema, &with);
-    }
-    if (schema->builder->status != MR_OK) return mr_expr_never();
-    return mr_expr_alt(schema->builder, items, (uint32_t)count);
-}
-
-/* One alternative for each type that a conjunction allows. Every anyOf and oneOf has been resolved.
- */
+/* One alternative for each type that a conjunction allows. Every choice has been resolved. */
 static const struct mr_expr *by_type(struct mr_schema *schema,
                                      const struct mr_conjunction *conjunction)
 {
@@ -138,9 +86,10 @@ static const struct mr_expr *by_type(struct mr_schema *schema,
     const struct mr_expr *items[7];
     uint32_t count = 0;
     mr_schema_merge(schema, conjunction, &facts);
-    const struct mr_expr *constants = mr_schema_enum(schema, conjunction, &facts);
-    if (constants) return constants;
-    if (conjunction->count == 0) return mr_schema_any(schema);
+    if (schema->texts_only) facts.types &= MR_TYPE_STRING;
+    uint32_t constant_count;
+    const struct mr_expr **constants = mr_schema_enum(schema, conjunction, &facts, &constant_count);
+    if (constants) return mr_expr_alt(schema->builder, constants, constant_count);
     if (facts.types & MR_TYPE_OBJECT)
         items[count++] = mr_schema_object(schema, conjunction, &facts);
     if (facts.types & MR_TYPE_ARRAY) items[count++] = mr_schema_array(schema, conjunction, &facts);
@@ -148,8 +97,8 @@ static const struct mr_expr *by_type(struct mr_schema *schema,
         items[count++] = mr_schema_string(schema, conjunction, &facts);
     if (facts.types & MR_TYPE_NUMBER) items[count++] = mr_schema_number(schema, &facts);
     if (facts.types & MR_TYPE_BOOL) {
-        items[count++] = mr_expr_word(schema->builder, "true");
-        items[count++] = mr_expr_word(schema->builder, "false");
+        if (!facts.no_true) items[count++] = mr_expr_word(schema->builder, "true");
+        if (!facts.no_false) items[count++] = mr_expr_word(schema->builder, "false");
     }
     if (facts.types & MR_TYPE_NULL) items[count++] = mr_expr_word(schema->builder, "null");
     return mr_expr_alt(schema->builder, items, count);
@@ -158,13 +107,10 @@ static const struct mr_expr *by_type(struct mr_schema *schema,
 static const struct mr_expr *body_of(struct mr_schema *schema,
                                      const struct mr_conjunction *conjunction)
 {
-    const struct mr_json_value *group;
-    uint32_t owner;
-    bool exactly_one;
+    const struct mr_expr *alternatives;
     if (schema->builder->status != MR_OK || conjunction->never) return mr_expr_never();
     if (!mr_expr_work(schema->builder, 50 + 20 * conjunction->count)) return mr_expr_never();
-    if (mr_conjunction_open(conjunction, &group, &owner, &exactly_one))
-        return any_of(schema, conjunction, group, owner, exactly_one);
+    if (mr_schema_choose(schema, conjunction, &alternatives)) return alternatives;
     return by_type(schema, conjunction);
 }
 
@@ -173,7 +119,10 @@ static const struct mr_expr *value_of(struct mr_schema *schema,
 {
     bool scalar = conjunction->count > 0;
     if (schema->builder->status != MR_OK || conjunction->never) return mr_expr_never();
-    if (conjunction->count == 0) return mr_schema_any(schema);
+    for (uint32_t i = 0; i < schema->lax_count; i++)
+        if (conjunction->nodes[0] == schema->lax[i]) return mr_schema_any_object(schema);
+    if (schema->texts_only) return body_of(schema, conjunction);
+    if (conjunction->count + conjunction->condition_count == 0) return mr_schema_any(schema);
     for (uint32_t i = 0; i < conjunction->count; i++)
         scalar = scalar && is_scalar(conjunction->nodes[i]);
     if (scalar) return body_of(schema, conjunction);
@@ -187,6 +136,7 @@ static void init(struct mr_schema *schema, struct mr_expr_builder *builder)
 {
     *schema = (struct mr_schema){.builder = builder,
                                  .value = value_of,
+                                 .body = body_of,
                                  .any = UINT32_MAX,
                                  .object = UINT32_MAX,
                                  .array = UINT32_MAX,
@@ -198,6 +148,42 @@ static void init(struct mr_schema *schema, struct mr_expr_builder *builder)
                                  .indent = UINT32_MAX};
 }
 
+static void define_all(struct mr_schema *schema, uint32_t rule, const struct mr_json_value *node)
+{
+    struct mr_expr_builder *builder = schema->builder;
+    struct mr_conjunction root = {0};
+    schema->root = node;
+    builder->rules[rule].origin = node;
+    mr_conjunction_add(schema, &root, node, UINT32_MAX);
+    mr_expr_rule_define(builder, rule, value_of(schema, &root));
+    while (schema->queue_next < schema->queue_count && builder->status == MR_OK) {
+        const struct mr_schema_place *place = schema->queue[schema->queue_next++];
+        builder->rule = place->rule;
+        mr_expr_rule_define(builder, place->rule, body_of(schema, place->conjunction));
+    }
+}
+
+/* After a failure in the schema of a tool that is not strict: forgets all rules, so that they can
+ * be defined anew with any object in its place. False if there is no such failure. */
+static bool forgive(struct mr_schema *schema, uint32_t rule, uint32_t rules)
+{
+    struct mr_expr_builder *builder = schema->builder;
+    const struct mr_schema last = *schema;
+    if (builder->status == MR_OK || !last.bad || last.lax_count == MR_SCHEMA_LAX_MAX) return false;
+    builder->status = MR_OK;
+    builder->over_limit = false;
+    builder->rule_count = rules;
+    builder->rules[rule].body = NULL;
+    if (builder->err && !*builder->warning)
+        snprintf(builder->warning, sizeof builder->warning,
+                 "%.140s; its arguments may be any object", builder->err->detail);
+    init(schema, builder);
+    memcpy(schema->lax, last.lax, sizeof last.lax);
+    schema->lax[last.lax_count] = last.bad;
+    schema->lax_count = last.lax_count + 1;
+    return true;
+}
+
 void mr_schema_define(struct mr_expr_builder *builder, uint32_t rule, struct mr_text text,
                       struct mr_json **document)
 {
@@ -205,21 +191,17 @@ void mr_schema_define(struct mr_expr_builder *builder, uint32_t rule, struct mr_
                                                  MR_SCHEMA_DEPTH_MAX};
     struct mr_error why;
     struct mr_schema schema;
-    struct mr_conjunction root = {0};
     if (mr_json_parse_wide(document, text, &limits, &why) != MR_OK) {
         mr_expr_fail(builder, MR_INVALID_REQUEST, "schema: %.150s", why.detail);
         return;
     }
     init(&schema, builder);
-    schema.root = mr_json_root(*document);
-    builder->rules[rule].origin = schema.root;
-    mr_conjunction_add(&schema, &root, schema.root, UINT32_MAX);
-    mr_expr_rule_define(builder, rule, value_of(&schema, &root));
-    while (schema.queue_next < schema.queue_count && builder->status == MR_OK) {
-        const struct mr_schema_place *place = schema.queue[schema.queue_next++];
-        builder->rule = place->rule;
-        mr_expr_rule_define(builder, place->rule, body_of(&schema, place->conjunction));
-    }
+    const uint32_t rules = builder->rule_count;
+    bool again;
+    do {
+        define_all(&schema, rule, mr_json_root(*document));
+        again = forgive(&schema, rule, rules);
+    } while (again);
 }
 
 void mr_schema_define_object(struct mr_expr_builder *builder)

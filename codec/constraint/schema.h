@@ -7,11 +7,13 @@
  * property named in both). They are compiled together as a conjunction, and each conjunction that
  * can be recursive becomes one rule.
  *
- * codec/constraint/schema.c has rules and alternatives, codec/constraint/schema_error.c the places
- * of errors, codec/constraint/schema_merge.c conjunctions and their combined bounds,
- * codec/constraint/schema_disjoint.c the condition of oneOf, codec/constraint/schema_containers.c
- * arrays and objects, codec/constraint/schema_scalars.c texts and constants,
- * codec/constraint/schema_number.c numbers, codec/constraint/schema_format.c formats.
+ * Rules are in codec/constraint/schema.c, the places of errors
+ * in codec/constraint/schema_error.c, conjunctions and their combined bounds in
+ * codec/constraint/schema_merge.c, alternatives and negation in codec/constraint/schema_choice.c,
+ * the condition of oneOf in codec/constraint/schema_disjoint.c, lists in brackets in
+ * codec/constraint/schema_containers.c, arrays in codec/constraint/schema_array.c, objects in
+ * codec/constraint/schema_object.c, texts and constants in codec/constraint/schema_scalars.c,
+ * numbers in codec/constraint/schema_number.c, formats in codec/constraint/schema_format.c.
  *
  * Threads: any. Memory: the builder's. Errors: MR_INVALID_REQUEST for an invalid schema,
  *          MR_UNSUPPORTED for a keyword that cannot be guaranteed, both with the JSON pointer, as

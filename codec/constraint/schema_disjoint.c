@@ -43,14 +43,13 @@ bool mr_schema_equal_values(const struct mr_json_value *one, const struct mr_jso
     return true;
 }
 
-/* Number of constants of a schema: 1 for const, or the elements of enum; 0 for neither. */
-static size_t constant_count(const struct mr_json_value *node)
+size_t mr_schema_constants(const struct mr_json_value *node)
 {
     if (mr_json_get(node, "const")) return 1;
     return mr_json_count(mr_json_get(node, "enum"));
 }
 
-static const struct mr_json_value *constant_at(const struct mr_json_value *node, size_t index)
+const struct mr_json_value *mr_schema_constant(const struct mr_json_value *node, size_t index)
 {
     const struct mr_json_value *value = mr_json_get(node, "const");
     return value ? value : mr_json_at(mr_json_get(node, "enum"), index);
@@ -64,8 +63,8 @@ static unsigned types_of(const struct mr_json_value *node)
     if (mr_json_bool(node, &allowed) && !allowed) return 0;
     const struct mr_json_value *type = mr_json_get(node, "type");
     if (type) types = mr_schema_types(type, &integer);
-    for (size_t i = 0; i < constant_count(node); i++)
-        constants |= mr_schema_type_of(constant_at(node, i));
+    for (size_t i = 0; i < mr_schema_constants(node); i++)
+        constants |= mr_schema_type_of(mr_schema_constant(node, i));
     return constants ? types & constants : types;
 }
 
@@ -86,14 +85,14 @@ static uint32_t values_in(const struct mr_json_value *value)
 static bool constants_differ(struct mr_schema *schema, const struct mr_json_value *one,
                              const struct mr_json_value *other)
 {
-    size_t m = constant_count(one), n = constant_count(other);
+    size_t m = mr_schema_constants(one), n = mr_schema_constants(other);
     if (m == 0 || n == 0) return false;
     for (size_t i = 0; i < m; i++) {
-        const struct mr_json_value *value = constant_at(one, i);
+        const struct mr_json_value *value = mr_schema_constant(one, i);
         const uint32_t units = 2 + 4 * values_in(value);
         for (size_t j = 0; j < n; j++)
             if (!mr_expr_work(schema->builder, units) ||
-                mr_schema_equal_values(value, constant_at(other, j)))
+                mr_schema_equal_values(value, mr_schema_constant(other, j)))
                 return false;
     }
     return true;
@@ -155,6 +154,35 @@ bool mr_schema_disjoint(struct mr_schema *schema, const struct mr_json_value *on
             if (objects && (properties_differ(schema, one, at, depth) ||
                             properties_differ(schema, at, one, depth)))
                 return true;
+        }
+    }
+    return false;
+}
+
+/* The schema of a property in a schema or its $ref targets; NULL if they have none. */
+static const struct mr_json_value *
+property_of(struct mr_schema *schema, const struct mr_json_value *node, struct mr_text name)
+{
+    const struct mr_json_value *found = NULL;
+    for (unsigned i = 0; node && !found && i < REFERENCES_MAX; i++) {
+        found = mr_json_get_text(mr_json_get(node, "properties"), name);
+        node = mr_schema_target(schema, node);
+    }
+    return found;
+}
+
+bool mr_schema_tag(struct mr_schema *schema, const struct mr_json_value *one,
+                   const struct mr_json_value *other, struct mr_text *name)
+{
+    for (unsigned i = 0; one && i < REFERENCES_MAX; i++, one = mr_schema_target(schema, one)) {
+        const struct mr_json_value *properties = mr_json_get(one, "properties");
+        struct mr_json_member member = {0};
+        if (!properties || mr_json_kind(properties) != MR_JSON_OBJECT) continue;
+        while (mr_json_next(properties, &member) && mr_expr_work(schema->builder, 10)) {
+            const struct mr_json_value *theirs = property_of(schema, other, member.name);
+            if (!theirs || !mr_schema_disjoint(schema, member.value, theirs, 1)) continue;
+            *name = member.name;
+            return true;
         }
     }
     return false;

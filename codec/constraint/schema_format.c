@@ -20,6 +20,15 @@
 #define GROUP    HEX "{1,4}"
 #define URI_CHAR "([A-Za-z0-9._~!$&'()*+,;=:@-]|%" HEX HEX ")"
 
+#define HOSTNAME LABEL "(\\." LABEL "){0,2}"
+#define EMAIL                                                                                      \
+    "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]{1,32}(\\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]{1,15}){0,2}@"          \
+    "[A-Za-z0-9]([A-Za-z0-9-]{0,30}[A-Za-z0-9])?(\\.[A-Za-z0-9]([A-Za-z0-9-]{0,30}[A-Za-z"         \
+    "0-9])?){1,3}"
+#define URI                                                                                        \
+    "[a-z][a-z0-9+.-]{0,15}://" LABEL "(\\." LABEL "){0,3}(:[1-9][0-9]{0,3})?(/" URI_CHAR          \
+    "*)*(\\?(" URI_CHAR "|[/?])*)?(#(" URI_CHAR "|[/?])*)?"
+
 static const struct {
     const char *name, *pattern;
 } formats[] = {
@@ -31,15 +40,20 @@ static const struct {
      "6}D|([0-9]{1,6}D)?T([0-9]{1,6}H([0-9]{1,6}M([0-9]{1,6}S)?)?|[0-9]{1,6}M([0-9]{1,6}S)?|[0-9]{"
      "1,6}S))"},
     {"uuid", HEX "{8}-" HEX "{4}-" HEX "{4}-" HEX "{4}-" HEX "{12}"},
-    {"email", "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]{1,32}(\\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]{1,15}){0,2}@"
-              "[A-Za-z0-9]([A-Za-z0-9-]{0,30}[A-Za-z0-9])?(\\.[A-Za-z0-9]([A-Za-z0-9-]{0,30}[A-Za-z"
-              "0-9])?){1,3}"},
-    {"hostname", LABEL "(\\." LABEL "){0,2}"},
+    {"email", EMAIL},
+    {"hostname", HOSTNAME},
     {"ipv4", OCTET "(\\." OCTET "){3}"},
     {"ipv6", GROUP "(:" GROUP "){7}|" GROUP "(:" GROUP "){0,2}::(" GROUP "(:" GROUP
                    "){0,2})?|::(" GROUP "(:" GROUP "){0,4})?"},
-    {"uri", "[a-z][a-z0-9+.-]{0,15}://" LABEL "(\\." LABEL "){0,3}(:[1-9][0-9]{0,3})?(/" URI_CHAR
-            "*)*(\\?(" URI_CHAR "|[/?])*)?(#(" URI_CHAR "|[/?])*)?"},
+    {"uri", URI},
+    {"iri", URI},
+    {"uri-reference", URI},
+    {"iri-reference", URI},
+    {"uri-template", URI},
+    {"idn-email", EMAIL},
+    {"idn-hostname", HOSTNAME},
+    {"json-pointer", "(/([A-Za-z0-9_.-]|~[01])*)*"},
+    {"relative-json-pointer", "(0|[1-9][0-9]{0,8})((/([A-Za-z0-9_.-]|~[01])*)*|#)"},
 };
 
 const struct mr_expr *mr_schema_format(struct mr_schema *schema, struct mr_text name)

@@ -3,6 +3,7 @@
 #include "codec/constraint/schema_state.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #define MULTIPLE_DIGITS_MAX      15u
@@ -13,22 +14,7 @@
 
 /* Keywords of draft 2020-12 and earlier drafts that restrict values in a way that is not
  * implemented. Any other keyword that is neither listed here nor implemented is an annotation. */
-static const char *const refused[] = {"not",
-                                      "if",
-                                      "then",
-                                      "else",
-                                      "contains",
-                                      "minContains",
-                                      "maxContains",
-                                      "patternProperties",
-                                      "propertyNames",
-                                      "$dynamicRef",
-                                      "$recursiveRef",
-                                      "dependentRequired",
-                                      "dependencies",
-                                      "dependentSchemas",
-                                      "additionalItems",
-                                      "unevaluatedItems"};
+static const char *const refused[] = {"$dynamicRef", "$recursiveRef"};
 
 static bool is_false(const struct mr_json_value *value)
 {
@@ -48,19 +34,8 @@ static void check_keywords(struct mr_schema *schema, const struct mr_json_value 
         if (mr_json_get(node, refused[i]))
             mr_schema_fail(schema, MR_UNSUPPORTED, node, refused[i],
                            "this keyword is not supported");
-    const struct mr_json_value *unique = mr_json_get(node, "uniqueItems");
-    if (unique && !is_false(unique))
-        mr_schema_fail(schema, MR_UNSUPPORTED, node, "uniqueItems", "only false is supported");
-    const struct mr_json_value *unevaluated = mr_json_get(node, "unevaluatedProperties");
-    if (unevaluated && mr_json_kind(unevaluated) != MR_JSON_BOOL)
-        mr_schema_fail(schema, MR_UNSUPPORTED, node, "unevaluatedProperties",
-                       "only true and false are supported");
     if (mr_json_get(node, "$id") && node != schema->root)
         mr_schema_fail(schema, MR_UNSUPPORTED, node, "$id", "is supported at the root only");
-    const struct mr_json_value *items = mr_json_get(node, "items");
-    if (items && mr_json_kind(items) == MR_JSON_ARRAY)
-        mr_schema_fail(schema, MR_UNSUPPORTED, node, "items",
-                       "an array of schemas is written prefixItems in draft 2020-12");
     mr_expr_work(schema->builder, 100);
 }
 
@@ -175,6 +150,57 @@ static bool has_node(const struct mr_conjunction *conjunction, const struct mr_j
     return false;
 }
 
+/* True if the value violates the whole schema, whether the keyword is chosen yet or not. */
+static bool is_denied(const struct mr_conjunction *conjunction, const struct mr_json_value *node)
+{
+    for (uint32_t i = 0; i < conjunction->condition_count; i++) {
+        const struct mr_condition *at = &conjunction->conditions[i];
+        if (at->value == node && (!at->keyword || !*at->keyword)) return true;
+    }
+    return false;
+}
+
+void mr_conjunction_demand(struct mr_schema *schema, struct mr_conjunction *conjunction,
+                           struct mr_condition condition)
+{
+    for (uint32_t i = 0; i < conjunction->condition_count; i++)
+        if (memcmp(&conjunction->conditions[i], &condition, sizeof condition) == 0) return;
+    if (conjunction->condition_count < MR_CONDITIONS_MAX)
+        conjunction->conditions[conjunction->condition_count++] = condition;
+    else
+        mr_schema_fail(schema, MR_UNSUPPORTED, condition.value, NULL,
+                       "more than 24 conditions of not, if, oneOf and the like at one place");
+}
+
+void mr_conjunction_deny(struct mr_schema *schema, struct mr_conjunction *conjunction,
+                         const struct mr_json_value *node)
+{
+    if (schema->builder->status != MR_OK) return;
+    if (is_true(node) || has_node(conjunction, node)) conjunction->never = true;
+    if (is_true(node) || is_false(node) || is_denied(conjunction, node)) return;
+    if (mr_json_kind(node) == MR_JSON_OBJECT)
+        mr_conjunction_demand(schema, conjunction,
+                              (struct mr_condition){NULL, node, (struct mr_text){NULL, 0}});
+    else
+        mr_schema_fail(schema, MR_INVALID_REQUEST, node, NULL,
+                       "a schema must be an object or a boolean");
+}
+
+/* Adds what dependentSchemas says without a choice: a property whose schema is false is absent. */
+static void add_forbidden(struct mr_schema *schema, struct mr_conjunction *conjunction,
+                          const struct mr_json_value *node)
+{
+    static const char *const keywords[] = {"dependentSchemas", "dependencies"};
+    for (unsigned i = 0; i < 2; i++) {
+        const struct mr_json_value *map = mr_json_get(node, keywords[i]);
+        struct mr_json_member member = {0};
+        while (map && mr_json_kind(map) == MR_JSON_OBJECT && mr_json_next(map, &member))
+            if (is_false(member.value))
+                mr_conjunction_demand(schema, conjunction,
+                                      (struct mr_condition){"required", NULL, member.name});
+    }
+}
+
 void mr_conjunction_add(struct mr_schema *schema, struct mr_conjunction *conjunction,
                         const struct mr_json_value *node, uint32_t parent)
 {
@@ -193,6 +219,7 @@ void mr_conjunction_add(struct mr_schema *schema, struct mr_conjunction *conjunc
                        "refers to itself without a property or item in between");
         return;
     }
+    if (is_denied(conjunction, node)) conjunction->never = true;
     if (has_node(conjunction, node) || !mr_expr_work(schema->builder, 20)) return;
     if (conjunction->count == MR_CONJUNCTION_MAX) {
         mr_schema_fail(schema, MR_UNSUPPORTED, node, NULL,
@@ -210,29 +237,32 @@ void mr_conjunction_add(struct mr_schema *schema, struct mr_conjunction *conjunc
         mr_schema_fail(schema, MR_INVALID_REQUEST, node, "allOf", "must be an array");
     for (size_t i = 0; i < mr_json_count(all); i++)
         mr_conjunction_add(schema, conjunction, mr_json_at(all, i), index);
+    const struct mr_json_value *without = mr_json_get(node, "not");
+    if (without) mr_conjunction_deny(schema, conjunction, without);
+    add_forbidden(schema, conjunction, node);
 }
 
-static bool is_taken(const struct mr_conjunction *conjunction, const struct mr_json_value *group)
+void mr_conjunction_add_unevaluated(struct mr_schema *schema,
+                                    const struct mr_conjunction *conjunction, const char *keyword,
+                                    const bool *speaks, struct mr_conjunction *value)
 {
-    for (uint32_t i = 0; i < conjunction->taken_count; i++)
-        if (conjunction->taken[i] == group) return true;
-    return false;
-}
-
-bool mr_conjunction_open(const struct mr_conjunction *conjunction,
-                         const struct mr_json_value **group, uint32_t *owner, bool *exactly_one)
-{
-    for (uint32_t i = 0; i < conjunction->count; i++)
-        for (unsigned one = 0; one < 2; one++) {
-            const struct mr_json_value *at =
-                mr_json_get(conjunction->nodes[i], one ? "oneOf" : "anyOf");
-            if (!at || is_taken(conjunction, at)) continue;
-            *group = at;
-            *owner = i;
-            *exactly_one = one == 1;
-            return true;
+    for (uint32_t u = 0; u < conjunction->count; u++) {
+        const struct mr_json_value *at = mr_json_get(conjunction->nodes[u], keyword);
+        bool evaluated = at == NULL;
+        for (uint32_t i = 0; i < conjunction->count && !evaluated; i++) {
+            uint32_t above = i;
+            while (above != u && conjunction->parents[above] != above)
+                above = conjunction->parents[above];
+            evaluated = above == u &&
+                        (speaks[i] || (i != u && mr_json_get(conjunction->nodes[i], keyword)));
         }
-    return false;
+        if (!evaluated) mr_conjunction_add(schema, value, at, UINT32_MAX);
+    }
+}
+
+bool mr_condition_is(const struct mr_condition *condition, const char *keyword)
+{
+    return condition->keyword && strcmp(condition->keyword, keyword) == 0;
 }
 
 /* ---- facts ---- */
@@ -272,34 +302,35 @@ unsigned mr_schema_types(const struct mr_json_value *type, bool *integer)
     return types;
 }
 
+unsigned mr_schema_keyword_type(const char *keyword)
+{
+    static const struct {
+        unsigned type;
+        const char *keywords;
+    } types[] = {
+        {MR_TYPE_OBJECT,
+         " properties required present additionalProperties minProperties maxProperties "
+         "unevaluatedProperties patternProperties propertyNames dependentSchemas "
+         "dependentRequired dependencies "},
+        {MR_TYPE_ARRAY, " items prefixItems minItems maxItems contains uniqueItems additionalItems "
+                        "unevaluatedItems "},
+        {MR_TYPE_STRING, " minLength maxLength pattern format "},
+        {MR_TYPE_NUMBER, " minimum maximum exclusiveMinimum exclusiveMaximum multipleOf "}};
+    char word[32];
+    int length = snprintf(word, sizeof word, " %s ", keyword);
+    if (length < 0 || (size_t)length >= sizeof word || strchr(keyword, ' ')) return 0;
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
+        if (strstr(types[i].keywords, word)) return types[i].type;
+    return 0;
+}
+
 /* The types that the keywords of a schema without `type` apply to. */
 static unsigned implied_types(const struct mr_json_value *node)
 {
-    static const struct {
-        const char *keyword;
-        unsigned type;
-    } implied[] = {{"properties", MR_TYPE_OBJECT},
-                   {"required", MR_TYPE_OBJECT},
-                   {"additionalProperties", MR_TYPE_OBJECT},
-                   {"minProperties", MR_TYPE_OBJECT},
-                   {"maxProperties", MR_TYPE_OBJECT},
-                   {"unevaluatedProperties", MR_TYPE_OBJECT},
-                   {"items", MR_TYPE_ARRAY},
-                   {"prefixItems", MR_TYPE_ARRAY},
-                   {"minItems", MR_TYPE_ARRAY},
-                   {"maxItems", MR_TYPE_ARRAY},
-                   {"minLength", MR_TYPE_STRING},
-                   {"maxLength", MR_TYPE_STRING},
-                   {"pattern", MR_TYPE_STRING},
-                   {"format", MR_TYPE_STRING},
-                   {"minimum", MR_TYPE_NUMBER},
-                   {"maximum", MR_TYPE_NUMBER},
-                   {"exclusiveMinimum", MR_TYPE_NUMBER},
-                   {"exclusiveMaximum", MR_TYPE_NUMBER},
-                   {"multipleOf", MR_TYPE_NUMBER}};
     unsigned types = 0;
-    for (size_t i = 0; i < sizeof implied / sizeof implied[0]; i++)
-        if (mr_json_get(node, implied[i].keyword)) types |= implied[i].type;
+    struct mr_json_member member = {0};
+    while (mr_json_next(node, &member))
+        types |= mr_schema_keyword_type(member.name.bytes);
     return types;
 }
 
@@ -325,6 +356,36 @@ static void merge_types(struct mr_schema *schema, const struct mr_conjunction *c
     if (!typed && implied != 0) facts->types &= implied;
 }
 
+/* Takes the constants that a value must not equal out of the types; those of texts stay. */
+static void exclude_constants(const struct mr_condition *condition, struct mr_schema_facts *facts)
+{
+    bool flag, one = strcmp(condition->keyword, "const") == 0;
+    for (size_t i = 0; i < (one ? 1 : mr_json_count(condition->value)); i++) {
+        const struct mr_json_value *value =
+            one ? condition->value : mr_json_at(condition->value, i);
+        unsigned type = mr_schema_type_of(value);
+        if (mr_json_bool(value, &flag))
+            *(flag ? &facts->no_true : &facts->no_false) = true;
+        else if (type != MR_TYPE_STRING)
+            facts->types &= ~type;
+    }
+}
+
+static void merge_conditions(const struct mr_conjunction *conjunction,
+                             struct mr_schema_facts *facts)
+{
+    bool integer;
+    for (uint32_t i = 0; i < conjunction->condition_count; i++) {
+        const struct mr_condition *at = &conjunction->conditions[i];
+        if (!at->keyword || !*at->keyword) continue;
+        const unsigned type = mr_schema_keyword_type(at->keyword);
+        if (type) facts->types &= type;
+        if (strcmp(at->keyword, "type") == 0) facts->types &= ~mr_schema_types(at->value, &integer);
+        if (strcmp(at->keyword, "enum") == 0 || strcmp(at->keyword, "const") == 0)
+            exclude_constants(at, facts);
+    }
+}
+
 const struct mr_decimal *mr_schema_decimal(struct mr_schema *schema,
                                            const struct mr_json_value *number)
 {
@@ -341,15 +402,17 @@ static bool is_number(const struct mr_json_value *value)
     return value && mr_schema_type_of(value) == MR_TYPE_NUMBER;
 }
 
+/* violated: the value violates this bound. */
 static void merge_bound(struct mr_schema *schema, const struct mr_json_value *node,
-                        const char *keyword, struct mr_schema_facts *facts)
+                        const char *keyword, bool violated, struct mr_schema_facts *facts)
 {
-    const struct mr_json_value *value = mr_json_get(node, keyword);
-    bool lower = strcmp(keyword, "minimum") == 0 || strcmp(keyword, "exclusiveMinimum") == 0;
-    bool exclusive = strncmp(keyword, "exclusive", 9) == 0;
+    const struct mr_json_value *value = violated ? node : mr_json_get(node, keyword);
+    bool lower = (strstr(keyword, "inimum") != NULL) != violated;
+    bool exclusive = (strncmp(keyword, "exclusive", 9) == 0) != violated;
     if (!value) return;
     if (!is_number(value)) {
-        mr_schema_fail(schema, MR_INVALID_REQUEST, node, keyword, "must be a number");
+        mr_schema_fail(schema, MR_INVALID_REQUEST, node, violated ? NULL : keyword,
+                       "must be a number");
         return;
     }
     const struct mr_decimal *bound = mr_schema_decimal(schema, value);
@@ -427,45 +490,69 @@ static void merge_multiple(struct mr_schema *schema, const struct mr_json_value 
     facts->integer |= places == 0;
 }
 
-/* Reads a keyword whose value is a count. minimum: keeps the largest value, otherwise the smallest.
- */
-static void merge_count(struct mr_schema *schema, const struct mr_json_value *node,
-                        const char *keyword, bool minimum, uint32_t *count)
+/* The keywords whose value is a count, and the fact that each sets. */
+static const struct {
+    const char *keyword;
+    bool minimum; /* the largest value holds, otherwise the smallest */
+    size_t least, most;
+} counts[] = {
+#define COUNT(keyword, minimum, name)                                                              \
+    {                                                                                              \
+        keyword, minimum, offsetof(struct mr_schema_facts, name##_min),                            \
+            offsetof(struct mr_schema_facts, name##_max)                                           \
+    }
+    COUNT("minLength", true, length),         COUNT("maxLength", false, length),
+    COUNT("minItems", true, items),           COUNT("maxItems", false, items),
+    COUNT("minProperties", true, properties), COUNT("maxProperties", false, properties)};
+
+/* violated: the value violates the count `index`, which `node` is; otherwise `node` is a schema. */
+static void merge_count(struct mr_schema *schema, const struct mr_json_value *node, size_t index,
+                        bool violated, struct mr_schema_facts *facts)
 {
     double number;
-    const struct mr_json_value *value = mr_json_get(node, keyword);
+    const char *keyword = violated ? NULL : counts[index].keyword;
+    const struct mr_json_value *value = violated ? node : mr_json_get(node, keyword);
     if (!value) return;
     if (!mr_json_number(value, &number) || number < 0 || number != floor(number)) {
         mr_schema_fail(schema, MR_INVALID_REQUEST, node, keyword,
                        "must be an integer of at least 0");
         return;
     }
-    uint32_t read = number > MR_EXPR_COUNT_MAX ? MR_EXPR_UNBOUNDED : (uint32_t)number;
+    const bool minimum = counts[index].minimum != violated;
+    if (violated) number += minimum ? 1 : -1;
+    if (number < 0) facts->types = 0; /* no length is below 0 */
+    uint32_t read = number > MR_EXPR_COUNT_MAX ? MR_EXPR_UNBOUNDED : (uint32_t)fmax(number, 0);
     if (minimum && read == MR_EXPR_UNBOUNDED)
         mr_schema_fail(schema, MR_UNSUPPORTED, node, keyword, "is too large");
+    uint32_t *count =
+        (uint32_t *)(void *)((char *)facts + (minimum ? counts[index].least : counts[index].most));
     if (minimum ? read > *count : read < *count) *count = read;
 }
 
 void mr_schema_merge(struct mr_schema *schema, const struct mr_conjunction *conjunction,
                      struct mr_schema_facts *facts)
 {
+    static const char *const bounds[] = {"minimum", "maximum", "exclusiveMinimum",
+                                         "exclusiveMaximum"};
     *facts = (struct mr_schema_facts){.types = MR_TYPE_ALL,
                                       .length_max = MR_EXPR_UNBOUNDED,
                                       .items_max = MR_EXPR_UNBOUNDED,
                                       .properties_max = MR_EXPR_UNBOUNDED};
+    const uint32_t all = conjunction->count + conjunction->condition_count;
     merge_types(schema, conjunction, facts);
-    for (uint32_t i = 0; i < conjunction->count && mr_expr_work(schema->builder, 200); i++) {
-        const struct mr_json_value *node = conjunction->nodes[i];
-        merge_bound(schema, node, "minimum", facts);
-        merge_bound(schema, node, "maximum", facts);
-        merge_bound(schema, node, "exclusiveMinimum", facts);
-        merge_bound(schema, node, "exclusiveMaximum", facts);
-        merge_multiple(schema, node, facts);
-        merge_count(schema, node, "minLength", true, &facts->length_min);
-        merge_count(schema, node, "maxLength", false, &facts->length_max);
-        merge_count(schema, node, "minItems", true, &facts->items_min);
-        merge_count(schema, node, "maxItems", false, &facts->items_max);
-        merge_count(schema, node, "minProperties", true, &facts->properties_min);
-        merge_count(schema, node, "maxProperties", false, &facts->properties_max);
+    merge_conditions(conjunction, facts);
+    for (uint32_t i = 0; i < all && mr_expr_work(schema->builder, 200); i++) {
+        const bool violated = i >= conjunction->count;
+        const struct mr_condition *condition =
+            violated ? &conjunction->conditions[i - conjunction->count] : NULL;
+        const struct mr_json_value *node = violated ? condition->value : conjunction->nodes[i];
+        if (violated && !condition->keyword) continue;
+        for (size_t k = 0; k < sizeof bounds / sizeof bounds[0]; k++)
+            if (!violated || strcmp(condition->keyword, bounds[k]) == 0)
+                merge_bound(schema, node, bounds[k], violated, facts);
+        for (size_t k = 0; k < sizeof counts / sizeof counts[0]; k++)
+            if (!violated || strcmp(condition->keyword, counts[k].keyword) == 0)
+                merge_count(schema, node, k, violated, facts);
+        if (!violated) merge_multiple(schema, node, facts);
     }
 }

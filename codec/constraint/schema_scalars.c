@@ -22,16 +22,22 @@ const struct mr_expr *mr_schema_space(struct mr_schema *schema)
 
 /* ---- texts ---- */
 
-static const struct mr_expr *in_quotes(struct mr_schema *schema, const struct mr_expr *inside)
+const struct mr_expr *mr_schema_in_quotes(struct mr_schema *schema, const struct mr_expr *inside)
 {
     const struct mr_expr *quote = mr_expr_word(schema->builder, "\"");
     const struct mr_expr *items[3] = {quote, inside, quote};
     return mr_expr_seq(schema->builder, items, 3);
 }
 
+const struct mr_expr *mr_schema_any_text(struct mr_schema *schema)
+{
+    return mr_expr_repeat(schema->builder, mr_regex_any_char(schema->builder, MR_SPELL_JSON), 0,
+                          MR_EXPR_UNBOUNDED);
+}
+
 const struct mr_expr *mr_schema_quoted(struct mr_schema *schema, struct mr_text text)
 {
-    return in_quotes(schema, mr_expr_text(schema->builder, text, MR_SPELL_JSON));
+    return mr_schema_in_quotes(schema, mr_expr_text(schema->builder, text, MR_SPELL_JSON));
 }
 
 /* Any character of a JSON string, with every escape except surrogates. */
@@ -61,40 +67,60 @@ const struct mr_expr *mr_schema_any_string(struct mr_schema *schema)
     struct mr_expr_builder *builder = schema->builder;
     if (schema->string == UINT32_MAX) {
         schema->string = mr_expr_rule_add(builder, "string");
-        mr_expr_rule_define(builder, schema->string,
-                            in_quotes(schema, mr_expr_repeat(builder, any_character(schema), 0,
-                                                             MR_EXPR_UNBOUNDED)));
+        mr_expr_rule_define(
+            builder, schema->string,
+            mr_schema_in_quotes(
+                schema, mr_expr_repeat(builder, any_character(schema), 0, MR_EXPR_UNBOUNDED)));
     }
     return mr_expr_ref(builder, schema->string);
 }
 
-/* The intersection of pattern and format of all nodes; NULL if no node has one. */
+/* The language of a pattern or format; NULL for a format that is not enforced. */
+static const struct mr_expr *keyword_language(struct mr_schema *schema,
+                                              const struct mr_json_value *node, const char *keyword,
+                                              enum mr_regex_extent extent)
+{
+    const struct mr_json_value *value = keyword ? mr_json_get(node, keyword) : node;
+    const bool is_format = keyword && strcmp(keyword, "format") == 0;
+    struct mr_text text;
+    const struct mr_expr *language = NULL;
+    if (!value) return NULL;
+    if (!mr_json_text(value, &text))
+        mr_schema_fail(schema, MR_INVALID_REQUEST, node, keyword, "must be a text");
+    else if (is_format && !(language = mr_schema_format(schema, text)))
+        mr_schema_warn(schema, node, keyword, "this format is not known and not enforced");
+    else if (!is_format)
+        language = mr_schema_pattern(schema, node, keyword, text, extent);
+    return language;
+}
+
+/* The texts that a value may be, in JSON spelling without quotes: what pattern, format and
+ * conditions leave; NULL if they allow any text. */
 static const struct mr_expr *text_language(struct mr_schema *schema,
                                            const struct mr_conjunction *conjunction)
 {
     struct mr_expr_builder *builder = schema->builder;
-    const struct mr_expr *all = NULL;
-    for (uint32_t i = 0; i < conjunction->count && builder->status == MR_OK; i++) {
-        const struct mr_json_value *node = conjunction->nodes[i];
-        const struct mr_json_value *keywords[2] = {mr_json_get(node, "pattern"),
-                                                   mr_json_get(node, "format")};
+    const struct mr_expr *any = mr_schema_any_text(schema), *all = NULL;
+    for (uint32_t i = 0; i < conjunction->count && builder->status == MR_OK; i++)
         for (unsigned k = 0; k < 2; k++) {
+            const struct mr_expr *one = keyword_language(
+                schema, conjunction->nodes[i], k == 0 ? "pattern" : "format", MR_REGEX_SEARCH);
+            if (one) all = all ? mr_expr_and(builder, all, one) : one;
+        }
+    for (uint32_t i = 0; i < conjunction->condition_count && builder->status == MR_OK; i++) {
+        const struct mr_condition *at = &conjunction->conditions[i];
+        if (!at->keyword) continue;
+        const bool one = strcmp(at->keyword, "const") == 0;
+        if (strcmp(at->keyword, "pattern") == 0)
+            all = mr_expr_minus(builder, all ? all : any,
+                                keyword_language(schema, at->value, NULL, MR_REGEX_SEARCH_WIDE));
+        for (size_t k = 0;
+             (one && k == 0) || (strcmp(at->keyword, "enum") == 0 && k < mr_json_count(at->value));
+             k++) {
             struct mr_text text;
-            const struct mr_expr *one;
-            if (!keywords[k]) continue;
-            const char *keyword = k == 0 ? "pattern" : "format";
-            if (!mr_json_text(keywords[k], &text)) {
-                mr_schema_fail(schema, MR_INVALID_REQUEST, node, keyword, "must be a text");
-                return mr_expr_never();
-            }
-            static const struct mr_regex_options search = {MR_REGEX_SEARCH, MR_SPELL_JSON,
-                                                           "schema, keyword pattern"};
-            one = k == 0 ? mr_regex_expr(builder, text, &search) : mr_schema_format(schema, text);
-            if (!one) {
-                mr_schema_fail(schema, MR_UNSUPPORTED, node, keyword, "unsupported format");
-                return mr_expr_never();
-            }
-            all = all ? mr_expr_and(builder, all, one) : one;
+            if (mr_json_text(one ? at->value : mr_json_at(at->value, k), &text))
+                all = mr_expr_minus(builder, all ? all : any,
+                                    mr_expr_text(builder, text, MR_SPELL_JSON));
         }
     }
     return all;
@@ -107,15 +133,16 @@ const struct mr_expr *mr_schema_string(struct mr_schema *schema,
     struct mr_expr_builder *builder = schema->builder;
     bool sized = facts->length_min > 0 || facts->length_max != MR_EXPR_UNBOUNDED;
     const struct mr_expr *language = text_language(schema, conjunction);
+    if (schema->texts_only && !language) language = mr_schema_any_text(schema);
     if (!language && !sized) return mr_schema_any_string(schema);
     if (!language)
-        return in_quotes(schema, mr_expr_counted(builder, character_rule(schema), facts->length_min,
-                                                 facts->length_max));
+        return mr_schema_in_quotes(schema, mr_expr_counted(builder, character_rule(schema),
+                                                           facts->length_min, facts->length_max));
     if (sized)
         language = mr_expr_and(builder, language,
                                mr_expr_repeat(builder, mr_regex_any_char(builder, MR_SPELL_JSON),
                                               facts->length_min, facts->length_max));
-    return in_quotes(schema, language);
+    return mr_schema_in_quotes(schema, language);
 }
 
 /* ---- constants ---- */
@@ -181,20 +208,36 @@ static bool number_fits(struct mr_schema *schema, const struct mr_json_value *va
            mr_decimal_is_multiple(number, facts->multiple, facts->multiple_places);
 }
 
-/* True if every node with enum or const has this constant. */
+static bool equals_constant(struct mr_schema *schema, const struct mr_json_value *list,
+                            const struct mr_json_value *value)
+{
+    bool found = false;
+    for (size_t k = 0; k < mr_json_count(list) && !found; k++)
+        found =
+            mr_expr_work(schema->builder, 2) && mr_schema_equal_values(mr_json_at(list, k), value);
+    return found;
+}
+
+/* True if this constant of `owner` is one of every other node with enum or const, and of no
+ * condition. */
 static bool is_constant_of_all(struct mr_schema *schema, const struct mr_conjunction *conjunction,
-                               const struct mr_json_value *value)
+                               const struct mr_json_value *owner, const struct mr_json_value *value)
 {
     for (uint32_t i = 0; i < conjunction->count; i++) {
         const struct mr_json_value *list = mr_json_get(conjunction->nodes[i], "enum");
         const struct mr_json_value *only = mr_json_get(conjunction->nodes[i], "const");
         if (only && !mr_schema_equal_values(only, value)) return false;
-        bool found = !list;
-        for (size_t k = 0; k < mr_json_count(list) && !found; k++)
-            found = mr_json_at(list, k) == value ||
-                    (mr_expr_work(schema->builder, 2) &&
-                     mr_schema_equal_values(mr_json_at(list, k), value));
-        if (!found) return false;
+        if (list && conjunction->nodes[i] != owner && !equals_constant(schema, list, value))
+            return false;
+    }
+    for (uint32_t i = 0; i < conjunction->condition_count; i++) {
+        const struct mr_condition *at = &conjunction->conditions[i];
+        if (at->keyword && strcmp(at->keyword, "const") == 0 &&
+            mr_schema_equal_values(at->value, value))
+            return false;
+        if (at->keyword && strcmp(at->keyword, "enum") == 0 &&
+            equals_constant(schema, at->value, value))
+            return false;
     }
     return true;
 }
@@ -202,12 +245,16 @@ static bool is_constant_of_all(struct mr_schema *schema, const struct mr_conjunc
 /* True if a keyword other than type restricts the content of arrays or objects. */
 static bool restricts_containers(const struct mr_conjunction *conjunction)
 {
-    static const char *const keywords[] = {"properties",    "required",      "additionalProperties",
-                                           "minProperties", "maxProperties", "items",
-                                           "prefixItems",   "minItems",      "maxItems"};
-    for (uint32_t i = 0; i < conjunction->count; i++)
-        for (size_t k = 0; k < sizeof keywords / sizeof keywords[0]; k++)
-            if (mr_json_get(conjunction->nodes[i], keywords[k])) return true;
+    const unsigned containers = MR_TYPE_ARRAY | MR_TYPE_OBJECT;
+    for (uint32_t i = 0; i < conjunction->count; i++) {
+        struct mr_json_member member = {0};
+        while (mr_json_next(conjunction->nodes[i], &member))
+            if (mr_schema_keyword_type(member.name.bytes) & containers) return true;
+    }
+    for (uint32_t i = 0; i < conjunction->condition_count; i++) {
+        const char *keyword = conjunction->conditions[i].keyword;
+        if (keyword && mr_schema_keyword_type(keyword) & containers) return true;
+    }
     return false;
 }
 
@@ -222,48 +269,51 @@ static const struct mr_expr *constant_text(struct mr_schema *schema,
     if (length < facts->length_min || length > facts->length_max) return mr_expr_never();
     const struct mr_expr *literal = mr_expr_text(builder, text, MR_SPELL_JSON);
     const struct mr_expr *language = text_language(schema, conjunction);
-    return in_quotes(schema, language ? mr_expr_and(builder, literal, language) : literal);
+    return mr_schema_in_quotes(schema,
+                               language ? mr_expr_and(builder, literal, language) : literal);
 }
 
 static const struct mr_expr *checked_constant(struct mr_schema *schema,
                                               const struct mr_conjunction *conjunction,
                                               const struct mr_schema_facts *facts,
+                                              const struct mr_json_value *owner,
                                               const struct mr_json_value *value)
 {
     struct mr_text text;
     unsigned type = mr_schema_type_of(value);
-    if (!is_constant_of_all(schema, conjunction, value)) return mr_expr_never();
     if ((facts->types & type) == 0) return mr_expr_never();
+    if (!is_constant_of_all(schema, conjunction, owner, value)) return mr_expr_never();
     if (type == MR_TYPE_NUMBER && !number_fits(schema, value, facts)) return mr_expr_never();
     if (mr_json_text(value, &text)) return constant_text(schema, conjunction, facts, text);
     return constant(schema, value);
 }
 
-const struct mr_expr *mr_schema_enum(struct mr_schema *schema,
-                                     const struct mr_conjunction *conjunction,
-                                     const struct mr_schema_facts *facts)
+const struct mr_expr **mr_schema_enum(struct mr_schema *schema,
+                                      const struct mr_conjunction *conjunction,
+                                      const struct mr_schema_facts *facts, uint32_t *count)
 {
-    const struct mr_json_value *owner = NULL, *list = NULL, *only = NULL;
-    for (uint32_t i = 0; i < conjunction->count && !owner; i++) {
-        list = mr_json_get(conjunction->nodes[i], "enum");
-        only = mr_json_get(conjunction->nodes[i], "const");
-        if (list || only) owner = conjunction->nodes[i];
+    const struct mr_json_value *owner = NULL, *list = NULL;
+    bool only = false;
+    for (uint32_t i = 0; i < conjunction->count && !only; i++) {
+        const struct mr_json_value *node = conjunction->nodes[i];
+        only = mr_json_get(node, "const") != NULL;
+        if (only || (!owner && mr_json_get(node, "enum"))) owner = node;
     }
     if (!owner) return NULL;
-    if (list && (mr_json_kind(list) != MR_JSON_ARRAY || mr_json_count(list) == 0)) {
+    list = mr_json_get(owner, "enum");
+    *count = 0;
+    if (!only && (mr_json_kind(list) != MR_JSON_ARRAY || mr_json_count(list) == 0))
         mr_schema_fail(schema, MR_INVALID_REQUEST, owner, "enum", "must be an array of values");
-        return mr_expr_never();
-    }
-    size_t count = only ? 1 : mr_json_count(list);
-    bool restricted = restricts_containers(conjunction);
-    const struct mr_expr **items = mr_expr_take(schema->builder, count, sizeof *items);
-    for (size_t i = 0; items && i < count && schema->builder->status == MR_OK; i++) {
-        const struct mr_json_value *value = only ? only : mr_json_at(list, i);
+    const size_t constants = mr_schema_constants(owner);
+    const bool restricted = restricts_containers(conjunction);
+    const struct mr_expr **items = mr_expr_take(schema->builder, constants + 1, sizeof *items);
+    for (size_t i = 0; items && i < constants && schema->builder->status == MR_OK; i++) {
+        const struct mr_json_value *value = mr_schema_constant(owner, i);
         if (restricted && (mr_schema_type_of(value) & (MR_TYPE_ARRAY | MR_TYPE_OBJECT)))
             mr_schema_fail(schema, MR_UNSUPPORTED, owner, only ? "const" : "enum",
                            "objects and arrays with other conditions are not supported");
-        items[i] = checked_constant(schema, conjunction, facts, value);
+        items[(*count)++] = checked_constant(schema, conjunction, facts, owner, value);
     }
-    if (schema->builder->status != MR_OK) return mr_expr_never();
-    return mr_expr_alt(schema->builder, items, (uint32_t)count);
+    if (!items || schema->builder->status != MR_OK) *count = 0;
+    return items;
 }

@@ -66,6 +66,7 @@ struct mr_automaton_rule {
 struct mr_grammar {
     _Atomic uint32_t references;
     unsigned char digest[MR_GRAMMAR_DIGEST_BYTES];
+    char warning[MR_ERROR_DETAIL_BYTES]; /* a part of the source without effect; empty: none */
     uint32_t state_count, edge_count, call_count, rule_count;
     struct mr_automaton_state *states;
     struct mr_automaton_edge *edges;

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define SIZE_LIMIT (1u << 30) /* the size of an expression saturates here */
+
 static const struct mr_expr never_expr = {.kind = MR_EXPR_NEVER, .size = 1};
 static const struct mr_expr empty_expr = {.kind = MR_EXPR_BYTES, .nullable = true, .size = 1};
 
@@ -125,7 +127,7 @@ static struct mr_expr *make(struct mr_expr_builder *builder, enum mr_expr_kind k
 
 static uint32_t add_size(uint64_t one, uint64_t other)
 {
-    return one + other > MR_EXPR_SIZE_MAX ? MR_EXPR_SIZE_MAX : (uint32_t)(one + other);
+    return one + other > SIZE_LIMIT ? SIZE_LIMIT : (uint32_t)(one + other);
 }
 
 const struct mr_expr *mr_expr_bytes(struct mr_expr_builder *builder, struct mr_text bytes)
@@ -262,13 +264,16 @@ const struct mr_expr *mr_expr_counted(struct mr_expr_builder *builder, uint32_t 
 
 const struct mr_expr *mr_expr_list(struct mr_expr_builder *builder,
                                    const struct mr_expr *const *items, const bool *optional,
-                                   uint32_t count)
+                                   uint32_t count, uint32_t min, uint32_t max)
 {
+    if (min > count || min > max) return &never_expr;
     struct mr_expr *expr = make_parent(builder, MR_EXPR_LIST, items, count + 3);
     if (!expr) return &never_expr;
     expr->count = count;
     expr->optional = optional;
-    expr->nullable = items[count + 1]->nullable;
+    expr->min = min;
+    expr->max = max >= count ? MR_EXPR_UNBOUNDED : max;
+    expr->nullable = min == 0 && items[count + 1]->nullable;
     for (uint32_t i = 0; i < count; i++)
         expr->nullable = expr->nullable && optional[i];
     return expr;

@@ -6,8 +6,8 @@
  * or as in a JSON string, in which each character has exactly one form: AND and MINUS work on JSON
  * strings as on their texts. Its only control characters are \b \f \n \r \t.
  *
- * Owner: one compilation. Memory: an arena of at most MR_GRAMMAR_BUILD_BYTES_MAX. Errors: sticky.
- * After the first error, functions return an expression that matches nothing. */
+ * Owner: one compilation. Memory: an arena of at most MR_GRAMMAR_BUILD_BYTES_MAX. Errors: sticky;
+ * after the first, functions return an expression that matches nothing. */
 #ifndef MR_CODEC_GRAMMAR_EXPR_H
 #define MR_CODEC_GRAMMAR_EXPR_H
 
@@ -24,7 +24,6 @@
 #define MR_GRAMMAR_WORK_MAX 5000000u
 #define MR_EXPR_UNBOUNDED   UINT32_MAX /* max of an unbounded repetition */
 #define MR_EXPR_COUNT_MAX   (1u << 24) /* a repetition with a larger max is unbounded */
-#define MR_EXPR_SIZE_MAX    (1u << 30) /* the size of an expression saturates here */
 #define MR_EXPR_DEPTH_MAX   200u       /* nesting of parentheses in the front ends */
 #define MR_CODE_POINT_MAX   0x10ffffu
 
@@ -36,9 +35,9 @@ enum mr_expr_kind {
     MR_EXPR_ALT,
     MR_EXPR_REPEAT, /* items[0], min to max times */
     MR_EXPR_REF,    /* a rule */
-    /* Members in this order, some of them optional, with a separator between two. items: the
-     * `count` members, the separator, the expression that may follow if no member is present, and
-     * the one that may follow the last member. */
+    /* Members in this order, some of them optional, with a separator between two; min to max of
+     * them are present. items: the `count` members, the separator, the expression that may follow
+     * if no member is present, and the one that may follow the last member. */
     MR_EXPR_LIST,
     MR_EXPR_MULTIPLE, /* decimal digits, `max` after a point: multiples of min / 10^max; or none */
     MR_EXPR_AND,      /* both of items[0] and items[1]; neither has a REF */
@@ -51,7 +50,7 @@ struct mr_expr {
     bool nullable; /* may match the empty text; false for a REF */
     unsigned char low, high;
     uint32_t size;     /* estimate of the number of states */
-    uint32_t min, max; /* of REPEAT, MULTIPLE */
+    uint32_t min, max; /* of REPEAT, LIST, MULTIPLE */
     uint32_t rule;     /* of REF */
     uint32_t count;    /* items of SEQ, ALT, REPEAT, AND, MINUS */
     struct mr_text bytes;
@@ -89,21 +88,22 @@ struct mr_expr_builder {
     uint32_t rule_count, rule_capacity;
     struct mr_expr_rule *rules;
     const bool *spelled; /* [256] bytes that tokens can spell; NULL: all; others match nothing */
+    char warning[MR_ERROR_DETAIL_BYTES]; /* a part of the source without effect; empty: none */
 };
 
 enum mr_status mr_expr_builder_init(struct mr_expr_builder *builder, struct mr_error *err);
 void mr_expr_builder_drop(struct mr_expr_builder *builder);
-/* Records a failure unless there is one already; returns the first one's status. */
+/* Records a failure unless there is one; returns the first one's status. */
 enum mr_status mr_expr_fail(struct mr_expr_builder *builder, enum mr_status status, const char *fmt,
                             ...) __attribute__((format(printf, 3, 4)));
 /* Like mr_expr_fail, for a limit that was reached: also sets over_limit. */
 void mr_expr_fail_limit(struct mr_expr_builder *builder, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-/* Counts units of work. False, and a failure, above the maximum. */
+/* Counts units of work. False, with a failure, above the maximum. */
 bool mr_expr_work(struct mr_expr_builder *builder, uint32_t units);
 /* Zeroed memory of the arena; NULL and a failure above the maximum. */
 void *mr_expr_take(struct mr_expr_builder *builder, size_t count, size_t size);
-/* Adds a rule without a body and returns its index. name is borrowed. */
+/* Adds a rule without a body; returns its index. name is borrowed. */
 uint32_t mr_expr_rule_add(struct mr_expr_builder *builder, const char *name);
 void mr_expr_rule_define(struct mr_expr_builder *builder, uint32_t rule,
                          const struct mr_expr *body);
@@ -125,13 +125,13 @@ const struct mr_expr *mr_expr_either(struct mr_expr_builder *builder, const stru
                                      const struct mr_expr *other);
 const struct mr_expr *mr_expr_repeat(struct mr_expr_builder *builder, const struct mr_expr *item,
                                      uint32_t min, uint32_t max);
-/* As mr_expr_repeat, for a rule that matches no empty text; needs no states to count. */
+/* As mr_expr_repeat, for a rule without the empty text; needs no states to count. */
 const struct mr_expr *mr_expr_counted(struct mr_expr_builder *builder, uint32_t item, uint32_t min,
                                       uint32_t max);
 /* items: [count + 3] as MR_EXPR_LIST has them, copied; optional: [count], borrowed. */
 const struct mr_expr *mr_expr_list(struct mr_expr_builder *builder,
                                    const struct mr_expr *const *items, const bool *optional,
-                                   uint32_t count);
+                                   uint32_t count, uint32_t min, uint32_t max);
 const struct mr_expr *mr_expr_multiple(struct mr_expr_builder *builder, uint32_t divisor,
                                        uint32_t places);
 const struct mr_expr *mr_expr_ref(struct mr_expr_builder *builder, uint32_t rule);

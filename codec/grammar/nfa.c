@@ -116,40 +116,59 @@ static void add_sequence(struct mr_nfa *nfa, const struct mr_expr *expr, uint32_
     }
 }
 
-/* The states of a list: first: no member yet; some: after a member; chosen: after a separator, so a
- * member must follow. From all three the next member is one of those from index i on. */
-struct list_states {
-    uint32_t first, some, chosen;
+/* The states of a list when `level` members are present (the last level stands for all higher
+ * numbers): some: the last thing was a member; chosen: a member must follow, since the last thing
+ * was a separator or there is no member yet. */
+struct list_state {
+    uint32_t some, chosen;
 };
 
-/* Adds the edges of member i. Returns the three states after it. */
-static struct list_states add_member(struct mr_nfa *nfa, const struct mr_expr *expr, uint32_t i,
-                                     struct list_states at)
+static void make_states(struct mr_nfa *nfa, struct list_state *states, uint32_t levels)
 {
-    struct list_states next = {mr_nfa_state(nfa), mr_nfa_state(nfa), mr_nfa_state(nfa)};
-    uint32_t begin = mr_nfa_state(nfa);
-    mr_nfa_add(nfa, expr->items[expr->count], at.some, at.chosen);
-    mr_nfa_epsilon(nfa, at.first, begin);
-    mr_nfa_epsilon(nfa, at.chosen, begin);
-    mr_nfa_add(nfa, expr->items[i], begin, next.some);
-    if (expr->optional[i]) {
-        mr_nfa_epsilon(nfa, at.first, next.first);
-        mr_nfa_epsilon(nfa, at.chosen, next.chosen);
+    for (uint32_t level = 0; level <= levels; level++)
+        states[level] = (struct list_state){mr_nfa_state(nfa), mr_nfa_state(nfa)};
+}
+
+/* Adds the edges of member i. at, next: [levels + 1] the states before and after it. */
+static void add_member(struct mr_nfa *nfa, const struct mr_expr *expr, uint32_t i, uint32_t levels,
+                       const struct list_state *at, const struct list_state *next)
+{
+    for (uint32_t level = 0; level <= levels && nfa->builder->status == MR_OK; level++) {
+        const bool is_last = level == levels;
+        if (level > 0) mr_nfa_add(nfa, expr->items[expr->count], at[level].some, at[level].chosen);
+        if (expr->optional[i]) mr_nfa_epsilon(nfa, at[level].chosen, next[level].chosen);
+        if (is_last) break;
+        const uint32_t begin = mr_nfa_state(nfa);
+        mr_nfa_epsilon(nfa, at[level].chosen, begin);
+        if (level + 1 == levels && expr->max == MR_EXPR_UNBOUNDED)
+            mr_nfa_epsilon(nfa, at[levels].chosen, begin);
+        mr_nfa_add(nfa, expr->items[i], begin, next[level + 1].some);
     }
-    return next;
 }
 
 static void add_list(struct mr_nfa *nfa, const struct mr_expr *expr, uint32_t from, uint32_t to)
 {
-    struct list_states at = {from, mr_nfa_state(nfa), mr_nfa_state(nfa)};
+    const bool unbounded = expr->max == MR_EXPR_UNBOUNDED;
+    const uint32_t levels = !unbounded ? expr->max : expr->min > 1 ? expr->min : 1;
+    struct list_state *at = mr_expr_take(nfa->builder, levels + 1u, sizeof *at);
+    struct list_state *next = mr_expr_take(nfa->builder, levels + 1u, sizeof *next);
     uint32_t behind_some = mr_nfa_state(nfa), last_required = expr->count;
+    if (!at || !next) return;
+    make_states(nfa, at, levels);
+    mr_nfa_epsilon(nfa, from, at[0].chosen);
     while (last_required > 0 && expr->optional[last_required - 1])
         last_required--;
     for (uint32_t i = 0; i <= expr->count && nfa->builder->status == MR_OK; i++) {
-        if (i >= last_required) mr_nfa_epsilon(nfa, at.some, behind_some);
-        if (i < expr->count) at = add_member(nfa, expr, i, at);
+        for (uint32_t level = expr->min > 1 ? expr->min : 1; level <= levels; level++)
+            if (i >= last_required) mr_nfa_epsilon(nfa, at[level].some, behind_some);
+        if (i == expr->count) break;
+        make_states(nfa, next, levels);
+        add_member(nfa, expr, i, levels, at, next);
+        struct list_state *last = at;
+        at = next;
+        next = last;
     }
-    mr_nfa_add(nfa, expr->items[expr->count + 1], at.first, to);
+    if (expr->min == 0) mr_nfa_add(nfa, expr->items[expr->count + 1], at[0].chosen, to);
     mr_nfa_add(nfa, expr->items[expr->count + 2], behind_some, to);
 }
 
@@ -337,4 +356,16 @@ void mr_dfa_drop(struct mr_dfa *dfa)
     free(dfa->states);
     free(dfa->edges);
     free(dfa->calls);
+}
+
+bool mr_expr_is_empty(struct mr_expr_builder *builder, const struct mr_expr *expr)
+{
+    struct mr_dfa dfa;
+    bool accepts = false;
+    if (expr->kind == MR_EXPR_NEVER || expr->has_ref) return expr->kind == MR_EXPR_NEVER;
+    mr_dfa_build(&dfa, builder, expr, true);
+    for (uint32_t i = 0; i < dfa.state_count && !accepts; i++)
+        accepts = dfa.states[i].accepts;
+    mr_dfa_drop(&dfa);
+    return !accepts;
 }

@@ -65,6 +65,8 @@ struct mr_dfa {
 void mr_dfa_build(struct mr_dfa *dfa, struct mr_expr_builder *builder, const struct mr_expr *expr,
                   bool regular);
 void mr_dfa_drop(struct mr_dfa *dfa);
+/* True if no text matches. False for an expression with calls of rules. */
+bool mr_expr_is_empty(struct mr_expr_builder *builder, const struct mr_expr *expr);
 /* Grows an array with realloc to hold one more element: array is the address of its pointer. False,
  * with a failure of the builder, above `max` elements. */
 bool mr_nfa_grow(struct mr_expr_builder *builder, void *array, uint32_t count, uint32_t *capacity,

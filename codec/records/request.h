@@ -171,6 +171,7 @@ struct mr_request {
     struct mr_constraint constraint; /* constrains the answer; kind NONE: any answer */
     struct mr_grammar *grammar;      /* compiled from it by intake, one reference; or NULL */
     uint32_t unknown_fields;         /* number of members of the record with an unknown name */
+    bool strict;                     /* what has no effect rejects the request, not only warns */
     /* [warning_count] sentences about members without effect; the result repeats them */
     struct mr_text *warnings;
     size_t warning_count;

@@ -144,12 +144,17 @@ static void put_parameters(const struct call_schema *calls, const struct mr_data
     mr_json_end(writer);
 }
 
-/* Writes the schema of one call: name and parameters, both required, and no other member. */
-static void put_call(const struct call_schema *calls, struct mr_text name,
+/* Writes the schema of one call: name and parameters, both required, and no other member. $tool and
+ * $strict are for codec/constraint/schema_error.c. */
+static void put_call(const struct call_schema *calls, struct mr_text name, bool strict,
                      const struct mr_data *parameters, const char *prefix)
 {
     struct mr_json_writer *writer = calls->writer;
     mr_json_begin_object(writer);
+    mr_json_name(writer, "$tool");
+    mr_json_put_text(writer, name);
+    if (strict) mr_json_name(writer, "$strict");
+    if (strict) mr_json_put_bool(writer, true);
     put_type(writer, "object");
     mr_json_name(writer, "additionalProperties");
     mr_json_put_bool(writer, false);
@@ -221,7 +226,7 @@ static enum mr_status put_calls(const struct call_schema *calls)
             continue;
         snprintf(prefix, sizeof prefix, "#%s/anyOf/%zu/properties/%s", calls->place, count++,
                  calls->member);
-        put_call(calls, name, parameters, prefix);
+        put_call(calls, name, is_strict(&request->chat.tools.list.items[i]), parameters, prefix);
     }
     mr_json_end(calls->writer);
     if (status == MR_OK && count == 0)

@@ -1,12 +1,14 @@
 #include "worker/intake/prompt.h"
 
 #include "codec/buffer.h"
+#include "codec/grammar/automaton.h"
 #include "codec/limits.h"
 #include "codec/records/request_tools.h"
 #include "codec/tokenizer/detokenizer.h"
 #include "codec/tokenizer/stop_match.h"
 #include "worker/intake/grammars.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -361,6 +363,41 @@ static enum mr_status set_opened(const struct mr_prompt *prompt, struct mr_reque
     return limited ? set_thinking(prompt, request, format, err) : MR_OK;
 }
 
+/* Says which fields the constraint overrides: where no token satisfies both, it decides. */
+static void warn_of_overrides(struct mr_request *request)
+{
+    const struct {
+        const char *field;
+        bool given;
+    } fields[] = {{"min_tokens", request->min_tokens > 0},
+                  {"bad_words", request->sampling.bad_word_count > 0},
+                  {"allowed_token_ids", request->sampling.allowed_token_count > 0},
+                  {"logit_bias", request->sampling.logit_bias_count > 0}};
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
+        char sentence[128];
+        int length = snprintf(sentence, sizeof sentence,
+                              "the constraint of the answer takes precedence over %s where both "
+                              "cannot hold",
+                              fields[i].field);
+        if (fields[i].given)
+            mr_request_add_warning(request, (struct mr_text){sentence, (size_t)length});
+    }
+}
+
+/* Compiles the constraint, and warns of what it leaves out or overrides. */
+static enum mr_status set_grammar(const struct mr_prompt *prompt, struct mr_request *request,
+                                  struct mr_error *err)
+{
+    enum mr_status status =
+        mr_grammars_get(prompt->grammars, &request->constraint, &request->grammar, err);
+    if (status != MR_OK) return status;
+    const char *warning = request->grammar->warning;
+    if (*warning && request->strict) return mr_fail(err, MR_UNSUPPORTED, "%s", warning);
+    if (*warning) mr_request_add_warning(request, (struct mr_text){warning, strlen(warning)});
+    warn_of_overrides(request);
+    return MR_OK;
+}
+
 enum mr_status mr_prompt_encode(struct mr_prompt *prompt, struct mr_request *request,
                                 uint64_t unix_seconds, struct mr_error *err)
 {
@@ -370,7 +407,7 @@ enum mr_status mr_prompt_encode(struct mr_prompt *prompt, struct mr_request *req
     if (status == MR_OK) status = set_opened(prompt, request, err);
     if (status == MR_OK) status = set_stop_tokens(prompt, request, err);
     if (status == MR_OK && request->constraint.kind != MR_CONSTRAINT_NONE && !request->grammar)
-        status = mr_grammars_get(prompt->grammars, &request->constraint, &request->grammar, err);
+        status = set_grammar(prompt, request, err);
     if (status == MR_OK && request->echo) status = set_echoed(prompt, request, err);
     return status;
 }

@@ -64,6 +64,43 @@ static void behind_reasoning_the_constraint_begins_with_the_end_tag(void **state
     }
 }
 
+/* As codec/records/request_tools.c writes the schema of calls. */
+#define CALL(name, more, parameters)                                                               \
+    "{\"$tool\":\"" name "\"," more "\"type\":\"object\",\"required\":[\"name\",\"parameters\"],"  \
+    "\"additionalProperties\":false,\"properties\":{\"name\":{\"const\":\"" name "\"},"            \
+    "\"parameters\":" parameters "}}"
+#define CALLS(one, other) "{\"type\":\"array\",\"items\":{\"anyOf\":[" one "," other "]}}"
+#define BAD               "{\"properties\":{\"x\":{\"properties\":{\"y\":{\"pattern\":\"(?<=a)\"}}}}}"
+#define GOOD              "{\"properties\":{\"n\":{\"type\":\"integer\"}},\"required\":[\"n\"]}"
+
+static void a_bad_schema_of_a_tool_leaves_its_arguments_free(void **state)
+{
+    (void)state;
+    struct mr_grammar *grammar =
+        compile(MR_CONSTRAINT_JSON_SCHEMA, CALLS(CALL("bad", "", BAD), CALL("good", "", GOOD)));
+    assert_true(matches(grammar, "[{\"name\":\"good\",\"parameters\":{\"n\":1}}]"));
+    assert_false(matches(grammar, "[{\"name\":\"good\",\"parameters\":{\"n\":null}}]"));
+    assert_true(matches(grammar, "[{\"name\":\"bad\",\"parameters\":{\"z\":[1]}}]"));
+    assert_ptr_equal(
+        strstr(grammar->warning, "tool bad: schema #/properties/x/properties/y/pattern"),
+        grammar->warning);
+    assert_non_null(strstr(grammar->warning, "may be any object"));
+    mr_grammar_drop(grammar);
+}
+
+static void a_bad_schema_of_a_strict_tool_is_refused_by_its_name(void **state)
+{
+    (void)state;
+    assert_refused(MR_CONSTRAINT_JSON_SCHEMA,
+                   CALLS(CALL("good", "", GOOD), CALL("bad", "\"$strict\":true,", BAD)),
+                   MR_UNSUPPORTED, "tool bad: schema #/properties/x/properties/y/pattern: at byte");
+    assert_refused(
+        MR_CONSTRAINT_JSON_SCHEMA,
+        CALLS(CALL("good", "", GOOD),
+              CALL("bad", "\"$strict\":true,", "{\"properties\":{\"a\":{\"type\":\"text\"}}}")),
+        MR_INVALID_REQUEST, "tool bad: schema #/properties/a/type: must be");
+}
+
 static void digests_tell_kinds_and_texts_apart(void **state)
 {
     (void)state;
@@ -141,7 +178,7 @@ static void limits_name_their_place(void **state)
                    MR_INVALID_REQUEST, "schema #/properties/b: ");
     char *schema =
         repeated("{\"oneOf\":[{\"const\":0}", ",{\"enum\":[[1,1,1,1,1,1,1,1,1,1]]}", 900, "]}");
-    assert_refused(MR_CONSTRAINT_JSON_SCHEMA, schema, MR_UNSUPPORTED, "#/oneOf");
+    assert_refused(MR_CONSTRAINT_JSON_SCHEMA, schema, MR_INVALID_REQUEST, "too complex");
     free(schema);
 }
 
@@ -153,6 +190,8 @@ int main(void)
         cmocka_unit_test(json_object_is_any_object),
         cmocka_unit_test(behind_reasoning_the_constraint_begins_with_the_end_tag),
         cmocka_unit_test(digests_tell_kinds_and_texts_apart),
+        cmocka_unit_test(a_bad_schema_of_a_tool_leaves_its_arguments_free),
+        cmocka_unit_test(a_bad_schema_of_a_strict_tool_is_refused_by_its_name),
         cmocka_unit_test(a_source_above_the_limit_is_refused),
         cmocka_unit_test(hostile_sources_are_refused_or_small),
         cmocka_unit_test(limits_name_their_place),

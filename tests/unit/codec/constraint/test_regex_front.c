@@ -48,6 +48,23 @@ static void doubtful_characters_are_left_out(void **state)
     REGEX("\\W", LIST("-"), LIST("\u00e9", "a"));
 }
 
+/* The patterns of pydantic's Decimal and of zod's e-mail, and the usual one of passwords. */
+static void look_ahead_restricts_the_rest(void **state)
+{
+    (void)state;
+    assert_language(MR_CONSTRAINT_JSON_SCHEMA,
+                    "{\"type\":\"string\",\"pattern\":\"^(?!^[-+.]*$)[+-]?0*\\\\d*\\\\.?\\\\d*$\"}",
+                    LIST("\"1.5\"", "\"+0\"", "\".5\""), LIST("\"\"", "\".\"", "\"-.\"", "\"x\""));
+    assert_language(MR_CONSTRAINT_REGEX,
+                    "^(?!\\.)(?!.*\\.\\.)([A-Za-z0-9_'+\\-\\.]*)[A-Za-z0-9_+-]@"
+                    "([A-Za-z0-9][A-Za-z0-9\\-]*\\.)+[A-Za-z]{2,}$",
+                    LIST("a.b@example.org", "a@b.co"), LIST(".a@b.co", "a..b@c.de", "a@b"));
+    assert_language(MR_CONSTRAINT_REGEX, "^(?=.*[A-Z])(?=.*\\d).{4,6}$|^no$",
+                    LIST("aB3d", "A1bcde", "no"), LIST("abcd", "ABCD", "A1", "A1bcdef"));
+    assert_language(MR_CONSTRAINT_JSON_SCHEMA, "{\"type\":\"string\",\"pattern\":\"b(?!c)\"}",
+                    LIST("\"b\"", "\"xbd\"", "\"bcb\""), LIST("\"bc\"", "\"xbc\""));
+}
+
 static void what_is_no_language_is_refused(void **state)
 {
     (void)state;
@@ -61,7 +78,8 @@ static void what_is_no_language_is_refused(void **state)
         {"[a", "bracket", MR_INVALID_REQUEST},
         {"[z-a]", "range", MR_INVALID_REQUEST},
         {"a{3,2}", "below its minimum", MR_INVALID_REQUEST},
-        {"(?=a)b", "look-around", MR_UNSUPPORTED},
+        {"(?<=a)b", "look-behind", MR_UNSUPPORTED},
+        {"((?=a)b)c", "look-ahead inside a group", MR_UNSUPPORTED},
         {"(a)\\1", "escape", MR_UNSUPPORTED},
         {"\\bword", "escape", MR_UNSUPPORTED},
         {"(^a)", "outer", MR_UNSUPPORTED},
@@ -97,6 +115,7 @@ int main(void)
         cmocka_unit_test(quantifiers_count),
         cmocka_unit_test(classes_and_escapes_name_characters),
         cmocka_unit_test(doubtful_characters_are_left_out),
+        cmocka_unit_test(look_ahead_restricts_the_rest),
         cmocka_unit_test(what_is_no_language_is_refused),
         cmocka_unit_test(a_pattern_is_searched_in_json_spelling),
     };

@@ -89,7 +89,8 @@ static void lists_keep_their_separators(void **state)
     const struct mr_expr *items[6] = {mr_expr_word(&builder, "a"), mr_expr_word(&builder, "b"),
                                       mr_expr_word(&builder, "c"), comma,
                                       mr_expr_word(&builder, "!"), mr_expr_empty()};
-    mr_dfa_build(&dfa, &builder, mr_expr_list(&builder, items, optional, 3), true);
+    mr_dfa_build(&dfa, &builder, mr_expr_list(&builder, items, optional, 3, 0, MR_EXPR_UNBOUNDED),
+                 true);
     static const char *const yes[] = {"b", "a,b", "b,c", "a,b,c"};
     static const char *const no[] = {"", "a", "c", "a,c", "b,", ",b", "ab", "b,a", "!"};
     for (size_t i = 0; i < sizeof yes / sizeof yes[0]; i++)

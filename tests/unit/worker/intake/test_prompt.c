@@ -405,6 +405,32 @@ static void a_stop_that_names_a_control_token_is_a_stop_token(void **state)
     }
 }
 
+static void what_a_constraint_leaves_out_or_overrides_is_a_warning(void **state)
+{
+    (void)state;
+    for (unsigned strict = 0; strict < 2; strict++) {
+        struct rig rig;
+        open_rig(&rig, TEMPLATE, 100);
+        rig.request->prompt = text_of("a");
+        rig.request->constraint.kind = MR_CONSTRAINT_JSON_SCHEMA;
+        rig.request->constraint.text = text_of("{\"type\":\"string\",\"format\":\"phone\"}");
+        rig.request->tool_use.choice = MR_TOOL_CHOICE_NONE;
+        rig.request->min_tokens = 3;
+        rig.request->sampling.logit_bias_count = 0;
+        rig.request->sampling.allowed_token_count = 1;
+        rig.request->sampling.bad_word_count = 0;
+        rig.request->strict = strict;
+        if (strict) assert_refused(&rig, MR_UNSUPPORTED, "schema #/format: this format");
+        if (!strict) assert_tokens(&rig, "a");
+        assert_int_equal(rig.request->warning_count, strict ? 0 : 3);
+        const char *const parts[] = {"schema #/format", "precedence over min_tokens",
+                                     "precedence over allowed_token_ids"};
+        for (unsigned i = 0; i < 3 && !strict; i++)
+            assert_non_null(strstr(rig.request->warnings[i].bytes, parts[i]));
+        close_rig(&rig);
+    }
+}
+
 static void what_cannot_be_a_prompt_is_refused(void **state)
 {
     (void)state;
@@ -477,6 +503,7 @@ int main(void)
         cmocka_unit_test(opened_reasoning_is_left_free),
         cmocka_unit_test(a_limit_on_reasoning_gets_the_tokens_of_its_end),
         cmocka_unit_test(a_stop_that_names_a_control_token_is_a_stop_token),
+        cmocka_unit_test(what_a_constraint_leaves_out_or_overrides_is_a_warning),
         cmocka_unit_test(what_cannot_be_a_prompt_is_refused),
         cmocka_unit_test(a_request_with_tools_goes_through_the_template_for_tools),
         cmocka_unit_test(a_template_that_does_not_compile_is_a_bad_file),
