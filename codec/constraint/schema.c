@@ -12,9 +12,9 @@
 /* True for a schema without subschemas. It cannot be recursive, so it needs no rule. */
 static bool is_scalar(const struct mr_json_value *node)
 {
-    static const char *const leading[] = {"$ref",        "allOf",      "anyOf",
-                                          "oneOf",       "properties", "items",
-                                          "prefixItems", "required",   "additionalProperties"};
+    static const char *const leading[] = {"$ref",     "$dynamicRef",         "allOf", "anyOf",
+                                          "oneOf",    "properties",          "items", "prefixItems",
+                                          "required", "additionalProperties"};
     bool integer;
     if (mr_json_kind(node) != MR_JSON_OBJECT) return false;
     for (size_t i = 0; i < sizeof leading / sizeof leading[0]; i++)

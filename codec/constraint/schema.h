@@ -9,11 +9,12 @@
  *
  * Rules are in codec/constraint/schema.c, the places of errors
  * in codec/constraint/schema_error.c, conjunctions and their combined bounds in
- * codec/constraint/schema_merge.c, alternatives and negation in codec/constraint/schema_choice.c,
- * the condition of oneOf in codec/constraint/schema_disjoint.c, lists in brackets in
- * codec/constraint/schema_containers.c, arrays in codec/constraint/schema_array.c, objects in
- * codec/constraint/schema_object.c, texts and constants in codec/constraint/schema_scalars.c,
- * numbers in codec/constraint/schema_number.c, formats in codec/constraint/schema_format.c.
+ * codec/constraint/schema_merge.c, references in codec/constraint/schema_refs.c, alternatives and
+ * negation in codec/constraint/schema_choice.c, the condition of oneOf in
+ * codec/constraint/schema_disjoint.c, lists in brackets in codec/constraint/schema_containers.c,
+ * arrays in codec/constraint/schema_array.c, objects in codec/constraint/schema_object.c, texts and
+ * constants in codec/constraint/schema_scalars.c, numbers in codec/constraint/schema_number.c,
+ * formats in codec/constraint/schema_format.c.
  *
  * Threads: any. Memory: the builder's. Errors: MR_INVALID_REQUEST for an invalid schema,
  *          MR_UNSUPPORTED for a keyword that cannot be guaranteed, both with the JSON pointer, as

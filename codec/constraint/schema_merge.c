@@ -1,5 +1,5 @@
-/* From schema objects to conjunctions: $ref, allOf, keywords, and the combined bounds of several
- * schemas. */
+/* From schema objects to conjunctions: allOf, keywords, and the combined bounds of several schemas.
+ */
 #include "codec/constraint/schema_state.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@
 
 /* Keywords of draft 2020-12 and earlier drafts that restrict values in a way that is not
  * implemented. Any other keyword that is neither listed here nor implemented is an annotation. */
-static const char *const refused[] = {"$dynamicRef", "$recursiveRef"};
+static const char *const refused[] = {"$recursiveRef"};
 
 static bool is_false(const struct mr_json_value *value)
 {
@@ -34,80 +34,8 @@ static void check_keywords(struct mr_schema *schema, const struct mr_json_value 
         if (mr_json_get(node, refused[i]))
             mr_schema_fail(schema, MR_UNSUPPORTED, node, refused[i],
                            "this keyword is not supported");
-    if (mr_json_get(node, "$id") && node != schema->root)
-        mr_schema_fail(schema, MR_UNSUPPORTED, node, "$id", "is supported at the root only");
+    mr_schema_check_ids(schema, node);
     mr_expr_work(schema->builder, 100);
-}
-
-/* ---- $ref ---- */
-
-/* Copies one step of a JSON pointer to out and undoes its escapes: ~0, ~1 and %XX. */
-static bool decode_step(struct mr_text step, char *out, size_t *length)
-{
-    *length = 0;
-    for (size_t i = 0; i < step.length; i++) {
-        char byte = step.bytes[i];
-        if (byte == '%') {
-            if (i + 2 >= step.length) return false;
-            int high = mr_text_hex_value(step.bytes[i + 1]);
-            int low = mr_text_hex_value(step.bytes[i + 2]);
-            if (high < 0 || low < 0) return false;
-            byte = (char)(high * 16 + low);
-            i += 2;
-        } else if (byte == '~') {
-            if (++i == step.length || (step.bytes[i] != '0' && step.bytes[i] != '1')) return false;
-            byte = step.bytes[i] == '0' ? '~' : '/';
-        }
-        out[(*length)++] = byte;
-    }
-    return true;
-}
-
-static const struct mr_json_value *child_of(const struct mr_json_value *node, struct mr_text name)
-{
-    if (mr_json_kind(node) == MR_JSON_OBJECT) return mr_json_get_text(node, name);
-    if (mr_json_kind(node) != MR_JSON_ARRAY || name.length == 0 || name.length > 6) return NULL;
-    size_t index = 0;
-    for (size_t i = 0; i < name.length; i++) {
-        if (name.bytes[i] < '0' || name.bytes[i] > '9') return NULL;
-        index = index * 10 + (size_t)(name.bytes[i] - '0');
-    }
-    return mr_json_at(node, index);
-}
-
-/* The schema at a reference "#" or "#/..." of this document; NULL when there is none. */
-static const struct mr_json_value *follow(struct mr_schema *schema, struct mr_text reference)
-{
-    const struct mr_json_value *at = schema->root;
-    if (reference.length == 0 || reference.bytes[0] != '#') return NULL;
-    size_t begin = 1;
-    if (reference.length > 1 && reference.bytes[1] != '/') return NULL;
-    while (at && begin < reference.length) {
-        size_t end = begin + 1, length;
-        while (end < reference.length && reference.bytes[end] != '/')
-            end++;
-        char *step = mr_expr_take(schema->builder, end - begin, 1);
-        if (!step || !mr_expr_work(schema->builder, (uint32_t)(end - begin)) ||
-            !decode_step(mr_text_part(reference, begin + 1, end), step, &length))
-            return NULL;
-        at = child_of(at, (struct mr_text){step, length});
-        begin = end;
-    }
-    return at;
-}
-
-const struct mr_json_value *mr_schema_target(struct mr_schema *schema,
-                                             const struct mr_json_value *node)
-{
-    struct mr_text reference;
-    const struct mr_json_value *value = mr_json_get(node, "$ref");
-    if (!value) return NULL;
-    const struct mr_json_value *target =
-        mr_json_text(value, &reference) ? follow(schema, reference) : NULL;
-    if (!target)
-        mr_schema_fail(schema, MR_UNSUPPORTED, node, "$ref",
-                       "must be a JSON pointer that starts with # and leads to a schema here");
-    return target;
 }
 
 unsigned mr_schema_type_of(const struct mr_json_value *value)

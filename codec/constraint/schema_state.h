@@ -65,6 +65,12 @@ const struct mr_expr *mr_schema_pattern(struct mr_schema *schema, const struct m
                                         const char *keyword, struct mr_text pattern,
                                         enum mr_regex_extent extent);
 
+/* The schema that $ref or $dynamicRef leads to (schema_refs.c); NULL for none. */
+const struct mr_json_value *mr_schema_target(struct mr_schema *schema,
+                                             const struct mr_json_value *node);
+/* Fails if the schema has an $id that would change the meaning of references below it. */
+void mr_schema_check_ids(struct mr_schema *schema, const struct mr_json_value *node);
+
 /* ---- schema_merge.c ---- */
 
 void mr_schema_merge(struct mr_schema *schema, const struct mr_conjunction *conjunction,
@@ -75,14 +81,9 @@ unsigned mr_schema_types(const struct mr_json_value *type, bool *integer);
 unsigned mr_schema_keyword_type(const char *keyword);
 /* The MR_TYPE_ of a value. */
 unsigned mr_schema_type_of(const struct mr_json_value *value);
-/* The schema that the $ref of a schema leads to; NULL for none. */
-const struct mr_json_value *mr_schema_target(struct mr_schema *schema,
-                                             const struct mr_json_value *node);
-/* True when no value can satisfy both schemas. */
+/* _disjoint: no value can satisfy both schemas. _tag: it cannot if both require this property. */
 bool mr_schema_disjoint(struct mr_schema *schema, const struct mr_json_value *one,
                         const struct mr_json_value *other, unsigned depth);
-/* Finds a property with disjoint schemas in the two: where both have to be present, no value can
- * satisfy both. */
 bool mr_schema_tag(struct mr_schema *schema, const struct mr_json_value *one,
                    const struct mr_json_value *other, struct mr_text *name);
 /* The constants of a schema: its const, or the elements of its enum. */

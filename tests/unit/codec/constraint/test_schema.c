@@ -328,6 +328,26 @@ static void objects_have_their_number_of_properties(void **state)
     SCHEMA("{\"type\":\"object\",\"properties\":{}}", LIST("{}"), LIST("{\"a\":1}"));
 }
 
+static void references_have_anchors_and_ids(void **state)
+{
+    (void)state;
+    SCHEMA("{\"$ref\":\"#n\",\"$defs\":{\"x\":{\"$anchor\":\"n\",\"type\":\"null\"}}}",
+           LIST("null"), LIST("1"));
+    SCHEMA(
+        "{\"items\":{\"$dynamicRef\":\"#n\"},\"$defs\":{\"x\":{\"$dynamicAnchor\":\"n\",\"type\":"
+        "\"null\"}}}",
+        LIST("[null]"), LIST("[1]"));
+    SCHEMA("{\"type\":\"object\",\"id\":\"urn:x:Node\",\"properties\":{\"v\":{\"type\":\"integer\","
+           "\"required\":true},\"next\":{\"$ref\":\"urn:x:Node\"}}}",
+           LIST("{\"v\":1}", "{\"v\":1,\"next\":{\"v\":2}}"), LIST("{}", "{\"v\":1,\"next\":{}}"));
+    REFUSED("{\"$ref\":\"#n\",\"$defs\":{\"x\":{\"$anchor\":\"n\"},\"y\":{\"$anchor\":\"n\"}}}",
+            MR_UNSUPPORTED, "#/$ref: must lead to one schema");
+    REFUSED("{\"properties\":{\"a\":{\"$id\":\"http://x/a\",\"items\":{\"$ref\":\"#\"}}}}",
+            MR_UNSUPPORTED, "#/properties/a/$id");
+    REFUSED("{\"$ref\":\"item.json\",\"$defs\":{\"x\":{\"$id\":\"item.json\"}}}", MR_UNSUPPORTED,
+            "#/$ref");
+}
+
 static void references_may_recurse(void **state)
 {
     (void)state;
@@ -425,6 +445,7 @@ int main(void)
         cmocka_unit_test(what_a_negated_schema_allows_is_left_out),
         cmocka_unit_test(arrays_have_items_that_are_different_or_contained),
         cmocka_unit_test(objects_have_their_number_of_properties),
+        cmocka_unit_test(references_have_anchors_and_ids),
         cmocka_unit_test(references_may_recurse),
         cmocka_unit_test(formats_are_languages),
         cmocka_unit_test(what_cannot_be_guaranteed_is_refused),
