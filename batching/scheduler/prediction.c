@@ -50,7 +50,7 @@ bool mr_predict_is_late(const struct mr_schedule *schedule, const struct mr_sequ
     return (double)schedule->round.now_ns + ms * 1e6 > (double)job->deadline_ns;
 }
 
-/* What the prefix cache has of the prompt is not looked up: that would hash every waiting prompt.
+/* The prompt is not looked up in the prefix cache: that would hash every waiting prompt.
  */
 static uint64_t own_ns_of(void *context, struct mr_queue_entry *entry)
 {

@@ -1,5 +1,5 @@
-/* prediction - what the scheduler expects of a request: how many tokens its sequences generate yet,
- * and how long it would run if it started now (batching/base/forecast.h).
+/* prediction - the scheduler's expectations for a request: the tokens that its sequences will still
+ * generate, and its run time if it started now (batching/base/forecast.h).
  *
  * Owner: engine thread. Memory: none. Errors: none. */
 #ifndef MR_BATCHING_SCHEDULER_PREDICTION_H
@@ -7,9 +7,10 @@
 
 #include "batching/scheduler/schedule.h"
 
-/* Tokens that the sequence is expected to generate yet: output_share (learnt from the tenant's
- * ended sequences) of max_tokens less what it has generated, but at least an eighth of what it may
- * still generate; all of that if the sequence was preempted before. */
+/* Tokens that the sequence is expected to generate from now on: output_share (learnt from the
+ * tenant's ended sequences) of max_tokens, minus the generated tokens, but at least an eighth of
+ * the tokens that it may still generate. For a sequence that was preempted before: all tokens that
+ * it may still generate. */
 uint32_t mr_predict_left(const struct mr_schedule *schedule, const struct mr_sequence *sequence);
 /* True when the request has not started and would end after its deadline, with the option
  * deadline_admission. Time that loading from the remote cache saves is subtracted. */

@@ -40,7 +40,7 @@ struct mr_token_logprob {
     uint32_t token_id;
     float logprob;
     struct mr_text text;  /* text of the token; invalid UTF-8 is replaced */
-    struct mr_text bytes; /* of the token, if `text` has others; bytes NULL: it has not */
+    struct mr_text bytes; /* bytes of the token if they differ from `text`, else bytes NULL */
 };
 
 /* Log-probabilities of one generated token. */
@@ -67,8 +67,7 @@ struct mr_message_delta {
 struct mr_token_record {
     struct mr_text id;
     uint32_t attempt, choice, index; /* index: number of tokens of the choice before this record */
-    /* first record of a resumed request: index of the first token; -1: any other record */
-    int64_t resumed_at;
+    int64_t resumed_at; /* of a resumed request's first record: its `index`; -1: other records */
     const uint32_t *token_ids;
     size_t token_count;
     struct mr_text text;

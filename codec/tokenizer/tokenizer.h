@@ -6,7 +6,7 @@
  *
  * Threads: immutable after creation, shared by any number of threads; each thread that encodes
  *          owns one mr_tokenizer_scratch.
- * Memory: the tokenizer copies all data that it needs.
+ * Memory:  the tokenizer copies all data that it needs.
  * Errors:  MR_MALFORMED and MR_PROMPT_TOO_LONG for a text, MR_NOMEM. */
 #ifndef MR_CODEC_TOKENIZER_TOKENIZER_H
 #define MR_CODEC_TOKENIZER_TOKENIZER_H

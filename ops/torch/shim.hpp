@@ -34,7 +34,7 @@ struct device {
     const struct mr_cuda_kernels *kernels; /* NULL: operators only */
     char numerics[64];
     bool in_floats;                    /* products of bf16 are computed in floats (products.hpp) */
-    std::optional<c10::Stream> side;   /* of a GPU: for aside() */
+    std::optional<c10::Stream> side;   /* second stream of a GPU, for aside() */
     std::optional<c10::Event> written; /* after the last copy or import of KV */
     /* The first error of an operation that cannot return one; later operations do nothing. */
     enum mr_status failed;
@@ -255,7 +255,7 @@ struct mr_step {
     struct mr_torch::search_state search;
     std::vector<at::Tensor> host_rows; /* copied by logits() and edited() in this step */
     std::optional<c10::Event> end;     /* of a GPU: after the step's last operation */
-    bool ended;                        /* `end` is that of this step */
+    bool ended;                        /* `end` was recorded in this step */
     at::Tensor queries; /* [rows, heads * dim] q after kernel_rope_write, or undefined */
     at::Tensor pending; /* kernel_add: to be added to MR_RESIDUAL, or undefined */
     float pending_scale;

@@ -2,7 +2,7 @@
  * stored tensor and bytes of its own, read from the file by all threads: the file may be truncated
  * at any time, and reading its mapped pages would then end the process (ops/files/mapped_file.h).
  *
- * Owner: one thread. Memory: the copies; it is reused for later copies until _destroy, and is as
+ * Owner:  one thread. Memory: the copies; it is reused for later copies until _destroy, and is as
  *         large as the tensors between two calls of _recycle.
  * Errors: MR_BAD_FILE when the file has become shorter or cannot be read; MR_NOMEM. */
 #ifndef MR_OPS_WEIGHTS_TENSOR_COPIES_H

@@ -77,7 +77,7 @@ static void take_all(const struct mr_redis_port *client)
     }
 }
 
-/* The questions that the owner of a client asks between steps. */
+/* The queries that the owner of a client makes between steps. */
 static void ask(const struct mr_redis_port *client, uint64_t now_ns)
 {
     struct pollfd fds[MR_REDIS_NODES_MAX];

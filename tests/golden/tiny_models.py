@@ -4,7 +4,7 @@ Each entry of MODELS is a dict with
     config   a transformers configuration
     dtype    how weights are stored; float32 where rounding a value to bf16 would hide an error
     prompts  (tokens, first position with logits, continuation tokens); default: PROMPTS
-    scale    {part of a parameter's name: standard deviation}, where 0.15 is too
+    scale    {part of a parameter's name: standard deviation}, where 0.15 is too small to show
              something (a clamp, a soft cap); the first part that matches counts
     edit     a function that turns the saved config.json into the style that published checkpoints
              have; without it config.json is as transformers 5 writes it

@@ -2,7 +2,7 @@
  * deadlines, and when it does not and the client cancels them at the deadline.
  *
  *     sim_test_deadlines                the first seeds
- *     sim_test_deadlines FIRST COUNT    so many seeds from this one on
+ *     sim_test_deadlines FIRST COUNT    COUNT seeds from FIRST on
  *
  * A burst of requests arrives, more than the engine can run at once. One seed determines the costs
  * of the model, the lengths, how fast the burst arrives (within a tenth to half of the time in

@@ -1,10 +1,10 @@
-/* millrace lag: prints what waits in Kafka, and for how long, and ends. With --listen it serves the
- * same over HTTP until a signal: /metrics for Prometheus, /lag as JSON for KEDA's metrics-api,
- * /livez. No worker needs to be alive (worker/lag/lag_reader.h).
+/* millrace lag: prints the requests that wait in Kafka and their waiting time, and ends. With
+ * --listen it serves the same over HTTP until a signal: /metrics for Prometheus, /lag as JSON for
+ * KEDA's metrics-api, /livez. No worker needs to be alive (worker/lag/lag_reader.h).
  *
  * The main thread refreshes the figures. It makes both pages and replaces those that the HTTP
  * library's thread serves, under a mutex. A refresh that fails, or one that does not end, leaves no
- * old figures behind: then /lag answers 503, and /metrics has no figures of what waits. */
+ * old figures behind: then /lag answers 503, and /metrics has no figures of waiting requests. */
 #include "worker/base/clock.h"
 #include "worker/cli/cli.h"
 #include "worker/cli/cli_common.h"
@@ -21,7 +21,7 @@
 #define READ_ONCE_MS 10000u
 /* of a refresh with --listen: records that are not read in this time are read in the next one */
 #define READ_MS 1000u
-/* Older figures are not served, and /livez says that the program is stuck. A refresh has four
+/* Older figures are not served, and /livez reports that the program is stuck. A refresh has four
  * queries, each with the timeout. */
 #define STALE_NS (6 * TIMEOUT_MS * UINT64_C(1000000))
 
@@ -35,7 +35,7 @@ struct serving {
     pthread_mutex_t mutex; /* of the fields below */
     struct page json, metrics;
     uint64_t refreshed_ns;             /* when the last refresh ended, also one that failed */
-    char error[MR_ERROR_DETAIL_BYTES]; /* why the last refresh failed; "": it did not */
+    char error[MR_ERROR_DETAIL_BYTES]; /* why the last refresh failed; "": it succeeded */
     uint64_t failures;
 };
 

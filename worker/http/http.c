@@ -33,7 +33,7 @@ static const char list_of_pages[] =
     "/readyz 200 while it takes requests; as JSON, with the reason if it does not\n"
     "/metrics   counters and histograms for Prometheus\n"
     "/requests  the requests that have been in this worker longest, as JSON\n"
-    "/lag       of millrace lag: what waits in Kafka, as JSON\n";
+    "/lag       of millrace lag: requests that wait in Kafka, as JSON\n";
 
 /* Sends the reply to the HTTP client and frees the reply's body. */
 static enum MHD_Result send_reply(struct MHD_Connection *connection, struct mr_http_reply *reply)

@@ -1,5 +1,5 @@
 /* http_client - one HTTP exchange: connects to a server, sends a request, and reads the reply until
- * the server closes the connection, so a request must ask for that (Connection: close).
+ * the server closes the connection, so a request must contain "Connection: close".
  *
  * If the host has several addresses, each gets an equal share of the remaining time, so that an
  * address that drops packets leaves time for the next. Plain HTTP only.

@@ -1,6 +1,6 @@
 /* flight - the tickets of the requests in this worker. A ticket is
  *
- *   submitted  if the engine has the request. In a table by tenan
+ *   submitted  if the engine has the request. In a table by tenant and id.
  *   parked     if the request waits in intake: for a Redis lookup, for another request, or for
  *              space in the engine's queue.
  *   refused    if publish has the refusal. In a table by tenant and id.

@@ -26,9 +26,10 @@ struct mr_lookups {
     struct mr_resume *resume; /* borrowed; NULL: no Redis */
     const struct mr_config *config;
     struct mr_metrics *metrics;
-    size_t bytes;         /* size of the copied records of waiting tickets */
-    uint64_t due_ns;      /* no waiting ticket reaches its time limit before this time */
-    uint64_t redelivered; /* number of requests whose earlier attempts only Redis had */
+    size_t bytes;    /* size of the copied records of waiting tickets */
+    uint64_t due_ns; /* no waiting ticket reaches its time limit before this time */
+    uint64_t
+        redelivered; /* number of requests with earlier attempts that were recorded only in Redis */
 };
 
 /* Starts the lookup and sets ticket->intake.lookup if the ticket has to wait for the answer. The

@@ -1,5 +1,5 @@
-/* kafka_backlog - reads what a consumer group has not finished, without joining the group: the ends
- * of each partition, the group's committed offsets with their metadata, and records by offset.
+/* kafka_backlog - reads the unfinished records of a consumer group, without joining the group: the
+ * ends of each partition, the group's committed offsets with their metadata, and records by offset.
  *
  * The client commits nothing and causes no rebalance. It needs the rights Describe on the group and
  * Read on the topics.
@@ -62,9 +62,9 @@ struct mr_kafka_scan {
 };
 
 /* Visits the committed records of the ranges, in the order of each partition. Offsets without a
- * record, such as transaction markers, are passed over. Returns when all ranges are read, when
- * visit returns false, or after the timeout, also with MR_OK. MR_UNREACHABLE: reading is not
- * allowed, or a topic is gone. */
+ * record, such as transaction markers, are skipped. Returns when all ranges are read, when visit
+ * returns false, or after the timeout, also with MR_OK. MR_UNREACHABLE: reading is not allowed, or
+ * a topic is gone. */
 enum mr_status mr_kafka_backlog_scan(struct mr_kafka_backlog *backlog,
                                      const struct mr_kafka_scan *scan, struct mr_error *err);
 

@@ -108,13 +108,13 @@ static void count_requests(struct mr_lag_forecast *forecast, const struct mr_lag
 
 /* ---- times ---- */
 
-/* The number of workers that the times are for. */
+/* The number of workers for which the times hold. */
 static uint32_t assumed_workers(const struct mr_lag_question *question)
 {
     return question->workers_known && question->workers > 0 ? question->workers : 1;
 }
 
-/* Tokens a second of each of so many workers when they share what waits. */
+/* Tokens a second of each of this many workers when they share the waiting requests. */
 static double speed_of(const struct mr_lag_question *question, uint64_t waiting, uint32_t workers)
 {
     return mr_lag_rates_speed(question->rates, fmax(1, (double)waiting / workers));
@@ -125,7 +125,8 @@ static double worker_seconds(double tokens, double speed)
     return tokens > 0 ? tokens / speed : tokens;
 }
 
-/* With equal shares a topic's work is done when each other topic has got as much, or is done. */
+/* With equal shares a topic's work is done when each other topic has had as much computed, or is
+ * done. */
 static void set_times(struct mr_lag_forecast *forecast, const struct mr_lag_question *question)
 {
     const uint32_t workers = assumed_workers(question);
@@ -159,7 +160,7 @@ static int compare_deadlines(const void *left, const void *right)
     return (first > second) - (first < second);
 }
 
-/* Counts the requests that will miss their deadline if the present workers run all requests in the
+/* Counts the requests that will miss their deadline if the current workers run all requests in the
  * order of their timestamps. */
 static void count_late(struct mr_lag_forecast *forecast, const struct mr_lag_question *question,
                        struct jobs *jobs)

@@ -70,7 +70,7 @@ void mr_lag_partition_update(struct mr_lag_partition *partition,
 {
     int64_t base = state->committed > state->begin ? state->committed : state->begin;
     const int64_t end = state->end;
-    /* after a topic was created anew the committed offset can lie beyond its end */
+    /* after a topic was recreated the committed offset can lie beyond its end */
     if (base > end) base = end;
     if (base < partition->base || end < partition->next) {
         partition->count = 0;

@@ -1,6 +1,5 @@
-/* lag_partition - the unfinished requests of one partition of a requests topic, as millrace lag
- * knows them: from the ends of the partition, from the group's last commit, and from the records
- * that were read.
+/* lag_partition - the unfinished requests of one partition of a requests topic, derived from the
+ * ends of the partition, the group's last commit, and the records that were read.
  *
  *     finished  |  ? ? F ? S ?  |  unread ? F ?  |
  *              base            next             end
@@ -10,7 +9,7 @@
  * ledger_metadata.h). Every record in [base, next) was read; of these the partition keeps the
  * requests that the commit does not list as finished. An offset without a record (a transaction
  * marker, a null value) is therefore not counted. In [next, end) each offset that is not listed as
- * finished is counted as a request, because nobody knows better.
+ * finished is counted as a request, because its record was not read.
  *
  * Owner:  one thread. Pure: no clock, no I/O. Memory: 3 KiB, and 32 bytes for each kept request, at
  *         most those of _init. Errors: none; without memory a record is not read. */
@@ -48,8 +47,8 @@ void mr_lag_partition_init(struct mr_lag_partition *partition, size_t topic, int
 void mr_lag_partition_free(struct mr_lag_partition *partition);
 
 /* Applies the newest state of the partition. scratch: a ledger of MR_LEDGER_SPAN_MAX, overwritten.
- * A commit whose metadata is of another application lists no request. If the log begins anew or the
- * committed offset moves back, everything that was read is discarded. */
+ * A commit whose metadata is of another application lists no request. If the log was replaced or
+ * the committed offset moves back, all requests that were read are discarded. */
 void mr_lag_partition_update(struct mr_lag_partition *partition,
                              const struct mr_kafka_backlog_partition *state,
                              struct mr_offset_ledger *scratch);

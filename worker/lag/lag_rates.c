@@ -16,7 +16,7 @@ struct level {
     double speed;    /* tokens a second; NaN: unknown */
 };
 
-/* A change of what a worker runs. */
+/* A change of the set of requests that a worker runs. */
 struct edge {
     uint64_t worker;
     double at_ms;
@@ -187,7 +187,7 @@ void mr_lag_rates_learn(struct mr_lag_rates *rates, bool running, int64_t now_ms
     if (!rates->changed) return;
     learn_means(rates);
     learn_speeds(rates, running, now_ms);
-    /* while something runs the last stretch was left out, and is looked at again */
+    /* while something runs the last stretch was left out, and is processed again */
     rates->changed = running;
 }
 

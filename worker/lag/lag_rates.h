@@ -1,16 +1,16 @@
 /* lag_rates - how fast a worker computes and how many tokens a request has, learned from result
  * records. The results topic keeps both when no worker is alive.
  *
- * A result says when its request ran: it ended at the result's timestamp and ran for total - queue
+ * A result shows when its request ran: it ended at the result's timestamp and ran for total - queue
  * of timings_ms. Its tokens are the computed ones: prompt tokens that no cache had, and generated
- * tokens. They are spread evenly over that time. So at each moment it is known how many requests a
- * worker ran and how many tokens a second it computed. The speed depends on the number of requests
- * that run at a time, because they share the steps. Therefore it is kept by level: level k is for
- * 2^k to 2^(k+1) - 1 requests at a time.
+ * tokens. They are spread evenly over that time. So the number of requests that a worker ran and
+ * the tokens a second that it computed are known for each moment. The speed depends on the number
+ * of requests that run at a time, because they share the steps. Therefore it is kept by level:
+ * level k is for 2^k to 2^(k+1) - 1 requests at a time.
  *
  * Between levels the speed is interpolated. Below the lowest level it falls in proportion, above
  * the highest it stays. Both are lower bounds, so the forecast is late rather than early until such
- * a load has been seen. What is not known stays unknown.
+ * a load has been seen. Unknown values stay unknown.
  *
  * Owner:  one thread. Pure: no clock, no I/O. Memory: MR_LAG_SAMPLES_MAX samples, in _create.
  * Errors: MR_NOMEM. */

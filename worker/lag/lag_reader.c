@@ -234,7 +234,7 @@ static void add_sample(struct mr_lag_reader *reader, const struct mr_kafka_recor
     mr_lag_rates_add(reader->rates, &sample);
 }
 
-/* A record that is no result of the group is ignored. */
+/* A record that is not a result of the group is ignored. */
 static void take_result(struct mr_lag_reader *reader, struct results *results,
                         const struct mr_kafka_record *record)
 {
@@ -291,7 +291,7 @@ static void add_request_ranges(struct mr_lag_reader *reader)
     reader->request_ranges = reader->range_count;
 }
 
-/* Of results only the last ones are read, as many as there are samples. */
+/* Only the last results are read, as many as there are samples. */
 static void add_result_ranges(struct mr_lag_reader *reader)
 {
     const int64_t most =
@@ -299,7 +299,7 @@ static void add_result_ranges(struct mr_lag_reader *reader)
     for (size_t i = 0; i < reader->results_count; i++) {
         struct results *results = &reader->results[i];
         int64_t from = results->next;
-        if (from > results->end) from = 0; /* the topic was created anew */
+        if (from > results->end) from = 0; /* the topic was recreated */
         if (from < results->begin) from = results->begin;
         if (from < results->end - most) from = results->end - most;
         results->skipped |= from != results->next;

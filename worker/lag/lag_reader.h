@@ -1,10 +1,10 @@
 /* lag_reader - reads the state of a fleet from Kafka for millrace lag, and makes the forecast. It
- * needs no worker: what is finished is in the group's commits, and how fast a fleet is follows from
- * the results that it wrote.
+ * needs no worker: the group's commits list the finished requests, and the results of a fleet show
+ * its speed.
  *
  * A refresh reads the ends and commits of all partitions, then the records of requests that are new
- * since the last refresh, and new results. It stops reading records after a time limit and goes on
- * in the next refresh.
+ * since the last refresh, and new results. It stops reading records after a time limit and
+ * continues in the next refresh.
  *
  * Owner:  one thread. Memory: MR_LAG_REQUESTS_MAX kept requests of 32 bytes, 3 KiB for each
  *         partition, the samples of worker/lag/lag_rates.h, and two librdkafka clients.
@@ -26,7 +26,7 @@ enum mr_status mr_lag_reader_open(struct mr_lag_reader **out, const struct mr_co
                                   uint32_t timeout_ms, struct mr_error *err);
 /* reader may be NULL. */
 void mr_lag_reader_close(struct mr_lag_reader *reader);
-/* *forecast is borrowed until the next call. now: the present time. timeout_ms: of each query;
+/* *forecast is borrowed until the next call. now: the current time. timeout_ms: of each query;
  * read_ms: how long records are read. On an error there is no forecast. */
 enum mr_status mr_lag_reader_refresh(struct mr_lag_reader *reader, struct mr_time now,
                                      uint32_t timeout_ms, uint32_t read_ms,

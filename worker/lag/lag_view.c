@@ -49,11 +49,11 @@ static const struct figure {
     [WORKER_SECONDS] = {"worker_seconds", "millrace_lag_worker_seconds",
                         "Time that one worker needs for the waiting requests.", NULL, 0, 0},
     [SECONDS] = {"seconds", "millrace_lag_seconds",
-                 "Time until the present workers are done with the waiting requests; without a "
+                 "Time until the current workers are done with the waiting requests; without a "
                  "worker, the time that one needs.",
                  "SECONDS", 9, 1},
     [LATE] = {"late", "millrace_lag_requests_late",
-              "Waiting requests that will miss their deadline with the present workers.", "LATE", 6,
+              "Waiting requests that will miss their deadline with the current workers.", "LATE", 6,
               0},
     [AGE] = {"oldest_seconds", "millrace_lag_oldest_seconds",
              "Age of the oldest waiting request, by its record's timestamp.", "OLDEST", 8, 1},
@@ -189,7 +189,7 @@ static void print_metrics(FILE *out, const void *context)
     const struct mr_lag_forecast *forecast = view->forecast;
     mr_metric_put_value(out, "millrace_lag_up", "gauge",
                         "1 if the last refresh succeeded. Otherwise 0, and the page has no figures "
-                        "of what waits.",
+                        "of waiting requests.",
                         forecast != NULL);
     mr_metric_put_value(out, "millrace_lag_refresh_failures_total", "counter",
                         "Refreshes that failed.", (double)view->failures);
@@ -197,8 +197,8 @@ static void print_metrics(FILE *out, const void *context)
     for (size_t i = 0; i < FIGURES; i++)
         put_topics(out, view, i);
     mr_metric_put_value(out, "millrace_lag_workers_wanted", "gauge",
-                        "Workers that are done with what waits within --target and meet the "
-                        "deadlines. 0 only if nothing waits.",
+                        "Workers needed to finish the waiting requests within --target and to meet "
+                        "the deadlines. 0 only if no request waits.",
                         forecast->workers_wanted);
     if (forecast->workers_known)
         mr_metric_put_value(out, "millrace_lag_workers", "gauge", "Members of the group.",

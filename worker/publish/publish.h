@@ -5,8 +5,8 @@
  * (worker/publish/writer.h produces records, worker/publish/finisher.h ends a request). The step
  * never blocks. It
  *
- *     takes messages only when the earlier ones are handled; the mailbox is bounded, so the engine
- *                        waits when the producer's queue is full
+ *     takes messages     only when the earlier ones are handled; the mailbox is bounded, so the
+ *                        engine waits when the producer's queue is full
  *     holds messages     while Redis stores the tokens in them (worker/resume/resume.h)
  *     handles messages   in order; when the producer's queue is full, the next message waits
  *     drains             after mr_publish_drain, until no record is in flight or the deadline
@@ -23,8 +23,8 @@
  * Threads: the worker's main thread calls _create, _start, _drain and _destroy; any thread calls
  *          _stats; the publish thread calls _step (or a simulation, which does not call _start).
  * Memory:  the mailbox, the messages taken from it and the producer's queue, all bounded.
- * Errors: MR_BAD_CONFIG, MR_NOMEM at creation; later the step calls `failed` once, when writing is
- *          no longer possible. */
+ * Errors:  MR_BAD_CONFIG, MR_NOMEM at creation; later the step calls `failed` once, when writing
+ *          is no longer possible. */
 #ifndef MR_WORKER_PUBLISH_PUBLISH_H
 #define MR_WORKER_PUBLISH_PUBLISH_H
 

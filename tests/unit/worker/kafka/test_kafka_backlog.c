@@ -14,7 +14,7 @@ static struct mr_kafka_backlog *open_backlog(const struct bus *bus)
     return backlog;
 }
 
-/* What a read has found, by index of the topic and by partition. */
+/* The findings of a read, by index of the topic and by partition. */
 struct found {
     struct mr_kafka_backlog_partition at[3][4];
     char metadata[3][4][64];

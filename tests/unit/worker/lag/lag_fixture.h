@@ -57,7 +57,7 @@ static inline void update(struct mr_lag_partition *partition, int64_t begin, int
     mr_lag_partition_check(partition);
 }
 
-/* A request of this age that was read, with a deadline in so many ms; 0: none. */
+/* A request of this age that was read, with a deadline in this many ms; 0: none. */
 static inline bool add(struct mr_lag_partition *partition, int64_t offset, int64_t age_ms,
                        int64_t deadline_ms)
 {
@@ -68,8 +68,8 @@ static inline bool add(struct mr_lag_partition *partition, int64_t offset, int64
     return mr_lag_partition_add(partition, &request);
 }
 
-/* What a worker did: `rounds` times without a pause it ran `at_a_time` requests of 10 + 90 tokens,
- * each for run_ms. The last ones ended ago_ms before NOW_MS. */
+/* The work of a worker: `rounds` times without a pause it ran `at_a_time` requests of 10 + 90
+ * tokens, each for run_ms. The last ones ended ago_ms before NOW_MS. */
 struct load {
     uint64_t worker;
     size_t topic;

@@ -149,7 +149,7 @@ static void the_end_teaches_nothing_while_requests_run(void **state)
                                      .at_a_time = 1,
                                      .rounds = 1,
                                      .run_ms = 4000,
-                                     .ago_ms = 1000}); /* a long one beside them */
+                                     .ago_ms = 1000}); /* a long request at the same time */
     mr_lag_rates_learn(rates, true, NOW_MS);
     /* only the time until 4 s ago counts: there three ran at a time, 2 * 200 + 25 tokens/s */
     assert_float_equal(mr_lag_rates_speed(rates, 3), 425, 1e-6);

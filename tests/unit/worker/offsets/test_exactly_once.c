@@ -144,7 +144,8 @@ static void an_abort_commits_nothing_and_the_next_one_all(void **state)
     close_rig(&rig);
 }
 
-/* The engine asks for request "a", whose record is at this offset; waits until it may start. */
+/* The engine requests the start of request "a", whose record is at this offset; waits until it may
+ * start. */
 static void start(struct rig *rig, int64_t offset)
 {
     arrive(&rig->base, offset, "{\"id\":\"a\",\"prompt\":\"x\"}");

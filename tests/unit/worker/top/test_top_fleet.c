@@ -20,7 +20,7 @@ static void workers_are_those_of_the_command_line_or_of_this_machine(void **stat
     assert_int_equal(fleet.count, 1);
     assert_string_equal(fleet.workers[0].address, "127.0.0.1:9464");
     mr_top_fleet_close(&fleet);
-    config.brokers = "nobody:1"; /* not asked: there are addresses */
+    config.brokers = "nobody:1"; /* Kafka is not queried, because there are addresses */
     config.arguments = arguments;
     config.argument_count = 2;
     assert_int_equal(mr_top_fleet_open(&fleet, &config, 1000, NULL), MR_OK);
