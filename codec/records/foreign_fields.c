@@ -10,9 +10,9 @@
 static const struct mr_foreign_field fields[] = {
     /* OpenAI */
     {"audio", NULL, true, NO_MEDIA},
-    {"function_call", "none", true, "give tool_choice"},
-    {"functions", "[]", true, "give tools"},
-    {"input", NULL, true, "give prompt; a record has one"},
+    {"function_call", "none", true, "use tool_choice"},
+    {"functions", "[]", true, "use tools"},
+    {"input", NULL, true, "use prompt; a record has one"},
     {"modalities", "[] text", true, NO_MEDIA},
     {"moderation", NULL, true, "answers are not moderated"},
     {"prediction", NULL, false, "it would affect the speed only"},
@@ -50,8 +50,8 @@ static const struct mr_foreign_field fields[] = {
     {"routed_experts_prompt_start", "0", false, "experts are not reported"},
     {"spaces_between_special_tokens", "true", true, "the text of tokens is joined as it is"},
     {"stream_interval", NULL, false, "token records are written as tokens come"},
-    {"structural_tag", NULL, true, "give response_format or tools"},
-    {"use_beam_search", "false", true, "give n"},
+    {"structural_tag", NULL, true, "use response_format or tools"},
+    {"use_beam_search", "false", true, "use n"},
     {"vllm_xargs", "{}", false, "there are no extensions"},
     {"watermarking", "false", true, "answers have no watermark"},
 };
