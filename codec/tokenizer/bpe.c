@@ -532,6 +532,7 @@ static enum mr_status encode_parts(const struct mr_bpe *bpe, struct mr_bpe_scrat
     size_t start = 0, before = 0;
     struct mr_utf8_step left = mr_utf8_next(piece, 0);
     for (size_t at = left.length; at < piece.length;) {
+        if (mr_id_list_is_enough(out)) return MR_OK;
         struct mr_utf8_step right = mr_utf8_next(piece, at);
         struct mr_text character = {piece.bytes + before, left.length};
         if (may_cut(bpe, character, left.code_point, right.code_point)) {

@@ -44,8 +44,9 @@ void mr_bpe_destroy(struct mr_bpe *bpe);
 struct mr_bpe_scratch *mr_bpe_scratch_create(const struct mr_bpe *bpe);
 void mr_bpe_scratch_destroy(struct mr_bpe_scratch *scratch);
 
-/* Adds the token ids of a piece of text to out. piece has at least one byte and is shorter than 4
- * GiB. Without options.bytes the piece is valid UTF-8. */
+/* Adds the token ids of a piece of text to out, or only the first ones if they are enough. piece
+ * has at least one byte and is shorter than 4 GiB. Without options.bytes the piece is valid UTF-8.
+ */
 enum mr_status mr_bpe_encode(const struct mr_bpe *bpe, struct mr_bpe_scratch *scratch,
                              struct mr_text piece, struct mr_id_list *out, struct mr_error *err);
 

@@ -76,6 +76,9 @@ struct encoding {
 static enum mr_status take_piece(void *context, struct mr_text piece, struct mr_error *err)
 {
     struct encoding *e = context;
+    if (mr_id_list_is_enough(e->ids))
+        return mr_fail(err, MR_PROMPT_TOO_LONG, "text has at least %zu tokens, limit %zu",
+                       e->ids->count, e->ids->enough);
     if (e->tokenizer->unigram)
         return mr_unigram_encode(e->tokenizer->unigram, e->scratch->unigram, piece, e->ids, err);
     return mr_bpe_encode(e->tokenizer->bpe, e->scratch->bpe, piece, e->ids, err);

@@ -38,9 +38,9 @@ struct mr_encode_options {
     size_t barred_count;
 };
 
-/* Encodes text. Sets out to the ids. out->count is the number of all ids. When it is above
- * out->max, the status is MR_PROMPT_TOO_LONG and out->ids has the first ids. MR_MALFORMED when text
- * is not valid UTF-8. */
+/* Encodes text. Sets out to the ids. out->count is the number of all ids, or with out->enough at
+ * least that many. When it is above out->max, the status is MR_PROMPT_TOO_LONG and out->ids has the
+ * first ids; out->enough is at least out->max, or 0. MR_MALFORMED when text is not valid UTF-8. */
 enum mr_status mr_tokenizer_encode(const struct mr_tokenizer *tokenizer,
                                    struct mr_tokenizer_scratch *scratch, struct mr_text text,
                                    struct mr_encode_options options, struct mr_id_list *out,

@@ -35,7 +35,8 @@ static inline void encode(const struct mr_tokenizer *tokenizer, struct mr_text t
                           struct mr_encode_options options)
 {
     struct mr_tokenizer_scratch *scratch = mr_tokenizer_scratch_create(tokenizer);
-    struct mr_id_list first = {first_ids, 0, IDS_MAX}, second = {second_ids, 0, IDS_MAX};
+    struct mr_id_list first = {.ids = first_ids, .max = IDS_MAX},
+                      second = {.ids = second_ids, .max = IDS_MAX};
     struct mr_error err = {0};
     MR_ASSERT(scratch);
     enum mr_status status = mr_tokenizer_encode(tokenizer, scratch, text, options, &first, &err);

@@ -35,7 +35,7 @@ static void read_rows(const struct mr_tensor_table *table)
 static void encode(const struct mr_tokenizer *tokenizer)
 {
     uint32_t ids[256];
-    struct mr_id_list list = {ids, 0, 256};
+    struct mr_id_list list = {.ids = ids, .max = 256};
     struct mr_tokenizer_scratch *scratch = mr_tokenizer_scratch_create(tokenizer);
     MR_ASSERT(scratch);
     mr_tokenizer_encode(tokenizer, scratch, (struct mr_text){"Hi <s> 12\u00e9", 11},

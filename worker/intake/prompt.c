@@ -75,12 +75,14 @@ static enum mr_status encode(struct mr_prompt *prompt, struct mr_request *reques
                              struct mr_id_list *list, struct mr_error *err)
 {
     *list = (struct mr_id_list){.ids = prompt->ids, .max = prompt->options.prompt_tokens_max};
+    /* a longer prompt is rejected, so the rest of a large text is not encoded */
+    if (request->prompt_rules.tokens_max == 0) list->enough = list->max;
     enum mr_status status =
         mr_tokenizer_encode(prompt->options.tokenizer, prompt->scratch, text, options, list, err);
     if (status != MR_PROMPT_TOO_LONG) return status;
     if (request->prompt_rules.tokens_max == 0)
-        return mr_fail(err, status, "the prompt is %zu tokens, the limit is %u", list->count,
-                       prompt->options.prompt_tokens_max);
+        return mr_fail(err, status, "the prompt is at least %zu tokens, the limit is %u",
+                       list->count, prompt->options.prompt_tokens_max);
     size_t count = list->count;
     *list = (struct mr_id_list){
         .ids = mr_arena_take_array(request->arena, count, sizeof *list->ids), .max = count};
@@ -176,7 +178,8 @@ static enum mr_status encode_continuations(struct mr_prompt *prompt, struct mr_r
     const struct mr_encode_options options = {.parse_special = request->chat.message_count == 0};
     for (size_t i = 0; i < request->continuation_count; i++) {
         struct mr_continuation *continuation = &request->continuations[i];
-        struct mr_id_list list = {.ids = prompt->ids, .max = prompt->options.prompt_tokens_max};
+        const size_t most = prompt->options.prompt_tokens_max;
+        struct mr_id_list list = {.ids = prompt->ids, .max = most, .enough = most};
         if (!continuation->text.bytes) continue;
         enum mr_status status = mr_tokenizer_encode(prompt->options.tokenizer, prompt->scratch,
                                                     continuation->text, options, &list, err);

@@ -46,7 +46,7 @@ static void assert_ids(const struct fixture *f, const char *text, const uint32_t
 {
     uint32_t ids[64];
     for (int again = 0; again < 2; again++) { /* the second time from the cache */
-        struct mr_id_list list = {ids, 0, 64};
+        struct mr_id_list list = {.ids = ids, .max = 64};
         struct mr_text piece = {text, strlen(text)};
         assert_int_equal(mr_bpe_encode(f->bpe, f->scratch, piece, &list, NULL), MR_OK);
         assert_int_equal(list.count, count);
@@ -100,7 +100,7 @@ static void ignore_merges_prefers_a_whole_token(void **state)
         assert_int_equal(mr_bpe_create(&bpe, vocab, NULL, 0, &options, NULL), MR_OK);
         struct mr_bpe_scratch *scratch = mr_bpe_scratch_create(bpe);
         uint32_t ids[4];
-        struct mr_id_list list = {ids, 0, 4};
+        struct mr_id_list list = {.ids = ids, .max = 4};
         assert_int_equal(mr_bpe_encode(bpe, scratch, (struct mr_text){"hi", 2}, &list, NULL),
                          MR_OK);
         assert_int_equal(list.count, ignore == 1 ? 1 : 2);
@@ -125,7 +125,7 @@ static void byte_pieces_are_looked_up_in_the_byte_alphabet(void **state)
         assert_int_equal(mr_bpe_create(&bpe, vocab, &merge, 1, &options, NULL), MR_OK);
         struct mr_bpe_scratch *scratch = mr_bpe_scratch_create(bpe);
         uint32_t ids[4];
-        struct mr_id_list list = {ids, 0, 4};
+        struct mr_id_list list = {.ids = ids, .max = 4};
         struct mr_text pieces[] = {{" a", 2}, {"\xff\x80", 2}, {"not in it", 9}};
         for (int i = 0; i < 2; i++)
             assert_int_equal(mr_bpe_encode(bpe, scratch, pieces[i], &list, NULL), MR_OK);
@@ -180,7 +180,7 @@ static void short_and_long_pieces_equal_the_definition(void **state)
             text[i] = (char)('a' + (seed >> 33) % 4);
         }
         text[length] = '\0';
-        struct mr_id_list list = {got, 0, 200};
+        struct mr_id_list list = {.ids = got, .max = 200};
         assert_int_equal(
             mr_bpe_encode(f.bpe, f.scratch, (struct mr_text){text, length}, &list, NULL), MR_OK);
         assert_int_equal(list.count, naive(text, want));
@@ -197,7 +197,7 @@ static void a_megabyte_of_one_letter_is_encoded_in_time(void **state)
     char *text = malloc(length);
     memset(text, 'a', length);
     uint32_t ids[4];
-    struct mr_id_list list = {ids, 0, 4};
+    struct mr_id_list list = {.ids = ids, .max = 4};
     assert_int_equal(mr_bpe_encode(f.bpe, f.scratch, (struct mr_text){text, length}, &list, NULL),
                      MR_OK);
     assert_int_equal(list.count, (1 << 18) + 2);
@@ -211,7 +211,7 @@ static void ids_beyond_the_list_are_counted_and_not_stored(void **state)
     (void)state;
     struct fixture f = build((struct mr_bpe_options){.unk_id = MR_TOKEN_NONE});
     uint32_t ids[3] = {77, 77, 77};
-    struct mr_id_list list = {ids, 0, 2};
+    struct mr_id_list list = {.ids = ids, .max = 2};
     assert_int_equal(mr_bpe_encode(f.bpe, f.scratch, (struct mr_text){"dcd", 3}, &list, NULL),
                      MR_OK);
     assert_int_equal(list.count, 3);

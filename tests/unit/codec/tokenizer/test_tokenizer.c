@@ -115,7 +115,8 @@ static void text_is_checked_and_counted(void **state)
     struct mr_tokenizer *tokenizer = load(PLAIN, "");
     struct mr_tokenizer_scratch *scratch = mr_tokenizer_scratch_create(tokenizer);
     uint32_t ids[3] = {77, 77, 77};
-    struct mr_id_list three = {ids, 0, 3}, two = {ids, 0, 2}, none = {NULL, 0, 0};
+    struct mr_id_list three = {.ids = ids, .max = 3}, two = {.ids = ids, .max = 2}, none = {0};
+    struct mr_id_list enough = {.ids = ids, .max = 3, .enough = 3};
     struct mr_error err;
     assert_int_equal(mr_tokenizer_encode(tokenizer, scratch, text_of("a\xff"), plain, &three, &err),
                      MR_MALFORMED);
@@ -126,6 +127,10 @@ static void text_is_checked_and_counted(void **state)
     assert_int_equal(mr_tokenizer_encode(tokenizer, scratch, text_of("ab"), framed, &none, NULL),
                      MR_PROMPT_TOO_LONG);
     assert_int_equal(none.count, 2);
+    assert_int_equal(
+        mr_tokenizer_encode(tokenizer, scratch, text_of("aaaa<s>aaaa"), plain, &enough, &err),
+        MR_PROMPT_TOO_LONG);
+    assert_int_equal(enough.count, 5); /* the text after <s> is not encoded */
     mr_tokenizer_scratch_destroy(scratch);
     mr_tokenizer_scratch_destroy(NULL);
     mr_tokenizer_destroy(tokenizer);

@@ -45,7 +45,7 @@ static void assert_ids(const struct fixture *f, const char *text, const uint32_t
                        size_t count)
 {
     uint32_t ids[64];
-    struct mr_id_list list = {ids, 0, 64};
+    struct mr_id_list list = {.ids = ids, .max = 64};
     struct mr_text piece = {text, strlen(text)};
     assert_int_equal(mr_unigram_encode(f->unigram, f->scratch, piece, &list, NULL), MR_OK);
     assert_int_equal(list.count, count);
@@ -108,7 +108,7 @@ static void a_long_piece_grows_the_scratch(void **state)
     char *bytes = malloc(length);
     uint32_t *ids = calloc(length, sizeof *ids);
     memset(bytes, 'a', length);
-    struct mr_id_list list = {ids, 0, length};
+    struct mr_id_list list = {.ids = ids, .max = length};
     assert_int_equal(
         mr_unigram_encode(f.unigram, f.scratch, (struct mr_text){bytes, length}, &list, NULL),
         MR_OK);

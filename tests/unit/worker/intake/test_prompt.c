@@ -120,13 +120,13 @@ static void a_prompt_may_be_as_long_as_the_limit_and_no_longer(void **state)
     rig.request->prompt = text_of("123456789");
     assert_tokens(&rig, "123456789");
     rig.request->prompt = text_of("1234567890");
-    assert_refused(&rig, MR_PROMPT_TOO_LONG, "10 tokens, the limit is 9");
+    assert_refused(&rig, MR_PROMPT_TOO_LONG, "at least 10 tokens, the limit is 9");
     add_message(&rig, "u", "12345");
     assert_tokens(&rig, "u:12345$A");
     close_rig(&rig);
     open_rig(&rig, TEMPLATE, 8);
     add_message(&rig, "u", "12345");
-    assert_refused(&rig, MR_PROMPT_TOO_LONG, "9 tokens, the limit is 8");
+    assert_refused(&rig, MR_PROMPT_TOO_LONG, "at least 9 tokens, the limit is 8");
     rig.request->has_token_ids = true;
     rig.request->token_ids = ids;
     rig.request->token_count = 8;
