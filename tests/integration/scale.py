@@ -10,7 +10,7 @@ scale`). Four loads, each into an empty fleet:
 
 Each load must be answered once and whole, and afterwards the figure must be 0 and every worker must have ended with exit code
 0. `millrace lag` is restarted between the loads. Prints JSON: the seconds until the figure, until a worker was ready and until the
-answers, how many workers ran, and the seconds forecast at the burst beside those that it took.
+answers, how many workers ran, and the first forecast with the number of workers it is for, and the seconds that it took.
 
 Needs what docker/deps.sh test installs (confluent_kafka in .deps/python)."""
 
@@ -72,7 +72,7 @@ class Scaler:
         name = f"w{self.ended + len(self.workers)}"
         command = (self.options.worker or self.options.millrace, "serve", "--model", self.options.model, "--brokers",
                    self.brokers, "--worker-id", name, "--http", "off", "--threads", "1", "--kv-memory", "64MiB", "--max-sequences",
-                   "8", "--session-timeout", "6s", "--log-format", "json")
+                   "8", "--session-timeout", "6s", "--log-format", "json", "--delivery", self.options.delivery)
         with open(pathlib.Path(self.folder.name) / name, "w") as log:
             self.workers.append((subprocess.Popen([str(word) for word in command], stderr=log), time.monotonic()))
         self.most = max(self.most, len(self.workers))
@@ -165,7 +165,7 @@ def run(options, brokers, topic, scaler, name, count, **fields):
             times.setdefault("figure_s", now)
             present = figure["workers"] in (None, len(scaler.workers))
             if figure["seconds"] is not None and forecast is None and figure["started"] > 0 and present:
-                forecast = now, figure["seconds"]
+                forecast = now, figure["seconds"], figure["workers"]
         if any(each in results for each in names):
             times.setdefault("first_answer_s", now)
         if all(each in results for each in names):
@@ -188,7 +188,7 @@ def run(options, brokers, topic, scaler, name, count, **fields):
         assert results[each][0]["usage"]["completion_tokens"] == fields["max_tokens"], results[each]
     found = {"requests": count, "workers": scaler.most, **times, "worker_s": round(scaler.worker_seconds - before, 1)}
     if forecast:
-        found["forecast"] = {"at_s": forecast[0], "seconds": round(forecast[1], 1),
+        found["forecast"] = {"at_s": forecast[0], "workers": forecast[2], "seconds": round(forecast[1], 1),
                              "took_s": round(times["answered_s"] - forecast[0], 1)}
     return found
 
@@ -200,6 +200,7 @@ def main():
     parser.add_argument("--tokens", type=int, default=64, help="tokens of an answer")
     parser.add_argument("--target", type=int, default=3, help="seconds in which what waits is to be done")
     parser.add_argument("--most", type=int, default=3, help="most workers")
+    parser.add_argument("--delivery", default="at-least-once")
     parser.add_argument("--quiet", type=float, default=4, help="seconds after which a worker that is not wanted ends")
     options = parser.parse_args()
     with fleet.Broker(options) as broker:

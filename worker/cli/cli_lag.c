@@ -3,8 +3,8 @@
  * KEDA's metrics-api, /livez. No worker needs to be alive (worker/lag/lag_reader.h).
  *
  * The main thread refreshes the figures. It makes both pages and replaces those that the HTTP
- * library's thread serves, under a mutex. A refresh that fails, or one that does not end, leaves no
- * old figures behind: then /lag answers 503, and /metrics has no figures of waiting requests. */
+ * library's thread serves, under a mutex. After a refresh that failed, and during one that does not
+ * end, no old figures are served: /lag answers 503, and /metrics has no figures of what waits. */
 #include "worker/base/clock.h"
 #include "worker/cli/cli.h"
 #include "worker/cli/cli_common.h"

@@ -2,10 +2,10 @@
  * need. Combines the unfinished requests (worker/lag/lag_partition.h) and the rates
  * (worker/lag/lag_rates.h).
  *
- * A request waits until its result is committed. Running requests are included, so that no worker
- * is stopped while it runs them. A request whose deadline has passed is counted separately, not as
- * waiting: nobody needs its answer, so it starts no worker. The wait limit of its topic
- * (queue=TIME) is a deadline too, until the request has started.
+ * A request waits until its result is committed: those that run are included, so that no worker is
+ * stopped under them. A request whose deadline has passed is counted as expired, not as waiting,
+ * and starts no worker. The wait limit of its topic (queue=TIME) is a
+ * deadline too, until the request has started.
  *
  * The work of a request is its estimated tokens: the mean prompt of its topic, and the mean answer
  * or the most that the record allows, whichever is less. Divided by the speed of a worker that is

@@ -9,7 +9,7 @@
  * ledger_metadata.h). Every record in [base, next) was read; of these the partition keeps the
  * requests that the commit does not list as finished. An offset without a record (a transaction
  * marker, a null value) is therefore not counted. In [next, end) each offset that is not listed as
- * finished is counted as a request, because its record was not read.
+ * finished is counted as a request.
  *
  * Owner:  one thread. Pure: no clock, no I/O. Memory: 3 KiB, and 32 bytes for each kept request, at
  *         most those of _init. Errors: none; without memory a record is not read. */
