@@ -9,8 +9,8 @@ scale`). Four loads, each into an empty fleet:
     marked  with --kafka: requests in transactions, of which one is aborted. The markers of the transactions are no requests
 
 Each load must be answered once and whole, and afterwards the figure must be 0 and every worker must have ended with exit code
-0. `millrace lag` is restarted between the loads. Prints JSON: the seconds until the figure, until a worker was ready and until the
-answers, how many workers ran, and the first forecast with the number of workers it is for, and the seconds that it took.
+0. `millrace lag` is restarted between the loads. Prints JSON: the seconds until the figure, until the first and the last answer, and
+until no worker ran; how many workers ran; the first forecast, the number of workers that it is for, and the seconds that it took.
 
 Needs what docker/deps.sh test installs (confluent_kafka in .deps/python)."""
 
