@@ -101,6 +101,29 @@ static const struct mr_expr *more_items(struct mr_schema *schema, const struct m
                           mr_expr_pair(schema->builder, mr_schema_comma(schema), item), min, max);
 }
 
+/* Writes the only text of an expression to out[64]. False if it has several or a longer one. */
+static bool fixed_text(const struct mr_expr *expr, char out[64], size_t *length)
+{
+    bool fixed = expr->kind == MR_EXPR_BYTES || expr->kind == MR_EXPR_SEQ;
+    for (uint32_t i = 0; fixed && expr->kind == MR_EXPR_SEQ && i < expr->count; i++)
+        fixed = fixed_text(expr->items[i], out, length);
+    if (!fixed || expr->kind == MR_EXPR_SEQ) return fixed;
+    for (size_t i = 0; i < expr->bytes.length; i++) {
+        if (*length == 64) return false;
+        out[(*length)++] = expr->bytes.bytes[i];
+    }
+    return true;
+}
+
+/* True if the texts of two constants are the same value. */
+static bool same_value(struct mr_text one, struct mr_text other)
+{
+    struct mr_decimal a, b;
+    if (one.bytes[0] == '"' || other.bytes[0] == '"') return mr_text_equal(one, other);
+    if (!mr_decimal_read(&a, one) || !mr_decimal_read(&b, other)) return mr_text_equal(one, other);
+    return mr_decimal_compare(&a, &b) == 0;
+}
+
 /* Different items: each of the constants at most once, in the order of the schema. NULL if the
  * items are not constants. */
 static const struct mr_expr *unique_items(struct mr_schema *schema,
@@ -108,24 +131,24 @@ static const struct mr_expr *unique_items(struct mr_schema *schema,
                                           const struct mr_schema_facts *limits)
 {
     struct mr_expr_builder *builder = schema->builder;
-    struct mr_schema_facts facts;
-    uint32_t count = 0, kept = 0;
-    mr_schema_merge(schema, item, &facts);
-    const struct mr_expr **items = mr_schema_enum(schema, item, &facts, &count);
-    if (!items && facts.types == MR_TYPE_BOOL) {
-        items = mr_expr_take(builder, 2, sizeof *items);
-        if (items) items[count++] = mr_schema_word(schema, "true");
-        if (items) items[count++] = mr_schema_word(schema, "false");
-    }
-    if (!items) return NULL;
+    const struct mr_expr *all = schema->body(schema, item);
+    const uint32_t count = all->kind == MR_EXPR_ALT ? all->count : 1;
     const struct mr_expr **members = mr_expr_take(builder, count + 3u, sizeof *members);
-    bool *optional = mr_expr_take(builder, count + 1u, sizeof *optional);
-    for (uint32_t i = 0; members && optional && i < count; i++) {
-        if (items[i]->kind == MR_EXPR_NEVER) continue;
-        optional[kept] = true;
-        members[kept++] = items[i];
+    bool *optional = mr_expr_take(builder, count, sizeof *optional);
+    char(*texts)[64] = mr_expr_take(builder, count, sizeof *texts);
+    struct mr_text *values = mr_expr_take(builder, count, sizeof *values);
+    uint32_t kept = 0;
+    if (!members || !optional || !texts || !values) return mr_expr_never();
+    for (uint32_t i = 0; i < count; i++) {
+        members[kept] = all->kind == MR_EXPR_ALT ? all->items[i] : all;
+        values[kept] = (struct mr_text){texts[kept], 0};
+        if (!fixed_text(members[kept], texts[kept], &values[kept].length)) return NULL;
+        bool is_new = mr_expr_work(builder, 4 * kept);
+        for (uint32_t k = 0; is_new && k < kept; k++)
+            is_new = !same_value(values[k], values[kept]);
+        optional[kept] = is_new;
+        kept += is_new;
     }
-    if (!members || !optional) return mr_expr_never();
     members[kept] = mr_schema_comma(schema);
     members[kept + 1] = members[kept + 2] = mr_expr_empty();
     return mr_expr_list(builder, members, optional, kept, limits->items_min, limits->items_max);

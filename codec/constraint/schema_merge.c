@@ -203,7 +203,7 @@ static unsigned type_named(struct mr_text name, bool *integer)
     } types[] = {{"null", MR_TYPE_NULL},     {"boolean", MR_TYPE_BOOL},
                  {"number", MR_TYPE_NUMBER}, {"integer", MR_TYPE_NUMBER},
                  {"string", MR_TYPE_STRING}, {"array", MR_TYPE_ARRAY},
-                 {"object", MR_TYPE_OBJECT}};
+                 {"object", MR_TYPE_OBJECT}, {"any", MR_TYPE_ALL}}; /* of draft 3 */
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
         if (mr_text_is(name, types[i].name)) {
             *integer = mr_text_is(name, "integer");

@@ -100,9 +100,9 @@ static const struct mr_json_value *resolve(struct mr_schema *schema, struct mr_t
     size_t split = 0;
     while (split < reference.length && reference.bytes[split] != '#')
         split++;
-    /* a relative $id or reference would need the $id of the schemas around it */
-    if (split > 0 && !memchr(reference.bytes, ':', split)) return NULL;
     if (split > 0) at = only(schema, at, ids, mr_text_part(reference, 0, split));
+    /* a relative $id below the root would need the $id of the schemas around it */
+    if (split > 0 && at != schema->root && !memchr(reference.bytes, ':', split)) return NULL;
     if (!at || split + 1 >= reference.length) return at;
     const struct mr_text fragment = mr_text_part(reference, split + 1, reference.length);
     return fragment.bytes[0] == '/' ? follow(schema, at, fragment)

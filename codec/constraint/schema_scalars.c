@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#define PRODUCT_STATES_MAX 150000u /* of a pattern or format and a length */
+
 /* White space: nothing, one space, or a line end and up to 40 spaces and tabs. */
 const struct mr_expr *mr_schema_space(struct mr_schema *schema)
 {
@@ -100,7 +102,7 @@ static const struct mr_expr *text_language(struct mr_schema *schema,
                                            const struct mr_conjunction *conjunction)
 {
     struct mr_expr_builder *builder = schema->builder;
-    const struct mr_expr *any = mr_schema_any_text(schema), *all = NULL;
+    const struct mr_expr *all = NULL;
     for (uint32_t i = 0; i < conjunction->count && builder->status == MR_OK; i++)
         for (unsigned k = 0; k < 2; k++) {
             const struct mr_expr *one = keyword_language(
@@ -112,14 +114,14 @@ static const struct mr_expr *text_language(struct mr_schema *schema,
         if (!at->keyword) continue;
         const bool one = strcmp(at->keyword, "const") == 0;
         if (strcmp(at->keyword, "pattern") == 0)
-            all = mr_expr_minus(builder, all ? all : any,
+            all = mr_expr_minus(builder, all ? all : mr_schema_any_text(schema),
                                 keyword_language(schema, at->value, NULL, MR_REGEX_SEARCH_WIDE));
         for (size_t k = 0;
              (one && k == 0) || (strcmp(at->keyword, "enum") == 0 && k < mr_json_count(at->value));
              k++) {
             struct mr_text text;
             if (mr_json_text(one ? at->value : mr_json_at(at->value, k), &text))
-                all = mr_expr_minus(builder, all ? all : any,
+                all = mr_expr_minus(builder, all ? all : mr_schema_any_text(schema),
                                     mr_expr_text(builder, text, MR_SPELL_JSON));
         }
     }
@@ -138,10 +140,14 @@ const struct mr_expr *mr_schema_string(struct mr_schema *schema,
     if (!language)
         return mr_schema_in_quotes(schema, mr_expr_counted(builder, character_rule(schema),
                                                            facts->length_min, facts->length_max));
+    /* the product of the two automata must stay small: a larger maximum is lowered */
+    uint32_t most = PRODUCT_STATES_MAX / language->size, max = facts->length_max;
+    if (most < facts->length_min) most = facts->length_min;
+    if (max != MR_EXPR_UNBOUNDED && max > most) max = most;
     if (sized)
         language = mr_expr_and(builder, language,
                                mr_expr_repeat(builder, mr_regex_any_char(builder, MR_SPELL_JSON),
-                                              facts->length_min, facts->length_max));
+                                              facts->length_min, max));
     return mr_schema_in_quotes(schema, language);
 }
 
@@ -258,8 +264,8 @@ static bool restricts_containers(const struct mr_conjunction *conjunction)
     return false;
 }
 
-static const struct mr_expr *constant_text(struct mr_schema *schema,
-                                           const struct mr_conjunction *conjunction,
+/* language: the texts that the other keywords allow; NULL: any. */
+static const struct mr_expr *constant_text(struct mr_schema *schema, const struct mr_expr *language,
                                            const struct mr_schema_facts *facts, struct mr_text text)
 {
     struct mr_expr_builder *builder = schema->builder;
@@ -268,23 +274,21 @@ static const struct mr_expr *constant_text(struct mr_schema *schema,
         length += (text.bytes[i] & 0xc0) != 0x80;
     if (length < facts->length_min || length > facts->length_max) return mr_expr_never();
     const struct mr_expr *literal = mr_expr_text(builder, text, MR_SPELL_JSON);
-    const struct mr_expr *language = text_language(schema, conjunction);
     return mr_schema_in_quotes(schema,
                                language ? mr_expr_and(builder, literal, language) : literal);
 }
 
-static const struct mr_expr *checked_constant(struct mr_schema *schema,
-                                              const struct mr_conjunction *conjunction,
-                                              const struct mr_schema_facts *facts,
-                                              const struct mr_json_value *owner,
-                                              const struct mr_json_value *value)
+static const struct mr_expr *
+checked_constant(struct mr_schema *schema, const struct mr_conjunction *conjunction,
+                 const struct mr_schema_facts *facts, const struct mr_json_value *owner,
+                 const struct mr_json_value *value, const struct mr_expr *language)
 {
     struct mr_text text;
     unsigned type = mr_schema_type_of(value);
     if ((facts->types & type) == 0) return mr_expr_never();
     if (!is_constant_of_all(schema, conjunction, owner, value)) return mr_expr_never();
     if (type == MR_TYPE_NUMBER && !number_fits(schema, value, facts)) return mr_expr_never();
-    if (mr_json_text(value, &text)) return constant_text(schema, conjunction, facts, text);
+    if (mr_json_text(value, &text)) return constant_text(schema, language, facts, text);
     return constant(schema, value);
 }
 
@@ -306,13 +310,15 @@ const struct mr_expr **mr_schema_enum(struct mr_schema *schema,
         mr_schema_fail(schema, MR_INVALID_REQUEST, owner, "enum", "must be an array of values");
     const size_t constants = mr_schema_constants(owner);
     const bool restricted = restricts_containers(conjunction);
+    const struct mr_expr *language =
+        facts->types & MR_TYPE_STRING ? text_language(schema, conjunction) : NULL;
     const struct mr_expr **items = mr_expr_take(schema->builder, constants + 1, sizeof *items);
     for (size_t i = 0; items && i < constants && schema->builder->status == MR_OK; i++) {
         const struct mr_json_value *value = mr_schema_constant(owner, i);
         if (restricted && (mr_schema_type_of(value) & (MR_TYPE_ARRAY | MR_TYPE_OBJECT)))
             mr_schema_fail(schema, MR_UNSUPPORTED, owner, only ? "const" : "enum",
                            "objects and arrays with other conditions are not supported");
-        items[(*count)++] = checked_constant(schema, conjunction, facts, owner, value);
+        items[(*count)++] = checked_constant(schema, conjunction, facts, owner, value, language);
     }
     if (!items || schema->builder->status != MR_OK) *count = 0;
     return items;

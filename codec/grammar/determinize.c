@@ -190,8 +190,29 @@ static void emit_edge(struct subsets *subsets, uint32_t from, unsigned low, unsi
     state->edge_count++;
 }
 
+/* A set of the numbers 0 to 256: where intervals of bytes begin. A state has few of them, so
+ * walking over the members is much faster than over all bytes. */
+struct cuts {
+    uint64_t words[5];
+};
+
+static void add_cut(struct cuts *cuts, unsigned at)
+{
+    cuts->words[at / 64] |= (uint64_t)1 << at % 64;
+}
+
+/* The first cut from `at` on; 257 if there is none. */
+static unsigned next_cut(const struct cuts *cuts, unsigned at)
+{
+    for (; at < 257; at = (at / 64 + 1) * 64) {
+        const uint64_t rest = cuts->words[at / 64] >> at % 64;
+        if (rest != 0) return at + (unsigned)__builtin_ctzll(rest);
+    }
+    return 257;
+}
+
 /* Marks where the byte edges of a set begin and end, and collects its calls. */
-static void survey(struct subsets *subsets, struct set set, bool cuts[257])
+static void survey(struct subsets *subsets, struct set set, struct cuts *cuts)
 {
     const struct mr_nfa *nfa = subsets->nfa;
     subsets->call_count = 0;
@@ -199,7 +220,10 @@ static void survey(struct subsets *subsets, struct set set, bool cuts[257])
         for (uint32_t e = nfa->first[subsets->members[set.begin + i]]; e != MR_NFA_NONE;
              e = nfa->edges[e].next) {
             const struct mr_nfa_edge *edge = &nfa->edges[e];
-            if (edge->symbol == MR_NFA_BYTES) cuts[edge->low] = cuts[edge->high + 1] = true;
+            if (edge->symbol == MR_NFA_BYTES) {
+                add_cut(cuts, edge->low);
+                add_cut(cuts, edge->high + 1u);
+            }
             if (edge->symbol != MR_NFA_CALL) continue;
             if (!mr_nfa_grow(subsets->builder, &subsets->calls, subsets->call_count,
                              &subsets->call_capacity, MR_NFA_EDGES_MAX, sizeof *subsets->calls))
@@ -210,8 +234,8 @@ static void survey(struct subsets *subsets, struct set set, bool cuts[257])
 
 /* Adds the targets of all byte edges of a set to the lists of the intervals that they cover. heads:
  * list heads, indexed by the first byte of an interval. */
-static void spread(struct subsets *subsets, struct set set, const bool cuts[257],
-                   uint32_t heads[256])
+static void spread(struct subsets *subsets, struct set set, const struct cuts *cuts,
+                   uint32_t heads[257])
 {
     const struct mr_nfa *nfa = subsets->nfa;
     subsets->target_count = 0;
@@ -220,8 +244,7 @@ static void spread(struct subsets *subsets, struct set set, const bool cuts[257]
              e = nfa->edges[e].next) {
             const struct mr_nfa_edge *edge = &nfa->edges[e];
             if (edge->symbol != MR_NFA_BYTES) continue;
-            for (unsigned at = edge->low; at <= edge->high; at++) {
-                if (!cuts[at]) continue;
+            for (unsigned at = edge->low; at <= edge->high; at = next_cut(cuts, at + 1)) {
                 if (!mr_nfa_grow(subsets->builder, &subsets->targets, subsets->target_count,
                                  &subsets->target_capacity, SET_MEMBERS_MAX,
                                  sizeof *subsets->targets))
@@ -234,17 +257,17 @@ static void spread(struct subsets *subsets, struct set set, const bool cuts[257]
 }
 
 static void expand_bytes(struct subsets *subsets, uint32_t state, struct set set,
-                         const bool cuts[257])
+                         const struct cuts *cuts)
 {
-    uint32_t heads[256];
-    memset(heads, 0xff, sizeof heads);
+    uint32_t heads[257];
+    for (unsigned at = next_cut(cuts, 0); at < 257; at = next_cut(cuts, at + 1))
+        heads[at] = MR_NFA_NONE;
     spread(subsets, set, cuts, heads);
     subsets->dfa->states[state].edges = subsets->dfa->edge_count;
-    for (unsigned low = 0; low < 256 && subsets->builder->status == MR_OK; low++) {
-        if (!cuts[low] || heads[low] == MR_NFA_NONE) continue;
-        unsigned high = low;
-        while (!cuts[high + 1])
-            high++;
+    for (unsigned low = next_cut(cuts, 0), high; low < 256 && subsets->builder->status == MR_OK;
+         low = high + 1) {
+        high = next_cut(cuts, low + 1) - 1;
+        if (heads[low] == MR_NFA_NONE) continue;
         uint32_t begin = subsets->member_count;
         subsets->stamp++;
         for (uint32_t at = heads[low]; at != MR_NFA_NONE; at = subsets->targets[at].next)
@@ -300,10 +323,10 @@ void mr_dfa_determinize(struct mr_dfa *dfa, const struct mr_nfa *nfa, uint32_t s
         if (push_member(&subsets, start)) intern(&subsets, 0);
     }
     for (uint32_t i = 0; builder->status == MR_OK && i < dfa->state_count; i++) {
-        bool cuts[257] = {false};
+        struct cuts cuts = {{0}};
         struct set set = subsets.sets[i];
-        survey(&subsets, set, cuts);
-        expand_bytes(&subsets, i, set, cuts);
+        survey(&subsets, set, &cuts);
+        expand_bytes(&subsets, i, set, &cuts);
         expand_calls(&subsets, i);
         mr_expr_work(builder, 8);
     }

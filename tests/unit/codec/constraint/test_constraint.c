@@ -101,6 +101,27 @@ static void a_bad_schema_of_a_strict_tool_is_refused_by_its_name(void **state)
         MR_INVALID_REQUEST, "tool bad: schema #/properties/a/type: must be");
 }
 
+/* The work grows with the number of values, not with its square. */
+static void large_enums_compile_as_large_choices_do(void **state)
+{
+    (void)state;
+    enum { VALUES = 10000 };
+    static char choice[VALUES * 10 + 2], schema[sizeof choice + 10];
+    size_t length = 0;
+    for (unsigned i = 0; i < VALUES; i++)
+        length += (size_t)snprintf(choice + length, sizeof choice - length, "%c\"v%05u\"",
+                                   i == 0 ? '[' : ',', i * 7919 % 100000);
+    snprintf(choice + length, sizeof choice - length, "]");
+    snprintf(schema, sizeof schema, "{\"enum\":%s}", choice);
+    struct mr_grammar *enumerated = compile(MR_CONSTRAINT_JSON_SCHEMA, schema);
+    struct mr_grammar *chosen = compile(MR_CONSTRAINT_CHOICE, choice);
+    assert_true(matches(enumerated, "\"v07919\"") && matches(chosen, "v07919"));
+    assert_false(matches(enumerated, "\"v07920\"") || matches(chosen, "v7919"));
+    assert_true(enumerated->state_count < chosen->state_count + VALUES + 100);
+    mr_grammar_drop(enumerated);
+    mr_grammar_drop(chosen);
+}
+
 static void digests_tell_kinds_and_texts_apart(void **state)
 {
     (void)state;
@@ -190,6 +211,7 @@ int main(void)
         cmocka_unit_test(json_object_is_any_object),
         cmocka_unit_test(behind_reasoning_the_constraint_begins_with_the_end_tag),
         cmocka_unit_test(digests_tell_kinds_and_texts_apart),
+        cmocka_unit_test(large_enums_compile_as_large_choices_do),
         cmocka_unit_test(a_bad_schema_of_a_tool_leaves_its_arguments_free),
         cmocka_unit_test(a_bad_schema_of_a_strict_tool_is_refused_by_its_name),
         cmocka_unit_test(a_source_above_the_limit_is_refused),

@@ -306,6 +306,10 @@ static void arrays_have_items_that_are_different_or_contained(void **state)
            "\"minItems\":1,\"maxItems\":2}",
            LIST("[\"a\"]", "[\"c\"]", "[\"a\",\"c\"]", "[\"b\",\"c\"]"),
            LIST("[]", "[\"a\",\"a\"]", "[\"a\",\"b\",\"c\"]", "[\"d\"]"));
+    SCHEMA("{\"type\":\"array\",\"uniqueItems\":true,\"items\":{\"anyOf\":[{\"const\":1},{"
+           "\"const\":1.0},{"
+           "\"const\":\"x\"},{\"type\":\"null\"}]}}",
+           LIST("[]", "[1,\"x\",null]"), LIST("[1,1.0]", "[1,1]", "[null,null]"));
     SCHEMA("{\"contains\":{\"const\":7},\"items\":{\"type\":\"integer\"},\"minContains\":2,"
            "\"maxContains\":2}",
            LIST("[7,7]", "[7,7,8]"), LIST("[]", "[7]", "[7,7,7]", "[7,7,null]"));
@@ -344,6 +348,10 @@ static void references_have_anchors_and_ids(void **state)
             MR_UNSUPPORTED, "#/$ref: must lead to one schema");
     REFUSED("{\"properties\":{\"a\":{\"$id\":\"http://x/a\",\"items\":{\"$ref\":\"#\"}}}}",
             MR_UNSUPPORTED, "#/properties/a/$id");
+    SCHEMA("{\"$id\":\"T0\",\"type\":\"array\",\"items\":{\"$ref\":\"T0\"}}", LIST("[]", "[[],[]]"),
+           LIST("[1]"));
+    SCHEMA("{\"type\":\"string\",\"format\":\"uri\",\"minLength\":1,\"maxLength\":2083}",
+           LIST("\"https://example.org/a/path?with=parts\""), LIST("\"x\""));
     REFUSED("{\"$ref\":\"item.json\",\"$defs\":{\"x\":{\"$id\":\"item.json\"}}}", MR_UNSUPPORTED,
             "#/$ref");
 }
