@@ -217,6 +217,8 @@ static enum mr_status decode_document(struct mr_request **out, const struct mr_d
     struct mr_request *request = mr_request_create(address->encoding, context->default_max_tokens);
     if (!request) return mr_fail(err, MR_NOMEM, "no memory for a request");
     request->strict = context->strict;
+    request->thinking.given = context->default_thinking_tokens > 0;
+    request->thinking.tokens = context->default_thinking_tokens;
     struct mr_request_reader reader = {.request = request,
                                        .document = document,
                                        .err = err,
