@@ -2,7 +2,9 @@
 the program grammar_draw, which draws answers of a grammar at random."""
 
 import json
+import math
 import random
+import struct
 import subprocess
 
 
@@ -121,4 +123,41 @@ class Schemas:
                 "leaf": {"$ref": "#/$defs/leaf"},
                 "children": {"type": "array", "items": {"$ref": "#/$defs/tree"}, "maxItems": 2}},
                 "required": ["leaf"]}}
+        return schema
+
+
+class Numbers:
+    """A generator of numbers and of schemas with bounds of numbers."""
+
+    def __init__(self, seed):
+        self.random = random.Random(seed)
+
+    def integer(self):
+        """An integer of 1 to 40 digits."""
+        return self.random.randrange(10 ** self.random.randint(1, 40)) * self.random.choice([1, -1])
+
+    def double(self):
+        """A finite double of any size."""
+        while True:
+            value = struct.unpack("<d", self.random.randbytes(8))[0]
+            if math.isfinite(value):
+                return self.random.choice([value, self.random.uniform(-1000, 1000), round(self.random.uniform(-9, 9), 2)])
+
+    def bounded(self):
+        """A schema with one or two bounds, which has a solution."""
+        integer = self.random.random() < 0.5
+        low, high = sorted(self.integer() if integer else self.random.choice([-1, 1]) * 10 ** self.random.uniform(-30, 30)
+                           for _ in range(2))
+        if integer and high - low < 100:
+            high = low + 100
+        elif not high > low:
+            high = abs(low) * 2 + 1
+        schema = {"type": "integer" if integer else "number"}
+        kind = self.random.randrange(4)
+        if kind != 0:
+            schema[self.random.choice(["minimum", "exclusiveMinimum"])] = low
+        if kind != 1:
+            schema[self.random.choice(["maximum", "exclusiveMaximum"])] = high
+        if integer and self.random.random() < 0.2:
+            schema["multipleOf"] = self.random.randint(2, 9)
         return schema

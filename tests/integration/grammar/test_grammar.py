@@ -5,7 +5,10 @@
 validates every answer. Then a worker with the real model answers some of them at temperature 1. Needs the
 packages of docker/deps.sh test (jsonschema and confluent_kafka in .deps/python).
 
-    test_grammar.py [--served 48] [--suite FOLDER]
+    test_grammar.py [--served 48] [--suite FOLDER] [--numbers 400] [--seed 1]
+
+generators.jsonl has schemas that pydantic, attrs with msgspec, zod, TypeBox, .NET and Jackson write. The first four have
+made theirs; those of .NET and Jackson are written by hand in the form of theirs.
 
 --suite: the folder json/tests/draft2020-12 of a source package of PyPI jsonschema: answers are drawn for each schema of
 the public JSON Schema Test Suite too."""
@@ -26,13 +29,17 @@ import schemas as schemas_module  # noqa: E402
 from fleet import percentile  # noqa: E402
 
 SCHEMAS, DRAWS, SUITE_DRAWS = 1000, 2, 20
+CHECKER = jsonschema.FormatChecker(())
+# no grammar enforces the format regex, so it is an annotation
+CHECKER.checkers = {name: check for name, check in jsonschema.Draft202012Validator.FORMAT_CHECKER.checkers.items()
+                    if name != "regex"}
 
 
 def invalid(schema, text):
     """Why a text is invalid; None: it is valid."""
     try:
         value = json.loads(text)
-        validator = jsonschema.Draft202012Validator(schema, format_checker=jsonschema.Draft202012Validator.FORMAT_CHECKER)
+        validator = jsonschema.Draft202012Validator(schema, format_checker=CHECKER)
         error = next(validator.iter_errors(value), None)
         return error and error.message
     except ValueError as error:
@@ -81,6 +88,53 @@ def check_draws(schemas):
           f"P50 {percentile(rows, .5):.1f} us, P99 {percentile(rows, .99):.1f} us; "
           f"compile P95 {percentile(compiles, .95):.0f} us, most {max(compiles):.0f} us")
     assert texts > len(schemas) and refused < len(schemas) / 5
+
+
+def check_generators():
+    """Nearly all schemas as generators write them compile; every answer is valid."""
+    lines = [json.loads(line) for line in pathlib.Path(__file__).with_name("generators.jsonl").read_text().splitlines()]
+    compiled, silent, refused = 0, 0, []
+    for line, answer in zip(lines, draw([line["schema"] for line in lines], 4)):
+        if "error" in answer:
+            refused.append(f"{line['source']}, {line['name']}: {answer['error']}")
+            continue
+        compiled += 1
+        silent += not answer["texts"]  # a text that is drawn seldom ends with the letter that a pattern wants
+        # what older drafts write otherwise: required: true in the schema of a property, type any, items as an array
+        written = json.dumps(line["schema"])
+        for old, new in (('"required": true', '"x": 0'), ('"type": "any"', '"y": 0'), ('"items": [', '"prefixItems": ['),
+                         ('"additionalItems"', '"items"')):
+            written = written.replace(old, new)
+        schema = json.loads(written)
+        for text in answer["texts"]:
+            # this validator cannot follow references by id
+            if not re.search(r'"\$ref": "[^#]', written):
+                assert not invalid(schema, text), f"{invalid(schema, text)}: {line}\n{text}"
+    print(f"{compiled} of {len(lines)} schemas of generators compiled, all answers valid; refused: {refused}")
+    assert compiled >= 0.958 * len(lines) and silent <= 1
+
+
+def check_numbers(count, seed):
+    """A constraint copies numbers exactly, and random bounds hold."""
+    numbers = schemas_module.Numbers(seed)
+    values = [numbers.integer() for _ in range(count // 2)] + [numbers.double() for _ in range(count // 2)]
+    # a number within bounds has at most 64 digits on each side of the point
+    plain = [value for value in values if isinstance(value, int) or 1e-40 < abs(value) < 1e60]
+    bounds = [{"type": "integer" if isinstance(value, int) else "number", "minimum": value, "maximum": value} for value in plain]
+    for copied, form in ((plain, bounds), (values, [{"const": value} for value in values])):
+        for value, schema, answer in zip(copied, form, draw(form, 1)):
+            assert [type(value)(text) for text in answer.get("texts", [])] == [value], f"{schema}: {answer}"
+    schemas = [numbers.bounded() for _ in range(count)]
+    samples = 0
+    for schema, answer in zip(schemas, draw(schemas, 12)):
+        assert "error" not in answer, f"{schema}: {answer}"
+        for text in answer["texts"]:
+            # a reader of doubles reads whole numbers as doubles too
+            text = text if schema["type"] == "integer" else repr(float(text))
+            assert not invalid(schema, text), f"{schema}: {text}"
+            samples += 1
+    print(f"{len(values)} numbers copied exactly in two forms; {samples} numbers within {count} random bounds are valid")
+    assert samples > 10 * count
 
 
 REFUSED = [
@@ -142,12 +196,16 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--served", type=int, default=48, help="generated schemas that the worker answers")
     parser.add_argument("--suite", type=pathlib.Path, help="folder of the JSON Schema Test Suite's draft 2020-12")
+    parser.add_argument("--numbers", type=int, default=400, help="numbers that are copied, and random bounds")
+    parser.add_argument("--seed", type=int, default=1, help="of the numbers")
     options = parser.parse_args()
     if options.suite:
         check_suite(options.suite)
     generator = schemas_module.Schemas(21)
     schemas = [generator.whole() for _ in range(SCHEMAS)]
     check_draws(schemas)
+    check_generators()
+    check_numbers(options.numbers, options.seed)
     check_served(schemas[:options.served])
 
 
