@@ -9,32 +9,10 @@
 
 #include "worker/base/log.h"
 #include "worker/config/choices.h"
+#include "worker/config/request_topic.h"
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#define MR_TENANT_DEFAULT "default"    /* the tenant of a topic without one */
-#define MR_LIST_MAX       ((size_t)64) /* most values of one repeatable option */
 /* value of a number option that is set to its word, such as auto */
 #define MR_OPTION_AUTO UINT32_MAX
-
-/* The values of a repeatable option. */
-struct mr_text_list {
-    const char *values[MR_LIST_MAX];
-    size_t count;
-};
-
-/* One --requests-topic NAME[,priority=N]..., parsed; see the option's help. */
-struct mr_request_topic {
-    const char *name, *tenant;
-    uint32_t tenant_index; /* same number for all topics of one tenant; below tenant_count */
-    int32_t priority;      /* added to the priority of each request of this topic */
-    uint32_t weight;       /* share of the records taken; 0: derived from priority */
-    uint64_t queue_limit_ns, run_limit_ns; /* longest wait, run of a request; 0: no limit */
-    uint32_t thinking_tokens; /* thinking_token_budget of a request without one; 0: none */
-    bool strict;              /* rejects requests with unknown fields */
-};
 
 struct mr_config {
     enum mr_command command;
@@ -85,11 +63,10 @@ struct mr_config {
     struct mr_request_topic request_topics[MR_LIST_MAX];
     size_t request_topic_count; /* at least 1: by default <prefix>.requests */
     const char *tokens_topic, *results_topic, *cancel_topic, *dlq_topic; /* or from prefix */
-    struct mr_text_list
-        reply_topics;                /* that kafka_replyTopic may name; default: <prefix>.replies */
-    struct mr_text_list kafka;       /* NAME=VALUE texts of --kafka */
-    struct mr_text_list kafka_given; /* the same before @FILE and env:NAME were replaced */
-    const char *group_instance;      /* name as a static group member; "": none */
+    struct mr_text_list reply_topics; /* allowed in kafka_replyTopic; default: <prefix>.replies */
+    struct mr_text_list kafka;        /* NAME=VALUE texts of --kafka */
+    struct mr_text_list kafka_given;  /* the same before @FILE and env:NAME were replaced */
+    const char *group_instance;       /* name as a static group member; "": none */
     enum mr_foreign_commits foreign_commits;
     enum mr_delivery delivery;
     enum mr_duplicate_id duplicate_id;
@@ -143,12 +120,11 @@ struct mr_config {
     double rate;                               /* bench: requests per second; 0: all at once */
     uint32_t prompt_tokens, output_tokens, batch, warmup, repetitions;
     uint64_t seed;
-    bool decode, add_special, parse_special; /* the flags of tokenize */
-    const char *batch_errors;                /* batch: error file; "": from the output's name */
-    const char *batch_topic;                 /* batch: "": the first requests topic */
-    uint64_t batch_deadline_ns;              /* batch */
-    bool skip_invalid, cancel_job,
-        retry_errors; /* batch: --skip-invalid, --cancel, --retry-errors */
+    bool decode, add_special, parse_special;     /* the flags of tokenize */
+    const char *batch_errors;                    /* batch: error file; "": from the output's name */
+    const char *batch_topic;                     /* batch: "": the first requests topic */
+    uint64_t batch_deadline_ns;                  /* batch */
+    bool skip_invalid, cancel_job, retry_errors; /* batch; cancel_job: --cancel */
 
     struct mr_config_store *store; /* private to worker/config: memory of the texts */
 };
