@@ -41,26 +41,31 @@ struct mr_text mr_openai_content(struct mr_value answer)
 
 /* ---- members of several responses ---- */
 
-/* Writes id, object, created and model. */
-static void put_head(struct mr_json_writer *writer, const struct mr_openai_answer *answer,
-                     const char *prefix, const char *object)
+void mr_openai_put_head(struct mr_json_writer *writer, const char *prefix, const char *object,
+                        const struct mr_openai_head *head)
 {
     char id[256];
-    struct mr_text model = {"", 0};
     const int length =
-        snprintf(id, sizeof id, "%s%.*s", prefix, (int)answer->id.length, answer->id.bytes);
-    (void)mr_openai_get_text(answer->result, "model", &model);
+        snprintf(id, sizeof id, "%s%.*s", prefix, (int)head->id.length, head->id.bytes);
     const size_t most = sizeof id - 1;
     mr_openai_put_text(writer, "id",
                        (struct mr_text){id, length < 0              ? 0
                                             : (size_t)length < most ? (size_t)length
                                                                     : most});
     mr_openai_put_string(writer, "object", object);
-    mr_openai_put_int(writer, "created", answer->created_s);
-    mr_openai_put_text(writer, "model", model);
+    mr_openai_put_int(writer, "created", head->created_s);
+    mr_openai_put_text(writer, "model", head->model);
 }
 
-static void put_usage(struct mr_json_writer *writer, struct mr_value result)
+static void put_head(struct mr_json_writer *writer, const struct mr_openai_answer *answer,
+                     const char *prefix, const char *object)
+{
+    struct mr_openai_head head = {answer->id, {"", 0}, answer->created_s};
+    (void)mr_openai_get_text(answer->result, "model", &head.model);
+    mr_openai_put_head(writer, prefix, object, &head);
+}
+
+void mr_openai_put_usage(struct mr_json_writer *writer, struct mr_value result)
 {
     struct mr_value usage = result;
     (void)mr_openai_get(result, "usage", &usage);
@@ -138,7 +143,7 @@ static void put_chat(struct mr_json_writer *writer, const struct mr_openai_answe
         mr_json_end(writer);
     }
     mr_json_end(writer);
-    put_usage(writer, answer->result);
+    mr_openai_put_usage(writer, answer->result);
 }
 
 /* ---- completions ---- */
@@ -164,7 +169,7 @@ static void put_completion(struct mr_json_writer *writer, const struct mr_openai
         mr_json_end(writer);
     }
     mr_json_end(writer);
-    put_usage(writer, answer->result);
+    mr_openai_put_usage(writer, answer->result);
 }
 
 /* ---- embeddings ---- */
@@ -269,7 +274,7 @@ static void put_ranking(struct mr_json_writer *writer, const struct mr_openai_an
     mr_json_end(writer);
     if (!ranks && writer->status == MR_OK) writer->status = MR_NOMEM;
     free(ranks);
-    put_usage(writer, answer->result);
+    mr_openai_put_usage(writer, answer->result);
 }
 
 void mr_openai_put_response(struct mr_json_writer *writer, const struct mr_openai_answer *answer)

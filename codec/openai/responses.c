@@ -137,24 +137,43 @@ static void put_usage(struct mr_json_writer *writer, struct mr_value result)
     mr_json_end(writer);
 }
 
+static void put_error(struct mr_json_writer *writer, const struct mr_openai_error *error)
+{
+    mr_json_name(writer, "error");
+    if (!error) {
+        mr_json_put_null(writer);
+        return;
+    }
+    mr_json_begin_object(writer);
+    mr_openai_put_text(writer, "code", error->code);
+    mr_openai_put_text(writer, "message", error->message);
+    mr_json_end(writer);
+}
+
 void mr_openai_put_responses_object(struct mr_json_writer *writer,
                                     const struct mr_openai_answer *answer)
 {
     const bool complete = mr_openai_finish(answer->result)[0] != 'l'; /* not length */
+    const char *status = complete ? "completed" : "incomplete";
+    if (answer->unfinished) status = answer->error ? "failed" : "in_progress";
     struct mr_value value;
     struct mr_text model = {"", 0};
     char id[256];
-    (void)mr_openai_get_text(answer->result, "model", &model);
+    if (!mr_openai_get_text(answer->result, "model", &model)) model = answer->model;
     snprintf(id, sizeof id, "resp_%.*s", (int)answer->id.length, answer->id.bytes);
     mr_openai_put_string(writer, "id", id);
     mr_openai_put_string(writer, "object", "response");
     mr_openai_put_int(writer, "created_at", answer->created_s);
-    mr_openai_put_string(writer, "status", complete ? "completed" : "incomplete");
+    mr_openai_put_string(writer, "status", status);
     put_raw(writer, "background", "false");
-    mr_openai_put_null(writer, "error");
-    put_raw(writer, "incomplete_details", complete ? "null" : "{\"reason\":\"max_output_tokens\"}");
+    put_error(writer, answer->error);
+    put_raw(writer, "incomplete_details",
+            complete || answer->unfinished ? "null" : "{\"reason\":\"max_output_tokens\"}");
     mr_openai_put_text(writer, "model", model);
-    put_output(writer, answer, complete);
+    if (answer->unfinished)
+        put_raw(writer, "output", "[]");
+    else
+        put_output(writer, answer, complete);
     mr_openai_put_null(writer, "previous_response_id");
     put_raw(writer, "store", "false");
     for (size_t i = 0; i < sizeof repeated / sizeof *repeated; i++) {
@@ -163,5 +182,8 @@ void mr_openai_put_responses_object(struct mr_json_writer *writer,
         else
             put_raw(writer, repeated[i].name, repeated[i].absent);
     }
-    put_usage(writer, answer->result);
+    if (answer->unfinished)
+        mr_openai_put_null(writer, "usage");
+    else
+        put_usage(writer, answer->result);
 }

@@ -14,13 +14,14 @@ static const struct {
     enum mr_command command;
     int (*run)(const struct mr_config *config, struct mr_log *log);
 } commands[] = {
-    {MR_COMMAND_SERVE, mr_cli_serve},   {MR_COMMAND_DEMO, mr_cli_demo},
-    {MR_COMMAND_BROKER, mr_cli_broker}, {MR_COMMAND_SEND, mr_cli_send},
-    {MR_COMMAND_TAIL, mr_cli_tail},     {MR_COMMAND_CANCEL, mr_cli_cancel},
-    {MR_COMMAND_CHECK, mr_cli_check},   {MR_COMMAND_TOKENIZE, mr_cli_tokenize},
-    {MR_COMMAND_BENCH, mr_cli_bench},   {MR_COMMAND_TOPICS, mr_cli_topics},
-    {MR_COMMAND_REPLAY, mr_cli_replay}, {MR_COMMAND_TOP, mr_cli_top},
-    {MR_COMMAND_LAG, mr_cli_lag},       {MR_COMMAND_BATCH, mr_cli_batch},
+    {MR_COMMAND_SERVE, mr_cli_serve},     {MR_COMMAND_DEMO, mr_cli_demo},
+    {MR_COMMAND_BROKER, mr_cli_broker},   {MR_COMMAND_SEND, mr_cli_send},
+    {MR_COMMAND_TAIL, mr_cli_tail},       {MR_COMMAND_CANCEL, mr_cli_cancel},
+    {MR_COMMAND_CHECK, mr_cli_check},     {MR_COMMAND_TOKENIZE, mr_cli_tokenize},
+    {MR_COMMAND_BENCH, mr_cli_bench},     {MR_COMMAND_TOPICS, mr_cli_topics},
+    {MR_COMMAND_REPLAY, mr_cli_replay},   {MR_COMMAND_TOP, mr_cli_top},
+    {MR_COMMAND_LAG, mr_cli_lag},         {MR_COMMAND_BATCH, mr_cli_batch},
+    {MR_COMMAND_GATEWAY, mr_cli_gateway},
 };
 
 /* Returns the log level. The demo logs only warnings by default, because its answers are printed on

@@ -1,10 +1,10 @@
 /* cli - runs the command named on the command line.
  *
  * Every command is one function in a file of its own; worker/cli/cli.c has the table of commands.
- * To add a command, write worker/cli/cli_NAME.c and add a line to the table. serve and broker run
- * until a signal. send, batch, tail, cancel, replay, topics, lag and bench are Kafka clients. check
- * and tokenize need no running worker. Commands print output for programs to stdout and messages
- * for people to stderr.
+ * To add a command, write worker/cli/cli_NAME.c and add a line to the table. serve, gateway and
+ * broker run until a signal. send, batch, tail, cancel, replay, topics, lag and bench are Kafka
+ * clients. check and tokenize need no running worker. Commands print output for programs to stdout
+ * and messages for people to stderr.
  *
  * Owner: main thread. Errors: one sentence on stderr and an exit code (enum mr_exit). */
 #ifndef MR_WORKER_CLI_CLI_H
@@ -25,6 +25,7 @@ int mr_cli_run(const struct mr_config *config);
 int mr_cli_serve(const struct mr_config *config, struct mr_log *log);
 int mr_cli_demo(const struct mr_config *config, struct mr_log *log);
 int mr_cli_broker(const struct mr_config *config, struct mr_log *log);
+int mr_cli_gateway(const struct mr_config *config, struct mr_log *log);
 int mr_cli_send(const struct mr_config *config, struct mr_log *log);
 int mr_cli_batch(const struct mr_config *config, struct mr_log *log);
 int mr_cli_tail(const struct mr_config *config, struct mr_log *log);

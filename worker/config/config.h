@@ -105,7 +105,7 @@ struct mr_config {
     uint64_t interval_ns;                   /* top, lag */
     uint32_t http_port;                     /* top: of workers found through their group */
     const char *tenant;                     /* top: "": all */
-    const char *listen;                     /* lag: HOST:PORT of its HTTP server; "": print once */
+    const char *listen;                     /* lag, gateway: HOST:PORT; "": lag prints once */
     uint64_t lag_target_ns, lag_start_ns;   /* lag: --target, --start-time */
     bool cache, engine, mix;                /* bench: --cache, --engine, --mix */
     bool sweep, compare;                    /* bench: --sweep, --compare */
@@ -125,6 +125,11 @@ struct mr_config {
     const char *batch_topic;                     /* batch: "": the first requests topic */
     uint64_t batch_deadline_ns;                  /* batch */
     bool skip_invalid, cancel_job, retry_errors; /* batch; cancel_job: --cancel */
+    /* gateway: */
+    const char *key_file, *cors_origin, *tls_cert, *tls_key; /* "": none */
+    uint32_t reply_partition, connections; /* the partition may be MR_OPTION_AUTO */
+    uint64_t request_timeout_ns, buffer_bytes;
+    bool wait_for_workers;
 
     struct mr_config_store *store; /* private to worker/config: memory of the texts */
 };

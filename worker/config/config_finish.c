@@ -398,10 +398,10 @@ static enum mr_status fill_poll_interval(struct mr_config *config, struct mr_err
 static enum mr_status check_needs(const struct mr_config *config, struct mr_error *err)
 {
     static const uint32_t need_model = 1u << MR_COMMAND_SERVE | 1u << MR_COMMAND_TOKENIZE;
-    static const uint32_t need_brokers = 1u << MR_COMMAND_SERVE | 1u << MR_COMMAND_SEND |
-                                         1u << MR_COMMAND_TAIL | 1u << MR_COMMAND_CANCEL |
-                                         1u << MR_COMMAND_REPLAY | 1u << MR_COMMAND_TOPICS |
-                                         1u << MR_COMMAND_LAG | 1u << MR_COMMAND_BATCH;
+    static const uint32_t need_brokers =
+        1u << MR_COMMAND_SERVE | 1u << MR_COMMAND_SEND | 1u << MR_COMMAND_TAIL |
+        1u << MR_COMMAND_CANCEL | 1u << MR_COMMAND_REPLAY | 1u << MR_COMMAND_TOPICS |
+        1u << MR_COMMAND_LAG | 1u << MR_COMMAND_BATCH | 1u << MR_COMMAND_GATEWAY;
     bool bench = config->command == MR_COMMAND_BENCH;
     bool alone = config->engine || config->cache;
     bool model = need_model >> config->command & 1u || (bench && alone);
@@ -425,6 +425,18 @@ static enum mr_status check_needs(const struct mr_config *config, struct mr_erro
     return mr_config_check_arguments(config, err);
 }
 
+/* The reply topic of a gateway is one topic, and TLS needs both files. */
+static enum mr_status check_gateway(const struct mr_config *config, struct mr_error *err)
+{
+    const char *topic = config->reply_topics.values[0];
+    if (config->command != MR_COMMAND_GATEWAY) return MR_OK;
+    if (config->reply_topics.count != 1 || strchr(topic, '*'))
+        return mr_option_refuse(config, "reply-topic", 0, err, "must be one topic for gateway");
+    if (!config->tls_cert[0] != !config->tls_key[0])
+        return mr_fail(err, MR_BAD_CONFIG, "--tls-cert and --tls-key need each other");
+    return MR_OK;
+}
+
 enum mr_status mr_config_check_arguments(const struct mr_config *config, struct mr_error *err)
 {
     const struct mr_command_entry *command = &mr_commands[config->command];
@@ -446,6 +458,7 @@ enum mr_status mr_config_finish(struct mr_config *config, struct mr_error *err)
     if (status == MR_OK) status = check_brokers(config, err);
     if (status == MR_OK) status = check_redis_kv(config, err);
     if (status == MR_OK) status = fill_poll_interval(config, err);
+    if (status == MR_OK) status = check_gateway(config, err);
     if (status == MR_OK) status = fill_properties(config, err);
     if (status == MR_OK && !config->print_config) status = check_needs(config, err);
     if (status != MR_OK) return status;

@@ -11,7 +11,7 @@
 #include "codec/status.h"
 #include "worker/config/options_table.h"
 
-#define MR_OPTION_COUNT_MAX ((size_t)128)
+#define MR_OPTION_COUNT_MAX ((size_t)192)
 
 enum mr_option_origin {
     MR_ORIGIN_DEFAULT,

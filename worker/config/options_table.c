@@ -18,7 +18,7 @@
 #define MODEL      (ENGINE | BIT(TOKENIZE))
 #define ASKING     (BIT(SEND) | BIT(BENCH)) /* publish requests, read answers */
 #define FLEET      (BIT(TOPICS) | BIT(REPLAY) | BIT(TOP) | BIT(LAG)) /* for operators */
-#define KAFKA      (BIT(SERVE) | ASKING | BIT(BATCH) | BIT(TAIL) | BIT(CANCEL) | FLEET)
+#define KAFKA      (BIT(SERVE) | BIT(GATEWAY) | ASKING | BIT(BATCH) | BIT(TAIL) | BIT(CANCEL) | FLEET)
 #define U32_MAX    4294967295.0
 
 #define AT(field) offsetof(struct mr_config, field)
@@ -58,17 +58,17 @@ const struct mr_option mr_options[] = {
     {"tenant-weight", MR_OPTION_LIST, AT(tenant_weight), "", BIT(SERVE), 0, 0, NULL, "TENANT=N", "Share of the engine for a tenant, 1 to 1000, relative to the other tenants. A tenant without a weight has 1. Repeatable.", MR_GROUP_LIMITS, false},
     {"tenant-quota", MR_OPTION_LIST, AT(tenant_quota), "", BIT(SERVE), 0, 0, NULL, "TENANT=N/PERIOD", "Most tokens that this worker computes for a tenant in a minute or a day: prompt tokens that no cache has, and generated tokens. Further requests of the tenant wait in Kafka. PERIOD is minute or day. Repeatable.", MR_GROUP_LIMITS, false},
     {"deadline-admission", MR_OPTION_BOOL, AT(deadline_admission), "false", BIT(SERVE), 0, 0, NULL, NULL, "Reject a request before it starts if it cannot finish by its deadline. Otherwise it runs until its deadline.", MR_GROUP_LIMITS, false},
-    {"max-record-bytes", MR_OPTION_BYTES, AT(max_record_bytes), "1MiB", WORKER | BIT(TOPICS) | BIT(BATCH), 64, 67108864, NULL, "SIZE", "Largest request record. A larger one is rejected.", MR_GROUP_LIMITS, false},
+    {"max-record-bytes", MR_OPTION_BYTES, AT(max_record_bytes), "1MiB", WORKER | BIT(TOPICS) | BIT(BATCH) | BIT(GATEWAY), 64, 67108864, NULL, "SIZE", "Largest request record. A larger one is rejected.", MR_GROUP_LIMITS, false},
 
     {"brokers", MR_OPTION_TEXT, AT(brokers), "", KAFKA, 0, 0, NULL, "HOST:PORT", "Kafka bootstrap servers, separated by commas.", MR_GROUP_FIRST, false},
     {"prefix", MR_OPTION_TEXT, AT(prefix), "millrace", KAFKA, 0, 0, NULL, "NAME", "Prefix of the default topic names.", MR_GROUP_FIRST, false},
     {"group", MR_OPTION_TEXT, AT(group), "millrace", BIT(SERVE) | BIT(CHECK) | BIT(TOP) | BIT(LAG), 0, 0, NULL, "NAME", "Consumer group. The workers of one group share the partitions of the request topics.", MR_GROUP_FIRST, false},
-    {"requests-topic", MR_OPTION_LIST, AT(requests_topic), "", BIT(SERVE) | ASKING | BIT(TOPICS) | BIT(LAG), 0, 0, NULL, "TOPIC[,SETTING...]", "Request topic and its settings: priority=N (-100 to 100), weight=N (1 to 1000), tenant=NAME, queue=TIME and run=TIME (longest wait and longest run of a request), thinking=N (thinking_token_budget of requests without one), strict. By default <prefix>.requests. Repeatable.", MR_GROUP_FIRST, false},
+    {"requests-topic", MR_OPTION_LIST, AT(requests_topic), "", BIT(SERVE) | ASKING | BIT(TOPICS) | BIT(LAG) | BIT(GATEWAY), 0, 0, NULL, "TOPIC[,SETTING...]", "Request topic and its settings: priority=N (-100 to 100), weight=N (1 to 1000), tenant=NAME, queue=TIME and run=TIME (longest wait and longest run of a request), thinking=N (thinking_token_budget of requests without one), strict. By default <prefix>.requests. Repeatable.", MR_GROUP_FIRST, false},
     {"tokens-topic", MR_OPTION_TEXT, AT(tokens_topic), "", BIT(SERVE) | ASKING | BIT(TAIL) | BIT(TOPICS), 0, 0, NULL, "TOPIC", "Topic of token records. By default <prefix>.tokens.", MR_GROUP_KAFKA, false},
     {"results-topic", MR_OPTION_TEXT, AT(results_topic), "", BIT(SERVE) | ASKING | BIT(BATCH) | BIT(TAIL) | BIT(TOPICS) | BIT(LAG), 0, 0, NULL, "TOPIC", "Topic of results. By default <prefix>.results.", MR_GROUP_KAFKA, false},
-    {"cancel-topic", MR_OPTION_TEXT, AT(cancel_topic), "", BIT(SERVE) | BIT(CANCEL) | BIT(TOPICS) | BIT(TOP) | BIT(BATCH), 0, 0, NULL, "TOPIC", "Topic of cancel records. By default <prefix>.cancel.", MR_GROUP_KAFKA, false},
+    {"cancel-topic", MR_OPTION_TEXT, AT(cancel_topic), "", BIT(SERVE) | BIT(CANCEL) | BIT(TOPICS) | BIT(TOP) | BIT(BATCH) | BIT(GATEWAY), 0, 0, NULL, "TOPIC", "Topic of cancel records. By default <prefix>.cancel.", MR_GROUP_KAFKA, false},
     {"dlq-topic", MR_OPTION_TEXT, AT(dlq_topic), "", BIT(SERVE) | BIT(TOPICS), 0, 0, NULL, "TOPIC", "Topic of dead letters. By default <prefix>.dlq.", MR_GROUP_KAFKA, false},
-    {"reply-topic", MR_OPTION_LIST, AT(reply_topics), "", BIT(SERVE) | BIT(TOPICS), 0, 0, NULL, "TOPIC", "Topic that the header kafka_replyTopic of a request may name, or PREFIX* for all topics that begin with PREFIX. By default <prefix>.replies alone, because producers choose the header. Repeatable.", MR_GROUP_KAFKA, false},
+    {"reply-topic", MR_OPTION_LIST, AT(reply_topics), "", BIT(SERVE) | BIT(TOPICS) | BIT(GATEWAY), 0, 0, NULL, "TOPIC", "Topic that the header kafka_replyTopic of a request may name, or PREFIX* for all topics that begin with PREFIX. By default <prefix>.replies alone, because producers choose the header. For gateway: the one topic in which it gets its answers. Repeatable.", MR_GROUP_KAFKA, false},
     {"kafka", MR_OPTION_LIST, AT(kafka), "", KAFKA, 0, 0, NULL, "NAME=VALUE", "Any librdkafka property. consumer.NAME or producer.NAME sets it for one side only. The value @FILE or env:NAME keeps a secret off the command line. Repeatable.", MR_GROUP_KAFKA, false},
     {"delivery", MR_OPTION_CHOICE, AT(delivery), "at-least-once", BIT(SERVE), 0, 0, "at-least-once|exactly-once", "MODE", "at-least-once commits offsets after results, so a crash can repeat a result. exactly-once writes results and offsets in one Kafka transaction.", MR_GROUP_DELIVERY, false},
     {"group-instance", MR_OPTION_TEXT, AT(group_instance), "", BIT(SERVE), 0, 0, NULL, "NAME", "Static member name in the consumer group. A worker that restarts within --session-timeout keeps its partitions.", MR_GROUP_KAFKA, false},
@@ -80,7 +80,7 @@ const struct mr_option mr_options[] = {
     {"prefetch-memory", MR_OPTION_BYTES, AT(prefetch_bytes), "64MiB", WORKER, 1048576, 1e12, NULL, "SIZE", "Memory for the values of request records that are fetched before the worker has room for them. All partitions of the request topics share it, with at least 16 KiB each.", MR_GROUP_LIMITS, false},
     {"strict", MR_OPTION_BOOL, AT(strict), "false", BIT(SERVE), 0, 0, NULL, NULL, "Reject requests with unknown fields on every request topic. Otherwise such fields are named in the warnings of the result and counted.", MR_GROUP_DELIVERY, false},
     {"commit-interval", MR_OPTION_DURATION, AT(commit_interval_ns), "100ms", BIT(SERVE), 1e6, 6e10, NULL, "TIME", "Shortest time between two offset commits, or between two transactions of exactly-once delivery.", MR_GROUP_DELIVERY, false},
-    {"drain-timeout", MR_OPTION_DURATION, AT(drain_timeout_ns), "25s", BIT(SERVE), 0, 3.6e12, NULL, "TIME", "How long running requests may continue after SIGTERM. The default leaves a margin below the 30 s that Kubernetes grants.", MR_GROUP_DELIVERY, false},
+    {"drain-timeout", MR_OPTION_DURATION, AT(drain_timeout_ns), "25s", BIT(SERVE) | BIT(GATEWAY), 0, 3.6e12, NULL, "TIME", "How long running requests may continue after SIGTERM. The default leaves a margin below the 30 s that Kubernetes grants.", MR_GROUP_DELIVERY, false},
     {"session-timeout", MR_OPTION_DURATION, AT(session_timeout_ns), "45s", BIT(SERVE), 1e9, 3.6e12, NULL, "TIME", "Time without a heartbeat after which the group assigns this worker's partitions to others. The default is Kafka's.", MR_GROUP_KAFKA, false},
     {"broker-timeout", MR_OPTION_DURATION, AT(broker_timeout_ns), "5m", BIT(SERVE), 0, 8.64e13, NULL, "TIME", "How long a starting worker retries a broker that does not answer.", MR_GROUP_KAFKA, false},
     {"poll-interval-max", MR_OPTION_DURATION, AT(poll_interval_max_ns), "0", BIT(SERVE), 0, 8.64e13, NULL, "TIME", "Longest time between two polls of the consumer before the group removes this worker as stuck. A rebalance waits as long for a member that does not answer. 0 is the longest of one minute, --session-timeout and, with --on-revoke drain, twice --revoke-timeout.", MR_GROUP_KAFKA, false},
@@ -106,8 +106,8 @@ const struct mr_option mr_options[] = {
     {"http", MR_OPTION_TEXT, AT(http), "127.0.0.1:9464", BIT(SERVE), 0, 0, NULL, "HOST:PORT", "Address that serves /livez, /readyz, /metrics and /requests. off starts no HTTP server.", MR_GROUP_FIRST, false},
     {"trace-endpoint", MR_OPTION_TEXT, AT(trace_endpoint), "", BIT(SERVE), 0, 0, NULL, "URL", "Collector that receives spans of requests by OTLP over HTTP: http://HOST[:PORT][/PATH], by default port 4318 and path /v1/traces. A request has spans if its traceparent header has the flag sampled, or without that header by --trace-sample.", MR_GROUP_OBSERVING, false},
     {"trace-sample", MR_OPTION_DOUBLE, AT(trace_sample), "1", BIT(SERVE), 0, 1, NULL, "RATIO", "Share of the requests without a traceparent header that have spans.", MR_GROUP_OBSERVING, false},
-    {"log-format", MR_OPTION_CHOICE, AT(log_format), "auto", WORKER, 0, 0, "auto|text|json", "FORMAT", "Format of log lines on stderr. auto is text on a terminal and JSON otherwise.", MR_GROUP_OBSERVING, false},
-    {"log-level", MR_OPTION_CHOICE, AT(log_level), "info", WORKER, 0, 0, "error|warn|info|debug", "LEVEL", "Least severe level that is logged.", MR_GROUP_OBSERVING, false},
+    {"log-format", MR_OPTION_CHOICE, AT(log_format), "auto", WORKER | BIT(GATEWAY), 0, 0, "auto|text|json", "FORMAT", "Format of log lines on stderr. auto is text on a terminal and JSON otherwise.", MR_GROUP_OBSERVING, false},
+    {"log-level", MR_OPTION_CHOICE, AT(log_level), "info", WORKER | BIT(GATEWAY), 0, 0, "error|warn|info|debug", "LEVEL", "Least severe level that is logged.", MR_GROUP_OBSERVING, false},
     {"stats-interval", MR_OPTION_DURATION, AT(stats_interval_ns), "10s", BIT(SERVE), 0, 3.6e12, NULL, "TIME", "Time between two statistics lines in the log while the engine has work. 0 logs none.", MR_GROUP_OBSERVING, false},
 
     {"id", MR_OPTION_TEXT, AT(id), "", BIT(SEND), 0, 0, NULL, "ID", "Request id, 1 to 128 printable ASCII characters. By default random.", MR_GROUP_COMMAND, false},
@@ -119,7 +119,7 @@ const struct mr_option mr_options[] = {
     {"from-beginning", MR_OPTION_BOOL, AT(from_beginning), "false", BIT(TAIL), 0, 0, NULL, NULL, "Start at the oldest record of each partition instead of the end.", MR_GROUP_COMMAND, false},
     {"partitions", MR_OPTION_U32, AT(partitions), "4", BIT(BROKER) | BIT(DEMO), 1, 1024, NULL, "N", "Partitions of each topic of the embedded broker.", MR_GROUP_COMMAND, false},
     {"requests-partitions", MR_OPTION_U32, AT(requests_partitions), "24", BIT(TOPICS), 1, 100000, NULL, "N", "Partitions of a requests topic that is created. At most this many workers share the topic; twice as many partitions as workers spread the load better.", MR_GROUP_COMMAND, false},
-    {"replicas", MR_OPTION_U32, AT(replicas), "0", BIT(TOPICS), 0, 100, NULL, "N", "Replicas of a topic that is created. 0 is the broker's default.", MR_GROUP_COMMAND, false},
+    {"replicas", MR_OPTION_U32, AT(replicas), "0", BIT(TOPICS) | BIT(GATEWAY), 0, 100, NULL, "N", "Replicas of a topic that is created. 0 is the broker's default.", MR_GROUP_COMMAND, false},
     {"broker-count", MR_OPTION_U32, AT(broker_count), "1", BIT(BROKER), 1, 16, NULL, "N", "Brokers of the embedded cluster.", MR_GROUP_COMMAND, false},
     {"to", MR_OPTION_TEXT, AT(replay_to), "", BIT(REPLAY), 0, 0, NULL, "TOPIC", "Topic to send to. By default a dead letter goes to the topic that it came from, any other record to the topic that is read.", MR_GROUP_COMMAND, false},
     {"since", MR_OPTION_DURATION, AT(replay_since_ns), "0", BIT(REPLAY), 0, 3.2e16, NULL, "TIME", "Only records of the last TIME, by their timestamps. 0 is all.", MR_GROUP_COMMAND, false},
@@ -130,7 +130,7 @@ const struct mr_option mr_options[] = {
     {"http-port", MR_OPTION_U32, AT(http_port), "9464", BIT(TOP), 1, 65535, NULL, "PORT", "Port of --http of workers that are found through --brokers. Further workers on a host have the ports that follow.", MR_GROUP_COMMAND, false},
     {"tenant", MR_OPTION_TEXT, AT(tenant), "", BIT(TOP), 0, 0, NULL, "NAME", "Show requests and lag of this tenant only.", MR_GROUP_COMMAND, false},
     {"interval", MR_OPTION_DURATION, AT(interval_ns), "1s", BIT(TOP) | BIT(LAG), 1e8, 3.6e12, NULL, "TIME", "Time between two refreshes: of the screen, or of the figures that lag serves.", MR_GROUP_COMMAND, false},
-    {"listen", MR_OPTION_TEXT, AT(listen), "", BIT(LAG), 0, 0, NULL, "HOST:PORT", "Address that serves /metrics, /lag and /livez until a signal. Without it the figures are printed once.", MR_GROUP_FIRST, false},
+    {"listen", MR_OPTION_TEXT, AT(listen), "", BIT(LAG) | BIT(GATEWAY), 0, 0, NULL, "HOST:PORT", "Address that serves /metrics, /lag and /livez until a signal. Without it the figures are printed once. For gateway: address of the HTTP server, by default 127.0.0.1:8000. Without --key-file it must be of this machine.", MR_GROUP_FIRST, false},
     {"target", MR_OPTION_DURATION, AT(lag_target_ns), "60s", BIT(LAG), 1e9, 8.64e13, NULL, "TIME", "Time in which the fleet is to finish the waiting requests. The number of needed workers follows from it.", MR_GROUP_FIRST, false},
     {"start-time", MR_OPTION_DURATION, AT(lag_start_ns), "60s", BIT(LAG), 0, 3.6e12, NULL, "TIME", "Time that a new worker needs until it takes requests: the machine, the image, the model. Deadlines are planned with it.", MR_GROUP_COMMAND, false},
     {"engine", MR_OPTION_BOOL, AT(engine), "false", BIT(BENCH), 0, 0, NULL, NULL, "Measure the engine in this process, without Kafka.", MR_GROUP_COMMAND, false},
@@ -156,6 +156,15 @@ const struct mr_option mr_options[] = {
     {"deadline", MR_OPTION_DURATION, AT(batch_deadline_ns), "24h", BIT(BATCH), 1e9, 8.64e13, NULL, "TIME", "Time from the first run of this batch after which requests without an answer get the error batch_expired.", MR_GROUP_COMMAND, false},
     {"cancel", MR_OPTION_BOOL, AT(cancel_job), "false", BIT(BATCH), 0, 0, NULL, NULL, "Cancel the batch: its requests in flight are cancelled, and every line without an answer gets the error batch_cancelled.", MR_GROUP_COMMAND, true},
     {"retry-errors", MR_OPTION_BOOL, AT(retry_errors), "false", BIT(BATCH), 0, 0, NULL, NULL, "Send the requests in the error file of an earlier run again, and remove their lines from it. The deadline starts again.", MR_GROUP_COMMAND, true},
+    {"key-file", MR_OPTION_TEXT, AT(key_file), "", BIT(GATEWAY), 0, 0, NULL, "FILE", "File with the API keys: in each line a name, sha256: and the key's hash, and settings such as topic=T, tenant=T, requests=N, tokens=N (limits for a minute) and models=A,B. SIGHUP reads it again. Without it every call is taken.", MR_GROUP_FIRST, false},
+    {"reply-partition", MR_OPTION_U32, AT(reply_partition), "auto", BIT(GATEWAY), 0, 1e6, "auto", "N", "Partition of the reply topic that this gateway reads. auto chooses one at random. Gateways can share one.", MR_GROUP_KAFKA, false},
+    {"request-timeout", MR_OPTION_DURATION, AT(request_timeout_ns), "10m", BIT(GATEWAY), 1e9, 8.64e13, NULL, "TIME", "Longest time for a call, from its body to the end of its answer. It is the deadline of the request. The header x-timeout-ms of a call can only shorten it.", MR_GROUP_LIMITS, false},
+    {"connections", MR_OPTION_U32, AT(connections), "4096", BIT(GATEWAY), 1, 100000, NULL, "N", "Most HTTP connections and calls in flight.", MR_GROUP_LIMITS, false},
+    {"buffer-memory", MR_OPTION_BYTES, AT(buffer_bytes), "256MiB", BIT(GATEWAY), 1048576, 1e15, NULL, "SIZE", "Memory for the bodies of calls in flight and for answers that wait for their readers.", MR_GROUP_LIMITS, false},
+    {"wait-for-workers", MR_OPTION_BOOL, AT(wait_for_workers), "false", BIT(GATEWAY), 0, 0, NULL, NULL, "Take calls while no worker is running. They wait in Kafka. By default they get status 503.", MR_GROUP_COMMAND, false},
+    {"cors-origin", MR_OPTION_TEXT, AT(cors_origin), "", BIT(GATEWAY), 0, 0, NULL, "ORIGIN", "Origin whose pages may call the gateway from a browser, such as https://example.org, or * for all. By default none.", MR_GROUP_COMMAND, false},
+    {"tls-cert", MR_OPTION_TEXT, AT(tls_cert), "", BIT(GATEWAY), 0, 0, NULL, "FILE", "PEM file with the certificate chain of the HTTP server. Without it the server is plain HTTP.", MR_GROUP_COMMAND, false},
+    {"tls-key", MR_OPTION_TEXT, AT(tls_key), "", BIT(GATEWAY), 0, 0, NULL, "FILE", "PEM file with the private key of --tls-cert.", MR_GROUP_COMMAND, false},
     {"chat", MR_OPTION_TEXT, AT(chat), "", BIT(TOKENIZE), 0, 0, NULL, "FILE", "Request record with messages, in JSON. Print the text that the chat template renders from it, and its token ids.", MR_GROUP_COMMAND, false},
     {"decode", MR_OPTION_BOOL, AT(decode), "false", BIT(TOKENIZE), 0, 0, NULL, NULL, "Read the arguments as token ids and print their text.", MR_GROUP_COMMAND, false},
     {"add-special", MR_OPTION_BOOL, AT(add_special), "true", BIT(TOKENIZE), 0, 0, NULL, NULL, "Add the begin and end tokens that the model's tokenizer defines.", MR_GROUP_COMMAND, false},
@@ -182,6 +191,7 @@ const struct mr_command_entry mr_commands[MR_COMMAND_COUNT] = {
     [MR_COMMAND_DEMO] = {"demo", "[FIELD=VALUE...] [PROMPT...]",
                          "Answer prompts with a broker and a worker in this process", 0, MANY},
     [MR_COMMAND_BROKER] = {"broker", "", "Run the embedded test broker", 0, 0},
+    [MR_COMMAND_GATEWAY] = {"gateway", "", "Serve OpenAI's HTTP API in front of the topics", 0, 0},
     [MR_COMMAND_SEND] =
         {"send", "[FIELD=VALUE...] [--] [PROMPT...]",
          "Publish a request, with the prompt in words or on stdin, and print the answer", 0, MANY},

@@ -33,9 +33,13 @@ struct listing {
 static void list_topic(void *context, const char *topic, int32_t partition_count)
 {
     struct listing *listing = context;
-    for (size_t i = 0; i < listing->options->topic_count; i++)
-        if (strcmp(listing->options->topics[i], topic) == 0)
-            rd_kafka_topic_partition_list_add_range(listing->list, topic, 0, partition_count - 1);
+    const struct mr_kafka_reader_options *options = listing->options;
+    const int32_t first = options->one_partition ? options->partition : 0;
+    const int32_t last = options->one_partition ? options->partition : partition_count - 1;
+    if (last >= partition_count) return;
+    for (size_t i = 0; i < options->topic_count; i++)
+        if (strcmp(options->topics[i], topic) == 0)
+            rd_kafka_topic_partition_list_add_range(listing->list, topic, first, last);
 }
 
 static enum mr_status list_partitions(struct mr_kafka_reader *reader,
@@ -46,7 +50,8 @@ static enum mr_status list_partitions(struct mr_kafka_reader *reader,
     enum mr_status status =
         mr_kafka_client_topics(reader->rk, options->timeout_ms, list_topic, &listing, err);
     if (status != MR_OK || list->cnt > 0) return status;
-    return mr_fail(err, MR_BAD_CONFIG, "topic %s does not exist", options->topics[0]);
+    return mr_fail(err, MR_BAD_CONFIG, "topic %s does not exist%s", options->topics[0],
+                   options->one_partition ? ", or has no such partition" : "");
 }
 
 /* Sets where to start in one partition: at its current first offset or end. The end is resolved

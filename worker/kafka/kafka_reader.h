@@ -1,6 +1,6 @@
-/* kafka_reader - reads all partitions of some Kafka topics, without a consumer group and without
- * commits: the cancel topic in every worker, answers in the client commands. Fills the table of
- * worker/kafka/kafka_reader_port.h with librdkafka.
+/* kafka_reader - reads all partitions of some Kafka topics, or one partition, without a consumer
+ * group and without commits: the cancel topic in every worker, answers in the client commands.
+ * Fills the table of worker/kafka/kafka_reader_port.h with librdkafka.
  *
  * Owner: one thread. A record that arrives rings the wake. Memory: about 8 MiB of fetched records.
  * Errors: MR_UNREACHABLE, MR_BAD_CONFIG at creation. */

@@ -28,6 +28,8 @@ struct mr_kafka_reader_options {
     const struct mr_wake *wake; /* rung when records arrive; may be NULL */
     const char *const *topics;  /* [topic_count] topics to read; at least one must exist */
     size_t topic_count;
+    bool one_partition; /* read only `partition` of each topic, instead of all */
+    int32_t partition;
     enum mr_kafka_from from;
     uint64_t age_ms;
     int64_t since_ms; /* milliseconds since 1970 */

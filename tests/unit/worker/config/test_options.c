@@ -419,6 +419,10 @@ static const struct {
     {MR_COMMAND_MAN, " help "},
     {MR_COMMAND_COMPLETION, " help "},
     {MR_COMMAND_BROKER, " config print-config help partitions broker-count "},
+    {MR_COMMAND_GATEWAY, " config print-config help brokers prefix requests-topic cancel-topic "
+                         "reply-topic kafka max-record-bytes drain-timeout replicas log-format "
+                         "log-level listen key-file reply-partition request-timeout connections "
+                         "buffer-memory wait-for-workers cors-origin tls-cert tls-key "},
     {MR_COMMAND_SEND, " config print-config help brokers prefix requests-topic tokens-topic "
                       "results-topic kafka id msgpack json wait stream timeout "},
     {MR_COMMAND_BATCH,
