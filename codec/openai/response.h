@@ -8,6 +8,8 @@
  * A result with an error, also one with a part of the answer, has an error object in place of the
  * response (codec/openai/error.h).
  *
+ * codec/openai/responses.c writes the Response of /v1/responses.
+ *
  * Threads: any (pure functions). Memory: the writer's. Errors: the writer's, at its _take; members
  * that a result lacks are written as empty or null. */
 #ifndef MR_CODEC_OPENAI_RESPONSE_H
