@@ -25,7 +25,7 @@
 #define MR_METADATA_BYTES_MAX      ((size_t)4096)    /* bytes of field metadata in the record */
 #define MR_DEADLINE_MS_MAX         ((long long)86400000) /* longest deadline: 24 hours from now */
 #define MR_TEMPLATE_KWARGS_MAX     ((size_t)32)          /* entries of chat_template_kwargs */
-#define MR_NESTING_MAX             128u                  /* depth of a record's maps and arrays */
+#define MR_NESTING_MAX             32u                   /* depth of a record's maps and arrays */
 #define MR_MEMBERS_MAX             ((size_t)4096)        /* members of one msgpack map */
 #define MR_NODES_MAX               ((size_t)1100000)     /* values in one record */
 #define MR_RESULT_BYTES_MAX        ((size_t)64 << 20)    /* bytes of one result record */

@@ -57,7 +57,7 @@ enum mr_status mr_json_writer_take(struct mr_json_writer *writer, char **bytes, 
 
 static bool in_object(const struct mr_json_writer *writer)
 {
-    return writer->depth > 0 && writer->objects[writer->depth - 1];
+    return writer->depth > 0 && (writer->objects >> (writer->depth - 1)) & 1u;
 }
 
 /* Writes the comma in front of a value, where one is needed. */
@@ -74,7 +74,9 @@ static void begin(struct mr_json_writer *writer, const char *bracket, bool objec
 {
     start_value(writer);
     MR_ASSERT(writer->depth < MR_JSON_WRITER_DEPTH_MAX);
-    writer->objects[writer->depth++] = object;
+    uint32_t bit = 1u << writer->depth;
+    writer->objects = object ? writer->objects | bit : writer->objects & ~bit;
+    writer->depth++;
     writer->comma = false;
     append(writer, bracket, 1);
 }

@@ -11,22 +11,20 @@
 #define MR_CODEC_WIRE_JSON_WRITER_H
 
 #include "codec/buffer.h"
-#include "codec/limits.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* a value as deep as a record may have it, within the containers that millrace adds */
-#define MR_JSON_WRITER_DEPTH_MAX (MR_NESTING_MAX + 8)
+#define MR_JSON_WRITER_DEPTH_MAX 32u
 
 struct mr_json_writer {
     struct mr_buffer bytes;
     enum mr_status status; /* the first failure */
     unsigned depth;
-    bool comma;                             /* the next element needs a comma in front of it */
-    bool has_name;                          /* the last call was _name, so a value must follow */
-    bool objects[MR_JSON_WRITER_DEPTH_MAX]; /* [depth] the open container is an object */
+    bool comma;       /* the next element needs a comma in front of it */
+    bool has_name;    /* the last call was _name, so a value must follow */
+    uint32_t objects; /* bit d: the open container at level d + 1 is an object, not an array */
 };
 
 void mr_json_writer_init(struct mr_json_writer *writer, size_t bytes_max);

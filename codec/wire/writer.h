@@ -15,7 +15,7 @@
 #include "codec/wire/value.h"
 #include "codec/wire/wire.h"
 
-#define MR_WRITER_DEPTH_MAX MR_JSON_WRITER_DEPTH_MAX
+#define MR_WRITER_DEPTH_MAX 36u
 
 struct mr_writer {
     enum mr_encoding encoding;

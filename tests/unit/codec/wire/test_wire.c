@@ -111,7 +111,7 @@ static void nesting_is_limited_exactly(void **state)
 {
     (void)state;
     for (unsigned depth = MR_NESTING_MAX; depth <= MR_NESTING_MAX + 1; depth++) {
-        char record[MR_NESTING_MAX + 8] = "\x81\xa1k";
+        char record[64] = "\x81\xa1k";
         memset(record + 3, '\x91', depth - 2); /* the root map and depth - 1 arrays */
         record[3 + depth - 2] = '\x90';
         enum mr_status status = open_and_close((struct mr_text){record, 3 + depth - 1});
