@@ -3,6 +3,7 @@
 #include "codec/limits.h"
 #include "codec/openai/copy.h"
 #include "codec/openai/logprobs.h"
+#include "codec/openai/responses.h"
 
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
-/* The Response object of /v1/responses. */
+#include "codec/openai/responses.h"
+
 #include "codec/openai/copy.h"
 #include "codec/openai/logprobs.h"
-#include "codec/openai/response.h"
 
 #include <stdio.h>
 

@@ -12,6 +12,7 @@
 #include "worker/config/config.h"
 #include "worker/intake/decode.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -89,15 +90,21 @@ static void close_record(struct record *record)
     free((char *)(uintptr_t)record->record.value.bytes);
 }
 
+/* Asserts that the value is not set, or in [least, most]. */
+static void check_float(float value, float least, float most)
+{
+    MR_ASSERT(isnan(value) || (value >= least && value <= most));
+}
+
 static void check_sampling(const struct mr_sampling *sampling)
 {
-    MR_ASSERT(isnan(sampling->temperature) ||
-              (sampling->temperature >= 0 && isfinite(sampling->temperature)));
-    MR_ASSERT(sampling->top_p > 0 && sampling->top_p <= 1);
-    MR_ASSERT(sampling->min_p >= 0 && sampling->min_p <= 1);
-    MR_ASSERT(sampling->typical_p > 0 && sampling->typical_p <= 1);
-    MR_ASSERT(sampling->repetition_penalty > 0 && isfinite(sampling->repetition_penalty));
-    MR_ASSERT(isfinite(sampling->presence_penalty) && isfinite(sampling->frequency_penalty));
+    check_float(sampling->temperature, 0, 100);
+    check_float(sampling->top_p, FLT_MIN, 1);
+    check_float(sampling->min_p, 0, 1);
+    check_float(sampling->typical_p, FLT_MIN, 1);
+    check_float(sampling->repetition_penalty, FLT_MIN, 100);
+    check_float(sampling->presence_penalty, -2, 2);
+    check_float(sampling->frequency_penalty, -2, 2);
     for (size_t i = 0; i < sampling->logit_bias_count; i++)
         MR_ASSERT(isfinite(sampling->logit_bias[i].bias));
     MR_ASSERT(sampling->logprobs >= -1 && sampling->logprobs <= (int32_t)MR_LOGPROBS_MAX);

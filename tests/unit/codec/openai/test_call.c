@@ -6,6 +6,9 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -180,12 +183,12 @@ static void what_no_record_can_express_is_refused_by_name(void **state)
 static void a_body_at_the_limit_of_nesting_ends_in_an_error(void **state)
 {
     (void)state;
-    char body[256] = "{\"input\":\"a\",\"tools\":[{\"type\":\"function\",\"parameters\":";
-    for (size_t i = 0; i < 29; i++)
-        strcat(body, "[");
-    for (size_t i = 0; i < 29; i++)
-        strcat(body, "]");
-    strcat(body, "}]}");
+    char body[256], open[30] = "", close[30] = "";
+    memset(open, '[', sizeof open - 1);
+    memset(close, ']', sizeof close - 1);
+    snprintf(body, sizeof body,
+             "{\"input\":\"a\",\"tools\":[{\"type\":\"function\",\"parameters\":%s%s}]}", open,
+             close);
     char *record;
     struct mr_error err = {0};
     assert_int_equal(translate("/v1/responses", body, &record, &err), MR_MALFORMED);

@@ -48,14 +48,22 @@ static void same_ids(const uint32_t *a, size_t a_count, const uint32_t *b, size_
     if (a_count) assert_memory_equal(a, b, a_count * sizeof *a);
 }
 
+/* Both are the same number, or neither is set. */
+static void same_float(float a, float b)
+{
+    assert_true(a == b || (isnan(a) && isnan(b)));
+}
+
 static void same_sampling(const struct mr_sampling *a, const struct mr_sampling *b)
 {
-    assert_true(a->temperature == b->temperature ||
-                (isnan(a->temperature) && isnan(b->temperature)));
-    assert_true(a->top_k == b->top_k && a->top_p == b->top_p && a->min_p == b->min_p);
-    assert_true(a->typical_p == b->typical_p && a->repetition_penalty == b->repetition_penalty);
-    assert_true(a->presence_penalty == b->presence_penalty);
-    assert_true(a->frequency_penalty == b->frequency_penalty);
+    same_float(a->temperature, b->temperature);
+    same_float(a->top_p, b->top_p);
+    same_float(a->min_p, b->min_p);
+    same_float(a->typical_p, b->typical_p);
+    same_float(a->repetition_penalty, b->repetition_penalty);
+    same_float(a->presence_penalty, b->presence_penalty);
+    same_float(a->frequency_penalty, b->frequency_penalty);
+    assert_int_equal(a->top_k, b->top_k);
     assert_true(a->seed == b->seed && a->has_seed == b->has_seed && a->logprobs == b->logprobs);
     assert_int_equal(a->logit_bias_count, b->logit_bias_count);
     for (size_t i = 0; i < a->logit_bias_count; i++)

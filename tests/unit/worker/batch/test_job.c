@@ -47,7 +47,7 @@ static void the_state_survives_and_is_of_one_input(void **state)
     struct mr_batch_job job, again;
     struct mr_error err;
     assert_int_equal(mr_batch_job_open(&job, digest, path_of("s", path), NULL), MR_OK);
-    strcpy(job.topic, "t");
+    snprintf(job.topic, sizeof job.topic, "t");
     job.begun_ms = 1700000000000;
     job.first_try = 8;
     assert_true(mr_batch_job_offsets_resize(&job.requests, 2, 5));

@@ -78,10 +78,11 @@ static void a_long_line_is_found_by_its_beginning(void **state)
     struct mr_batch_output output;
     struct mr_bits done;
     assert_non_null(text);
-    strcpy(text, LINE("1"));
-    const size_t length = strlen(text) - 1;
-    memset(text + length, 'x', (2 << 20) + 77);
-    strcpy(text + length + (2 << 20) + 77, "\n" LINE("3"));
+    static const char first[] = LINE("1"), third[] = "\n" LINE("3");
+    const size_t length = strlen(first) - 1, filled = length + (2 << 20) + 77;
+    memcpy(text, first, length);
+    memset(text + length, 'x', filled - length);
+    memcpy(text + filled, third, sizeof third);
     write_file(path_of("big", path), text, strlen(text));
     assert_true(mr_bits_create(&done, 3));
     assert_int_equal(open_output(&output, "big", NULL), MR_OK);

@@ -106,12 +106,10 @@ static void every_fault_is_named_with_its_line(void **state)
 static void a_line_that_the_topic_does_not_take_is_a_fault_with_the_limit(void **state)
 {
     (void)state;
-    char faults[8192], text[9000] = "{\"prompt\":\"";
-    memset(text + 11, 'a', 2500);
-    strcpy(text + 11 + 2500, "\"}\n{\"prompt\":\"");
-    const size_t length = strlen(text);
-    memset(text + length, 'b', 5000);
-    strcpy(text + length + 5000, "\"}\n");
+    char faults[8192], text[9000], one[2501] = "", two[5001] = "";
+    memset(one, 'a', sizeof one - 1);
+    memset(two, 'b', sizeof two - 1);
+    snprintf(text, sizeof text, "{\"prompt\":\"%s\"}\n{\"prompt\":\"%s\"}\n", one, two);
     struct mr_survey survey = run(text, faults);
     assert_non_null(strstr(faults, "1: record is 26"));
     assert_non_null(strstr(faults, "at most 2000 are allowed"));
