@@ -14,9 +14,9 @@ static enum mr_status renew(struct rig *rig, const struct mr_kafka_commit *offse
 static void break_one(struct rig *rig, uint64_t lasted_ns)
 {
     struct mr_error err = {0};
-    uint64_t until_ns = mr_clock_ns() + lasted_ns;
     rig->broker.kafka.transaction_timeout_ns = ROOMY_NS; /* until the refusal */
     assert_int_equal(mr_kafka_txn_begin(rig->txn, &err), MR_OK);
+    const uint64_t until_ns = mr_clock_ns() + lasted_ns;
     write_one(rig);
     while (mr_clock_ns() < until_ns)
         mr_clock_sleep_ms(10);
