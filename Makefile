@@ -8,7 +8,7 @@
 #   make tour     the tour of docker/guide/operating.md, command for command
 #   make soak     hours of load with faults: memory, descriptors, threads and times in build/soak.svg; HOURS=…
 #   make repeat   the quick tests 300 times, those with threads 5,000 times, beside two busy processes; MINUTES=… NAME=…
-#   make mutants  plant 60 bugs, one after the other, and see which tests catch them
+#   make mutants  plant bugs, one after the other, and see which tests catch them
 #   make bench    the speed of the engine as a table and as JSON (build/bench.json)
 #   make sweep    lives of a worker in which every allocation, system call and tensor call fails once
 #   make simulate simulate fleets of whole workers under faults; SEEDS=… says how many, BASE=… the first seed

@@ -81,7 +81,7 @@ static void define_rules(struct mr_expr_builder *builder, const struct mr_constr
 }
 
 /* Adds a root rule: reasoning, its end tag, and then rule 0. */
-static void put_behind_reasoning(struct mr_expr_builder *builder)
+static void put_after_reasoning(struct mr_expr_builder *builder)
 {
     const struct mr_expr *end = mr_expr_word(builder, MR_REASONING_END);
     const struct mr_expr *const items[] = {
@@ -110,7 +110,7 @@ enum mr_status mr_constraint_digest(const struct mr_constraint *constraint,
                                     unsigned char digest[MR_GRAMMAR_DIGEST_BYTES],
                                     struct mr_error *err)
 {
-    const char kind = (char)((constraint->behind_reasoning ? 'a' : 'A') + constraint->kind);
+    const char kind = (char)((constraint->after_reasoning ? 'a' : 'A') + constraint->kind);
     struct mr_sha256 *state = mr_sha256_create();
     if (!state) return mr_fail(err, MR_NOMEM, "no memory for a grammar");
     mr_sha256_begin(state);
@@ -137,7 +137,7 @@ enum mr_status mr_constraint_compile(struct mr_grammar **out,
     builder.spelled = spelled;
     struct mr_json *document = NULL;
     define_rules(&builder, constraint, &document);
-    if (builder.status == MR_OK && constraint->behind_reasoning) put_behind_reasoning(&builder);
+    if (builder.status == MR_OK && constraint->after_reasoning) put_after_reasoning(&builder);
     status = mr_automaton_compile(out, &builder);
     if (status != MR_OK && builder.over_limit && builder.rule_count > 0)
         add_place(&builder, document);

@@ -45,7 +45,7 @@ struct mr_constraint {
     /* The prompt has opened a reasoning block. The answer is any text up to the first
      * MR_REASONING_END, that tag, at most two line ends, and then the text that `kind` and `text`
      * describe. */
-    bool behind_reasoning;
+    bool after_reasoning;
 };
 
 /* Computes a cache key: equal constraints have equal digests. */

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 struct bench {
-    struct mr_redis_cache *tier;
+    struct mr_redis_cache *cache;
     const struct mr_remote_cache *table;
     struct mr_remote_value *items;
     uint32_t count;
@@ -99,12 +99,12 @@ static bool open_tier(struct bench *bench, const char *url, uint32_t connections
                                              .transfer_timeout_ns = 60000000000,
                                              .ttl_ns = 600000000000,
                                              .store_bytes_max = (uint64_t)64 << 30};
-    if (mr_redis_cache_create(&bench->tier, &options, &err) != MR_OK) {
+    if (mr_redis_cache_create(&bench->cache, &options, &err) != MR_OK) {
         fprintf(stderr, "bench_redis: %s\n", err.detail);
         return false;
     }
-    bench->table = mr_redis_cache_table(bench->tier);
-    mr_redis_cache_link(bench->tier, on_answer, bench);
+    bench->table = mr_redis_cache_table(bench->cache);
+    mr_redis_cache_link(bench->cache, on_answer, bench);
     for (int i = 0; i < 500 && !bench->table->rates(bench->table->context).up; i++)
         usleep(10000);
     usleep(100000); /* until all connections are open and the first rates are measured */
@@ -113,13 +113,13 @@ static bool open_tier(struct bench *bench, const char *url, uint32_t connections
 
 static void close_tier(struct bench *bench)
 {
-    struct mr_redis_cache_stats stats = mr_redis_cache_stats(bench->tier);
+    struct mr_redis_cache_stats stats = mr_redis_cache_stats(bench->cache);
     bench->received += stats.client.bytes.value_bytes;
     bench->sent += stats.client.bytes.sent_bytes;
     bench->copied += stats.client.bytes.copied_bytes;
     bench->damaged += stats.queue.damaged[MR_VERDICT_DAMAGED];
     bench->gone += stats.queue.counters[MR_REMOTE_VALUES_GONE];
-    mr_redis_cache_destroy(bench->tier);
+    mr_redis_cache_destroy(bench->cache);
 }
 
 static void run_round(struct bench *bench, uint32_t round)

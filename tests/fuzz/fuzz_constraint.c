@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct fuzz_cursor cursor = {data, size};
     const uint8_t choice = fuzz_u8(&cursor);
     struct mr_constraint constraint = {.kind = kinds[choice % KINDS],
-                                       .behind_reasoning = choice & 128};
+                                       .after_reasoning = choice & 128};
     struct mr_grammar *grammar = NULL;
     struct mr_error err = {0};
     constraint.text = fuzz_take(&cursor, cursor.left);

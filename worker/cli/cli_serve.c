@@ -125,13 +125,14 @@ static void log_engine(struct serving *serving, const struct mr_worker_stats *no
 }
 
 /* Logs a statistics line if the engine has completed a step since the last one. */
-static void log_stats(struct serving *serving, bool with_tier)
+static void log_stats(struct serving *serving, bool with_remote)
 {
     struct mr_worker_stats now = mr_worker_stats(serving->worker);
     uint64_t now_ns = mr_clock_ns();
     if (now.engine.engine.steps != serving->before.engine.engine.steps) {
         log_engine(serving, &now, (double)(now_ns - serving->before_ns) / 1e9);
-        if (with_tier) mr_remote_metrics_log(&now.tier, &now.engine.engine.remote, serving->log);
+        if (with_remote)
+            mr_remote_metrics_log(&now.remote, &now.engine.engine.remote, serving->log);
     }
     serving->before = now;
     serving->before_ns = now_ns;

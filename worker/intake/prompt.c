@@ -359,7 +359,7 @@ static enum mr_status set_opened(const struct mr_prompt *prompt, struct mr_reque
     mr_buffer_init(&text, MR_TEMPLATE_BYTES_MAX);
     bool room = add_decoded(&text, prompt, request, turn_start(prompt, request, format), true);
     use->opened = mr_opened_find(format, mr_buffer_text(&text));
-    request->constraint.behind_reasoning =
+    request->constraint.after_reasoning =
         splits && use->opened != MR_OPENED_NOTHING && format != MR_TOOLS_HARMONY;
     mr_buffer_drop(&text);
     if (!room) return mr_fail(err, MR_NOMEM, "no memory for the end of the prompt");

@@ -62,9 +62,9 @@ static struct mr_readiness readiness_of(struct mr_worker *worker)
     readiness.now_ns = mr_clock_ns();
     readiness.session_timeout_ns = worker->options.config->session_timeout_ns;
     readiness.refused_topic = mr_publish_stats(worker->publish).refused_topic;
-    readiness.redis = worker->tier != NULL;
-    if (!worker->tier) return readiness;
-    struct mr_redis_cache_stats redis = mr_redis_cache_stats(worker->tier);
+    readiness.redis = worker->remote_cache != NULL;
+    if (!worker->remote_cache) return readiness;
+    struct mr_redis_cache_stats redis = mr_redis_cache_stats(worker->remote_cache);
     readiness.redis_up = redis.rates.up;
     readiness.redis_refuses = redis.queue.refusing;
     return readiness;
@@ -108,9 +108,9 @@ static enum mr_status make_metrics(struct mr_worker *worker, char **page, size_t
         .kv_pool_bytes = model->kv_pool_bytes,
         .activation_bytes = model->activation_bytes};
     enum mr_status status = mr_metrics_render(worker->metrics, &gauges, page, length, err);
-    if (status == MR_OK && worker->tier) {
-        struct mr_redis_cache_stats tier = mr_redis_cache_stats(worker->tier);
-        status = mr_remote_metrics_append(&tier, page, length, err);
+    if (status == MR_OK && worker->remote_cache) {
+        struct mr_redis_cache_stats remote = mr_redis_cache_stats(worker->remote_cache);
+        status = mr_remote_metrics_append(&remote, page, length, err);
     }
     if (status == MR_OK) status = mr_kafka_stats_append(worker->kafka_stats, page, length, err);
     if (status == MR_OK && worker->tracer) {

@@ -61,8 +61,9 @@ void mr_worker_reread_secrets(struct mr_worker *worker)
     struct mr_error err = {0};
     if (mr_kafka_login_has_files(worker->kafka_login))
         note_reread(log, "Kafka", mr_kafka_login_reread(worker->kafka_login, &err), &err);
-    if (worker->tier && redis_file[0])
-        note_reread(log, "Redis", mr_redis_cache_reread(worker->tier, redis_file, &err), &err);
+    if (worker->remote_cache && redis_file[0])
+        note_reread(log, "Redis", mr_redis_cache_reread(worker->remote_cache, redis_file, &err),
+                    &err);
 }
 
 struct mr_worker_stats mr_worker_stats(struct mr_worker *worker)
@@ -70,7 +71,7 @@ struct mr_worker_stats mr_worker_stats(struct mr_worker *worker)
     struct mr_worker_stats stats = {.engine = mr_engine_thread_stats(worker->engine),
                                     .publish = mr_publish_stats(worker->publish),
                                     .intake = mr_intake_stats(worker->intake)};
-    if (worker->tier) stats.tier = mr_redis_cache_stats(worker->tier);
+    if (worker->remote_cache) stats.remote = mr_redis_cache_stats(worker->remote_cache);
     return stats;
 }
 
@@ -111,7 +112,7 @@ bool mr_worker_destroy(struct mr_worker *worker, uint32_t timeout_ms)
     free(worker->metrics_page);
     worker->metrics_page = NULL;
     if (worker->intake) mr_intake_forget_engine(worker->intake);
-    bool redis = mr_redis_cache_close(worker->tier, least(REDIS_TIMEOUT_MS, timeout_ms));
+    bool redis = mr_redis_cache_close(worker->remote_cache, least(REDIS_TIMEOUT_MS, timeout_ms));
     mr_engine_thread_stop(worker->engine);
     mr_model_source_close(&worker->model_files);
     bool written = end_writers(worker, until_ns);
@@ -121,7 +122,7 @@ bool mr_worker_destroy(struct mr_worker *worker, uint32_t timeout_ms)
     mr_kafka_admin_close(worker->outage_admin);
     mr_kafka_outage_close(&worker->outage);
     mr_engine_thread_destroy(worker->engine);
-    mr_redis_cache_destroy(worker->tier);
+    mr_redis_cache_destroy(worker->remote_cache);
     mr_resume_destroy(worker->resume);
     mr_metrics_destroy(worker->metrics);
     mr_kafka_stats_destroy(worker->kafka_stats);

@@ -41,7 +41,8 @@ struct mr_worker_stats {
     struct mr_engine_thread_stats engine;
     struct mr_publish_stats publish;
     struct mr_intake_stats intake;
-    struct mr_redis_cache_stats tier; /* statistics of the remote cache; all zero without --redis */
+    struct mr_redis_cache_stats
+        remote; /* statistics of the remote cache; all zero without --redis */
 };
 
 /* This wake is rung when a component of the worker fails. */

@@ -33,8 +33,8 @@ struct mr_worker {
     char *metrics_page;
     size_t metrics_length;
     uint64_t metrics_ns;
-    struct mr_redis_cache *tier; /* NULL without the option --redis */
-    struct mr_resume *resume;    /* NULL without the option --redis */
+    struct mr_redis_cache *remote_cache; /* NULL without the option --redis */
+    struct mr_resume *resume;            /* NULL without the option --redis */
     struct mr_kafka_outage outage;
     struct mr_kafka_admin *outage_admin; /* queries a broker during an outage; NULL: none */
     struct mr_kafka_stats *kafka_stats;

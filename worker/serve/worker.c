@@ -204,12 +204,12 @@ static enum mr_status open_transactions(struct mr_worker *worker, struct mr_erro
     return status == MR_OK ? mr_transactions_start(worker->transactions, err) : status;
 }
 
-static bool call_tier(void *context, const struct mr_redis_call *calls, size_t count)
+static bool call_remote(void *context, const struct mr_redis_call *calls, size_t count)
 {
     return mr_redis_cache_call(context, calls, count);
 }
 
-static void silence_tier(void *context, bool silent)
+static void silence_remote(void *context, bool silent)
 {
     mr_redis_cache_set_silent(context, silent);
 }
@@ -218,15 +218,15 @@ static enum mr_status open_resume(struct mr_worker *worker, struct mr_error *err
 {
     const struct mr_config *config = worker->options.config;
     struct mr_frame_secret secrets[MR_FRAME_KEYS_MAX];
-    struct mr_resume_options options = {.call = call_tier,
-                                        .silence = silence_tier,
-                                        .context = worker->tier,
+    struct mr_resume_options options = {.call = call_remote,
+                                        .silence = silence_remote,
+                                        .context = worker->remote_cache,
                                         .secrets = secrets,
                                         .ttl_ns = config->resume_ttl_ns,
                                         .bytes_max = config->resume ? RESUME_BYTES_MAX : 0,
                                         .intake = mr_intake_mailbox(worker->intake),
                                         .metrics = worker->metrics};
-    if (!worker->tier) return MR_OK;
+    if (!worker->remote_cache) return MR_OK;
     memcpy(options.weights_digest, mr_engine_thread_model(worker->engine)->weights_digest,
            sizeof options.weights_digest);
     enum mr_status status =
@@ -257,14 +257,15 @@ static enum mr_status open_publish(struct mr_worker *worker, struct mr_error *er
 
 /* Wakes the engine, because answers from Redis are ready to be polled. Threads: runs on the
  * connection threads of Redis. */
-static void on_tier_answers(void *context)
+static void on_remote_answers(void *context)
 {
     mr_engine_thread_wake(context);
 }
 
 static void link_engine(struct mr_worker *worker)
 {
-    if (worker->tier) mr_redis_cache_link(worker->tier, on_tier_answers, worker->engine);
+    if (worker->remote_cache)
+        mr_redis_cache_link(worker->remote_cache, on_remote_answers, worker->engine);
     struct mr_engine_thread_links links = {.publish = mr_publish_mailbox(worker->publish),
                                            .intake = mr_intake_mailbox(worker->intake),
                                            .intake_wake = mr_intake_wake(worker->intake),
@@ -323,12 +324,12 @@ static void print_banner(struct mr_worker *worker)
 
 /* Creates the remote cache and starts its connection threads. An unreachable Redis is not an error.
  */
-static enum mr_status open_tier(struct mr_worker *worker, struct mr_error *err)
+static enum mr_status open_remote_cache(struct mr_worker *worker, struct mr_error *err)
 {
     const struct mr_config *config = worker->options.config;
     struct mr_redis_cache_options options = mr_local_redis(config, worker->options.log);
     options.heartbeats = &worker->heartbeats;
-    return config->redis[0] ? mr_redis_cache_create(&worker->tier, &options, err) : MR_OK;
+    return config->redis[0] ? mr_redis_cache_create(&worker->remote_cache, &options, err) : MR_OK;
 }
 
 static enum mr_status open_tracer(struct mr_worker *worker, struct mr_error *err)
@@ -393,8 +394,9 @@ static enum mr_status start_threads(struct mr_worker *worker, struct mr_error *e
     enum mr_status status = open_tracer(worker, err);
     intake.tracer = worker->tracer;
     if (status == MR_OK) status = mr_intake_create(&worker->intake, &intake, err);
-    if (status == MR_OK) status = open_tier(worker, err);
-    if (worker->tier) worker->engine_setup.remote = mr_redis_cache_table(worker->tier);
+    if (status == MR_OK) status = open_remote_cache(worker, err);
+    if (worker->remote_cache)
+        worker->engine_setup.remote = mr_redis_cache_table(worker->remote_cache);
     if (status == MR_OK) status = mr_engine_thread_create(&worker->engine, &engine, err);
     if (status == MR_OK) status = mr_engine_thread_start(worker->engine, err);
     return status;

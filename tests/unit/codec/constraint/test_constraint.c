@@ -28,7 +28,7 @@ static void json_object_is_any_object(void **state)
                          "{\"\x01\":1}"));
 }
 
-static void behind_reasoning_the_constraint_begins_with_the_end_tag(void **state)
+static void after_reasoning_the_constraint_begins_with_the_end_tag(void **state)
 {
     (void)state;
     static const char schema[] = "{\"properties\":{\"a\":{\"$ref\":\"#\"}}}";
@@ -134,7 +134,7 @@ static void digests_tell_kinds_and_texts_apart(void **state)
     assert_int_equal(mr_constraint_digest(&constraint, other, NULL), MR_OK);
     assert_memory_not_equal(one, other, sizeof one);
     constraint.kind = MR_CONSTRAINT_REGEX;
-    constraint.behind_reasoning = true;
+    constraint.after_reasoning = true;
     assert_int_equal(mr_constraint_digest(&constraint, other, NULL), MR_OK);
     assert_memory_not_equal(one, other, sizeof one);
     constraint = (struct mr_constraint){MR_CONSTRAINT_REGEX, text_of("b"), false};
@@ -209,7 +209,7 @@ int main(void)
         cmocka_unit_test(choices_are_exactly_the_texts),
         cmocka_unit_test(choices_must_be_texts),
         cmocka_unit_test(json_object_is_any_object),
-        cmocka_unit_test(behind_reasoning_the_constraint_begins_with_the_end_tag),
+        cmocka_unit_test(after_reasoning_the_constraint_begins_with_the_end_tag),
         cmocka_unit_test(digests_tell_kinds_and_texts_apart),
         cmocka_unit_test(large_enums_compile_as_large_choices_do),
         cmocka_unit_test(a_bad_schema_of_a_tool_leaves_its_arguments_free),

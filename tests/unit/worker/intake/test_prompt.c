@@ -315,7 +315,7 @@ static void a_continued_message_may_open_the_reasoning(void **state)
             (struct mr_constraint){MR_CONSTRAINT_CHOICE, text_of("[\"yes\"]"), false};
         assert_int_equal(mr_prompt_encode(rig.prompt, rig.request, 0, &err), MR_OK);
         assert_int_equal(rig.request->tool_use.opened, cases[i].opened);
-        assert_int_equal(rig.request->constraint.behind_reasoning,
+        assert_int_equal(rig.request->constraint.after_reasoning,
                          cases[i].opened != MR_OPENED_NOTHING);
         close_rig(&rig);
     }
@@ -341,7 +341,7 @@ static void opened_reasoning_is_left_free(void **state)
         rig.request->constraint =
             (struct mr_constraint){MR_CONSTRAINT_CHOICE, text_of("[\"yes\"]"), false};
         assert_int_equal(mr_prompt_encode(rig.prompt, rig.request, 0, &err), MR_OK);
-        assert_int_equal(rig.request->constraint.behind_reasoning, cases[i].behind);
+        assert_int_equal(rig.request->constraint.after_reasoning, cases[i].behind);
         assert_int_equal(mr_constraint_compile(&grammar, &rig.request->constraint, NULL, &err),
                          MR_OK);
         assert_int_equal(rig.request->grammar->rule_count, grammar->rule_count);
@@ -371,7 +371,7 @@ static void a_limit_on_reasoning_gets_the_tokens_of_its_end(void **state)
         assert_int_equal(limit->end_count, cases[i].given ? 8 : 0);
         for (size_t k = 0; k < limit->end_count; k++)
             assert_int_equal(limit->end_ids[k], ID("</think>"[k]));
-        assert_false(rig.request->constraint.behind_reasoning); /* the answer is not split */
+        assert_false(rig.request->constraint.after_reasoning); /* the answer is not split */
         close_rig(&rig);
     }
 }
