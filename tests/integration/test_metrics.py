@@ -165,8 +165,10 @@ def check_many_tenants(stack, broker):
 
 
 def check_dashboard_and_rules(worker):
-    """Every metric that the alerts and the dashboard name is exported."""
+    """Every metric that the alerts and the dashboard name is exported, by a worker or by millrace lag (whose metrics
+    docker/reference.py lists from its source)."""
     exported = set(re.findall(r"^# TYPE (\S+) ", worker.page(), re.M))
+    exported |= set(re.findall(r"^\| `(millrace_lag_\w+)", (ROOT / "docker/guide/reference.md").read_text(), re.M))
     for path in ("docker/prometheus/rules.yaml", "docker/grafana/millrace.json"):
         text = (ROOT / path).read_text()
         expressions = ([panel["expr"] for each in json.loads(text)["panels"] for panel in each["targets"]]
