@@ -155,6 +155,7 @@ bool mr_openai_events_delta(struct mr_openai_events *events, struct mr_buffer *o
                             struct mr_text text, const struct mr_value *logprobs)
 {
     struct mr_json_writer writer;
+    MR_ASSERT(events->open != MR_OPENAI_NO_ITEM);
     const char *type = items[events->open].delta;
     begin(events, &writer, type);
     put_place(&writer, events);
