@@ -56,10 +56,11 @@ void mr_fleet_stop(struct mr_fleet *fleet)
     pthread_mutex_destroy(&fleet->lock);
 }
 
+/* heard_ns may be later than now_ns: another thread reads the clock for it. */
 static bool is_recent(struct mr_fleet *fleet, uint64_t now_ns, uint64_t age_ns)
 {
     const uint64_t heard_ns = atomic_load(&fleet->heard_ns);
-    return heard_ns > 0 && now_ns - heard_ns < age_ns;
+    return heard_ns > 0 && now_ns < heard_ns + age_ns;
 }
 
 enum mr_fleet_state mr_fleet_state(struct mr_fleet *fleet, uint64_t now_ns)
