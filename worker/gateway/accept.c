@@ -8,7 +8,6 @@
 #include "worker/gateway/keys.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -17,6 +16,8 @@
 #define CHOICES_MAX      64
 #define DAY_MS           ((uint64_t)86400000)
 #define NO_WORKER_S      10u
+/* with the name of a key and a colon, an id of the largest size */
+#define IDEMPOTENCY_KEY_BYTES_MAX (MR_EXCHANGE_ID_BYTES - 1 - MR_KEY_NAME_BYTES)
 
 void mr_accept_refuse(struct mr_accept_refusal *refusal, const char *code, const char *message,
                       int http_status)
@@ -65,12 +66,11 @@ static bool choose_id(struct mr_exchange *exchange, const char *given,
             snprintf(exchange->id + 2 * i, 3, "%02x", bytes[i]);
         return true;
     }
-    const char *owner = exchange->key ? exchange->key->name : "";
-    const int length =
-        snprintf(exchange->id, sizeof exchange->id, "%s%s%s", owner, owner[0] ? "." : "", given);
-    if (length < 0 || (size_t)length >= sizeof exchange->id || !is_printable(given))
+    if (strlen(given) > IDEMPOTENCY_KEY_BYTES_MAX || !is_printable(given))
         return refuse(refusal, "invalid_request",
                       "Idempotency-Key must be at most 64 printable characters", 0);
+    const char *owner = exchange->key ? exchange->key->name : "";
+    snprintf(exchange->id, sizeof exchange->id, "%s%s%s", owner, owner[0] ? ":" : "", given);
     exchange->is_idempotent = true;
     return true;
 }
@@ -203,11 +203,6 @@ bool mr_accept(const struct mr_accept_rules *rules, struct mr_exchange *exchange
         MR_OK)
         return refuse(refusal, "invalid_request", err.detail, 0);
     const bool admitted = read_body(rules, exchange, mr_document_root(document), headers, refusal);
-    if (!admitted) {
-        /* param borrows from the body only until the error is written, by the caller */
-        free(exchange->record);
-        exchange->record = NULL;
-    }
     mr_document_close(document);
     return admitted;
 }

@@ -2,10 +2,11 @@
  * the key's models and limits, chooses the id, and translates the body (codec/openai/call.h).
  *
  * Without Idempotency-Key the id is 128 random bits. With it the id is that text; if there are API
- * keys, the key's name and a dot come before it, so that no client can name the request of
- * another. The deadline of such a request is in the body, because a retry must be the same record.
+ * keys, the key's name and a colon, which no name contains, come before it, so that no client can
+ * name the request of another. The deadline of such a request is in the body, because a retry must
+ * be the same record.
  *
- * Threads: the HTTP thread. Memory: the exchange's. Errors: in *error, as the client gets it. */
+ * Threads: the HTTP thread. Memory: the exchange's. Errors: in *refusal, as the client gets it. */
 #ifndef MR_WORKER_GATEWAY_ACCEPT_H
 #define MR_WORKER_GATEWAY_ACCEPT_H
 
