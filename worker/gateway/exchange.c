@@ -211,7 +211,8 @@ bool mr_exchange_append(struct mr_exchanges *exchanges, struct mr_exchange *exch
         out->length = left;
         exchange->out_read = 0;
     }
-    if (out->length + part.length > MR_EXCHANGE_STREAM_BYTES ||
+    /* not with the part: one part may be longer than the limit, as the last event of a Response */
+    if (out->length > MR_EXCHANGE_STREAM_BYTES ||
         exchanges->bytes + part.length > exchanges->bytes_max || !mr_buffer_append(out, part))
         return false;
     exchanges->bytes += part.length;

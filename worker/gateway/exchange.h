@@ -26,7 +26,7 @@
 
 #define MR_EXCHANGE_ID_BYTES     ((size_t)129)
 #define MR_EXCHANGE_TENANT_BYTES ((size_t)129)
-/* most bytes of a stream that wait for its reader */
+/* a stream's reader is too slow if more bytes than these are unread when a part is appended */
 #define MR_EXCHANGE_STREAM_BYTES ((size_t)1 << 20)
 /* an answer that is not streamed: the largest result, and its texts twice */
 #define MR_EXCHANGE_REPLY_BYTES ((size_t)128 << 20)
