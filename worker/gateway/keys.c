@@ -86,12 +86,22 @@ static bool is_name(const char *word)
     return length > 0 && length < MR_KEY_NAME_BYTES && strspn(word, allowed) == length;
 }
 
+/* Ends the next word of *rest with a NUL and moves *rest past the word. NULL: no word is left. */
+static const char *take_word(char **rest)
+{
+    static const char spaces[] = " \t\r\n";
+    char *word = *rest + strspn(*rest, spaces);
+    const size_t length = strcspn(word, spaces);
+    *rest = word + length + (word[length] != '\0');
+    word[length] = '\0';
+    return length > 0 ? word : NULL;
+}
+
 /* Reads a line, which is changed. *out: NULL for a line without a key. */
 static enum mr_status read_line(struct mr_key **out, char *line, unsigned number, uint64_t now_ns,
                                 struct mr_error *err)
 {
-    static const char spaces[] = " \t\r\n";
-    char *rest = NULL, *word = strtok_r(line, spaces, &rest);
+    const char *word = take_word(&line);
     *out = NULL;
     if (!word || word[0] == '#') return MR_OK;
     struct mr_key *key = calloc(1, sizeof *key);
@@ -103,14 +113,14 @@ static enum mr_status read_line(struct mr_key **out, char *line, unsigned number
                        number);
     }
     snprintf(key->name, sizeof key->name, "%s", word);
-    word = strtok_r(NULL, spaces, &rest);
+    word = take_word(&line);
     bool valid = word && read_digest(word, key->digest);
     const char *what = "sha256: and 64 hexadecimal digits after the name";
     key->topic = strdup("");
     key->tenant = strdup("");
     key->models = strdup("");
     valid = valid && key->topic && key->tenant && key->models;
-    while (valid && (word = strtok_r(NULL, spaces, &rest))) {
+    while (valid && (word = take_word(&line))) {
         what = "topic=, tenant=, models=, requests= and tokens= with a value after the hash";
         valid = apply_setting(key, word);
     }
