@@ -116,7 +116,10 @@ static char *id_of(const struct mr_kafka_record *record)
     const size_t left = record->value.length - (size_t)(start - record->value.bytes);
     const char *end = memchr(start, '"', left);
     assert_non_null(end);
-    return strndup(start, (size_t)(end - start));
+    char *id = calloc(1, (size_t)(end - start) + 1);
+    assert_non_null(id);
+    memcpy(id, start, (size_t)(end - start));
+    return id;
 }
 
 struct client {
