@@ -2,16 +2,18 @@
  *
  * Paths: POST for the endpoints of codec/openai/endpoint.h; GET for /v1/models, /v1/models/NAME,
  * /health, /metrics and /, a page to try a prompt. OPTIONS is answered for browsers of other
- * origins if an origin is allowed. Every response has x-request-id.
+ * origins if an origin is allowed. The response to a call has x-request-id if the call has got an
+ * id (worker/gateway/accept.h) before it was refused.
  *
  * A body that is larger than the limit is read to its end and dropped, up to
  * MR_SERVER_DISCARD_BYTES, so that the client reads the error instead of a broken connection.
  *
  * Threads: one of the HTTP library, which waits in epoll and runs all callbacks. A call that waits
- *          for its answer is suspended (worker/gateway/exchange.h), so the number of calls in
- * flight is bounded by connections, not by threads. Memory:  MR_SERVER_CONNECTION_BYTES for each
- * connection, and the exchanges. Errors:  MR_BAD_CONFIG for an address that is malformed or,
- * without keys, not of this machine; MR_UNREACHABLE if listening fails. */
+ *          for its answer is suspended (worker/gateway/exchange.h), so connections, not
+ *          threads, bound the number of calls in flight.
+ * Memory:  MR_SERVER_CONNECTION_BYTES for each connection, and the exchanges.
+ * Errors:  MR_BAD_CONFIG for an address that is malformed or, without keys, not of this machine;
+ *          MR_UNREACHABLE if listening fails. */
 #ifndef MR_WORKER_GATEWAY_SERVER_H
 #define MR_WORKER_GATEWAY_SERVER_H
 
