@@ -22,6 +22,9 @@ struct mr_openai_answer {
     struct mr_text model;
 };
 
+/* Whether the members that the functions of this room read have the types that workers write. Only
+ * such a result or token record may be passed to them. */
+bool mr_openai_is_answer(struct mr_value record);
 /* finish_reason of an answer: the root of a result or one of its choices. */
 const char *mr_openai_finish(struct mr_value answer);
 /* The answer's text without calls and reasoning. */

@@ -3,6 +3,7 @@
 #include "worker/batch/output_line.h"
 #include "worker/kafka/header_names.h"
 
+#include "codec/openai/answer.h"
 #include "codec/openai/copy.h"
 
 #include <string.h>
@@ -193,7 +194,7 @@ enum mr_status mr_batch_take(struct mr_batch *batch, const struct mr_kafka_recor
     if (status == MR_NOMEM) return status;
     if (status != MR_OK) return MR_OK; /* not a worker's: the line waits for the worker's result */
     result.root = mr_document_root(document);
-    status = take_result(batch, &result, err);
+    if (mr_openai_is_answer(result.root)) status = take_result(batch, &result, err);
     mr_document_close(document);
     return status;
 }

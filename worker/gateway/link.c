@@ -1,5 +1,6 @@
 #include "worker/gateway/link.h"
 
+#include "codec/openai/answer.h"
 #include "codec/openai/copy.h"
 #include "codec/wire/document.h"
 #include "worker/base/clock.h"
@@ -236,11 +237,12 @@ static void take_record(struct mr_link *link, const struct mr_kafka_record *reco
     }
     if (mr_document_open(&document, record->value, MR_ENCODING_JSON, NULL) != MR_OK) return;
     const struct mr_value root = mr_document_root(document);
-    if (is_result) (void)mr_openai_get_text(root, "model", &model);
-    mr_fleet_note(link->fleet, model, mr_clock_ns());
-    if (exchange && is_result)
+    const bool is_answer = mr_openai_is_answer(root); /* false: not a worker's record */
+    if (is_answer && is_result) (void)mr_openai_get_text(root, "model", &model);
+    if (is_answer) mr_fleet_note(link->fleet, model, mr_clock_ns());
+    if (is_answer && exchange && is_result)
         end_of_result(link, exchange, root);
-    else if (exchange)
+    else if (is_answer && exchange)
         tokens_of(link, exchange, root);
     mr_document_close(document);
 }

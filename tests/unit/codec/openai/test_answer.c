@@ -40,12 +40,45 @@ static void a_part_that_a_result_lacks_is_empty(void **state)
     mr_document_close(document);
 }
 
+static void a_record_whose_members_have_other_types_is_no_answer(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *record;
+        bool want;
+    } cases[] = {
+        {"{}", true},
+        {"{\"logprobs\":null,\"tool_calls\":[]}", true},
+        {"{\"logprobs\":[{\"top\":[{}]}],\"choices\":[{\"tool_calls\":[{}]}]}", true},
+        {"{\"data\":[{\"embedding\":[1,2]}],\"embedding\":[1]}", true},
+        {"[]", false},
+        {"{\"logprobs\":7}", false},
+        {"{\"logprobs\":[7]}", false},
+        {"{\"logprobs\":[{\"top\":{}}]}", false},
+        {"{\"tool_calls\":{\"a\":1}}", false},
+        {"{\"choices\":7}", false},
+        {"{\"choices\":[{\"logprobs\":\"x\"}]}", false},
+        {"{\"data\":[{\"embedding\":\"x\"}]}", false},
+        {"{\"embedding\":7}", false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct mr_document *document = NULL;
+        const struct mr_text text = {cases[i].record, strlen(cases[i].record)};
+        if (mr_document_open(&document, text, MR_ENCODING_JSON, NULL) == MR_OK)
+            assert_int_equal(mr_openai_is_answer(mr_document_root(document)), cases[i].want);
+        else
+            assert_false(cases[i].want);
+        mr_document_close(document);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_result_with_one_choice_is_that_choice),
         cmocka_unit_test(choices_have_texts_and_finish_reasons_of_their_own),
         cmocka_unit_test(a_part_that_a_result_lacks_is_empty),
+        cmocka_unit_test(a_record_whose_members_have_other_types_is_no_answer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
