@@ -52,7 +52,7 @@ static void lower_for_entry(void *context, struct mr_batch_flight_entry *entry)
 static bool copy_offsets(struct mr_batch_job_offsets *to, const struct mr_batch_job_offsets *from)
 {
     if (!mr_batch_job_offsets_resize(to, from->count, 0)) return false;
-    memcpy(to->next, from->next, from->count * sizeof *from->next);
+    if (from->count > 0) memcpy(to->next, from->next, from->count * sizeof *from->next);
     return true;
 }
 
