@@ -30,8 +30,9 @@ static bool is_choice(struct mr_value entry)
 
 static bool is_vector(struct mr_value entry)
 {
-    struct mr_value vector;
-    return !mr_openai_get(entry, "embedding", &vector) || mr_value_kind(vector) == MR_VALUE_ARRAY;
+    struct mr_value vector; /* an array of numbers, or their bytes in base64 */
+    if (!mr_openai_get(entry, "embedding", &vector)) return true;
+    return mr_value_kind(vector) == MR_VALUE_ARRAY || mr_value_kind(vector) == MR_VALUE_TEXT;
 }
 
 bool mr_openai_is_answer(struct mr_value record)

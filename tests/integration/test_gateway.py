@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """millrace gateway before a worker with the small real model: plain answers and streams, the other endpoints, errors with
 their statuses, keys and their limits, a client that leaves, and OpenAI's Python client where it is installed."""
 

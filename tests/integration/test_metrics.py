@@ -51,8 +51,7 @@ CASES = [
     case("rejected", "model_not_found", prompt="x", model="another"),
     case("rejected", "unsupported_content", messages=[{"role": "user", "content": [
         {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}]}]),
-    case("rejected", "unsupported", prompt="x", response_format={"type": "json_schema", "json_schema": {
-        "name": "s", "schema": {"type": "object", "patternProperties": {"^a": {"not": {"type": "null"}}}}}}),
+    case("rejected", "unsupported", prompt="x", audio={"voice": "alloy", "format": "wav"}),
 ]
 
 

@@ -58,7 +58,8 @@ static void a_record_whose_members_have_other_types_is_no_answer(void **state)
         {"{\"tool_calls\":{\"a\":1}}", false},
         {"{\"choices\":7}", false},
         {"{\"choices\":[{\"logprobs\":\"x\"}]}", false},
-        {"{\"data\":[{\"embedding\":\"x\"}]}", false},
+        {"{\"embedding\":\"AAAA\"}", true},
+        {"{\"data\":[{\"embedding\":{}}]}", false},
         {"{\"embedding\":7}", false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
