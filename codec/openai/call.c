@@ -3,6 +3,7 @@
 #include "codec/limits.h"
 #include "codec/openai/copy.h"
 #include "codec/openai/items.h"
+#include "codec/wire/writer.h"
 
 #define CHAT        (1u << MR_OPENAI_CHAT)
 #define COMPLETIONS (1u << MR_OPENAI_COMPLETIONS)
@@ -150,7 +151,7 @@ static enum mr_status put_flat_choice(struct translation *translation, const cha
     struct mr_text function;
     mr_json_name(writer, name);
     if (!mr_openai_get_text(value, "name", &function)) {
-        mr_openai_put_value(writer, value);
+        mr_json_put_value(writer, value);
         return MR_OK;
     }
     mr_json_begin_object(writer);
@@ -176,7 +177,7 @@ static enum mr_status put_text_format(struct translation *translation, const cha
     if (!mr_openai_get(value, "format", &format)) return MR_OK;
     mr_json_name(writer, "response_format");
     if (!mr_openai_get(format, "schema", &schema)) {
-        mr_openai_put_value(writer, format);
+        mr_json_put_value(writer, format);
         return MR_OK;
     }
     mr_json_begin_object(writer);
@@ -187,7 +188,7 @@ static enum mr_status put_text_format(struct translation *translation, const cha
     while (mr_value_next(format, &member)) {
         if (mr_text_is(member.name, "type")) continue;
         mr_json_name_text(writer, member.name);
-        mr_openai_put_value(writer, member.value);
+        mr_json_put_value(writer, member.value);
     }
     mr_json_end(writer);
     mr_json_end(writer);
@@ -265,7 +266,7 @@ static enum mr_status put_members(struct translation *translation)
             mr_openai_put_member(&translation->writer, rule->becomes, member.value);
         } else {
             mr_json_name_text(&translation->writer, member.name);
-            mr_openai_put_value(&translation->writer, member.value);
+            mr_json_put_value(&translation->writer, member.value);
         }
     }
     return status;

@@ -1,5 +1,7 @@
 #include "codec/openai/copy.h"
 
+#include "codec/wire/writer.h"
+
 #include <string.h>
 
 static const struct {
@@ -34,69 +36,10 @@ bool mr_openai_append_line(struct mr_buffer *out, struct mr_text json)
     return mr_buffer_append(out, mr_text_part(json, kept, json.length));
 }
 
-static void put_array(struct mr_json_writer *writer, struct mr_value array)
-{
-    mr_json_begin_array(writer);
-    for (size_t i = 0; i < mr_value_count(array); i++)
-        mr_openai_put_value(writer, mr_value_at(array, i));
-    mr_json_end(writer);
-}
-
-static void put_map(struct mr_json_writer *writer, struct mr_value map)
-{
-    struct mr_member member = {0};
-    mr_json_begin_object(writer);
-    while (mr_value_next(map, &member)) {
-        mr_json_name_text(writer, member.name);
-        mr_openai_put_value(writer, member.value);
-    }
-    mr_json_end(writer);
-}
-
-/* Recursive: a document's nesting is limited (MR_NESTING_MAX). */
-void mr_openai_put_value(struct mr_json_writer *writer, struct mr_value value)
-{
-    char scratch[24];
-    enum mr_value_kind kind = mr_value_kind(value);
-    if (writer->depth >= MR_JSON_WRITER_DEPTH_MAX &&
-        (kind == MR_VALUE_ARRAY || kind == MR_VALUE_MAP)) {
-        mr_json_put_null(writer);
-        if (writer->status == MR_OK) writer->status = MR_MALFORMED;
-        return;
-    }
-    switch (kind) {
-    case MR_VALUE_NULL:
-    case MR_VALUE_BINARY:
-        mr_json_put_null(writer);
-        return;
-    case MR_VALUE_BOOL:
-        mr_json_put_bool(writer, mr_value_bool(value));
-        return;
-    case MR_VALUE_INT:
-        mr_json_put_int(writer, mr_value_int(value));
-        return;
-    case MR_VALUE_BIG:
-        mr_json_put_raw(writer, mr_value_big(value, scratch));
-        return;
-    case MR_VALUE_FLOAT:
-        mr_json_put_double(writer, mr_value_number(value));
-        return;
-    case MR_VALUE_TEXT:
-        mr_json_put_text(writer, mr_value_text(value));
-        return;
-    case MR_VALUE_ARRAY:
-        put_array(writer, value);
-        return;
-    case MR_VALUE_MAP:
-        put_map(writer, value);
-        return;
-    }
-}
-
 void mr_openai_put_member(struct mr_json_writer *writer, const char *name, struct mr_value value)
 {
     mr_json_name(writer, name);
-    mr_openai_put_value(writer, value);
+    mr_json_put_value(writer, value);
 }
 
 void mr_openai_put_string(struct mr_json_writer *writer, const char *name, const char *text)

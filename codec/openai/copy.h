@@ -1,8 +1,6 @@
 /* copy - copies values of a decoded document into JSON that is written.
  *
- * Threads: any (pure functions). Memory: the writer's. Errors: the writer keeps the first one; a
- * value that is nested too deeply for the writer becomes null and the writer's status
- * MR_MALFORMED. */
+ * Threads: any (pure functions). Memory: the writer's. Errors: those of mr_json_put_value. */
 #ifndef MR_CODEC_OPENAI_COPY_H
 #define MR_CODEC_OPENAI_COPY_H
 
@@ -14,8 +12,6 @@
  * them for line ends. False: no room. */
 bool mr_openai_append_line(struct mr_buffer *out, struct mr_text json);
 
-/* Writes the value. Binary data of msgpack becomes null. */
-void mr_openai_put_value(struct mr_json_writer *writer, struct mr_value value);
 /* Writes a member with this name and value. */
 void mr_openai_put_member(struct mr_json_writer *writer, const char *name, struct mr_value value);
 void mr_openai_put_string(struct mr_json_writer *writer, const char *name, const char *text);

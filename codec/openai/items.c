@@ -1,6 +1,7 @@
 #include "codec/openai/items.h"
 
 #include "codec/openai/copy.h"
+#include "codec/wire/writer.h"
 
 struct items {
     struct mr_json_writer *writer;
@@ -46,7 +47,7 @@ static bool put_content(struct mr_json_writer *writer, struct mr_value content)
 {
     struct mr_text text;
     if (mr_value_kind(content) != MR_VALUE_ARRAY) {
-        mr_openai_put_value(writer, content);
+        mr_json_put_value(writer, content);
         return true;
     }
     if (mr_value_count(content) == 1 && part_text(mr_value_at(content, 0), &text)) {
@@ -192,7 +193,7 @@ enum mr_status mr_openai_put_tools(struct mr_json_writer *writer, struct mr_valu
         struct mr_text type;
         if (!mr_openai_get_text(tool, "type", &type) || !mr_text_is(type, "function"))
             return mr_fail(err, MR_UNSUPPORTED,
-                           "tools[%zu] is not a function: there are no other tools", i);
+                           "tools[%zu] is not a function; only functions are supported", i);
         struct mr_member member = {0};
         mr_json_begin_object(writer);
         mr_openai_put_string(writer, "type", "function");
@@ -201,7 +202,7 @@ enum mr_status mr_openai_put_tools(struct mr_json_writer *writer, struct mr_valu
         while (mr_value_next(tool, &member)) {
             if (mr_text_is(member.name, "type")) continue;
             mr_json_name_text(writer, member.name);
-            mr_openai_put_value(writer, member.value);
+            mr_json_put_value(writer, member.value);
         }
         mr_json_end(writer);
         mr_json_end(writer);

@@ -3,6 +3,7 @@
 #include "codec/openai/copy.h"
 #include "codec/openai/logprobs.h"
 #include "codec/openai/responses.h"
+#include "codec/wire/writer.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,7 +65,7 @@ static void put_calls(struct mr_json_writer *writer, struct mr_value calls)
         while (mr_value_next(mr_value_at(calls, i), &member)) {
             if (mr_text_is(member.name, "index")) continue;
             mr_json_name_text(writer, member.name);
-            mr_openai_put_value(writer, member.value);
+            mr_json_put_value(writer, member.value);
         }
         mr_json_end(writer);
     }

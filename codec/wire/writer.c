@@ -198,6 +198,66 @@ void mr_writer_raw(struct mr_writer *writer, struct mr_text raw)
     PUT(writer, raw, raw);
 }
 
+/* ---- decoded values ---- */
+
+static void json_array(struct mr_json_writer *writer, struct mr_value array)
+{
+    mr_json_begin_array(writer);
+    for (size_t i = 0; i < mr_value_count(array); i++)
+        mr_json_put_value(writer, mr_value_at(array, i));
+    mr_json_end(writer);
+}
+
+static void json_map(struct mr_json_writer *writer, struct mr_value map)
+{
+    struct mr_member member = {0};
+    mr_json_begin_object(writer);
+    while (mr_value_next(map, &member)) {
+        mr_json_name_text(writer, member.name);
+        mr_json_put_value(writer, member.value);
+    }
+    mr_json_end(writer);
+}
+
+void mr_json_put_value(struct mr_json_writer *writer, struct mr_value value)
+{
+    char scratch[24];
+    enum mr_value_kind kind = mr_value_kind(value);
+    if (writer->depth >= MR_JSON_WRITER_DEPTH_MAX &&
+        (kind == MR_VALUE_ARRAY || kind == MR_VALUE_MAP)) {
+        mr_json_put_null(writer);
+        if (writer->status == MR_OK) writer->status = MR_MALFORMED;
+        return;
+    }
+    switch (kind) {
+    case MR_VALUE_NULL:
+    case MR_VALUE_BINARY:
+        mr_json_put_null(writer);
+        return;
+    case MR_VALUE_BOOL:
+        mr_json_put_bool(writer, mr_value_bool(value));
+        return;
+    case MR_VALUE_INT:
+        mr_json_put_int(writer, mr_value_int(value));
+        return;
+    case MR_VALUE_BIG:
+        mr_json_put_raw(writer, mr_value_big(value, scratch));
+        return;
+    case MR_VALUE_FLOAT:
+        mr_json_put_double(writer, mr_value_number(value));
+        return;
+    case MR_VALUE_TEXT:
+        mr_json_put_text(writer, mr_value_text(value));
+        return;
+    case MR_VALUE_ARRAY:
+        json_array(writer, value);
+        return;
+    case MR_VALUE_MAP:
+        json_map(writer, value);
+        return;
+    }
+}
+
 static void put_map(struct mr_writer *writer, struct mr_value map)
 {
     mr_writer_map(writer, mr_value_count(map));
@@ -219,10 +279,6 @@ static void put_array(struct mr_writer *writer, struct mr_value array)
 /* A number that msgpack cannot express becomes the nearest one that it can. */
 static void put_big(struct mr_writer *writer, struct mr_text digits)
 {
-    if (in_json(writer)) {
-        mr_writer_raw(writer, digits);
-        return;
-    }
     uint64_t integer = 0;
     bool fits = digits.length > 0;
     for (size_t i = 0; i < digits.length && fits; i++) {
@@ -240,6 +296,11 @@ static void put_big(struct mr_writer *writer, struct mr_text digits)
 void mr_writer_value(struct mr_writer *writer, struct mr_value value)
 {
     char digits[24];
+    if (in_json(writer)) {
+        mr_json_put_value(&writer->json, value);
+        completed(writer);
+        return;
+    }
     switch (mr_value_kind(value)) {
     case MR_VALUE_BOOL:
         mr_writer_bool(writer, mr_value_bool(value));

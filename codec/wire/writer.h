@@ -54,5 +54,8 @@ void mr_writer_raw(struct mr_writer *writer, struct mr_text raw);
 /* Writes a value of a document in JSON or msgpack. Binary data becomes null. In msgpack a number
  * outside of 64 bits becomes the nearest double. */
 void mr_writer_value(struct mr_writer *writer, struct mr_value value);
+/* Writes a value of a document as JSON. Binary data becomes null. A map or array that is nested too
+ * deeply for the writer becomes null, and _take returns MR_MALFORMED. */
+void mr_json_put_value(struct mr_json_writer *writer, struct mr_value value);
 
 #endif
