@@ -226,7 +226,7 @@ get_sysroot() {
     apt="$scratch/apt"
     mkdir -p "$apt/lists/partial" "$apt/archives/partial"
     : >"$apt/status"
-    # With an empty status file nothing counts as installed, so all dependencies of the packages are downloaded.
+    # With an empty status file apt-get finds no installed package and downloads all dependencies.
     apt_arm64() {
         apt-get -qq -o APT::Architecture=arm64 -o APT::Architectures::=arm64 -o APT::Sandbox::User=root \
             -o Dir::State="$apt" -o Dir::State::status="$apt/status" -o Dir::Cache="$apt" "$@" </dev/null >"$log" 2>&1

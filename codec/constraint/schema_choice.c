@@ -20,7 +20,7 @@ struct choice {
     size_t count;                      /* number of alternatives */
     struct mr_text name;               /* of dependentSchemas and the like: the property */
     struct mr_condition *violations;   /* [count] the keywords to violate */
-    /* oneOf: a property that tells an alternative from others and so has to be present */
+    /* oneOf: a property that distinguishes an alternative, and must therefore be present */
     struct mr_text *tags; /* [count] */
     bool *overlaps;       /* [count * count] the two alternatives may both hold */
 };

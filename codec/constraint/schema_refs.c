@@ -116,7 +116,7 @@ const struct mr_json_value *mr_schema_target(struct mr_schema *schema,
     const struct mr_json_value *value = mr_json_get(node, "$ref"), *nested = schema->root;
     const bool dynamic = !value && (value = mr_json_get(node, "$dynamicRef"));
     if (!value) return NULL;
-    /* with one resource, the dynamic scope has no other anchor */
+    /* in a document with one resource, $dynamicRef resolves like $ref */
     if (dynamic) search(schema, schema->root, "$id", (struct mr_text){NULL, 0}, &nested);
     const struct mr_json_value *target = mr_json_text(value, &reference) && nested == schema->root
                                              ? resolve(schema, reference)

@@ -144,7 +144,7 @@ static void put_parameters(const struct call_schema *calls, const struct mr_data
     mr_json_end(writer);
 }
 
-/* Writes the schema of one call: name and parameters, both required, and no other member. $tool and
+/* Writes the schema of one call: exactly the members name and parameters. $tool and
  * $strict are for codec/constraint/schema_error.c. */
 static void put_call(const struct call_schema *calls, struct mr_text name, bool strict,
                      const struct mr_data *parameters, const char *prefix)

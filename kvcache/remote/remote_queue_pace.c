@@ -3,8 +3,8 @@
  * Bytes in flight are wasted when their load is cancelled, and before it sends the first byte Redis
  * copies every requested value into memory that may be new to Redis. So the limit is
  * MR_LOAD_AHEAD_FIRST when nothing is in flight, and grows with the bytes received: up to the bytes
- * that arrive within MR_LOAD_AHEAD_NS at the measured rate, and to MR_LOAD_AHEAD_BYTES at most. If
- * no other connection has bytes in flight, a connection may always request one more slice. */
+ * that arrive within MR_LOAD_AHEAD_NS at the measured rate, and to MR_LOAD_AHEAD_BYTES at most. A
+ * connection may always request one more slice if all others have no bytes in flight. */
 #include "kvcache/remote/remote_queue_state.h"
 
 #include "codec/check.h"

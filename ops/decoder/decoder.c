@@ -204,7 +204,7 @@ static void stage(struct mr_decoder *decoder, const struct mr_batch *batch,
 }
 
 /* Keeps the rows whose logits are needed, each as a sequence of one row, and those whose hidden
- * states are needed. No other row is needed once the last layer's KV is written. */
+ * states are needed. The rest is not needed once the last layer's KV is written. */
 static void keep_wanted_rows(struct mr_decoder *decoder, const struct mr_batch *batch)
 {
     uint32_t kept = 0, hidden = 0, next = decoder->newest->logit_count;

@@ -96,12 +96,12 @@ def mix(options, figures):
         flood(broker, *figures)
         time.sleep(2)
         tokens, began = computed(worker), time.monotonic()
-        beside = probe(broker, worker, "beside")
+        during = probe(broker, worker, "during")
         rate = (computed(worker) - tokens) / (time.monotonic() - began)
     own = {length: statistics.median(times) for length, times in alone.items()}
     allowed = {length: 3 * STEP_MS + ms / SHARE for length, ms in own.items()}
-    return {"flood": figures, "alone_ms": {length: round(ms) for length, ms in own.items()}, "beside_ms": beside,
-            "worst_of_bar": round(max(max(beside[length]) / allowed[length] for length in PROBES), 2),
+    return {"flood": figures, "alone_ms": {length: round(ms) for length, ms in own.items()}, "during_ms": during,
+            "worst_of_bar": round(max(max(during[length]) / allowed[length] for length in PROBES), 2),
             "tokens_per_s": round(rate, 1)}
 
 

@@ -84,21 +84,21 @@ def measure(options, *flags):
 
 
 def measure_urgent(options):
-    alone, beside = ([f"{kind}{number}" for number in range(options.urgent)] for kind in ("alone", "beside"))
+    alone, during = ([f"{kind}{number}" for number in range(options.urgent)] for kind in ("alone", "during"))
     with fleet.Broker(options) as broker, fleet.Worker(options, broker):
         fleet.Bench(options, "--brokers", broker.address, "--timeout", "110s", "--mix", "--requests", 8, "--warmup", 0).wait()
         for name in alone:
             send(broker, name, 16, priority=10)
             time.sleep(0.3)
         send(broker, "long", options.prompt_tokens)
-        for name in beside:
+        for name in during:
             time.sleep(1)
             send(broker, name, 16, priority=10)
         prompt = result_of(broker, "long")
-        times = {"alone": first_token_ms(broker, alone), "beside": first_token_ms(broker, beside)}
+        times = {"alone": first_token_ms(broker, alone), "during": first_token_ms(broker, during)}
         end = written_ms(broker, "millrace.tokens")["long"]
-        late = sum(sent > end for name, sent in written_ms(broker, "millrace.requests").items() if name in beside)
-    return {"urgent_alone_ms": times["alone"], "urgent_beside_ms": times["beside"], "urgent_beside_max_ms": max(times["beside"]),
+        late = sum(sent > end for name, sent in written_ms(broker, "millrace.requests").items() if name in during)
+    return {"urgent_alone_ms": times["alone"], "urgent_during_ms": times["during"], "urgent_during_max_ms": max(times["during"]),
             "urgent_after_the_prompt": late, "long_prompt_prefill_ms": round(prompt["timings_ms"]["prefill"], 1),
             "long_prompt_chunks": prompt["prefill_chunks"]}
 
