@@ -94,6 +94,7 @@ static enum mr_status launch(struct mr_engine *engine, const struct mr_plan *pla
     enum mr_status status = model->launch(model->context, &step, err);
     engine->stats.model_ns += mr_engine_clock(engine, now_ns) - flight->launched_ns;
     if (status != MR_OK) return status;
+    engine->stats.steps++;
     engine->flight_count++;
     mr_engine_note_launch(engine, flight, plan);
     return MR_OK;
@@ -207,7 +208,6 @@ enum mr_status mr_engine_step(struct mr_engine *engine, uint64_t now_ns, uint64_
     uint64_t time_ns = now_ns;
     enum mr_status status = run(engine, &plan, &time_ns, err);
     mr_engine_deliver(engine);
-    engine->stats.steps++;
     engine->stats.step_ns_total += mr_engine_clock(engine, now_ns) - begin_ns;
     mr_engine_publish_stats(engine);
     *wake_ns = now_ns;

@@ -113,7 +113,7 @@ static const struct engine_metric {
     {"spec_decode_num_accepted_tokens_total", "", "counter", FIELD(accepted_draft_tokens), 0,
      "Draft tokens accepted: generated tokens that needed no step of their own."},
     {"steps_total", "", "counter", FIELD(steps), 0,
-     "Engine steps."},
+     "Steps of the model: batches given to it. A wake-up that finds nothing to compute is none."},
     {"model_seconds_total", "", "counter", FIELD(model_ns), 1e9,
      "Time spent inside the model."},
     {"step_seconds_total", "", "counter", FIELD(step_ns_total), 1e9,
