@@ -66,6 +66,7 @@ struct mr_backend {
                                     const struct mr_linear_spec *spec, struct mr_error *err);
     void (*linear_destroy)(struct mr_linear *linear);
     size_t (*linear_bytes)(const struct mr_linear *linear);
+    const struct mr_low_rank_functions *low_rank; /* of adapters (ops/backend/adapters.h) */
 
     /* ---- KV pool ---- */
     size_t (*kv_block_bytes)(const struct mr_kv_spec *spec);

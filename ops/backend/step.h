@@ -5,6 +5,7 @@
 #ifndef MR_OPS_BACKEND_STEP_H
 #define MR_OPS_BACKEND_STEP_H
 
+#include "ops/backend/adapters.h"
 #include "ops/backend/device.h"
 #include "ops/cpu_kernels/quant/band.h"
 
@@ -13,8 +14,6 @@ struct mr_rope;   /* the tables of a rotary embedding */
 struct mr_linear; /* y = scale * (x W^T + bias), W in the number format of the device */
 struct mr_kv;     /* KV pool: blocks of MR_BLOCK_TOKENS tokens each, of some layers */
 struct mr_step;   /* the buffers of a step */
-
-/* ---- specifications of objects ---- */
 
 /* Writes row `row` of a weight matrix as in_size floats, on any thread of the parallel team. */
 typedef void (*mr_row_source)(void *context, uint32_t row, float *out);
@@ -36,7 +35,8 @@ struct mr_linear_spec {
     /* The rows alternate gate, up, and the layer is used only with epilogues that have an
      * activation. False: only with the others. */
     bool gated;
-    bool table; /* `embed` reads rows of the layer */
+    bool table;    /* `embed` reads rows of the layer */
+    uint32_t site; /* of its changes by adapters (ops/backend/adapters.h); 0: none */
 };
 
 struct mr_rope_spec {
@@ -81,9 +81,8 @@ struct mr_step_spec {
     uint32_t rows_max, sequences_max;
     uint32_t widths[MR_BUFFER_COUNT]; /* numbers in a row; 0: the buffer is not used */
     uint32_t expert_count, experts_per_row, expert_ffn_size; /* 0: no experts */
+    uint32_t rank_max; /* largest rank of a change of a staged adapter; 0: no adapters */
 };
-
-/* ---- arguments of operations ---- */
 
 /* Rows [row_begin, row_begin + row_count) of the step are the positions [context_tokens,
  * context_tokens + row_count) of one sequence. */
@@ -94,6 +93,7 @@ struct mr_step_sequence {
      * and their ids are not read. */
     const uint32_t *blocks[2];
     uint32_t first_block[2];
+    const struct mr_adapter *adapter; /* of its rows, borrowed until `finish`; NULL: none */
 };
 
 enum mr_epilogue {

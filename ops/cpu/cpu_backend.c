@@ -3,6 +3,7 @@
 #include "codec/check.h"
 #include "ops/cpu/cpu_step.h"
 #include "ops/cpu_kernels/kv_kernels.h"
+#include "ops/cpu_kernels/low_rank.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -95,7 +96,8 @@ static enum mr_status linear_create(struct mr_compute *compute, struct mr_linear
                                       .band_count = spec->band_count,
                                       .stored = spec->stored,
                                       .bias = spec->bias,
-                                      .scale = spec->scale};
+                                      .scale = spec->scale,
+                                      .site = spec->site};
     memcpy(ours.bands, spec->bands, sizeof(ours.bands));
     struct mr_cpu_linear *linear;
     enum mr_status status = mr_cpu_linear_create(&linear, &ours, err);
@@ -112,6 +114,35 @@ static size_t linear_bytes(const struct mr_linear *linear)
 {
     return mr_cpu_linear_bytes((const struct mr_cpu_linear *)linear);
 }
+
+static enum mr_status low_rank_create(struct mr_compute *compute, struct mr_low_rank **out,
+                                      const struct mr_low_rank_spec *spec, struct mr_error *err)
+{
+    const struct mr_cpu_low_rank_spec ours = {.rank = spec->rank,
+                                              .in_size = spec->in_size,
+                                              .out_size = spec->out_size,
+                                              .a = spec->a,
+                                              .b = spec->b,
+                                              .bf16 = compute->number == MR_NUMBER_BF16,
+                                              .table = spec->table};
+    struct mr_cpu_low_rank *low_rank;
+    enum mr_status status = mr_cpu_low_rank_create(&low_rank, &ours, err);
+    *out = (struct mr_low_rank *)low_rank;
+    return status;
+}
+
+static void low_rank_destroy(struct mr_low_rank *low_rank)
+{
+    mr_cpu_low_rank_destroy((struct mr_cpu_low_rank *)low_rank);
+}
+
+static size_t low_rank_bytes(const struct mr_low_rank *low_rank)
+{
+    return mr_cpu_low_rank_bytes((const struct mr_cpu_low_rank *)low_rank);
+}
+
+static const struct mr_low_rank_functions low_rank_functions = {low_rank_create, low_rank_destroy,
+                                                                low_rank_bytes};
 
 /* ---- KV pool ---- */
 
@@ -208,6 +239,7 @@ const struct mr_backend mr_cpu_backend = {
     .linear_create = linear_create,
     .linear_destroy = linear_destroy,
     .linear_bytes = linear_bytes,
+    .low_rank = &low_rank_functions,
     .kv_block_bytes = kv_block_bytes,
     .kv_create = kv_create,
     .kv_destroy = kv_destroy,

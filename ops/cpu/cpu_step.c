@@ -2,6 +2,7 @@
 
 #include "codec/check.h"
 #include "ops/cpu_kernels/kv_kernels.h"
+#include "ops/cpu_kernels/linear.h"
 #include "ops/cpu_kernels/parallel.h"
 
 #include <math.h>
@@ -21,6 +22,11 @@ struct mr_step {
     uint32_t *token_ids;                            /* [rows_max] */
     struct mr_cpu_attention_sequence *sequences[2]; /* [sequences_max], by group of layers */
     uint32_t row_count, sequence_count;             /* staged */
+    /* By row: the changes of its adapter by site, or NULL; its change of the current layer; A x. */
+    struct mr_cpu_low_rank *const **adapters;
+    struct mr_cpu_low_rank **changes;
+    float *shrunk;
+    bool adapted; /* some row has an adapter */
 };
 
 /* ---- buffers ---- */
@@ -60,6 +66,11 @@ static size_t place_buffers(struct mr_step *step, unsigned char *memory)
     step->token_ids = arena_take(&arena, spec->rows_max, sizeof(*step->token_ids));
     for (uint32_t i = 0; i < 2; i++)
         step->sequences[i] = arena_take(&arena, spec->sequences_max, sizeof(*step->sequences[i]));
+    const size_t adapted = spec->rank_max > 0 ? spec->rows_max : 0;
+    step->adapters = arena_take(&arena, adapted, sizeof(*step->adapters));
+    step->changes = arena_take(&arena, adapted, sizeof(*step->changes));
+    step->shrunk =
+        arena_take(&arena, adapted * MR_CPU_LOW_RANK_WIDTH(spec->rank_max), sizeof(*step->shrunk));
     return arena.used;
 }
 
@@ -76,6 +87,7 @@ enum mr_status mr_cpu_step_create(struct mr_compute *compute, struct mr_step **o
                                                    .top_k = spec->experts_per_row,
                                                    .hidden_size = spec->widths[MR_RESIDUAL],
                                                    .ffn_size = spec->expert_ffn_size,
+                                                   .rank_max = spec->rank_max,
                                                    .bf16 = step->bf16};
     step->bytes = place_buffers(step, NULL);
     step->memory = aligned_alloc(LINE_BYTES, step->bytes);
@@ -102,15 +114,39 @@ uint64_t mr_cpu_step_bytes(const struct mr_step *step)
 
 /* ---- staging ---- */
 
+/* Sets the adapters of the rows of a sequence. */
+static void stage_adapter(struct mr_step *step, const struct mr_step_sequence *sequence)
+{
+    const struct mr_adapter *adapter = sequence->adapter;
+    MR_ASSERT(!adapter || step->spec.rank_max > 0);
+    if (step->spec.rank_max == 0) return;
+    for (uint32_t i = 0; i < sequence->row_count; i++)
+        step->adapters[sequence->row_begin + i] =
+            adapter ? (struct mr_cpu_low_rank *const *)adapter->sites : NULL;
+    step->adapted = step->adapted || adapter;
+}
+
+/* Returns the changes of the first `rows` rows at a site. */
+static struct mr_cpu_adapted adapted_at(const struct mr_step *step, uint32_t site, uint32_t rows)
+{
+    if (!step->adapted || site == 0) return (struct mr_cpu_adapted){0};
+    for (uint32_t row = 0; row < rows; row++)
+        step->changes[row] = step->adapters[row] ? step->adapters[row][site] : NULL;
+    return (struct mr_cpu_adapted){step->changes, step->shrunk, 0};
+}
+
 static void stage_sequences(struct mr_step *step, const struct mr_step_sequence *sequences,
                             uint32_t count)
 {
     MR_ASSERT(count <= step->spec.sequences_max);
-    for (uint32_t i = 0; i < count; i++)
+    step->adapted = false;
+    for (uint32_t i = 0; i < count; i++) {
+        stage_adapter(step, &sequences[i]);
         for (uint32_t group = 0; group < 2; group++)
             step->sequences[group][i] = (struct mr_cpu_attention_sequence){
                 sequences[i].row_begin, sequences[i].row_count, sequences[i].context_tokens,
                 sequences[i].blocks[group]};
+    }
     step->sequence_count = count;
 }
 
@@ -147,6 +183,7 @@ struct embedding_work {
     const struct mr_step *step;
     const struct mr_cpu_linear *table;
     float scale;
+    struct mr_cpu_adapted changes;
 };
 
 static void embed_rows(void *context, size_t begin, size_t end)
@@ -156,6 +193,8 @@ static void embed_rows(void *context, size_t begin, size_t end)
     for (size_t row = begin; row < end; row++) {
         float *to = (float *)work->step->buffers[MR_RESIDUAL] + row * width;
         mr_cpu_linear_row(work->table, work->step->token_ids[row], to);
+        if (work->changes.layers && work->changes.layers[row])
+            mr_cpu_low_rank_embed(work->changes.layers[row], work->step->token_ids[row], to);
         for (uint32_t i = 0; work->scale != 1.0f && i < width; i++)
             to[i] *= work->scale;
     }
@@ -163,7 +202,8 @@ static void embed_rows(void *context, size_t begin, size_t end)
 
 void mr_cpu_step_embed(struct mr_step *step, const struct mr_linear *table, float scale)
 {
-    struct embedding_work work = {step, (const struct mr_cpu_linear *)table, scale};
+    struct embedding_work work = {step, (const struct mr_cpu_linear *)table, scale,
+                                  adapted_at(step, MR_SITE_EMBEDDING, step->row_count)};
     mr_parallel_for(step->row_count, 16, embed_rows, &work);
 }
 
@@ -219,8 +259,14 @@ void mr_cpu_step_linear(struct mr_step *step, const struct mr_linear *linear,
                         enum mr_step_buffer from, uint32_t rows, enum mr_epilogue epilogue,
                         enum mr_step_buffer to)
 {
-    mr_cpu_linear_run((const struct mr_cpu_linear *)linear, step->buffers[from], rows,
-                      epilogue_of(epilogue), step->buffers[to], step->scratch);
+    const struct mr_cpu_linear *ours = (const struct mr_cpu_linear *)linear;
+    const struct mr_cpu_linear_call call = {.x = step->buffers[from],
+                                            .rows = rows,
+                                            .epilogue = epilogue_of(epilogue),
+                                            .out = step->buffers[to],
+                                            .scratch = step->scratch,
+                                            .adapted = adapted_at(step, ours->site, rows)};
+    mr_cpu_linear_call(ours, &call);
 }
 
 void mr_cpu_step_experts(struct mr_step *step, const struct mr_expert_layer *layer, uint32_t rows)
@@ -231,7 +277,8 @@ void mr_cpu_step_experts(struct mr_step *step, const struct mr_expert_layer *lay
                                              .routing = {.expert_count = layer->count,
                                                          .top_k = layer->top_k,
                                                          .normalize = layer->normalize},
-                                             .activation = epilogue_of(layer->activation)};
+                                             .activation = epilogue_of(layer->activation),
+                                             .adapters = step->adapted ? step->adapters : NULL};
     mr_cpu_experts_run(&ours, &step->experts, step->buffers[MR_NORMED], step->buffers[MR_ROUTING],
                        rows, step->buffers[MR_RESIDUAL]);
 }
@@ -241,8 +288,15 @@ void mr_cpu_step_add_switched(struct mr_step *step, const struct mr_linear *line
     float *switches = step->buffers[MR_SWITCHES];
     for (uint32_t row = 0; row < rows; row++)
         switches[row] = 1.0f / (1.0f + expf(-switches[row]));
-    mr_cpu_linear_add((const struct mr_cpu_linear *)linear, step->buffers[MR_GATED], rows, switches,
-                      step->buffers[MR_RESIDUAL], step->scratch);
+    const struct mr_cpu_linear *ours = (const struct mr_cpu_linear *)linear;
+    const struct mr_cpu_linear_call call = {.x = step->buffers[MR_GATED],
+                                            .rows = rows,
+                                            .epilogue = MR_CPU_ADD_F32,
+                                            .out = step->buffers[MR_RESIDUAL],
+                                            .scratch = step->scratch,
+                                            .factors = switches,
+                                            .adapted = adapted_at(step, ours->site, rows)};
+    mr_cpu_linear_call(ours, &call);
 }
 
 /* ---- attention ---- */

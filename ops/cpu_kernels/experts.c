@@ -103,6 +103,10 @@ struct expert_run {
     unsigned char *gathered, *gated;
     unsigned char *quantized;  /* gated, when down has integer weights */
     struct expert_part *parts; /* [expert_count + 1]; the last marks the end */
+    /* The changes of the assignments by adapters: those of gate_up, then those of down. */
+    struct mr_cpu_low_rank **changes;
+    float *shrunk;
+    struct mr_cpu_adapted adapted;
 };
 
 static void *take(unsigned char *memory, size_t *used, size_t count, size_t size)
@@ -130,6 +134,9 @@ static size_t place(struct expert_run *run, const struct mr_cpu_expert_buffers *
     run->gated = take(memory, &used, most * buffers->ffn_size, number);
     run->quantized = take(memory, &used, most, mr_quant_row_bytes(buffers->ffn_size));
     run->parts = take(memory, &used, (size_t)buffers->expert_count + 1, sizeof *run->parts);
+    run->changes = take(memory, &used, buffers->rank_max > 0 ? most : 0, sizeof *run->changes);
+    run->shrunk =
+        take(memory, &used, most * MR_CPU_LOW_RANK_WIDTH(buffers->rank_max), sizeof *run->shrunk);
     return used;
 }
 
@@ -199,6 +206,23 @@ static void gather_rows(void *context, size_t begin, size_t end)
                run->x_bytes);
 }
 
+/* Sets the changes of the assignments in one of the two products of their experts, and computes A x
+ * of their rows. */
+static void shrink_rows(struct expert_run *run, struct mr_cpu_linear *const *linears,
+                        const struct mr_cpu_shrink_rows *rows)
+{
+    const struct mr_cpu_expert_layer *layer = run->layer;
+    if (!layer->adapters) return;
+    for (uint32_t e = 0; e < layer->routing.expert_count; e++)
+        for (uint32_t i = 0; i < run->parts[e].count; i++) {
+            const uint32_t at = run->parts[e].first + i;
+            struct mr_cpu_low_rank *const *sites = layer->adapters[run->rows[at]];
+            run->changes[at] = sites ? sites[linears[e]->site] : NULL;
+        }
+    run->adapted = (struct mr_cpu_adapted){run->changes, run->shrunk, 0};
+    mr_cpu_shrink(&run->adapted, rows);
+}
+
 /* ---- the two loops ---- */
 
 /* Runs the units [begin, end) of gate_up, counted through all experts. */
@@ -211,9 +235,10 @@ static void run_gate_up(void *context, size_t begin, size_t end)
         if (part[1].first_unit <= begin) continue;
         const struct mr_cpu_linear *linear = layer->gate_up[e];
         const size_t gated_bytes = (size_t)linear->out_size / 2 * (linear->bf16 ? 2 : 4);
-        const struct mr_cpu_linear_cut cut = mr_cpu_linear_cut(
+        struct mr_cpu_linear_cut cut = mr_cpu_linear_cut(
             linear, run->gathered + part->first * mr_cpu_linear_x_bytes(linear), part->count,
             layer->activation, run->gated + part->first * gated_bytes);
+        cut.adapted = mr_cpu_adapted_from(run->adapted, part->first);
         const size_t last = part[1].first_unit < end ? part[1].first_unit : end;
         mr_cpu_linear_units(&cut, begin - part->first_unit, last - part->first_unit);
         begin = last;
@@ -235,6 +260,7 @@ static void run_down(void *context, size_t begin, size_t end)
                               MR_CPU_ADD_F32, run->out);
         cut.targets = run->rows + part->first;
         cut.factors = run->factors + part->first;
+        cut.adapted = mr_cpu_adapted_from(run->adapted, part->first);
         for (size_t block = 0; block < cut.block_count; block++)
             mr_cpu_linear_units(&cut, block * cut.pair_count + begin, block * cut.pair_count + end);
     }
@@ -267,7 +293,12 @@ void mr_cpu_experts_run(const struct mr_cpu_expert_layer *layer,
     mr_cpu_route(&layer->routing, logits, rows, run.experts, run.weights);
     sort_assignments(&run);
     mr_parallel_for(run.assignment_count, GATHER_GRAIN_BYTES / run.x_bytes + 1, gather_rows, &run);
+    const struct mr_cpu_shrink_rows inputs = {run.x, run.x_bytes, run.rows, run.assignment_count};
+    shrink_rows(&run, layer->gate_up, &inputs);
     mr_parallel_for(run.parts[layer->routing.expert_count].first_unit, 2, run_gate_up, &run);
+    const struct mr_cpu_shrink_rows gated = {run.gated, layer->down[0]->in_size * number, NULL,
+                                             run.assignment_count};
+    shrink_rows(&run, layer->down, &gated);
     if (layer->down[0]->band_count > 0)
         mr_cpu_linear_quantize(layer->down[0], run.gated, run.assignment_count, run.quantized);
     mr_parallel_for((layer->down[0]->panel_count + 1) / 2, 1, run_down, &run);

@@ -56,6 +56,7 @@ struct mr_cpu_linear_spec {
     mr_cpu_row_bytes stored; /* its context: source_context */
     const float *bias;       /* [out_size], or NULL for no bias; mr_cpu_linear_create copies it */
     float scale;             /* y = scale * (x W^T + bias); 0, as in a zeroed spec, means 1 */
+    uint32_t site;           /* of the changes by adapters (ops/cpu_kernels/low_rank.h); 0: none */
     enum mr_cpu_level level;
 };
 /* Errors: MR_NOMEM; MR_UNSUPPORTED when in_size is 0, or odd with bf16. */
@@ -81,10 +82,6 @@ enum mr_cpu_epilogue {
  * layers without bands. */
 void mr_cpu_linear_run(const struct mr_cpu_linear *linear, const void *x, uint32_t rows,
                        enum mr_cpu_epilogue epilogue, void *out, void *scratch);
-
-/* out[r] += factors[r] * y[r]: the gated shared expert of Qwen 2 MoE. factors: [rows]. */
-void mr_cpu_linear_add(const struct mr_cpu_linear *linear, const void *x, uint32_t rows,
-                       const float *factors, float *out, void *scratch);
 
 /* Writes row `row` of the packed weights, unscaled, to out: a token's embedding. */
 void mr_cpu_linear_row(const struct mr_cpu_linear *linear, uint32_t row, float *out);
@@ -125,17 +122,20 @@ struct mr_cpu_routing {
 void mr_cpu_route(const struct mr_cpu_routing *routing, const float *logits, uint32_t rows,
                   uint32_t *experts, float *weights);
 
+struct mr_cpu_low_rank;
 struct mr_cpu_expert_layer {
     /* [expert_count] hidden to 2 * ffn, and ffn to hidden; of one shape and dtype, with integer
      * weights in all or none. */
     struct mr_cpu_linear *const *gate_up, *const *down;
     struct mr_cpu_routing routing;
-    enum mr_cpu_epilogue activation; /* of gate_up: one of the gated ones */
+    enum mr_cpu_epilogue activation;                /* of gate_up: one of the gated ones */
+    struct mr_cpu_low_rank *const *const *adapters; /* [rows] by site (low_rank.h), or NULL */
 };
 /* Memory of a step, owned by the caller and shared by all layers. The sizes are the largest of any
  * layer and step. memory: mr_cpu_expert_bytes, aligned to 64 bytes. */
 struct mr_cpu_expert_buffers {
     uint32_t rows_max, expert_count, top_k, hidden_size, ffn_size;
+    uint32_t rank_max; /* of the adapters; 0: none */
     bool bf16;
     void *memory;
 };

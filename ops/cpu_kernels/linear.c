@@ -13,7 +13,8 @@
 #define ROW_BLOCK       128u
 #define HUGE_PAGE_BYTES ((size_t)2 << 20)
 #define SUMS_FLOATS     (ROW_BLOCK * 2u * MR_PANEL_COLUMNS)
-#define UNITS_GRAIN     2u
+_Static_assert(SUMS_FLOATS == MR_CPU_EXPAND_FLOATS, "the changes of a tile are added at once");
+#define UNITS_GRAIN 2u
 /* Rows of x are quantized into the scratch memory, as many at a time as fit, such as 128 rows of
  * 2,496 numbers. */
 #define QUANT_BYTES      MR_CPU_LINEAR_SCRATCH_BYTES
@@ -221,6 +222,7 @@ enum mr_status mr_cpu_linear_create(struct mr_cpu_linear **out,
     linear->out_size = spec->out_size;
     linear->in_size = spec->in_size;
     linear->bf16 = spec->bf16;
+    linear->site = spec->site;
     linear->scale = spec->scale == 0.0f ? 1.0f : spec->scale;
     linear->word_count = spec->bf16 ? spec->in_size / 2 : spec->in_size;
     linear->panel_count = (spec->out_size + MR_PANEL_COLUMNS - 1) / MR_PANEL_COLUMNS;
@@ -370,6 +372,9 @@ static void run_tile(const struct mr_cpu_linear_cut *run, uint32_t row, uint32_t
         multiply_quantized(run, &sums, panel_end);
     else
         multiply(run, &sums, panel_end);
+    if (run->adapted.layers)
+        mr_cpu_expand(&run->adapted,
+                      &(struct mr_cpu_expand){row, rows, panel, panels, memory, sums.c_stride});
     const struct mr_cpu_finish finish = {
         .c = memory,
         .c_stride = sums.c_stride,
@@ -481,21 +486,27 @@ static void run_rows(struct mr_cpu_linear_cut *cut, unsigned char *scratch)
         struct mr_cpu_linear_cut part =
             mr_cpu_linear_cut(linear, scratch, rows, cut->epilogue, cut->out + row * out_bytes);
         part.factors = cut->factors ? cut->factors + row : NULL;
+        part.adapted = mr_cpu_adapted_from(cut->adapted, row);
         run_cut(&part);
     }
+}
+
+void mr_cpu_linear_call(const struct mr_cpu_linear *linear, const struct mr_cpu_linear_call *call)
+{
+    struct mr_cpu_linear_cut cut =
+        mr_cpu_linear_cut(linear, call->x, call->rows, call->epilogue, call->out);
+    cut.factors = call->factors;
+    cut.adapted = call->adapted;
+    mr_cpu_shrink(&cut.adapted, &(struct mr_cpu_shrink_rows){
+                                    call->x, linear->in_size * mr_cpu_linear_number_bytes(linear),
+                                    NULL, call->rows});
+    run_rows(&cut, call->scratch);
 }
 
 void mr_cpu_linear_run(const struct mr_cpu_linear *linear, const void *x, uint32_t rows,
                        enum mr_cpu_epilogue epilogue, void *out, void *scratch)
 {
-    struct mr_cpu_linear_cut cut = mr_cpu_linear_cut(linear, x, rows, epilogue, out);
-    run_rows(&cut, scratch);
-}
-
-void mr_cpu_linear_add(const struct mr_cpu_linear *linear, const void *x, uint32_t rows,
-                       const float *factors, float *out, void *scratch)
-{
-    struct mr_cpu_linear_cut cut = mr_cpu_linear_cut(linear, x, rows, MR_CPU_ADD_F32, out);
-    cut.factors = factors;
-    run_rows(&cut, scratch);
+    const struct mr_cpu_linear_call call = {
+        .x = x, .rows = rows, .epilogue = epilogue, .out = out, .scratch = scratch};
+    mr_cpu_linear_call(linear, &call);
 }

@@ -3,7 +3,7 @@
 #ifndef MR_OPS_CPU_KERNELS_LINEAR_H
 #define MR_OPS_CPU_KERNELS_LINEAR_H
 
-#include "ops/cpu_kernels/level.h"
+#include "ops/cpu_kernels/low_rank.h"
 
 /* Neighbouring panels of one format. */
 struct mr_cpu_panels {
@@ -19,6 +19,7 @@ struct mr_cpu_linear {
     uint32_t panel_count, word_count;
     bool bf16;
     float scale;
+    uint32_t site;        /* of the changes by adapters (low_rank.h); 0: none */
     float *bias;          /* [out_size], or NULL for no bias */
     unsigned char *words; /* weights in panels of level.h; columns past out_size are zero */
     /* Integer weights instead, in panels of quant.h; they point into `words`. */
@@ -49,6 +50,8 @@ struct mr_cpu_linear_cut {
      * or NULL. mr_cpu_linear_cut sets both to NULL. */
     const uint32_t *targets;
     const float *factors;
+    /* After mr_cpu_shrink; mr_cpu_linear_cut sets it to zero: no row is changed. */
+    struct mr_cpu_adapted adapted;
 };
 /* out: as for mr_cpu_linear_run. x: the same, or rows written by mr_quant_ops.row when the layer
  * has bands. */
@@ -60,6 +63,19 @@ void mr_cpu_linear_quantize(const struct mr_cpu_linear *linear, const void *x, u
                             unsigned char *out);
 /* Computes the units [begin, end) on the calling thread. */
 void mr_cpu_linear_units(const struct mr_cpu_linear_cut *cut, size_t begin, size_t end);
+
+/* mr_cpu_linear_run with additions. factors: numbers that the rows of y are multiplied by with
+ * MR_CPU_ADD_F32, as in a gated shared expert; or NULL. adapted: of the rows, before mr_cpu_shrink.
+ */
+struct mr_cpu_linear_call {
+    const void *x;
+    uint32_t rows;
+    enum mr_cpu_epilogue epilogue;
+    void *out, *scratch;
+    const float *factors;
+    struct mr_cpu_adapted adapted;
+};
+void mr_cpu_linear_call(const struct mr_cpu_linear *linear, const struct mr_cpu_linear_call *call);
 
 /* The end of a linear layer: bias, scale and epilogue, applied to the sums c of the product. */
 struct mr_cpu_finish {

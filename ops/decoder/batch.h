@@ -31,6 +31,9 @@ struct mr_batch_sequence {
     /* Keep the hidden states, after the final norm, of the sequence's last hidden_rows rows. Such a
      * sequence has no logit_rows, and the sequences with hidden_rows come last. */
     uint32_t hidden_rows;
+    /* Changes the layers for all rows of the sequence; NULL: none. Borrowed until the step is
+     * collected. Its KV is of use to sequences with the same adapter only. */
+    const struct mr_adapter *adapter;
 };
 
 struct mr_batch {

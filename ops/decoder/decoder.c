@@ -37,7 +37,8 @@ static struct mr_step_spec step_spec_of(const struct mr_decoder_spec *spec)
                                 .sequences_max = spec->sequences_max,
                                 .expert_count = c->experts.count,
                                 .experts_per_row = c->experts.top_k,
-                                .expert_ffn_size = c->experts.ffn_size};
+                                .expert_ffn_size = c->experts.ffn_size,
+                                .rank_max = spec->rank_max};
     step.widths[MR_RESIDUAL] = step.widths[MR_NORMED] = c->hidden_size;
     step.widths[MR_BRANCH] = c->family->norm_after ? c->hidden_size : 0;
     step.widths[MR_QKV] = (c->head_count + 2 * c->kv_head_count) * head;
@@ -155,7 +156,7 @@ static struct mr_step_sequence sequence_of(const struct mr_decoder_spec *spec,
 {
     const uint32_t window = spec->config->window, context = from->context_tokens;
     struct mr_step_sequence sequence = {from->row_begin, from->row_count, context,
-                                        .blocks = {from->blocks}};
+                                        .blocks = {from->blocks}, .adapter = from->adapter};
     if (spec->kv->sliding) {
         sequence.blocks[1] = from->slots;
         sequence.first_block[1] = context < window ? 0 : (context - window + 1) / MR_BLOCK_TOKENS;

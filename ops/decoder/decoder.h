@@ -30,6 +30,7 @@ struct mr_decoder_spec {
     struct mr_kv_groups *kv;
     struct mr_compute *compute; /* the device of weights and kv */
     uint32_t rows_max, sequences_max;
+    uint32_t rank_max; /* as in struct mr_step_spec; 0: sequences have no adapters */
 };
 
 enum mr_status mr_decoder_create(struct mr_decoder **out, const struct mr_decoder_spec *spec,

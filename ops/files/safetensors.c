@@ -282,11 +282,14 @@ static enum mr_status check_index(struct mr_safetensors *all, struct mr_error *e
     return MR_OK;
 }
 
-static enum mr_status open_all(struct mr_safetensors *all, const char *folder, struct mr_error *err)
+/* name: of the only file; NULL: the files of a model. */
+static enum mr_status open_all(struct mr_safetensors *all, const char *folder, const char *name,
+                               struct mr_error *err)
 {
     all->shards = calloc(MR_SAFETENSORS_FILES_MAX, sizeof(*all->shards));
     if (!all->shards) return mr_fail(err, MR_NOMEM, "no memory for the list of weight files");
-    enum mr_status status = name_shards(all, folder, err);
+    enum mr_status status = name ? add_shard(all, (struct mr_text){name, strlen(name)}, err)
+                                 : name_shards(all, folder, err);
     for (uint32_t i = 0; status == MR_OK && i < all->shard_count; i++)
         status = open_shard(&all->shards[i], folder, err);
     if (status == MR_OK) status = fill_table(all, err);
@@ -296,10 +299,16 @@ static enum mr_status open_all(struct mr_safetensors *all, const char *folder, s
 enum mr_status mr_safetensors_open(struct mr_safetensors **out, const char *folder,
                                    struct mr_error *err)
 {
+    return mr_safetensors_open_file(out, folder, NULL, err);
+}
+
+enum mr_status mr_safetensors_open_file(struct mr_safetensors **out, const char *folder,
+                                        const char *name, struct mr_error *err)
+{
     *out = NULL;
     struct mr_safetensors *all = calloc(1, sizeof(*all));
     if (!all) return mr_fail(err, MR_NOMEM, "no memory to open %s", folder);
-    enum mr_status status = open_all(all, folder, err);
+    enum mr_status status = open_all(all, folder, name, err);
     if (status != MR_OK) {
         mr_safetensors_close(all);
         return status;

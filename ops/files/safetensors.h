@@ -22,6 +22,9 @@ struct mr_safetensors;
 
 enum mr_status mr_safetensors_open(struct mr_safetensors **out, const char *folder,
                                    struct mr_error *err);
+/* Opens one file of the folder by its name. */
+enum mr_status mr_safetensors_open_file(struct mr_safetensors **out, const char *folder,
+                                        const char *name, struct mr_error *err);
 /* safetensors may be NULL. */
 void mr_safetensors_close(struct mr_safetensors *safetensors);
 /* Returns the tensors of all files, sorted by name. */

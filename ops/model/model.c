@@ -7,6 +7,7 @@
 #include "ops/files/model_files.h"
 #include "ops/model/device_choice.h"
 #include "ops/model/step_queue.h"
+#include "ops/weights/adapter.h"
 #include "ops/weights/weights_digest.h"
 
 #include <stdio.h>
@@ -22,6 +23,8 @@ struct mr_model {
     char numerics[64];
     char device[16]; /* the path as the user named it */
     struct mr_weights weights;
+    struct mr_layer_sites sites; /* empty: the model was opened without adapters */
+    struct mr_adapter_base adapter_base;
     struct mr_rope_table ropes[MR_ROPES_MAX];
     struct mr_kv_groups kv;
     struct mr_decoder *decoder;
@@ -125,6 +128,7 @@ static enum mr_status pack_weights(struct mr_model *model, const struct mr_model
                                    .gguf_names = model->source.gguf_names,
                                    .compute = model->compute,
                                    .numbers = model->numbers,
+                                   .sites = options->adapters ? &model->sites : NULL,
                                    .digest = digest,
                                    .progress = options->progress,
                                    .progress_context = options->progress_context};
@@ -195,7 +199,8 @@ static enum mr_status create_decoder(struct mr_model *model, const struct mr_mod
                                    .kv = &model->kv,
                                    .compute = model->compute,
                                    .rows_max = options->rows_max,
-                                   .sequences_max = options->sequences_max};
+                                   .sequences_max = options->sequences_max,
+                                   .rank_max = options->adapters ? MR_ADAPTER_LAYER_RANKS : 0};
     return mr_decoder_create(&model->decoder, &spec, err);
 }
 
@@ -362,6 +367,8 @@ enum mr_status mr_model_open(struct mr_model **out, const struct mr_model_option
         return status;
     }
     fill_info(model);
+    model->adapter_base =
+        (struct mr_adapter_base){&model->source.config, &model->sites, model->compute};
     *out = model;
     return MR_OK;
 }
@@ -375,6 +382,7 @@ void mr_model_close(struct mr_model *model)
     for (uint32_t i = 0; i < MR_ROPES_MAX; i++)
         mr_rope_table_destroy(&model->ropes[i]);
     mr_weights_destroy(&model->weights);
+    mr_layer_sites_destroy(&model->sites);
     if (model->compute) model->compute->backend->close(model->compute);
     mr_model_source_close(&model->source);
     free(model);
@@ -388,6 +396,11 @@ const struct mr_model_info *mr_model_info(const struct mr_model *model)
 const struct mr_tokenizer *mr_model_tokenizer(const struct mr_model *model)
 {
     return model->source.tokenizer;
+}
+
+const struct mr_adapter_base *mr_model_adapter_base(const struct mr_model *model)
+{
+    return &model->adapter_base;
 }
 
 /* ---- a step ---- */

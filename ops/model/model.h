@@ -52,6 +52,7 @@ struct mr_model_options {
     bool kv_int8;     /* keep K and V in int8 (struct mr_kv_spec): a backend with int8_kv only */
     bool export_int8; /* export KV blocks as int8; implied by kv_int8 */
     uint32_t graph_rows_max; /* most rows of a decode step that a graph runs; 0: no graphs */
+    bool adapters;           /* steps may have adapters (ops/model/model_adapter.h) */
     bool warm_up;            /* run steps of many sizes (ops/model/gpu_start.h): for a GPU */
     /* Called after each loaded tensor, with the bytes loaded so far and in total. May be NULL. */
     void (*progress)(void *context, uint64_t done_bytes, uint64_t total_bytes);
@@ -62,8 +63,7 @@ struct mr_model_options {
 struct mr_model_info {
     char name[128];        /* general.name of GGUF, else the file or folder name */
     char architecture[32]; /* such as "llama" or "qwen2" */
-    bool text_only;        /* the files also have parts that do not read text, such as for
-                            * pictures */
+    bool text_only;        /* the files also have parts that do not read text */
     const char *file_type; /* as in ops/files/model_source.h; may be NULL */
     const char *device, *backend, *dtype;
     uint32_t layer_count, hidden_size, head_count, kv_head_count, head_dim, ffn_size, vocab_size;
@@ -104,6 +104,7 @@ void mr_model_close(struct mr_model *model);
 /* The results of _info and _tokenizer are borrowed and immutable; any thread may use them. */
 const struct mr_model_info *mr_model_info(const struct mr_model *model);
 const struct mr_tokenizer *mr_model_tokenizer(const struct mr_model *model);
+const struct mr_adapter_base *mr_model_adapter_base(const struct mr_model *model);
 /* Starts a step: computes all rows of the batch, writes their KV, and draws samples[i] from rows[i]
  * for each i < sample_count <= sequences_max * MR_CHOICES_MAX. Logit row i is the i-th of the
  * needed rows (logit_rows of each sequence) in the order of the batch. Without rows in the batch it
@@ -126,7 +127,6 @@ enum mr_status mr_model_forward(struct mr_model *model, const struct mr_batch *b
                                 struct mr_error *err);
 enum mr_status mr_model_sample(struct mr_model *model, const struct mr_sample_row *rows,
                                uint32_t count, struct mr_sample *samples, struct mr_error *err);
-/* ---- KV blocks ---- */
 /* Makes the next 2 MiB of the KV pool resident in memory; false when all of it is. */
 bool mr_model_kv_populate(struct mr_model *model);
 /* Copies the first token_count tokens of a block; ignores from.first and to.first. */

@@ -185,6 +185,13 @@ struct search_state {
     std::vector<int64_t> lists, tops; /* [queries] places in found; -1: not wanted */
 };
 
+/* The rows of a product that an adapter changes. */
+struct adapted_rows {
+    const struct mr_adapter *adapter;
+    std::vector<int64_t> rows; /* ascending */
+    at::Tensor indexes;        /* the same on the device */
+};
+
 struct sequence {
     struct mr_step_sequence range;
     std::vector<uint32_t> ids[2]; /* block ids by group, 0 before first_block */
@@ -223,6 +230,13 @@ struct mr_linear {
     int64_t out_size, in_size;
     float scale;
     bool gated, table;
+    uint32_t site;
+};
+
+struct mr_low_rank {
+    /* [rank, in] and [out, rank], gate rows before up rows; a table has [tokens, rank]. In numbers,
+     * of a table in floats. */
+    at::Tensor a, b;
 };
 
 struct mr_kv {
@@ -248,6 +262,7 @@ struct mr_step {
     at::Tensor tokens;               /* [rows] the same on the device, once `embed` needs them */
     at::Tensor fed_rows, fed_tokens; /* [fed rows] and their tokens; undefined: none */
     std::vector<struct mr_torch::sequence> sequences;
+    std::vector<struct mr_torch::adapted_rows> adapted; /* rows of the staged sequences */
     struct mr_torch::group groups[2];
     const struct mr_rope
         *gathered;       /* the rope that computed cos and sin for the step's positions */
@@ -268,15 +283,25 @@ namespace mr_torch
 {
 
 /* Returns the result of a layer without activation, in floats. The product is rounded to the
- * device's numbers. */
-at::Tensor linear_floats(const struct mr_linear *linear, const at::Tensor &x);
+ * device's numbers. change: added to the product before bias and scale; undefined: none. */
+at::Tensor linear_floats(const struct mr_linear *linear, const at::Tensor &x,
+                         const at::Tensor &change = at::Tensor());
 /* Adds the result of linear_floats to the floats of `to`. */
-void linear_add(const struct mr_linear *linear, const at::Tensor &x, const at::Tensor &to);
+void linear_add(const struct mr_linear *linear, const at::Tensor &x, const at::Tensor &to,
+                const at::Tensor &change = at::Tensor());
 /* Returns the result in the device's numbers, without the layer's scale. */
-at::Tensor linear_numbers(const struct mr_linear *linear, const at::Tensor &x);
+at::Tensor linear_numbers(const struct mr_linear *linear, const at::Tensor &x,
+                          const at::Tensor &change = at::Tensor());
 /* Returns the result of a layer with one of the gated epilogues, in numbers. */
 at::Tensor linear_gated(const struct mr_linear *linear, const at::Tensor &x,
-                        enum mr_epilogue epilogue);
+                        enum mr_epilogue epilogue, const at::Tensor &change = at::Tensor());
+/* Groups the rows whose step row, of `rows`, has an adapter. */
+std::vector<struct adapted_rows> group_adapted(const struct mr_step *step,
+                                               const std::vector<int64_t> &rows);
+/* Returns B (A x) of the rows of x that an adapter changes at a site, and 0 in other rows;
+ * undefined when no row is changed. x has the first rows of those that were grouped. */
+at::Tensor change_at(const std::vector<struct adapted_rows> &adapted, uint32_t site,
+                     const at::Tensor &x);
 /* Returns the K (half 0) or V (half 1) of a layer's pool, [block, kv head, token, dim]. */
 inline at::Tensor kv_half(const struct mr_kv *kv, uint32_t layer, int64_t half)
 {
@@ -309,6 +334,7 @@ enum mr_status linear_create(struct mr_compute *, struct mr_linear **,
                              const struct mr_linear_spec *, struct mr_error *);
 void linear_destroy(struct mr_linear *);
 size_t linear_bytes(const struct mr_linear *);
+extern const struct mr_low_rank_functions low_rank_functions;
 
 size_t kv_block_bytes(const struct mr_kv_spec *);
 enum mr_status kv_create(struct mr_compute *, struct mr_kv **, const struct mr_kv_spec *,

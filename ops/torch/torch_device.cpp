@@ -147,6 +147,7 @@ const struct mr_backend mr_torch_backend = {
     .linear_create = mr_torch::linear_create,
     .linear_destroy = mr_torch::linear_destroy,
     .linear_bytes = mr_torch::linear_bytes,
+    .low_rank = &mr_torch::low_rank_functions,
     .kv_block_bytes = mr_torch::kv_block_bytes,
     .kv_create = mr_torch::kv_create,
     .kv_destroy = mr_torch::kv_destroy,

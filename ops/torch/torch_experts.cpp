@@ -61,9 +61,16 @@ void experts(struct mr_step *step, const struct mr_expert_layer *layer, uint32_t
         for (uint32_t i = 0; i < layer->count; first += pairs.counts[i++]) {
             if (pairs.counts[i] == 0) continue;
             const at::Tensor own = all_rows.narrow(0, first, pairs.counts[i]);
+            const at::Tensor rows_of_x = x.index_select(0, own);
+            std::vector<struct adapted_rows> adapted;
+            if (!step->adapted.empty())
+                adapted = group_adapted(step, {pairs.rows.begin() + first,
+                                               pairs.rows.begin() + first + pairs.counts[i]});
             const at::Tensor gated =
-                linear_gated(layer->gate_up[i], x.index_select(0, own), layer->activation);
-            const at::Tensor y = linear_floats(layer->down[i], gated)
+                linear_gated(layer->gate_up[i], rows_of_x, layer->activation,
+                             change_at(adapted, layer->gate_up[i]->site, rows_of_x));
+            const at::Tensor y = linear_floats(layer->down[i], gated,
+                                               change_at(adapted, layer->down[i]->site, gated))
                                      .mul_(factors.narrow(0, first, pairs.counts[i]));
             step->buffers[MR_RESIDUAL].index_add_(0, own, y);
         }
@@ -74,7 +81,8 @@ void add_switched(struct mr_step *step, const struct mr_linear *linear, uint32_t
 {
     queued(step->device, "shared expert", [=] {
         settle_residual(step);
-        const at::Tensor y = linear_floats(linear, step->buffers[MR_GATED].narrow(0, 0, rows));
+        const at::Tensor x = step->buffers[MR_GATED].narrow(0, 0, rows);
+        const at::Tensor y = linear_floats(linear, x, change_at(step->adapted, linear->site, x));
         const at::Tensor factor = at::sigmoid(step->buffers[MR_SWITCHES].narrow(0, 0, rows));
         step->buffers[MR_RESIDUAL].add_(y * factor);
     });

@@ -225,6 +225,7 @@ bool graph_replay(struct mr_step *step)
 {
     const uint32_t rows = static_cast<uint32_t>(step->sequences.size());
     uint32_t tokens = 0;
+    if (!step->adapted.empty()) return false; /* graphs are recorded without adapters */
     for (const struct sequence &sequence : step->sequences)
         tokens = std::max(tokens, sequence.range.context_tokens + 1);
     struct graph *graph = find(step, rows, tokens);

@@ -64,6 +64,14 @@ static void stage_sequences(struct mr_step *step, const struct mr_step_sequence 
     step->sequences.clear();
     for (uint32_t i = 0; i < count; i++)
         step->sequences.push_back(copy_of(&sequences[i]));
+    step->adapted.clear();
+    if (step->spec.rank_max > 0) {
+        std::vector<int64_t> rows;
+        for (const struct sequence &sequence : step->sequences)
+            for (uint32_t i = 0; i < sequence.range.row_count; i++)
+                rows.push_back(static_cast<int64_t>(rows.size()));
+        step->adapted = group_adapted(step, rows);
+    }
     step->gathered = nullptr;
     for (struct group &group : step->groups)
         group = {};
@@ -125,6 +133,8 @@ void embed(struct mr_step *step, const struct mr_linear *table, float scale)
             feed(step, step->tokens);
         }
         at::Tensor rows = table->weight.index_select(0, step->tokens).to(at::kFloat);
+        const at::Tensor change = change_at(step->adapted, MR_SITE_EMBEDDING, step->tokens);
+        if (change.defined()) rows.add_(change);
         step->buffers[MR_RESIDUAL] = scale == 1.0f ? rows : rows.mul_(scale);
     });
 }
@@ -170,16 +180,17 @@ void linear(struct mr_step *step, const struct mr_linear *linear, enum mr_step_b
     queued(step->device, "linear layer", [=] {
         const at::Tensor x = step->buffers[from].narrow(0, 0, rows);
         const bool kernels = step->device->kernels != nullptr;
+        const at::Tensor change = change_at(step->adapted, linear->site, x);
         if (epilogue == MR_STORE && kernels && to == MR_QKV && linear->scale == 1.0f)
-            step->buffers[to] = linear_numbers(linear, x);
+            step->buffers[to] = linear_numbers(linear, x, change);
         else if (epilogue == MR_STORE)
-            step->buffers[to] = linear_floats(linear, x);
+            step->buffers[to] = linear_floats(linear, x, change);
         else if (epilogue == MR_ADD && kernels && to == MR_RESIDUAL)
-            kernel_add(step, linear_numbers(linear, x), linear->scale);
+            kernel_add(step, linear_numbers(linear, x, change), linear->scale);
         else if (epilogue == MR_ADD)
-            linear_add(linear, x, step->buffers[to]);
+            linear_add(linear, x, step->buffers[to], change);
         else
-            step->buffers[to] = linear_gated(linear, x, epilogue);
+            step->buffers[to] = linear_gated(linear, x, epilogue, change);
     });
 }
 

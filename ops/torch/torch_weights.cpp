@@ -178,6 +178,7 @@ enum mr_status linear_create(struct mr_compute *compute, struct mr_linear **out,
         linear.in_size = spec->in_size;
         linear.scale = spec->scale == 0.0f ? 1.0f : spec->scale;
         linear.gated = spec->gated;
+        linear.site = spec->site;
         linear.weight = read_weight(device, spec);
         if (spec->bias) linear.bias = read_bias(device, spec);
         if (packs(device))
@@ -203,32 +204,42 @@ size_t linear_bytes(const struct mr_linear *linear)
 
 /* ---- running it ---- */
 
-static at::Tensor product(const struct mr_linear *linear, const at::Tensor &x)
+static at::Tensor base_product(const struct mr_linear *linear, const at::Tensor &x)
 {
     if (!linear->packed) return at::linear(x, linear->weight);
     if (!linear->device->in_floats) return run_packed(x, *linear->packed);
     return run_packed(x.to(at::kFloat), *linear->packed).to(x.scalar_type());
 }
 
-at::Tensor linear_numbers(const struct mr_linear *linear, const at::Tensor &x)
+static at::Tensor product(const struct mr_linear *linear, const at::Tensor &x,
+                          const at::Tensor &change)
 {
-    at::Tensor y = product(linear, x);
+    at::Tensor y = base_product(linear, x);
+    return change.defined() ? y.add_(change) : y;
+}
+
+at::Tensor linear_numbers(const struct mr_linear *linear, const at::Tensor &x,
+                          const at::Tensor &change)
+{
+    at::Tensor y = product(linear, x, change);
     if (linear->bias.defined()) y.add_(linear->bias);
     return y;
 }
 
-at::Tensor linear_floats(const struct mr_linear *linear, const at::Tensor &x)
+at::Tensor linear_floats(const struct mr_linear *linear, const at::Tensor &x,
+                         const at::Tensor &change)
 {
-    at::Tensor y = product(linear, x).to(at::kFloat);
+    at::Tensor y = product(linear, x, change).to(at::kFloat);
     if (linear->bias.defined()) y.add_(linear->bias);
     if (linear->scale != 1.0f) y.mul_(linear->scale);
     return y;
 }
 
-void linear_add(const struct mr_linear *linear, const at::Tensor &x, const at::Tensor &to)
+void linear_add(const struct mr_linear *linear, const at::Tensor &x, const at::Tensor &to,
+                const at::Tensor &change)
 {
     const bool plain = !linear->bias.defined() && linear->scale == 1.0f;
-    to.add_(plain ? product(linear, x) : linear_floats(linear, x));
+    to.add_(plain ? product(linear, x, change) : linear_floats(linear, x, change));
 }
 
 static at::Tensor swiglu_oai(const at::Tensor &gate, const at::Tensor &up)
@@ -238,14 +249,14 @@ static at::Tensor swiglu_oai(const at::Tensor &gate, const at::Tensor &up)
 }
 
 at::Tensor linear_gated(const struct mr_linear *linear, const at::Tensor &x,
-                        enum mr_epilogue epilogue)
+                        enum mr_epilogue epilogue, const at::Tensor &change)
 {
     MR_ASSERT(linear->gated);
     at::Tensor out;
     if (linear->device->kernels && linear->scale == 1.0f &&
-        kernel_gated(linear->device, linear_numbers(linear, x), epilogue, &out))
+        kernel_gated(linear->device, linear_numbers(linear, x, change), epilogue, &out))
         return out;
-    at::Tensor y = product(linear, x);
+    at::Tensor y = product(linear, x, change);
     const bool plain = !linear->bias.defined() && linear->scale == 1.0f;
     if (!plain) y = y.to(at::kFloat);
     if (linear->bias.defined()) y.add_(linear->bias);

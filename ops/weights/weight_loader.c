@@ -12,7 +12,7 @@
 /* ---- lookup ---- */
 
 /* Hugging Face's names for the text part of models with other parts. */
-static const struct mr_tensor_naming wrapped[] = {
+const struct mr_tensor_naming mr_wrapped_namings[MR_WRAPPED_NAMINGS] = {
     {.outer = "language_model."},
     {.inner = "model.language_model."},
 };
@@ -84,9 +84,9 @@ enum mr_status mr_weight_loader_begin(struct mr_weight_loader *loader)
     if (!loader->used) return mr_fail(loader->err, MR_NOMEM, "no memory for the table of tensors");
     for (uint32_t i = 0; i < table->count; i++)
         loader->total_bytes += table->entries[i].size_bytes;
-    for (size_t i = 0; spec->config->wraps_text && i < sizeof(wrapped) / sizeof(wrapped[0]); i++) {
+    for (size_t i = 0; spec->config->wraps_text && i < MR_WRAPPED_NAMINGS; i++) {
         if (mr_weight_loader_has(loader, embedding)) break;
-        loader->naming = wrapped[i];
+        loader->naming = mr_wrapped_namings[i];
     }
     loader->naming.exceptions = spec->config->family->names;
     loader->naming.gguf = spec->gguf_names;
@@ -272,6 +272,53 @@ enum mr_status mr_weight_loader_bias(struct mr_weight_loader *loader, struct mr_
     return mr_weight_loader_upload(loader, status, numbers, count, out);
 }
 
+/* ---- the sites of layers ---- */
+
+enum { SITE_HEAD = MR_SITE_EMBEDDING + 1, SITES_FIRST };
+
+static bool grow_sites(struct mr_layer_sites *sites)
+{
+    const uint32_t capacity = sites->capacity > 0 ? 2 * sites->capacity : 64;
+    struct mr_linear_plan *plans = realloc(sites->plans, capacity * sizeof *plans);
+    if (!plans) return false;
+    for (uint32_t i = sites->capacity; i < capacity; i++)
+        plans[i] = (struct mr_linear_plan){0};
+    sites->plans = plans;
+    sites->capacity = capacity;
+    if (sites->count == 0) sites->count = SITES_FIRST;
+    return true;
+}
+
+/* Adds a layer and sets *site to the site of its products. */
+static enum mr_status add_site(const struct mr_weight_loader *loader,
+                               const struct mr_linear_plan *plan, uint32_t *site)
+{
+    struct mr_layer_sites *sites = loader->spec->sites;
+    const enum mr_weight_part part = plan->shares[0].part;
+    *site = 0;
+    if (!sites) return MR_OK;
+    if (sites->count == sites->capacity && !grow_sites(sites))
+        return mr_fail(loader->err, MR_NOMEM, "no memory for the table of %u layers", sites->count);
+    if (part == MR_WEIGHT_EMBEDDING) {
+        sites->plans[MR_SITE_EMBEDDING] = *plan;
+        if (!loader->spec->config->tied_head) return MR_OK;
+        /* The table is the output layer too, which adapters change apart from the embedding. */
+        *site = SITE_HEAD;
+        sites->plans[SITE_HEAD] = *plan;
+        sites->plans[SITE_HEAD].shares[0].part = MR_WEIGHT_HEAD;
+        return MR_OK;
+    }
+    *site = part == MR_WEIGHT_HEAD ? (uint32_t)SITE_HEAD : sites->count++;
+    sites->plans[*site] = *plan;
+    return MR_OK;
+}
+
+void mr_layer_sites_destroy(struct mr_layer_sites *sites)
+{
+    free(sites->plans);
+    *sites = (struct mr_layer_sites){0};
+}
+
 /* ---- linear layers ---- */
 
 /* The shape of the tensor of a share: [rows, width], stacked [matrices, rows, width]. */
@@ -399,7 +446,7 @@ static void choose_bands(struct mr_weight_loader *loader, const struct mr_linear
 }
 
 static enum mr_status pack(struct mr_weight_loader *loader, const struct mr_linear_plan *plan,
-                           struct mr_weight_rows *rows, struct mr_linear **out)
+                           struct mr_weight_rows *rows, uint32_t site, struct mr_linear **out)
 {
     float *bias = NULL;
     struct mr_weight_repack repack = {0};
@@ -414,7 +461,8 @@ static enum mr_status pack(struct mr_weight_loader *loader, const struct mr_line
                                   .bias = bias,
                                   .scale = plan->scale,
                                   .gated = plan->gated,
-                                  .table = plan->table};
+                                  .table = plan->table,
+                                  .site = site};
     if (status == MR_OK) {
         choose_bands(loader, plan, rows, &spec);
         status = compute->backend->linear_create(compute, out, &spec, loader->err);
@@ -451,15 +499,17 @@ enum mr_status mr_weight_loader_linear(struct mr_weight_loader *loader,
 {
     struct mr_weight_rows rows;
     uint64_t bytes = 0;
+    uint32_t site = 0;
     float *matrix = NULL;
     enum mr_status status = gather(loader, plan, &rows, &bytes);
+    if (status == MR_OK) status = add_site(loader, plan, &site);
     if (status != MR_OK) return status;
     if (loader->checks_only) {
         if (loader->spec->compute) loader->packed_bytes += planned_bytes(loader, plan, &rows);
         return MR_OK;
     }
     if (plan->transposed) status = read_transposed(loader, plan, &rows, &matrix);
-    if (status == MR_OK) status = pack(loader, plan, &rows, out);
+    if (status == MR_OK) status = pack(loader, plan, &rows, site, out);
     free(matrix);
     if (status != MR_OK) return status;
     loader->packed_bytes += loader->spec->compute->backend->linear_bytes(*out);

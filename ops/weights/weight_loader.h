@@ -26,12 +26,14 @@ enum mr_weight_numbers {
 
 enum mr_weight_numbers mr_weight_numbers_of(enum mr_dtype dtype);
 
+struct mr_layer_sites;
 struct mr_weights_spec {
     const struct mr_model_config *config;
     const struct mr_tensor_table *tensors;
     bool gguf_names;            /* true: tensors have GGUF's names; false: Hugging Face's */
     struct mr_compute *compute; /* the device of the weights; only checking: not open, or NULL */
     enum mr_weight_numbers numbers;
+    struct mr_layer_sites *sites; /* records the layers that adapters can change; NULL: none can */
     struct mr_weights_digest *digest; /* hashes each tensor that is read; NULL: none */
     /* Called after each loaded tensor; may be NULL. */
     void (*progress)(void *context, uint64_t done_bytes, uint64_t total_bytes);
@@ -77,6 +79,19 @@ struct mr_linear_plan {
     bool gated, table; /* as in struct mr_linear_spec (ops/backend/step.h) */
     float scale;       /* of the layer's results; 0 means 1 */
 };
+
+/* The namings of a Hugging Face model with parts that do not read text: outer and inner are set. */
+#define MR_WRAPPED_NAMINGS 2u
+extern const struct mr_tensor_naming mr_wrapped_namings[MR_WRAPPED_NAMINGS];
+
+/* The linear layers that adapters can change, each with the plan by which it was packed, by site
+ * (ops/backend/adapters.h): 0 is none, MR_SITE_EMBEDDING the token embedding, the next the output
+ * layer; the other layers follow in the order of loading. Zeroed: empty. */
+struct mr_layer_sites {
+    struct mr_linear_plan *plans; /* [count]; without shares: the model has no such layer */
+    uint32_t count, capacity;
+};
+void mr_layer_sites_destroy(struct mr_layer_sites *sites);
 
 /* Determines the naming scheme of the files. The caller sets loader->spec and err before. Errors:
  * MR_NOMEM. _end frees the loader's memory, also after a failed _begin. */

@@ -1,6 +1,6 @@
 /* Compares every level to a product in double, and checks that the bits of a row depend only on the
  * row. */
-#include "ops/cpu_kernels/kernels.h"
+#include "ops/cpu_kernels/linear.h"
 #include "ops/cpu_kernels/parallel.h"
 #include "tests/unit/ops/levels.h"
 #include "tests/unit/ops/numbers.h"
@@ -289,7 +289,9 @@ static void rows_can_be_added_with_a_factor_each(void **state)
             void *x = rows_make(&layer, ROWS);
             for (int i = 0; i < ROWS * 50; i++)
                 out[i] = 2.0f;
-            mr_cpu_linear_add(layer.linear, x, ROWS, factors, out, NULL);
+            const struct mr_cpu_linear_call call = {
+                .x = x, .rows = ROWS, .epilogue = MR_CPU_ADD_F32, .out = out, .factors = factors};
+            mr_cpu_linear_call(layer.linear, &call);
             for (uint32_t i = 0; i < ROWS * 50; i++) {
                 const double want =
                     2.0 + (double)factors[i / 50] * exact(&layer, x, i / 50, i % 50);

@@ -1,7 +1,7 @@
 /* Linear layers and experts with integer weights: bands of several formats in one layer, every
  * epilogue, every level, every batch. tests/unit/ops/cpu_kernels/quant checks the products
  * themselves. */
-#include "ops/cpu_kernels/kernels.h"
+#include "ops/cpu_kernels/linear.h"
 #include "ops/cpu_kernels/parallel.h"
 #include "tests/unit/ops/levels.h"
 #include "tests/unit/ops/numbers.h"
@@ -192,6 +192,18 @@ static void all_levels_and_batches_give_the_same_bits(void **state)
 }
 
 /* The gated epilogues and the factors see the same products as the plain one. */
+static void add_rows(const struct mr_cpu_linear *linear, const void *x, uint32_t rows,
+                     const float *factors, float *out)
+{
+    const struct mr_cpu_linear_call call = {.x = x,
+                                            .rows = rows,
+                                            .epilogue = MR_CPU_ADD_F32,
+                                            .out = out,
+                                            .scratch = scratch,
+                                            .factors = factors};
+    mr_cpu_linear_call(linear, &call);
+}
+
 static void epilogues_follow_the_product(void **state)
 {
     (void)state;
@@ -208,7 +220,7 @@ static void epilogues_follow_the_product(void **state)
             factors[r] = (float)(r % 7) - 3.0f;
         mr_cpu_linear_run(linear, x, ROWS, MR_CPU_STORE_F32, plain, scratch);
         mr_cpu_linear_run(linear, x, ROWS, MR_CPU_SILU_MUL, gated, scratch);
-        mr_cpu_linear_add(linear, x, ROWS, factors, added, scratch);
+        add_rows(linear, x, ROWS, factors, added);
         for (uint32_t r = 0; r < ROWS; r++)
             for (uint32_t c = 0; c < OUT_SIZE / 2; c++) {
                 const double gate = (double)plain[r * OUT_SIZE + 2 * c];
@@ -259,7 +271,7 @@ static void experts_give_the_bits_of_their_layers(void **state)
                                               .down = down,
                                               .routing = {EXPERTS, TOP_K, true},
                                               .activation = MR_CPU_SILU_MUL};
-    struct mr_cpu_expert_buffers buffers = {COUNT, EXPERTS, TOP_K, HIDDEN, FFN, true, NULL};
+    struct mr_cpu_expert_buffers buffers = {COUNT, EXPERTS, TOP_K, HIDDEN, FFN, 0, true, NULL};
     const size_t bytes = (mr_cpu_expert_bytes(&buffers) + 63) / 64 * 64;
     buffers.memory = aligned_alloc(64, bytes);
     void *x = rows_make(COUNT, HIDDEN, true);
@@ -277,7 +289,7 @@ static void experts_give_the_bits_of_their_layers(void **state)
                 if (chosen[r * TOP_K + k] != e) continue;
                 mr_cpu_linear_run(gate_up[e], (uint16_t *)x + r * HIDDEN, 1, MR_CPU_SILU_MUL, gated,
                                   scratch);
-                mr_cpu_linear_add(down[e], gated, 1, &weights[r * TOP_K + k], expected, scratch);
+                add_rows(down[e], gated, 1, &weights[r * TOP_K + k], expected);
             }
         assert_memory_equal(out + r * HIDDEN, expected, sizeof expected);
     }

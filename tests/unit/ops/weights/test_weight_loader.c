@@ -1,3 +1,4 @@
+#include "ops/cpu_kernels/linear.h"
 #include "ops/weights/weight_loader.h"
 
 #include <setjmp.h>
@@ -155,6 +156,45 @@ static void the_text_part_of_a_larger_model_is_found_under_its_prefix(void **sta
     }
 }
 
+/* Loads a layer of one part and returns its site. */
+static uint32_t site_of(struct mr_weight_loader *loader, enum mr_weight_part part, uint32_t rows)
+{
+    const struct mr_linear_plan plan = {.width = part == MR_WEIGHT_DOWN ? TINY_FFN : TINY_HIDDEN,
+                                        .shares = {{.part = part, .rows = rows}},
+                                        .share_count = 1};
+    struct mr_linear *linear;
+    assert_int_equal(mr_weight_loader_linear(loader, &plan, &linear), MR_OK);
+    const uint32_t site = ((const struct mr_cpu_linear *)linear)->site;
+    assert_int_equal(loader->spec->sites->plans[site].shares[0].part, site > 0 ? part : 0);
+    loader->spec->compute->backend->linear_destroy(linear);
+    return site;
+}
+
+static void layers_have_sites_in_the_order_of_loading(void **state)
+{
+    (void)state;
+    struct tiny tiny;
+    struct mr_weight_loader loader;
+    struct mr_weights_spec spec;
+    struct mr_error err = {0};
+    struct mr_layer_sites sites = {0};
+    tiny_open(&tiny);
+    tiny.config.tied_head = false;
+    tiny_add(&tiny, "lm_head.weight", TINY_VOCAB, TINY_HIDDEN);
+    begin(&loader, &spec, &tiny, &err);
+    spec.sites = &sites;
+    for (uint32_t i = 0; i < 100; i++)
+        assert_int_equal(site_of(&loader, MR_WEIGHT_DOWN, TINY_HIDDEN), 3 + i);
+    assert_int_equal(site_of(&loader, MR_WEIGHT_EMBEDDING, TINY_VOCAB), 0);
+    assert_int_equal(site_of(&loader, MR_WEIGHT_HEAD, TINY_VOCAB), 2);
+    assert_int_equal(sites.count, 103);
+    assert_int_equal(sites.plans[MR_SITE_EMBEDDING].shares[0].part, MR_WEIGHT_EMBEDDING);
+    mr_layer_sites_destroy(&sites);
+    mr_layer_sites_destroy(&sites);
+    mr_weight_loader_end(&loader);
+    tiny_close(&tiny);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -162,6 +202,7 @@ int main(void)
         cmocka_unit_test(a_part_of_a_stacked_tensor_is_a_layer),
         cmocka_unit_test(a_transposed_matrix_is_read_by_columns),
         cmocka_unit_test(tensors_of_other_parts_are_ignored_in_wrapped_models_only),
+        cmocka_unit_test(layers_have_sites_in_the_order_of_loading),
         cmocka_unit_test(the_text_part_of_a_larger_model_is_found_under_its_prefix),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
