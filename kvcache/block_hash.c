@@ -35,6 +35,16 @@ void mr_block_hash_salt(unsigned char root[MR_HASH_BYTES], const char *salt, siz
     mr_sha256_end(&hash, root);
 }
 
+void mr_block_hash_adapter(unsigned char root[MR_HASH_BYTES],
+                           const unsigned char digest[MR_HASH_BYTES])
+{
+    struct mr_sha256 hash;
+    mr_sha256_begin(&hash);
+    mr_sha256_add_field(&hash, "millrace.kv.adapter.1", root, MR_HASH_BYTES);
+    mr_sha256_add_field(&hash, "digest", digest, MR_HASH_BYTES);
+    mr_sha256_end(&hash, root);
+}
+
 void mr_block_hash_chain(struct mr_sha256 *hash, const unsigned char parent[MR_HASH_BYTES],
                          const uint32_t *tokens, uint32_t count, unsigned char key[MR_HASH_BYTES])
 {

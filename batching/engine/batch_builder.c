@@ -85,6 +85,7 @@ static void add_sequence(struct mr_batch_builder *builder, const struct mr_plan_
         .slots = sequence->table->slots,
         .logit_rows = logit_rows_of(row),
         .hidden_rows = row->hidden_rows,
+        .adapter = sequence->job->adapter ? sequence->job->adapter->weights : NULL,
     };
     batch->row_count += row->token_count;
 }

@@ -255,6 +255,7 @@ static void fill_submission(struct mr_job *job, const struct mr_job_rules *rules
 {
     const struct mr_request *request = job->request;
     job->ticket = submission->ticket;
+    job->adapter = submission->adapter;
     job->tenant_index = submission->tenant_index;
     job->priority = submission->priority;
     job->arrival_ns = submission->arrival_ns;
@@ -265,6 +266,7 @@ static void fill_submission(struct mr_job *job, const struct mr_job_rules *rules
     job->writes_cache = rules->prefix_cache && request->cache_write;
     mr_kv_cache_namespace(&rules->fingerprint, submission->tenant == NULL ? "" : submission->tenant,
                           job->root);
+    if (job->adapter) mr_block_hash_adapter(job->root, job->adapter->digest);
     if (request->cache_salt.length > 0)
         mr_block_hash_salt(job->root, request->cache_salt.bytes, request->cache_salt.length);
     const struct mr_sampling *sampling = &request->sampling;

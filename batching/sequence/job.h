@@ -51,6 +51,7 @@ struct mr_job {
     uint64_t ticket;
     /* key from which the keys of the tenant's KV blocks are chained */
     unsigned char root[MR_HASH_BYTES];
+    const struct mr_request_adapter *adapter; /* NULL: the base model */
     uint32_t tenant_index;
     int32_t priority;
     uint64_t arrival_ns;

@@ -11,6 +11,14 @@
 #include <stdint.h>
 
 struct mr_sample;
+struct mr_adapter;
+
+/* The adapter (LoRA) of a request. The submitter keeps both in place until the request has ended.
+ */
+struct mr_request_adapter {
+    unsigned char digest[32];         /* of the adapter's content: part of all cache keys */
+    const struct mr_adapter *weights; /* argument of the model's steps (ops/decoder/batch.h) */
+};
 
 struct mr_submission {
     struct mr_request *request;
@@ -20,6 +28,7 @@ struct mr_submission {
     const char *tenant;
     /* tenant whose share of the engine the request uses; below tenant_count */
     uint32_t tenant_index;
+    const struct mr_request_adapter *adapter; /* NULL: the base model */
     uint64_t arrival_ns;
     /* latest end, latest start, longest run; 0: none */
     uint64_t deadline_ns, start_by_ns, run_limit_ns;

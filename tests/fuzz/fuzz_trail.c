@@ -37,7 +37,8 @@ static void open_bench(struct bench *bench, bool sealed)
     MR_ASSERT(mr_progress_set_open(&bench->set, &secret, sealed, NULL) == MR_OK);
     bench->tools = (struct mr_progress_tools){bench->set.hash, &bench->set.keys};
     mr_progress_name_of(bench->set.hash, &origin, &bench->name);
-    mr_progress_identity_of(bench->set.hash, secret.key, NULL, 0, bench->identity);
+    const struct mr_progress_model model = {secret.key, NULL};
+    mr_progress_identity_of(bench->set.hash, &model, NULL, 0, bench->identity);
 }
 
 /* Appends the check over name, head and body, like a worker without encryption keys. */

@@ -26,10 +26,13 @@ struct mr_config {
     /* options of the model and the engine */
     const char *model, *chat_template; /* GGUF file or folder; Jinja file, "": the model's */
     const char *model_name;            /* the model's name in records; default: from its path */
-    const char *device, *backend;      /* cpu, cuda or cuda:N; auto, cpu or torch */
-    const char *cuda_kernels;          /* auto, no-graphs or off */
-    const char *dtype;                 /* auto, fp32, bf16, fp16, int8 or int4 */
-    uint32_t threads;                  /* number of compute threads; 0: one per core */
+    struct mr_text_list adapter;       /* NAME=PATH texts of --adapter, checked */
+    const char *adapters;              /* folder of adapters; "": none */
+    uint64_t adapter_memory_bytes;
+    const char *device, *backend; /* cpu, cuda or cuda:N; auto, cpu or torch */
+    const char *cuda_kernels;     /* auto, no-graphs or off */
+    const char *dtype;            /* auto, fp32, bf16, fp16, int8 or int4 */
+    uint32_t threads;             /* number of compute threads; 0: one per core */
     enum mr_kv_dtype kv_dtype;
     uint64_t kv_memory_bytes;
     bool kv_memory_given;    /* not the default, which shrinks with the memory of the process */

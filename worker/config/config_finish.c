@@ -89,6 +89,8 @@ static bool apply_topic_setting(struct mr_config *config, struct mr_request_topi
         topic->strict = true;
     } else if (strncmp(text, "tenant=", 7) == 0 && text[7]) {
         topic->tenant = text + 7;
+    } else if (strncmp(text, "adapter=", 8) == 0 && text[8]) {
+        topic->adapter = text + 8;
     } else if (strncmp(text, "priority=", 9) == 0 && mr_parse_int(text + 9, &priority) &&
                priority >= -100 && priority <= 100) {
         topic->priority = (int32_t)priority;
@@ -125,10 +127,11 @@ static enum mr_status parse_topic(struct mr_config *config, const char *text, si
         text += length + 1;
         length = strcspn(text, ",");
         if (!apply_topic_setting(config, topic, text, length))
-            status = mr_option_refuse(config, source.option, source.index, err,
-                                      "%.*s is none of priority=-100..100, weight=1..%u, "
-                                      "tenant=NAME, queue=TIME, run=TIME, thinking=N, strict",
-                                      (int)(length < 64 ? length : 64), text, WEIGHT_MAX);
+            status = mr_option_refuse(
+                config, source.option, source.index, err,
+                "%.*s is none of priority=-100..100, weight=1..%u, "
+                "tenant=NAME, queue=TIME, run=TIME, thinking=N, adapter=NAME, strict",
+                (int)(length < 64 ? length : 64), text, WEIGHT_MAX);
     }
     return status;
 }

@@ -25,6 +25,7 @@ struct mr_request_topic {
     uint32_t weight;       /* share of the records taken; 0: derived from priority */
     uint64_t queue_limit_ns, run_limit_ns; /* longest wait, run of a request; 0: no limit */
     uint32_t thinking_tokens; /* thinking_token_budget of a request without one; 0: none */
+    const char *adapter;      /* of a request that names no model; NULL: the base model */
     bool strict;              /* rejects requests with unknown fields */
 };
 

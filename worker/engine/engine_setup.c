@@ -112,6 +112,7 @@ static enum mr_status fill_options(const struct mr_config *config, const struct 
         .cuda_kernels = kernels_of(config),
         .graph_rows_max = graph_rows_max(config),
         .warm_up = is_gpu(config),
+        .adapters = config->adapter.count > 0 || (config->adapters && config->adapters[0]),
         .thread_count = config->threads > 0 ? config->threads : mr_machine_thread_count(machine),
         .kv_bytes = config->kv_memory_bytes,
         .memory_bytes = config->kv_memory_given ? 0 : mr_machine_usable_bytes(machine),
@@ -333,6 +334,16 @@ static void log_resources(const struct mr_engine_setup *setup, const struct mr_m
                  MR_LOG_NUMBER("memory_limit_mib", limit));
 }
 
+static enum mr_status open_adapters(struct mr_engine_setup *setup, struct mr_error *err)
+{
+    if (!setup->adapters) return MR_OK;
+    enum mr_status status = mr_adapters_open(setup->adapters, setup->model, mr_clock_ns(), err);
+    if (status != MR_OK) return status;
+    mr_log_event(setup->log, MR_LOG_INFO, NULL, "adapters",
+                 MR_LOG_NUMBER("listed", mr_adapters_stats(setup->adapters).listed));
+    return mr_adapters_start(setup->adapters, err);
+}
+
 static enum mr_status open_source(void *self, const struct mr_engine_user *user,
                                   struct mr_engine_parts *parts, struct mr_error *err)
 {
@@ -347,6 +358,7 @@ static enum mr_status open_source(void *self, const struct mr_engine_user *user,
     options.graph_progress = on_graph_progress;
     options.progress_context = setup;
     if (status == MR_OK) status = open_model(&options, &setup->model, err);
+    if (status == MR_OK) status = open_adapters(setup, err);
     if (status == MR_OK)
         status = mr_engine_setup_engine(setup->config, setup->model, user, setup->remote,
                                         &setup->engine, err);
@@ -374,6 +386,7 @@ static void close_source(void *self)
 {
     struct mr_engine_setup *setup = self;
     mr_engine_destroy(setup->engine);
+    if (setup->adapters) mr_adapters_close(setup->adapters);
     mr_model_close(setup->model);
 }
 

@@ -8,6 +8,7 @@
 #define MR_WORKER_ENGINE_ENGINE_SETUP_H
 
 #include "ops/model/model_plan.h"
+#include "worker/adapters/adapters.h"
 #include "worker/base/log.h"
 #include "worker/config/config.h"
 #include "worker/engine/engine_source.h"
@@ -41,6 +42,7 @@ struct mr_engine_setup {
     /* the model's files, read before; borrowed until `open`, which takes the content. NULL: none */
     struct mr_model_source *source;
     const struct mr_remote_cache *remote; /* the KV cache in Redis, borrowed; NULL: none */
+    struct mr_adapters *adapters;         /* opened with the model; borrowed; NULL: none */
     struct mr_log *log;
     const char *machine_root;  /* see mr_machine_read; NULL: the machine itself */
     struct mr_machine machine; /* filled by `open` */

@@ -2,6 +2,7 @@
 
 #include "codec/check.h"
 #include "codec/records/request_tools.h"
+#include "worker/intake/adapter_choice.h"
 #include "worker/intake/decode.h"
 #include "worker/intake/identity.h"
 #include "worker/ticket/messages.h"
@@ -25,6 +26,7 @@ static void end_ticket(struct mr_admission *admission, struct mr_ticket *ticket)
     mr_lookups_stop(admission->lookups, ticket);
     mr_starts_stop(admission->starts, ticket);
     mr_trail_drop(ticket->trail);
+    mr_adapter_choice_drop(admission->adapters, ticket, admission->now_ns);
     mr_ticket_trace_end(ticket, admission->tracer, admission->now_ns);
     mr_ticket_destroy(ticket);
 }
@@ -129,6 +131,7 @@ static struct mr_submission submission_of(const struct mr_admission *admission,
                                   .ticket = (uint64_t)(uintptr_t)ticket,
                                   .tenant = topic->tenant,
                                   .tenant_index = ticket->tenant_index,
+                                  .adapter = ticket->adapter,
                                   .arrival_ns = ticket->arrival_ns,
                                   .deadline_ns = ticket->intake.deadline_ns,
                                   .start_by_ns = ticket->intake.start_by_ns,
@@ -185,11 +188,6 @@ static enum mr_status check_crashes(const struct mr_admission *admission,
                    ticket->intake.start.crashes);
 }
 
-static bool is_model(const struct mr_admission *admission, struct mr_text name)
-{
-    return !name.bytes || name.length == 0 || mr_text_is(name, admission->config->model_name);
-}
-
 /* MR_DUPLICATE_ID: another request of the tenant uses the ticket's id, or with --duplicate-id run
  * too many requests wait for it. */
 static enum mr_status check_identity(const struct mr_admission *admission, struct mr_ticket *ticket,
@@ -224,11 +222,11 @@ static enum mr_status examine(struct mr_admission *admission, struct mr_ticket *
         admission->stats.cancelled++;
         return mr_fail(err, MR_CANCELLED, "cancelled before it was consumed");
     }
-    if (!is_model(admission, ticket->intake.request->model))
-        return mr_fail(err, MR_MODEL_NOT_FOUND, "this worker serves %s",
-                       admission->config->model_name);
-    enum mr_status status = mr_prompt_encode(admission->prompt, ticket->intake.request,
-                                             (uint64_t)(now->unix_ms / 1000), err);
+    enum mr_status status =
+        mr_adapter_choice_make(admission->config, admission->adapters, ticket, err);
+    if (status != MR_OK) return status;
+    status = mr_prompt_encode(admission->prompt, ticket->intake.request,
+                              (uint64_t)(now->unix_ms / 1000), err);
     if (status != MR_OK) return status;
     return mr_request_tool_types(ticket->intake.request, &ticket->tool_types, err);
 }
@@ -264,7 +262,10 @@ static void place(struct mr_admission *admission, struct mr_ticket *ticket, uint
         follow(admission, ticket, same);
     } else if (check_times(ticket, now_ns, "the request started", &err) != MR_OK) {
         mr_admission_refuse(admission, ticket, &err);
-    } else if (same || ticket->intake.partition->revoking ||
+    } else if (mr_adapter_choice_pin(admission->adapters, ticket, now_ns, &err) ==
+               MR_MODEL_NOT_FOUND) {
+        mr_admission_refuse(admission, ticket, &err);
+    } else if (same || ticket->intake.partition->revoking || mr_adapter_choice_waits(ticket) ||
                (mr_flight_is_suspect(flight, ticket) && flight->suspects > 0)) {
         mr_flight_park(flight, ticket);
     } else {

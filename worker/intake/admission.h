@@ -27,6 +27,7 @@
 #ifndef MR_WORKER_INTAKE_ADMISSION_H
 #define MR_WORKER_INTAKE_ADMISSION_H
 
+#include "worker/adapters/adapters.h"
 #include "worker/base/clock.h"
 #include "worker/base/fault.h"
 #include "worker/base/log.h"
@@ -60,7 +61,8 @@ struct mr_admission {
     struct mr_id_memory *cancelled; /* ids whose cancel record was consumed before the request */
     struct mr_sha256 *hash;
     struct mr_prompt *prompt;
-    struct mr_tracer *tracer; /* NULL: no spans */
+    struct mr_tracer *tracer;     /* NULL: no spans */
+    struct mr_adapters *adapters; /* NULL: none */
     struct mr_mailbox *publish;
     struct mr_engine_link engine;
     struct mr_quota quota;

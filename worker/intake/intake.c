@@ -224,6 +224,8 @@ static bool admit(struct mr_intake *intake, const struct mr_time *now)
     struct mr_flight *flight = &intake->flight;
     if (intake->admission.draining) return false;
     if (mr_lookups_expire(&intake->lookups, flight->parked, now->ns)) flight->retry_parked = true;
+    if (intake->admission.adapters && mr_adapters_changed(intake->admission.adapters))
+        flight->retry_parked = true;
     if (flight->retry_parked) mr_admission_retry_parked(&intake->admission, now);
     return take_records(intake, now);
 }

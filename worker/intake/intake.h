@@ -69,7 +69,8 @@ struct mr_intake_targets {
     struct mr_prompt_options prompt;
     struct mr_mailbox *publish;
     struct mr_metrics *metrics;
-    struct mr_resume *resume; /* borrowed; NULL: no Redis */
+    struct mr_resume *resume;     /* borrowed; NULL: no Redis */
+    struct mr_adapters *adapters; /* borrowed; NULL: none */
     /* transactions thread of exactly-once delivery; owned by intake once _start has succeeded;
      * NULL: at-least-once delivery */
     struct mr_transactions *transactions;

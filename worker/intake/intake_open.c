@@ -141,6 +141,8 @@ static void connect_parts(struct mr_intake *intake, const struct mr_intake_targe
     admission->hash = intake->hash;
     admission->prompt = intake->prompt;
     admission->tracer = intake->options.tracer;
+    admission->adapters = targets->adapters;
+    if (targets->adapters) mr_adapters_set_wake(targets->adapters, mr_intake_wake(intake));
     admission->publish = targets->publish;
     admission->engine.port = targets->engine;
     intake->requests = (struct mr_partition_requests){

@@ -132,7 +132,7 @@ static void fill_source(struct mr_result *result, const struct mr_output_options
 {
     result->id = text_of(ticket->id);
     result->attempt = ticket->attempt;
-    result->model = text_of(options->model);
+    result->model = text_of(ticket->model ? ticket->model : options->model);
     result->worker = text_of(options->worker);
     result->source_topic = text_of(ticket->topic);
     result->source_partition = ticket->partition;

@@ -69,12 +69,13 @@ void mr_progress_name_of(struct mr_sha256 *hash, const struct mr_progress_origin
     name->key[37] = '\0';
 }
 
-void mr_progress_identity_of(struct mr_sha256 *hash, const unsigned char weights_digest[32],
+void mr_progress_identity_of(struct mr_sha256 *hash, const struct mr_progress_model *model,
                              const uint32_t *token_ids, size_t token_count,
                              unsigned char identity[MR_SHA256_BYTES])
 {
     mr_sha256_begin(hash);
-    mr_sha256_add_field(hash, "weights", weights_digest, 32);
+    mr_sha256_add_field(hash, "weights", model->weights, 32);
+    if (model->adapter) mr_sha256_add_field(hash, "adapter", model->adapter, 32);
     mr_sha256_add_field(hash, "prompt", token_ids, token_count * sizeof *token_ids);
     mr_sha256_end(hash, identity);
 }

@@ -60,8 +60,12 @@ struct mr_progress_name {
 
 void mr_progress_name_of(struct mr_sha256 *hash, const struct mr_progress_origin *origin,
                          struct mr_progress_name *name);
-/* weights_digest: the SHA-256 over the model's weights (ops/model/model.h). */
-void mr_progress_identity_of(struct mr_sha256 *hash, const unsigned char weights_digest[32],
+/* What the tokens of an answer depend on. */
+struct mr_progress_model {
+    const unsigned char *weights; /* [32] digest of the model's weights (ops/model/model.h) */
+    const unsigned char *adapter; /* [32] digest of the request's adapter; NULL: none */
+};
+void mr_progress_identity_of(struct mr_sha256 *hash, const struct mr_progress_model *model,
                              const uint32_t *token_ids, size_t token_count,
                              unsigned char identity[MR_SHA256_BYTES]);
 

@@ -1,5 +1,6 @@
 #include "worker/resume/resume.h"
 
+#include "batching/sequence/submission.h"
 #include "codec/check.h"
 #include "worker/base/clock.h"
 #include "worker/ticket/messages.h"
@@ -250,8 +251,11 @@ static void on_answer(void *context, enum mr_redis_outcome outcome,
 
 static struct mr_trail *make_trail(struct mr_resume *resume,
                                    const struct mr_progress_origin *origin,
-                                   const struct mr_request *request)
+                                   const struct mr_request *request, const struct mr_ticket *ticket)
 {
+    const struct mr_request_adapter *adapter = ticket ? ticket->adapter : NULL;
+    const struct mr_progress_model model = {resume->options.weights_digest,
+                                            adapter ? adapter->digest : NULL};
     struct mr_trail *trail = calloc(1, sizeof *trail);
     if (!trail) return NULL;
     trail->resume = resume;
@@ -259,8 +263,8 @@ static struct mr_trail *make_trail(struct mr_resume *resume,
     atomic_init(&trail->keeps, resume->options.bytes_max > 0 && request->choice_count == 1);
     pthread_mutex_lock(&resume->reading.mutex);
     mr_progress_name_of(resume->reading.hash, origin, &trail->name);
-    mr_progress_identity_of(resume->reading.hash, resume->options.weights_digest,
-                            request->token_ids, request->token_count, trail->identity);
+    mr_progress_identity_of(resume->reading.hash, &model, request->token_ids, request->token_count,
+                            trail->identity);
     pthread_mutex_unlock(&resume->reading.mutex);
     return trail;
 }
@@ -279,7 +283,7 @@ struct mr_trail *mr_resume_lookup(struct mr_resume *resume, const struct mr_prog
                                   const struct mr_request *request, struct mr_ticket *ticket,
                                   struct mr_found_mail **found)
 {
-    struct mr_trail *trail = make_trail(resume, origin, request);
+    struct mr_trail *trail = make_trail(resume, origin, request, ticket);
     if (!found) return trail;
     *found = NULL;
     struct mr_found_mail *mail = make_answer(trail, ticket, MR_MAIL_FOUND);

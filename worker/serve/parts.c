@@ -114,6 +114,7 @@ bool mr_worker_destroy(struct mr_worker *worker, uint32_t timeout_ms)
     if (worker->intake) mr_intake_forget_engine(worker->intake);
     bool redis = mr_redis_cache_close(worker->remote_cache, least(REDIS_TIMEOUT_MS, timeout_ms));
     mr_engine_thread_stop(worker->engine);
+    if (worker->adapters) mr_adapters_set_wake(worker->adapters, NULL);
     mr_model_source_close(&worker->model_files);
     bool written = end_writers(worker, until_ns);
     uint32_t left_ms = mr_clock_left_ms(mr_clock_ns(), until_ns);
@@ -122,6 +123,7 @@ bool mr_worker_destroy(struct mr_worker *worker, uint32_t timeout_ms)
     mr_kafka_admin_close(worker->outage_admin);
     mr_kafka_outage_close(&worker->outage);
     mr_engine_thread_destroy(worker->engine);
+    mr_adapters_destroy(worker->adapters);
     mr_redis_cache_destroy(worker->remote_cache);
     mr_resume_destroy(worker->resume);
     mr_metrics_destroy(worker->metrics);

@@ -21,6 +21,7 @@ struct mr_worker {
     struct mr_wake wake;
     struct mr_model_source model_files; /* read at the start; zeroed when the engine has them */
     struct mr_engine_setup engine_setup;
+    struct mr_adapters *adapters; /* NULL without the options --adapter and --adapters */
     struct mr_engine_thread *engine;
     struct mr_publish *publish;
     struct mr_transactions *transactions; /* NULL once mr_intake_start has taken ownership */

@@ -286,6 +286,7 @@ static enum mr_status start_intake(struct mr_worker *worker, struct mr_error *er
         .publish = mr_publish_mailbox(worker->publish),
         .metrics = worker->metrics,
         .resume = worker->resume,
+        .adapters = worker->adapters,
         .transactions = worker->transactions};
     enum mr_status status = mr_intake_start(worker->intake, &targets, err);
     if (status == MR_OK) worker->transactions = NULL;
@@ -372,6 +373,17 @@ static enum mr_status check_local(struct mr_worker *worker, struct mr_kafka_admi
     return status;
 }
 
+static enum mr_status create_adapters(struct mr_worker *worker, struct mr_error *err)
+{
+    const struct mr_config *config = worker->options.config;
+    const struct mr_adapters_options options = {.named = &config->adapter,
+                                                .folder = config->adapters,
+                                                .memory_bytes = config->adapter_memory_bytes,
+                                                .log = worker->options.log};
+    if (!mr_adapters_wanted(&options)) return MR_OK;
+    return mr_adapters_create(&worker->adapters, &options, err);
+}
+
 static enum mr_status start_threads(struct mr_worker *worker, struct mr_error *err)
 {
     worker->engine_setup = (struct mr_engine_setup){.config = worker->options.config,
@@ -391,7 +403,9 @@ static enum mr_status start_threads(struct mr_worker *worker, struct mr_error *e
         mr_handover_open(&worker->handover, worker->options.config->state_dir, worker->options.log);
         intake.handover = &worker->handover;
     }
-    enum mr_status status = open_tracer(worker, err);
+    enum mr_status status = create_adapters(worker, err);
+    worker->engine_setup.adapters = worker->adapters;
+    if (status == MR_OK) status = open_tracer(worker, err);
     intake.tracer = worker->tracer;
     if (status == MR_OK) status = mr_intake_create(&worker->intake, &intake, err);
     if (status == MR_OK) status = open_remote_cache(worker, err);

@@ -29,6 +29,8 @@ struct mr_trail;
 
 #define MR_IDENTITY_BYTES ((size_t)16)
 
+struct mr_request_adapter; /* batching/sequence/submission.h */
+
 /* Digest of a request record. Two records of one tenant with one id are the same request exactly
  * when their digests are equal (worker/intake/identity.h computes it). */
 struct mr_identity {
@@ -84,6 +86,8 @@ struct mr_ticket {
     /* parameter types of the request's tools (codec/tools/tool_types.h), for publish: the engine
      * may free the request before its token records are written; owned; NULL: no tools */
     struct mr_tool_types *tool_types;
+    const struct mr_request_adapter *adapter; /* of worker/adapters/adapters.h; NULL: none */
+    const char *model;   /* the adapter's name, for the answers; NULL: the worker's model */
     uint32_t kept_count; /* number of tokens of earlier attempts that this attempt continues */
     uint32_t kept_shown; /* how many of these are already in token records */
     struct mr_ticket_intake intake;

@@ -19,6 +19,7 @@ struct mr_partition;
 struct mr_ticket;
 struct mr_found_mail;
 struct mr_refusal_mail;
+struct mr_adapter_version;
 
 /* Crashes in earlier attempts, and progress in recording the start of this attempt
  * (worker/intake/starts.h). */
@@ -56,6 +57,8 @@ struct mr_ticket_intake {
     /* memory that is charged to the tenant while the ticket waits for another request of its id
      * (worker/intake/flight.h); 0: it does not wait */
     size_t waiting_bytes;
+    struct mr_adapter_version *adapter; /* held (worker/adapters/adapters.h); NULL: none */
+    bool adapter_pinned;
     uint64_t quota_tokens; /* reserved of the tenant's quota (worker/intake/quota.h) */
     bool uncounted; /* parked, and at that time a copy or a suspect (worker/intake/flight.h) */
     struct mr_start_state start;

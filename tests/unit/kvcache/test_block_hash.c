@@ -45,7 +45,7 @@ static void every_field_changes_the_key(void **state)
     (void)state;
     struct mr_sha256 *hash = mr_sha256_create();
     unsigned char fingerprint[MR_HASH_BYTES] = {0};
-    unsigned char keys[10][MR_HASH_BYTES];
+    unsigned char keys[13][MR_HASH_BYTES];
     uint32_t tokens[3] = {1, 2, 3}, swapped[3] = {2, 1, 3};
     mr_block_hash_root(fingerprint, "a", keys[0]);
     mr_block_hash_root(fingerprint, "ab", keys[1]);
@@ -56,11 +56,14 @@ static void every_field_changes_the_key(void **state)
     mr_block_hash_chain(hash, keys[0], tokens, 2, keys[5]);
     mr_block_hash_chain(hash, keys[1], tokens, 3, keys[6]);
     mr_block_hash_prompt(hash, keys[0], tokens, 3, keys[7]);
-    for (int i = 8; i < 10; i++)
+    for (int i = 8; i < 13; i++)
         memcpy(keys[i], keys[0], MR_HASH_BYTES);
     mr_block_hash_salt(keys[8], "s", 1);
     mr_block_hash_salt(keys[9], "st", 2);
-    for (int i = 0; i < 10; i++)
+    mr_block_hash_adapter(keys[10], keys[1]);
+    mr_block_hash_adapter(keys[11], keys[2]);
+    mr_block_hash_salt(keys[12], (const char *)keys[1], MR_HASH_BYTES);
+    for (int i = 0; i < 13; i++)
         for (int j = 0; j < i; j++)
             assert_memory_not_equal(keys[i], keys[j], MR_HASH_BYTES);
     mr_sha256_destroy(hash);

@@ -33,7 +33,8 @@ static void open_bench(struct bench *bench)
     *bench = (struct bench){.hash = mr_sha256_create()};
     bench->tools = (struct mr_progress_tools){bench->hash, &bench->keys};
     mr_progress_name_of(bench->hash, &somewhere, &bench->name);
-    mr_progress_identity_of(bench->hash, weights, prompt, 3, bench->identity);
+    const struct mr_progress_model model = {weights, NULL};
+    mr_progress_identity_of(bench->hash, &model, prompt, 3, bench->identity);
 }
 
 static void close_bench(struct bench *bench)
