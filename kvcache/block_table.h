@@ -24,6 +24,8 @@ struct mr_block_table {
     uint32_t *slots;
     uint32_t block_count, window_begin, window_end;
     uint32_t published_tokens; /* tokens [0, published_tokens) are in the prefix index */
+    uint32_t state;            /* slot of the state pool; MR_NO_STATE: no recurrent layers */
+    uint32_t state_from;       /* snapshot to copy to `state`; MR_NO_STATE: none */
     /* chain key h_{-1}: hash of model fingerprint and tenant name */
     unsigned char root[MR_HASH_BYTES];
     /* chain key of the last full block that is in the prefix index */

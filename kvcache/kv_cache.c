@@ -11,7 +11,8 @@ struct mr_kv_cache {
     struct mr_prefix_index *index;
     struct mr_sha256 *hash;
     struct mr_block_tables *tables;
-    struct mr_kv_window *window; /* NULL: no layer has a sliding window */
+    struct mr_kv_window *window;   /* NULL: no layer has a sliding window */
+    struct mr_state_slots *states; /* NULL: no layer is recurrent */
     /* [block_count] time at which each cached block lost its last reference */
     uint64_t *released_ns;
     uint32_t *recount; /* [block_count] references of each block, counted by _check only */
@@ -27,13 +28,20 @@ struct walk {
     uint32_t block_count;
     struct mr_prefix_hit rest;
     const unsigned char *key; /* chain key of the last full block, or the tenant's root key */
+    uint32_t chain_count; /* full blocks found, of which those from block_count on have no use */
 };
+
+static void drop_state(struct mr_kv_cache *cache, mr_block_id id)
+{
+    if (cache->states != NULL) mr_state_slots_drop(cache->states, id);
+}
 
 static void on_evicted(void *context, mr_block_id id)
 {
     struct mr_kv_cache *cache = context;
     mr_prefix_index_remove(cache->index, id);
     mr_kv_window_drop(cache->window, id);
+    drop_state(cache, id);
 }
 
 static enum mr_status create_window(struct mr_kv_cache *cache,
@@ -60,6 +68,9 @@ static enum mr_status create_parts(struct mr_kv_cache *cache,
         status = mr_block_tables_create(&cache->tables, options->sequences_max,
                                         mr_blocks_for(options->sequence_tokens_max), err);
     if (status == MR_OK) status = create_window(cache, options, err);
+    if (status == MR_OK && options->state_slots > 0)
+        status =
+            mr_state_slots_create(&cache->states, options->state_slots, options->block_count, err);
     if (status != MR_OK) return status;
     cache->hash = mr_sha256_create();
     cache->released_ns = calloc(options->block_count, sizeof *cache->released_ns);
@@ -91,6 +102,7 @@ void mr_kv_cache_destroy(struct mr_kv_cache *cache)
     if (cache == NULL) return;
     free(cache->recount);
     free(cache->released_ns);
+    mr_state_slots_destroy(cache->states);
     mr_kv_window_destroy(cache->window);
     mr_block_tables_destroy(cache->tables);
     mr_sha256_destroy(cache->hash);
@@ -145,6 +157,8 @@ struct mr_block_table *mr_block_table_create(struct mr_kv_cache *cache,
     table->window = cache->window;
     table->published_tokens = table->query_tokens = table->matched_tokens = 0;
     table->window_begin = table->window_end = table->reserved_slots = table->running_slots = 0;
+    table->state = cache->states == NULL ? MR_NO_STATE : mr_state_slots_take(cache->states);
+    table->state_from = MR_NO_STATE;
     memcpy(table->root, root, MR_HASH_BYTES);
     memcpy(table->tail, root, MR_HASH_BYTES);
     return table;
@@ -170,6 +184,7 @@ static void release_copy_source(struct mr_block_table *table)
  * prefix index, and must be evicted before that block. */
 static void release_all(struct mr_block_table *table)
 {
+    mr_kv_cache_state_copied(table);
     if (table->copy_from != MR_BLOCK_NONE) release_copy_source(table);
     mr_kv_window_release_all(table);
     while (table->block_count > 0)
@@ -191,6 +206,7 @@ void mr_block_table_destroy(struct mr_block_table *table, uint64_t now_ns)
 {
     if (table == NULL) return;
     mr_block_table_clear(table, now_ns);
+    if (table->state != MR_NO_STATE) mr_state_slots_release(table->cache->states, table->state);
     mr_block_tables_drop(table->cache->tables, table);
 }
 
@@ -235,7 +251,7 @@ static struct walk shorten(const struct mr_kv_cache *cache, struct walk found,
 static struct walk walk(const struct mr_kv_cache *cache, const unsigned char *root,
                         const uint32_t *tokens, uint32_t limit, mr_block_id *blocks)
 {
-    struct walk found = {0, {MR_BLOCK_NONE, 0}, root};
+    struct walk found = {0, {MR_BLOCK_NONE, 0}, root, 0}, best = found;
     struct window_walk usable = {.best = found};
     for (uint32_t done = 0; cache->prefix_cache && done < limit; done += MR_BLOCK_TOKENS) {
         struct mr_prefix_hit hit =
@@ -248,6 +264,12 @@ static struct walk walk(const struct mr_kv_cache *cache, const unsigned char *ro
         found.block_count++;
         found.key = mr_prefix_index_key(cache->index, hit.id);
         if (cache->window != NULL) check_slot(cache, &found, hit.id, &usable);
+        if (cache->states != NULL && mr_state_slots_find(cache->states, hit.id) != MR_NO_STATE)
+            best = found;
+    }
+    if (cache->states != NULL) {
+        best.chain_count = found.block_count;
+        return best;
     }
     return cache->window == NULL ? found : shorten(cache, found, &usable);
 }
@@ -277,7 +299,7 @@ static void open_copy_order(struct mr_block_table *table, struct mr_prefix_hit r
     table->copy_from = rest.id;
     table->blocks[table->block_count++] = to;
     *match = (struct mr_kv_match){match->token_count + rest.common_tokens, rest.id, to,
-                                  rest.common_tokens};
+                                  rest.common_tokens, 0};
 }
 
 static void match_limit(struct mr_block_table *table, const uint32_t *tokens, uint32_t limit,
@@ -292,7 +314,13 @@ static void match_limit(struct mr_block_table *table, const uint32_t *tokens, ui
     table->block_count = found.block_count;
     table->published_tokens = found.block_count * MR_BLOCK_TOKENS;
     memcpy(table->tail, found.key, MR_HASH_BYTES);
-    *match = (struct mr_kv_match){table->published_tokens, MR_BLOCK_NONE, MR_BLOCK_NONE, 0};
+    *match = (struct mr_kv_match){table->published_tokens, MR_BLOCK_NONE, MR_BLOCK_NONE, 0,
+                                  found.chain_count * MR_BLOCK_TOKENS};
+    if (cache->states != NULL && found.block_count > 0) {
+        table->state_from =
+            mr_state_slots_find(cache->states, table->blocks[found.block_count - 1]);
+        mr_state_slots_pin(cache->states, table->state_from);
+    }
     mr_kv_window_hold_matched(table, table->published_tokens);
     open_copy_order(table, found.rest, match);
 }
@@ -324,12 +352,13 @@ bool mr_kv_cache_match_whole(struct mr_block_table *table, const uint32_t *token
         return true;
     }
     release_all(table);
-    *match = (struct mr_kv_match){0, MR_BLOCK_NONE, MR_BLOCK_NONE, 0};
+    *match = (struct mr_kv_match){0, MR_BLOCK_NONE, MR_BLOCK_NONE, 0, 0};
     return false;
 }
 
 bool mr_kv_cache_can_go_back(const struct mr_block_table *table, uint32_t position)
 {
+    if (table->state != MR_NO_STATE) return false;
     return table->window == NULL ||
            table->window_begin <= mr_kv_window_first_block(table->window, position);
 }
@@ -360,7 +389,7 @@ bool mr_kv_cache_share(struct mr_block_table *table, const struct mr_block_table
     }
     table->block_count = full;
     adopt_published(table);
-    *match = (struct mr_kv_match){full * MR_BLOCK_TOKENS, MR_BLOCK_NONE, MR_BLOCK_NONE, 0};
+    *match = (struct mr_kv_match){full * MR_BLOCK_TOKENS, MR_BLOCK_NONE, MR_BLOCK_NONE, 0, 0};
     mr_kv_window_hold_matched(table, token_count);
     struct mr_prefix_hit hit = {rest > 0 ? from->blocks[full] : MR_BLOCK_NONE, rest};
     open_copy_order(table, hit, match);
@@ -378,12 +407,33 @@ void mr_kv_cache_copied(struct mr_block_table *table, struct mr_kv_match *match)
     match->copy_tokens = 0;
 }
 
+/* ---- states ---- */
+
+void mr_kv_cache_state_copied(struct mr_block_table *table)
+{
+    if (table->state_from == MR_NO_STATE) return;
+    mr_state_slots_unpin(table->cache->states, table->state_from);
+    table->state_from = MR_NO_STATE;
+}
+
+uint32_t mr_kv_cache_keep_state(struct mr_block_table *table, uint32_t token_count)
+{
+    struct mr_kv_cache *cache = table->cache;
+    MR_ASSERT(table->state != MR_NO_STATE && table->state_from == MR_NO_STATE);
+    MR_ASSERT(token_count > 0 && token_count % MR_BLOCK_TOKENS == 0);
+    if (token_count > table->published_tokens) return MR_NO_STATE;
+    const mr_block_id block = table->blocks[token_count / MR_BLOCK_TOKENS - 1];
+    if (mr_state_slots_find(cache->states, block) != MR_NO_STATE) return MR_NO_STATE;
+    return mr_state_slots_keep(cache->states, block);
+}
+
 /* ---- publish ---- */
 
 static void remove_from_index(struct mr_kv_cache *cache, mr_block_id id)
 {
     if (mr_prefix_index_tokens(cache->index, id) == 0) return;
     mr_prefix_index_remove(cache->index, id);
+    drop_state(cache, id);
     if (mr_block_pool_references(cache->pool, id) == 0) mr_kv_window_drop(cache->window, id);
     mr_block_pool_mark(cache->pool, id, false);
 }
@@ -477,6 +527,7 @@ struct mr_kv_cache_stats mr_kv_cache_stats(const struct mr_kv_cache *cache)
 {
     mr_block_id oldest = mr_block_pool_oldest(cache->pool);
     struct mr_kv_window_stats window = mr_kv_window_stats(cache->window);
+    struct mr_state_slots_stats states = mr_state_slots_stats(cache->states);
     return (struct mr_kv_cache_stats){
         .block_count = cache->block_count,
         .free_count = mr_block_pool_free(cache->pool),
@@ -490,6 +541,9 @@ struct mr_kv_cache_stats mr_kv_cache_stats(const struct mr_kv_cache *cache)
         .slot_count = window.slot_count,
         .slots_free = window.free_count,
         .slots_cached = window.cached_count,
+        .state_slots = states.slot_count,
+        .state_snapshots = states.snapshot_count,
+        .snapshots_total = states.snapshots_total,
         .oldest_cached_ns = oldest == MR_BLOCK_NONE ? 0 : cache->released_ns[oldest],
     };
 }
@@ -507,8 +561,24 @@ static void recount_table(const struct mr_kv_cache *cache, const struct mr_block
     if (table->copy_from != MR_BLOCK_NONE) cache->recount[table->copy_from]++;
 }
 
+/* Each table in use holds one slot of its own. */
+static void check_states(const struct mr_kv_cache *cache)
+{
+    const struct mr_block_table *table, *other;
+    uint32_t count = 0;
+    if (cache->states == NULL) return;
+    mr_state_slots_check(cache->states);
+    for (; (table = mr_block_tables_at(cache->tables, count)) != NULL; count++)
+        for (uint32_t i = 0; i < count; i++) {
+            other = mr_block_tables_at(cache->tables, i);
+            MR_ASSERT(other->state != table->state);
+        }
+    MR_ASSERT(mr_state_slots_stats(cache->states).held_count == count);
+}
+
 void mr_kv_cache_check(const struct mr_kv_cache *cache)
 {
+    check_states(cache);
     mr_kv_window_check(cache->window, cache->tables);
     mr_block_pool_check(cache->pool);
     mr_prefix_index_check(cache->index);

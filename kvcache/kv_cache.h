@@ -13,6 +13,10 @@
  *   - When a table publishes a full block that the index already has, it releases its own block and
  *     holds the indexed one instead, so that equal blocks are stored once. table->blocks must
  *     therefore be read again for every batch.
+ * In a model with recurrent layers (state_slots.h) a table has a slot for the sequence's state, and
+ * a match ends after the last full block at whose end a state was kept (a snapshot).
+ * table->state_from orders the engine to copy this snapshot to table->state before the step.
+ *
  * A table that holds a block holds the whole chain before it, and releases it from the tail. So a
  * chain is evicted from its end, and every indexed block can be reached from the root.
  *
@@ -23,42 +27,12 @@
 #define MR_KVCACHE_KV_CACHE_H
 
 #include "kvcache/fingerprint.h"
+#include "kvcache/kv_cache_values.h"
 #include "kvcache/kv_window.h"
 #include "kvcache/remote_cache.h"
+#include "kvcache/state_slots.h"
 
 struct mr_kv_cache;
-
-struct mr_kv_cache_options {
-    uint32_t block_count;
-    uint32_t sequence_tokens_max; /* longest sequence, the limit of a block table */
-    uint32_t sequences_max;       /* most block tables at a time */
-    uint32_t kept_max;            /* most blocks that _keep keeps; 0: _keep does nothing */
-    bool prefix_cache;            /* false: _match finds nothing */
-    /* KV slots of the sliding-window layers; 0: no layer has one, and window_tokens and step_tokens
-     * are ignored */
-    uint32_t window_slots;
-    uint32_t window_tokens; /* length of the sliding window */
-    uint32_t step_tokens;   /* most tokens of one sequence in one step */
-};
-
-struct mr_kv_match {
-    uint32_t token_count; /* cached tokens found, with the copy_tokens of the copy order below */
-    /* Copy order: before the step the engine copies the KV of the first copy_tokens tokens of block
-     * copy_from into block copy_to, then calls mr_kv_cache_copied(). copy_tokens 0: nothing to
-     * copy. */
-    mr_block_id copy_from, copy_to;
-    uint32_t copy_tokens;
-};
-
-struct mr_kv_cache_stats {
-    uint32_t block_count, free_count, cached_count, held_count;
-    uint32_t kept_count; /* cached blocks that _keep keeps; cached_count includes them */
-    uint64_t queries_tokens, hit_tokens, evictions, copies;
-    /* when the next block to be evicted was released; 0: no block is cached */
-    uint64_t oldest_cached_ns;
-    /* KV slots of sliding-window layers; slots neither free nor cached are held by sequences */
-    uint32_t slot_count, slots_free, slots_cached;
-};
 
 enum mr_status mr_kv_cache_create(struct mr_kv_cache **out,
                                   const struct mr_kv_cache_options *options, struct mr_error *err);
@@ -98,12 +72,22 @@ bool mr_kv_cache_match_whole(struct mr_block_table *table, const uint32_t *token
  * has passed some of them; nothing changed. */
 bool mr_kv_cache_share(struct mr_block_table *table, const struct mr_block_table *from,
                        uint32_t token_count, struct mr_kv_match *match);
-/* Whether a sequence that holds this table can compute the token at `position` next: the window has
- * all blocks that the token attends to. The KV of the tokens before must be computed. */
+/* Whether a sequence that holds this table can compute the token at `position` next: no layer is
+ * recurrent, and the window has all blocks that the token attends to. The KV of the tokens before
+ * must be computed. */
 bool mr_kv_cache_can_go_back(const struct mr_block_table *table, uint32_t position);
 /* Call when the engine has copied the KV that `match` orders to copy: releases the block that was
  * the source. */
 void mr_kv_cache_copied(struct mr_block_table *table, struct mr_kv_match *match);
+
+/* Call when the engine has copied the state that table->state_from orders to copy; does nothing
+ * without an order. */
+void mr_kv_cache_state_copied(struct mr_block_table *table);
+/* Returns the slot to which the engine copies the table's state as a snapshot after the first
+ * token_count tokens, a multiple of MR_BLOCK_TOKENS; the state must be that after these tokens.
+ * MR_NO_STATE: the blocks are not in the prefix index, have a snapshot there, or no slot is left.
+ */
+uint32_t mr_kv_cache_keep_state(struct mr_block_table *table, uint32_t token_count);
 
 /* Adds blocks to the table until it covers token_count tokens, evicting cached blocks as needed.
  * MR_FULL: nothing changed. */

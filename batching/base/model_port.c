@@ -47,6 +47,11 @@ static enum mr_status kv_import(void *context, struct mr_kv_place place, uint32_
     return mr_model_kv_import(context, place, token_count, bytes, size, NULL);
 }
 
+static void state_copy(void *context, uint32_t from, uint32_t to)
+{
+    mr_model_state_copy(context, from, to);
+}
+
 static void *kv_bytes_of(void *context, uint32_t block)
 {
     return mr_model_kv_bytes_of(context, block);
@@ -70,6 +75,7 @@ struct mr_model_port mr_model_port_of(struct mr_model *model, uint64_t (*clock_n
         .kv_bytes_of = steps_ahead > 1 ? NULL : kv_bytes_of,
         .layer_count = mr_model_info(model)->layer_count,
         .kv_copy = kv_copy,
+        .state_copy = state_copy,
         .clock_ns = clock_ns,
     };
 }

@@ -60,6 +60,9 @@ struct mr_model_port {
     uint32_t layer_count;
     void (*kv_copy)(void *context, struct mr_kv_place from, struct mr_kv_place to,
                     uint32_t token_count);
+    /* Copies a state of recurrent layers to another slot of the state pool; NULL: the model has no
+     * such layers. */
+    void (*state_copy)(void *context, uint32_t from, uint32_t to);
     /* Monotonic time in nanoseconds, to measure steps for the cost model. NULL in tests with
      * virtual time. */
     uint64_t (*clock_ns)(void *context);

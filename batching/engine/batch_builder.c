@@ -83,6 +83,7 @@ static void add_sequence(struct mr_batch_builder *builder, const struct mr_plan_
         .context_tokens = sequence->num_computed,
         .blocks = sequence->table->blocks,
         .slots = sequence->table->slots,
+        .state = sequence->table->state,
         .logit_rows = logit_rows_of(row),
         .hidden_rows = row->hidden_rows,
         .adapter = sequence->job->adapter ? sequence->job->adapter->weights : NULL,

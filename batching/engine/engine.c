@@ -28,6 +28,15 @@ static enum mr_status check_options(const struct mr_engine_options *options, str
     return MR_OK;
 }
 
+static void limit_to_states(struct mr_engine_options *options)
+{
+    const uint32_t sequences = options->state_slots > 1 ? options->state_slots / 2 : 1;
+    if (options->state_slots == 0) return;
+    if (options->sequences_max > sequences) options->sequences_max = sequences;
+    options->draft_rows_max = 0;
+    options->remote = NULL;
+}
+
 static void fill_rules(struct mr_engine *engine)
 {
     const struct mr_engine_options *options = &engine->options;
@@ -81,7 +90,8 @@ static enum mr_status create_caches(struct mr_engine *engine, struct mr_error *e
                                         .prefix_cache = options->prefix_cache,
                                         .window_slots = options->window_slots,
                                         .window_tokens = options->window_tokens,
-                                        .step_tokens = step_tokens(options)};
+                                        .step_tokens = step_tokens(options),
+                                        .state_slots = options->state_slots};
     enum mr_status status = mr_kv_cache_create(&engine->cache, &cache, err);
     if (status != MR_OK || options->prompt_cache_entries == 0 || !options->prefix_cache)
         return status;
@@ -160,6 +170,7 @@ enum mr_status mr_engine_create(struct mr_engine **out, const struct mr_engine_o
     if (engine == NULL) return mr_fail(err, MR_NOMEM, "no memory for the engine");
     engine->options = *options;
     engine->sink = *sink;
+    limit_to_states(&engine->options);
     status = mr_token_text_create(&engine->texts, options->tokenizer, err);
     if (status != MR_OK) goto failed;
     fill_rules(engine);

@@ -34,6 +34,10 @@ struct mr_engine_options {
     uint32_t block_count;          /* KV blocks of the model's pool */
     /* sliding-window layers: number of KV slots, tokens of a window; 0: no such layers */
     uint32_t window_slots, window_tokens;
+    /* Slots of the model's state pool, for recurrent layers; 0: no such layers. With such layers as
+     * many sequences run as half of the slots, the others are for snapshots; drafts and the remote
+     * cache are not used, because a state cannot go back, and Redis has no states. */
+    uint32_t state_slots;
     uint32_t context_tokens; /* longest sequence */
     uint32_t sequences_max;  /* sequences that run at a time; default 64 */
     uint32_t rows_max;       /* tokens of one step; more than sequences_max */

@@ -59,12 +59,33 @@ static void store_blocks(struct mr_engine *engine)
     }
 }
 
+/* Copies the snapshot that the sequence continues from, or keeps a snapshot of its state. The state
+ * is that of the tokens before num_computed only until the step is launched. */
+static void copy_state(struct mr_engine *engine, struct mr_sequence *sequence)
+{
+    const struct mr_model_port *model = &engine->options.model;
+    struct mr_block_table *table = sequence->table;
+    const uint32_t computed = sequence->num_computed;
+    if (table->state == MR_NO_STATE) return;
+    if (table->state_from != MR_NO_STATE) {
+        model->state_copy(model->context, table->state_from, table->state);
+        mr_kv_cache_state_copied(table);
+        return;
+    }
+    if (computed == 0 || computed % MR_BLOCK_TOKENS != 0 ||
+        mr_job_next_border(sequence, computed - 1) != computed)
+        return;
+    const uint32_t slot = mr_kv_cache_keep_state(table, computed);
+    if (slot != MR_NO_STATE) model->state_copy(model->context, table->state, slot);
+}
+
 static void run_copies(struct mr_engine *engine, const struct mr_plan *plan)
 {
     const struct mr_model_port *model = &engine->options.model;
     for (uint32_t i = 0; i < plan->row_count; i++) {
         struct mr_sequence *sequence = plan->rows[i].sequence;
         struct mr_kv_match *match = &sequence->match;
+        copy_state(engine, sequence);
         if (match->copy_tokens == 0) continue;
         struct mr_kv_place from = {.block = match->copy_from}, to = {.block = match->copy_to};
         from.slot = mr_kv_cache_slot(engine->cache, from.block);

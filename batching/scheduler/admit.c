@@ -154,6 +154,7 @@ static const float *match_prefix(struct mr_schedule *schedule, struct mr_sequenc
     if (sibling != NULL && sequence->match.token_count < sequence->prompt_tokens)
         (void)mr_kv_cache_share(sequence->table, sibling->table, sequence->prompt_tokens,
                                 &sequence->match);
+    sequence->junction = sequence->match.chain_tokens;
     mr_sequence_restart(sequence, sequence->match.token_count);
     return logits;
 }

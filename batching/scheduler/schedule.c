@@ -107,6 +107,8 @@ static uint32_t chunk_of(struct mr_schedule *schedule, const struct mr_sequence 
         need = min_of(need, mr_scores_chunk_end(sequence->scores, sequence->num_computed,
                                                 sequence->num_tokens, round->score_left) -
                                 sequence->num_computed);
+    need =
+        min_of(need, mr_job_next_border(sequence, sequence->num_computed) - sequence->num_computed);
     round->prefill_wanted = true;
     if (schedule->options.chunk_tokens <= 0) return whole_prompt(schedule, need);
     uint32_t room = min_of(share_tokens, min_of(round->rows_left, round->chunk_left));
@@ -223,6 +225,16 @@ static uint32_t common_tokens(const struct mr_sequence *left, const struct mr_se
     return count;
 }
 
+/* With recurrent layers only the tokens before a snapshot can be shared: returns the last border of
+ * the leader within `common` tokens. */
+static uint32_t kept_tokens(const struct mr_sequence *leader, uint32_t common)
+{
+    uint32_t kept = 0, next;
+    while ((next = mr_job_next_border(leader, kept)) <= common)
+        kept = next;
+    return kept;
+}
+
 /* True when a running sequence is computing a prefix of this sequence that the cache does not have
  * yet, so that waiting for it saves computing. */
 static bool waits_for_prefix(const struct mr_schedule *schedule, const struct mr_sequence *sequence)
@@ -238,6 +250,7 @@ static bool waits_for_prefix(const struct mr_schedule *schedule, const struct mr
             memcmp(leader->job->root, job->root, sizeof job->root) != 0)
             continue;
         uint32_t common = common_tokens(sequence, leader, reusable);
+        if (leader->table->state != MR_NO_STATE) common = kept_tokens(leader, common);
         shared = common > shared ? common : shared;
     }
     if (shared >= reusable) shared = reusable - 1;

@@ -531,3 +531,20 @@ struct mr_sample_row mr_job_sample_row(const struct mr_job *job, const struct mr
     row.given = mr_thinking_forces(mr_completion_thinking(sequence->completion), &row.given_id);
     return row;
 }
+
+#define SPARSE_TOKENS 4096u
+#define LONG_TOKENS   16384u
+
+uint32_t mr_job_next_border(const struct mr_sequence *sequence, uint32_t after)
+{
+    const uint32_t prompt = sequence->prompt_tokens;
+    if (sequence->table->state == MR_NO_STATE || !sequence->job->writes_cache || prompt == 0)
+        return UINT32_MAX;
+    const uint32_t borders[] = {
+        (prompt - 1) / MR_BLOCK_TOKENS * MR_BLOCK_TOKENS, sequence->junction,
+        prompt < LONG_TOKENS ? 0 : (after / SPARSE_TOKENS + 1) * SPARSE_TOKENS};
+    uint32_t next = UINT32_MAX;
+    for (size_t i = 0; i < sizeof borders / sizeof *borders; i++)
+        if (borders[i] > after && borders[i] < prompt && borders[i] < next) next = borders[i];
+    return next;
+}

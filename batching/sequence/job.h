@@ -131,4 +131,11 @@ uint32_t mr_job_lasting_tokens(const struct mr_job *job, uint32_t count);
 struct mr_sample_row mr_job_sample_row(const struct mr_job *job, const struct mr_sequence *sequence,
                                        uint32_t drafts);
 
+/* Returns the first border after token `after`, or UINT32_MAX: the tokens at whose end a snapshot
+ * of the states of recurrent layers is worth its memory. Prefill chunks end there. They are the
+ * last border of a block in the prompt, where the next turn of a conversation begins to differ; the
+ * end of cached blocks without a snapshot, where a second prompt has parted from an earlier one;
+ * and every 4,096 tokens of a prompt of 16,384 or more. */
+uint32_t mr_job_next_border(const struct mr_sequence *sequence, uint32_t after);
+
 #endif

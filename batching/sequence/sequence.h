@@ -58,7 +58,8 @@ struct mr_sequence {
     /* result of the prefix match; copy_tokens > 0: KV of this many tokens must be copied before the
      * step */
     struct mr_kv_match match;
-    bool halts; /* prefill stops at token held_at, where loaded blocks begin */
+    uint32_t junction; /* tokens of cached blocks without a snapshot where the last match ended */
+    bool halts;        /* prefill stops at token held_at, where loaded blocks begin */
     uint32_t held_at;
     /* tokens [0, stored_tokens) are in the remote cache or cannot be stored */
     uint32_t stored_tokens;

@@ -95,8 +95,8 @@ struct mr_backend {
     void (*stage)(struct mr_step *step, const uint32_t *token_ids, uint32_t rows,
                   const struct mr_step_sequence *sequences, uint32_t count,
                   const struct mr_fed_rows *fed);
-    /* Drops the other rows of the step: moves row rows[i] of MR_RESIDUAL, MR_NORMED and MR_QKV to
-     * row i. rows: ascending, one for each row of `sequences`, which is [count]. */
+    /* Drops the other rows of the step: moves row rows[i] of MR_RESIDUAL, MR_NORMED, MR_QKV and
+     * MR_MIXED to row i. rows: ascending, one for each row of `sequences`, which is [count]. */
     void (*keep)(struct mr_step *step, const uint32_t *rows,
                  const struct mr_step_sequence *sequences, uint32_t count);
     /* MR_RESIDUAL = scale * the unscaled rows of `table` for the staged token ids. */
@@ -112,9 +112,9 @@ struct mr_backend {
     void (*rope_write)(struct mr_step *step, const struct mr_attention *attention);
     /* MR_ATTENDED = causal attention of the staged rows, q from MR_QKV. */
     void (*attend)(struct mr_step *step, const struct mr_attention *attention);
+    const struct mr_mixer_ops *mixers; /* recurrent layers: ops/backend/mixers.h */
     /* MR_RESIDUAL += the experts that MR_ROUTING chooses for the rows of MR_NORMED: the top_k
-     * largest logits, the lower id among equals. A row adds its experts in the order of their ids.
-     */
+     * largest logits, the lower id among equals. A row adds them in the order of their ids. */
     void (*experts)(struct mr_step *step, const struct mr_expert_layer *layer, uint32_t rows);
     /* MR_RESIDUAL += sigmoid(MR_SWITCHES) * linear(MR_GATED): a shared expert. */
     void (*add_switched)(struct mr_step *step, const struct mr_linear *linear, uint32_t rows);

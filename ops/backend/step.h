@@ -15,7 +15,7 @@ struct mr_linear; /* y = scale * (x W^T + bias), W in the number format of the d
 struct mr_kv;     /* KV pool: blocks of MR_BLOCK_TOKENS tokens each, of some layers */
 struct mr_step;   /* the buffers of a step */
 
-/* Writes row `row` of a weight matrix as in_size floats, on any thread of the parallel team. */
+/* Writes row `row` of a matrix as in_size floats, on any thread of the parallel team. */
 typedef void (*mr_row_source)(void *context, uint32_t row, float *out);
 /* Returns the stored bytes of row `row`, in the format of the row's band; NULL for zeros. */
 typedef const unsigned char *(*mr_row_bytes)(void *context, uint32_t row);
@@ -32,10 +32,8 @@ struct mr_linear_spec {
     mr_row_bytes stored;
     const float *bias; /* [out_size]; NULL: none */
     float scale;       /* 0 is treated as 1 */
-    /* The rows alternate gate, up, and the layer is used only with epilogues that have an
-     * activation. False: only with the others. */
-    bool gated;
-    bool table;    /* `embed` reads rows of the layer */
+    bool gated; /* rows alternate gate, up; only for epilogues with an activation, others without */
+    bool table; /* `embed` reads rows of the layer */
     uint32_t site; /* of its changes by adapters (ops/backend/adapters.h); 0: none */
 };
 
@@ -55,8 +53,7 @@ struct mr_kv_spec {
 };
 
 /* Tokens [first, first + token_count) of a block, first a multiple of 16, in a stored form: the
- * pool's own, or (`int8`, of a pool of numbers) int8 with a scale for each token, head and K or
- * V. */
+ * pool's own, or (`int8`) int8 with a scale for each token, head and K or V. */
 struct mr_kv_span {
     uint32_t block, first, token_count;
     bool int8;
@@ -64,15 +61,18 @@ struct mr_kv_span {
 
 /* The buffers of a step. "Numbers" have the number format of the device. */
 enum mr_step_buffer {
-    MR_RESIDUAL, /* floats: the residual stream */
-    MR_NORMED,   /* numbers: the input of a branch */
-    MR_BRANCH,   /* floats: the output of a branch, normed and then added to the residual stream */
-    MR_QKV,      /* floats */
-    MR_ATTENDED, /* numbers */
-    MR_GATED,    /* numbers: activation(gate) * up */
-    MR_ROUTING,  /* floats: logits of the router */
-    MR_SWITCHES, /* floats, one in a row: logit of the shared expert's weight */
-    MR_LOGITS,   /* floats; sequences_max rows, where the others have rows_max */
+    MR_RESIDUAL,  /* floats: the residual stream */
+    MR_NORMED,    /* numbers: the input of a branch */
+    MR_BRANCH,    /* floats: the output of a branch, normed and then added to the residual stream */
+    MR_QKV,       /* floats */
+    MR_ATTENDED,  /* numbers */
+    MR_GATED,     /* numbers: activation(gate) * up */
+    MR_MIXING,    /* floats: the row of a recurrent layer (ops/mixer/mixer_shape.h) */
+    MR_MIX_GATES, /* floats: its gates */
+    MR_MIXED,     /* numbers: its output */
+    MR_ROUTING,   /* floats: logits of the router */
+    MR_SWITCHES,  /* floats, one in a row: logit of the shared expert's weight */
+    MR_LOGITS,    /* floats; sequences_max rows, where the others have rows_max */
     MR_BUFFER_COUNT
 };
 
@@ -88,11 +88,10 @@ struct mr_step_spec {
  * context_tokens + row_count) of one sequence. */
 struct mr_step_sequence {
     uint32_t row_begin, row_count, context_tokens;
-    /* By group of layers: [0] ids of full-attention blocks, [1] of sliding-window slots; NULL: the
-     * model has no such group. first_block: earlier blocks lie outside every window of the group,
-     * and their ids are not read. */
+    /* By group of layers: [0] ids of full-attention blocks, [1] of sliding-window slots; NULL: no
+     * such group. first_block: earlier blocks are outside every window, their ids are not read. */
     const uint32_t *blocks[2];
-    uint32_t first_block[2];
+    uint32_t first_block[2], state;   /* state: slot of the state pool (ops/backend/mixers.h) */
     const struct mr_adapter *adapter; /* of its rows, borrowed until `finish`; NULL: none */
 };
 

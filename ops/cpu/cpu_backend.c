@@ -4,6 +4,7 @@
 #include "ops/cpu/cpu_step.h"
 #include "ops/cpu_kernels/kv_kernels.h"
 #include "ops/cpu_kernels/low_rank.h"
+#include "ops/cpu_kernels/mixer.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -218,6 +219,51 @@ static void kv_import(struct mr_kv *kv, const struct mr_kv_span *span, const voi
         mr_cpu_kv_import(ours, span->block, span->first, span->token_count, bytes);
 }
 
+/* ---- state pool ---- */
+
+static enum mr_status states_create(struct mr_compute *compute, struct mr_states **out,
+                                    const struct mr_mixer_shape *shape, uint32_t layer_count,
+                                    uint32_t slot_count, struct mr_error *err)
+{
+    (void)compute;
+    struct mr_cpu_states *states;
+    enum mr_status status = mr_cpu_states_create(&states, shape, layer_count, slot_count, err);
+    *out = (struct mr_states *)states;
+    return status;
+}
+
+static void states_destroy(struct mr_states *states)
+{
+    mr_cpu_states_destroy((struct mr_cpu_states *)states);
+}
+
+static void states_copy(struct mr_states *states, uint32_t from, uint32_t to)
+{
+    const struct mr_cpu_states *ours = (const struct mr_cpu_states *)states;
+    memcpy(mr_cpu_states_slot(ours, to), mr_cpu_states_slot(ours, from),
+           ours->slot_floats * sizeof(float));
+}
+
+static void states_export(const struct mr_states *states, uint32_t slot, void *bytes)
+{
+    const struct mr_cpu_states *ours = (const struct mr_cpu_states *)states;
+    memcpy(bytes, mr_cpu_states_slot(ours, slot), ours->slot_floats * sizeof(float));
+}
+
+static void states_import(struct mr_states *states, uint32_t slot, const void *bytes)
+{
+    const struct mr_cpu_states *ours = (const struct mr_cpu_states *)states;
+    memcpy(mr_cpu_states_slot(ours, slot), bytes, ours->slot_floats * sizeof(float));
+}
+
+static const struct mr_mixer_ops mixers = {.states_create = states_create,
+                                           .states_destroy = states_destroy,
+                                           .states_copy = states_copy,
+                                           .states_export = states_export,
+                                           .states_import = states_import,
+                                           .mix = mr_cpu_step_mix,
+                                           .gate_attended = mr_cpu_step_gate_attended};
+
 /* ---- the table ---- */
 
 const struct mr_backend mr_cpu_backend = {
@@ -260,6 +306,7 @@ const struct mr_backend mr_cpu_backend = {
     .linear = mr_cpu_step_linear,
     .rope_write = mr_cpu_step_rope_write,
     .attend = mr_cpu_step_attend,
+    .mixers = &mixers,
     .experts = mr_cpu_step_experts,
     .add_switched = mr_cpu_step_add_switched,
     .softcap = mr_cpu_step_softcap,

@@ -3,6 +3,7 @@
 #include "codec/check.h"
 #include "ops/cpu_kernels/kv_kernels.h"
 #include "ops/cpu_kernels/linear.h"
+#include "ops/cpu_kernels/mixer.h"
 #include "ops/cpu_kernels/parallel.h"
 
 #include <math.h>
@@ -21,6 +22,7 @@ struct mr_step {
     void *scratch;                                  /* of linear layers */
     uint32_t *token_ids;                            /* [rows_max] */
     struct mr_cpu_attention_sequence *sequences[2]; /* [sequences_max], by group of layers */
+    struct mr_cpu_mixer_sequence *mixing;           /* [sequences_max] */
     uint32_t row_count, sequence_count;             /* staged */
     /* By row: the changes of its adapter by site, or NULL; its change of the current layer; A x. */
     struct mr_cpu_low_rank *const **adapters;
@@ -47,7 +49,8 @@ static void *arena_take(struct arena *arena, size_t count, size_t size)
 
 static size_t number_bytes(const struct mr_step *step, enum mr_step_buffer buffer)
 {
-    bool numbers = buffer == MR_NORMED || buffer == MR_ATTENDED || buffer == MR_GATED;
+    bool numbers =
+        buffer == MR_NORMED || buffer == MR_ATTENDED || buffer == MR_GATED || buffer == MR_MIXED;
     return numbers && step->bf16 ? sizeof(uint16_t) : sizeof(float);
 }
 
@@ -71,6 +74,7 @@ static size_t place_buffers(struct mr_step *step, unsigned char *memory)
     step->changes = arena_take(&arena, adapted, sizeof(*step->changes));
     step->shrunk =
         arena_take(&arena, adapted * MR_CPU_LOW_RANK_WIDTH(spec->rank_max), sizeof(*step->shrunk));
+    step->mixing = arena_take(&arena, spec->sequences_max, sizeof(*step->mixing));
     return arena.used;
 }
 
@@ -142,6 +146,9 @@ static void stage_sequences(struct mr_step *step, const struct mr_step_sequence 
     step->adapted = false;
     for (uint32_t i = 0; i < count; i++) {
         stage_adapter(step, &sequences[i]);
+        step->mixing[i] =
+            (struct mr_cpu_mixer_sequence){sequences[i].row_begin, sequences[i].row_count,
+                                           sequences[i].context_tokens, sequences[i].state};
         for (uint32_t group = 0; group < 2; group++)
             step->sequences[group][i] = (struct mr_cpu_attention_sequence){
                 sequences[i].row_begin, sequences[i].row_count, sequences[i].context_tokens,
@@ -163,7 +170,7 @@ void mr_cpu_step_stage(struct mr_step *step, const uint32_t *token_ids, uint32_t
 void mr_cpu_step_keep(struct mr_step *step, const uint32_t *rows,
                       const struct mr_step_sequence *sequences, uint32_t count)
 {
-    static const enum mr_step_buffer moved[] = {MR_RESIDUAL, MR_NORMED, MR_QKV};
+    static const enum mr_step_buffer moved[] = {MR_RESIDUAL, MR_NORMED, MR_QKV, MR_MIXED};
     uint32_t row_count = 0;
     for (uint32_t i = 0; i < count; i++)
         row_count += sequences[i].row_count;
@@ -332,6 +339,31 @@ void mr_cpu_step_attend(struct mr_step *step, const struct mr_attention *attenti
     struct mr_cpu_attention_args ours = attention_of(step, attention);
     mr_cpu_attention((struct mr_cpu_kv *)attention->kv, &ours, step->buffers[MR_QKV],
                      step->buffers[MR_ATTENDED]);
+}
+
+/* ---- recurrent layers ---- */
+
+void mr_cpu_step_mix(struct mr_step *step, const struct mr_mixer *mixer)
+{
+    const struct mr_cpu_mixer ours = {.states = (struct mr_cpu_states *)mixer->states,
+                                      .layer = mixer->layer,
+                                      .taps = (const float *)mixer->taps,
+                                      .bias = (const float *)mixer->bias,
+                                      .decay = (const float *)mixer->decay,
+                                      .dt_bias = (const float *)mixer->dt_bias,
+                                      .skip = (const float *)mixer->skip,
+                                      .norm = (const float *)mixer->norm,
+                                      .sequences = step->mixing,
+                                      .sequence_count = step->sequence_count,
+                                      .bf16 = step->bf16};
+    mr_cpu_mix(&ours, step->buffers[MR_MIXING], step->buffers[MR_MIX_GATES],
+               step->buffers[MR_MIXED]);
+}
+
+void mr_cpu_step_gate_attended(struct mr_step *step, uint32_t rows)
+{
+    mr_cpu_gate(step->buffers[MR_ATTENDED], step->buffers[MR_MIXING],
+                (size_t)rows * step->spec.widths[MR_ATTENDED], step->bf16);
 }
 
 /* ---- results ---- */

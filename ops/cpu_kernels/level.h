@@ -7,11 +7,10 @@
  *             f32   [panel][depth][column 16]            a word holds one float
  *         Weights, K (columns are tokens) and V (columns are head dimensions) are stored this way.
  * Order:  an output adds its words from first to last in one accumulator, so tiles of every size
- *         give the same bits. The order inside a bf16 word is that of the CPU's instruction, or
- *         first to last where there is none.
+ *         give the same bits. The order inside a bf16 word is the CPU's, or first to last.
  * Files:  *_body.h are the loops, written once for vectors of 16 lanes. kernels_<level>.c compile
  *         them with lanes_<level>.h. ops/cpu_kernels/amx and ops/cpu_kernels/neon hold the rest.
- * Owner:  none; the tables are constant. Threads: any. */
+ * Threads: any; the tables are constant. */
 #ifndef MR_OPS_CPU_KERNELS_LEVEL_H
 #define MR_OPS_CPU_KERNELS_LEVEL_H
 
@@ -133,6 +132,7 @@ struct mr_cpu_ops {
      * scale in bf16: the largest magnitude / 127, rounded up. When a number is infinite, NaN, or
      * 2^127 or more, all become 0 and the scale NaN. All levels give the same bytes. */
     uint16_t (*quantize)(const float *x, uint32_t count, int8_t *out);
+    const struct mr_cpu_mix_ops *mix; /* recurrent layers (mixer.h) */
     const struct mr_quant_ops *quant; /* weights of 4 to 8 bits */
 };
 

@@ -20,5 +20,6 @@ const struct mr_cpu_ops TABLE = {
     .pack_int8 = int8_pack,
     .unpack_int8 = int8_unpack,
     .quantize = int8_quantize,
+    .mix = &mix_ops,
     .quant = &QUANT,
 };

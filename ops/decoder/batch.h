@@ -34,6 +34,9 @@ struct mr_batch_sequence {
     /* Changes the layers for all rows of the sequence; NULL: none. Borrowed until the step is
      * collected. Its KV is of use to sequences with the same adapter only. */
     const struct mr_adapter *adapter;
+    /* Slot of the model's state pool that has the state after context_tokens tokens; used if the
+     * model has state_slots (ops/model/model.h). The step moves the state past the rows. */
+    uint32_t state;
 };
 
 struct mr_batch {

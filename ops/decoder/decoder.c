@@ -44,6 +44,13 @@ static struct mr_step_spec step_spec_of(const struct mr_decoder_spec *spec)
     step.widths[MR_QKV] = (c->head_count + 2 * c->kv_head_count) * head;
     step.widths[MR_ATTENDED] = c->head_count * head;
     step.widths[MR_GATED] = shared > c->ffn_size ? shared : c->ffn_size;
+    if (c->mixer.kind != MR_MIXER_NONE) {
+        step.widths[MR_MIXING] = mr_mixer_row_width(&c->mixer);
+        step.widths[MR_MIX_GATES] = mr_mixer_gates_width(&c->mixer);
+        step.widths[MR_MIXED] = mr_mixer_out_width(&c->mixer);
+    }
+    if (c->family->gated_attention && step.widths[MR_MIXING] < step.widths[MR_ATTENDED])
+        step.widths[MR_MIXING] = step.widths[MR_ATTENDED];
     step.widths[MR_ROUTING] = c->experts.count;
     step.widths[MR_SWITCHES] = shared > 0 ? 1 : 0;
     step.widths[MR_LOGITS] = c->vocab_size;
@@ -155,8 +162,9 @@ static struct mr_step_sequence sequence_of(const struct mr_decoder_spec *spec,
                                            const struct mr_batch_sequence *from)
 {
     const uint32_t window = spec->config->window, context = from->context_tokens;
-    struct mr_step_sequence sequence = {from->row_begin, from->row_count, context,
-                                        .blocks = {from->blocks}, .adapter = from->adapter};
+    struct mr_step_sequence sequence = {
+        from->row_begin,          from->row_count,          context,
+        .blocks = {from->blocks}, .adapter = from->adapter, .state = from->state};
     if (spec->kv->sliding) {
         sequence.blocks[1] = from->slots;
         sequence.first_block[1] = context < window ? 0 : (context - window + 1) / MR_BLOCK_TOKENS;
@@ -187,6 +195,7 @@ static void stage(struct mr_decoder *decoder, const struct mr_batch *batch,
     const struct mr_decoder_spec *spec = &decoder->spec;
     uint32_t row = 0;
     decoder->newest->logit_count = decoder->newest->hidden_count = decoder->wanted_count = 0;
+    if (spec->states) mr_state_pool_begin(spec->states);
     for (uint32_t i = 0; i < batch->row_count; i++)
         MR_ASSERT(batch->token_ids[i] < spec->config->vocab_size);
     for (uint32_t i = 0; i < batch->sequence_count; i++) {
@@ -197,6 +206,8 @@ static void stage(struct mr_decoder *decoder, const struct mr_batch *batch,
         row += from->row_count;
         decoder->sequences[i] = sequence_of(spec, from);
         check_blocks(spec, &decoder->sequences[i]);
+        if (spec->states)
+            mr_state_pool_advance(spec->states, from->state, from->context_tokens, from->row_count);
         want_rows(decoder, from, row);
     }
     MR_ASSERT(row == batch->row_count);
@@ -292,6 +303,40 @@ static struct mr_attention attention_of(const struct mr_decoder *decoder, uint32
         .norm_centered = c->head_norm == MR_HEAD_NORM_CENTERED};
 }
 
+/* Sets MR_MIXED to the output of the recurrent part of layer i, the index-th with one. */
+static void run_mixer(struct mr_decoder *decoder, uint32_t i, uint32_t index, uint32_t rows)
+{
+    const struct mr_backend *backend = decoder->backend;
+    struct mr_step *step = decoder->newest->step;
+    const struct mr_mixer_weights *weights = &decoder->spec.weights->layers[i].mixer;
+    const struct mr_mixer mixer = {.states = decoder->spec.states->states,
+                                   .layer = index,
+                                   .taps = weights->taps,
+                                   .bias = weights->bias,
+                                   .decay = weights->decay,
+                                   .dt_bias = weights->dt_bias,
+                                   .skip = weights->skip,
+                                   .norm = weights->norm};
+    backend->linear(step, weights->in, MR_NORMED, rows, MR_STORE, MR_MIXING);
+    if (weights->gates)
+        backend->linear(step, weights->gates, MR_NORMED, rows, MR_STORE, MR_MIX_GATES);
+    backend->mixers->mix(step, &mixer);
+}
+
+static void run_attention(struct mr_decoder *decoder, uint32_t i, uint32_t rows)
+{
+    const struct mr_backend *backend = decoder->backend;
+    struct mr_step *step = decoder->newest->step;
+    const struct mr_layer_weights *layer = &decoder->spec.weights->layers[i];
+    const struct mr_attention attention = attention_of(decoder, i);
+    backend->attend(step, &attention);
+    if (layer->attention_gate) {
+        backend->linear(step, layer->attention_gate, MR_NORMED, rows, MR_STORE, MR_MIXING);
+        backend->mixers->gate_attended(step, rows);
+    }
+    leave_branch(decoder, layer->attention_out, MR_ATTENDED, &layer->attention_post_norm, rows);
+}
+
 static enum mr_epilogue gate_of(const struct mr_model_config *config)
 {
     static const enum mr_epilogue gates[] = {
@@ -361,23 +406,27 @@ static void walk(struct mr_decoder *decoder, const struct mr_batch *batch, uint3
     const struct mr_decoder_spec *spec = &decoder->spec;
     const struct mr_model_config *c = spec->config;
     const struct mr_backend *backend = decoder->backend;
-    uint32_t logit_count = rows;
+    uint32_t logit_count = rows, mixed = 0;
     backend->embed(decoder->newest->step, spec->weights->embedding, c->embedding_scale);
     for (uint32_t i = 0; i < c->layer_count; i++) {
         const struct mr_layer_weights *layer = &spec->weights->layers[i];
-        const struct mr_attention attention = attention_of(decoder, i);
         enter_branch(decoder, &layer->attention_norm, rows);
-        backend->linear(decoder->newest->step, layer->qkv, MR_NORMED, rows, MR_STORE, MR_QKV);
-        backend->rope_write(decoder->newest->step, &attention);
+        if (layer->qkv) {
+            const struct mr_attention attention = attention_of(decoder, i);
+            backend->linear(decoder->newest->step, layer->qkv, MR_NORMED, rows, MR_STORE, MR_QKV);
+            backend->rope_write(decoder->newest->step, &attention);
+        }
+        if (layer->mixer.in) run_mixer(decoder, i, mixed++, rows);
         if (batch && i + 1 == c->layer_count) {
             keep_wanted_rows(decoder, batch);
             rows = decoder->wanted_count;
             logit_count = decoder->newest->logit_count;
         }
         if (rows == 0) continue;
-        backend->attend(decoder->newest->step, &attention);
-        leave_branch(decoder, layer->attention_out, MR_ATTENDED, &layer->attention_post_norm, rows);
-        run_ffn(decoder, i, rows);
+        if (layer->qkv) run_attention(decoder, i, rows);
+        if (layer->mixer.in)
+            leave_branch(decoder, layer->mixer.out, MR_MIXED, &layer->attention_post_norm, rows);
+        if (!c->skips_ffn[i]) run_ffn(decoder, i, rows);
     }
     if (rows > 0) project_logits(decoder, rows, logit_count);
 }

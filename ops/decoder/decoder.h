@@ -19,6 +19,7 @@
 #include "ops/decoder/batch.h"
 #include "ops/decoder/kv_groups.h"
 #include "ops/decoder/rope_table.h"
+#include "ops/decoder/state_pool.h"
 #include "ops/weights/weights.h"
 
 struct mr_decoder;
@@ -28,7 +29,8 @@ struct mr_decoder_spec {
     const struct mr_weights *weights;
     const struct mr_rope_table *ropes; /* [config->rope_count] */
     struct mr_kv_groups *kv;
-    struct mr_compute *compute; /* the device of weights and kv */
+    struct mr_state_pool *states; /* NULL: the model has no recurrent layers */
+    struct mr_compute *compute;   /* the device of weights and kv */
     uint32_t rows_max, sequences_max;
     uint32_t rank_max; /* as in struct mr_step_spec; 0: sequences have no adapters */
 };

@@ -27,6 +27,7 @@ static void place_layers(struct mr_kv_groups *groups, const struct mr_model_conf
 {
     counts[0] = counts[1] = 0;
     for (uint32_t i = 0; i < config->layer_count; i++) {
+        if (config->skips_attention[i]) continue;
         bool slides = sliding && config->windowed[i];
         groups->layers[i] = (struct mr_kv_layer){slides, counts[slides]++};
     }

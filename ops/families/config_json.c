@@ -1,6 +1,7 @@
 #include "ops/families/config_json.h"
 
 #include "ops/families/json_keys.h"
+#include "ops/families/json_mixer.h"
 #include "ops/families/json_rope.h"
 
 #include <math.h>
@@ -53,6 +54,16 @@ void mr_model_config_add_eos_json(struct mr_model_config *config, const struct m
 
 /* ---- sizes and scales ---- */
 
+/* The feed-forward size of LFM2: two thirds of the key, times a factor, rounded up. */
+static uint32_t adjusted_ffn(struct json_reader *reader, uint32_t size)
+{
+    if (!mr_json_bool_or(reader->root, "block_auto_adjust_ff_dim", true)) return size;
+    const uint32_t multiple = get(reader, "block_multiple_of", 256);
+    const double factor = mr_json_number_or(reader->root, "block_ffn_dim_multiplier", 1.0);
+    size = (uint32_t)(factor * (uint32_t)(2.0 * size / 3.0));
+    return multiple > 0 ? (size + multiple - 1) / multiple * multiple : 0;
+}
+
 static void read_sizes(struct mr_model_config *config, struct json_reader *reader)
 {
     const struct mr_family_defaults *usual = &config->family->defaults;
@@ -64,10 +75,14 @@ static void read_sizes(struct mr_model_config *config, struct json_reader *reade
             usual->kv_head_count > 0 ? usual->kv_head_count : config->head_count);
     uint32_t even = config->head_count > 0 ? config->hidden_size / config->head_count : 0;
     config->head_dim = get(reader, "head_dim", usual->head_dim > 0 ? usual->head_dim : even);
-    config->ffn_size = need(reader, "intermediate_size");
+    config->ffn_size = config->family->shared_mlp    ? need(reader, "shared_intermediate_size")
+                       : has(reader, "block_ff_dim") ? need(reader, "block_ff_dim")
+                                                     : need(reader, "intermediate_size");
+    if (config->family->adjusted_ffn) config->ffn_size = adjusted_ffn(reader, config->ffn_size);
     config->vocab_size = need_or(reader, "vocab_size", usual->vocab_size);
     config->context_tokens = need_or(reader, "max_position_embeddings", usual->context_tokens);
-    bool tied = mr_json_bool_or(reader->root, "tie_word_embeddings", usual->tied_head);
+    bool tied = mr_json_bool_or(reader->root, "tie_embedding", usual->tied_head);
+    tied = mr_json_bool_or(reader->root, "tie_word_embeddings", tied);
     config->tied_head = mr_json_bool_or(reader->outer, "tie_word_embeddings", tied);
 }
 
@@ -84,6 +99,7 @@ static void read_scales(struct mr_model_config *config, const struct mr_json_val
     const struct mr_family_defaults *usual = &family->defaults;
     double epsilon = usual->norm_epsilon > 0.0 ? usual->norm_epsilon : 1e-6;
     const char *key = family->centered_norms ? "layer_norm_eps" : "rms_norm_eps";
+    epsilon = mr_json_number_or(root, "norm_eps", epsilon);
     config->norm_epsilon = (float)mr_json_number_or(root, key, epsilon);
     double scalar = mr_json_number_or(root, "query_pre_attn_scalar", usual->query_scalar);
     config->attention_scale = (float)(1.0 / sqrt(scalar > 0.0 ? scalar : config->head_dim));
@@ -153,6 +169,7 @@ static enum mr_status read_windows(struct mr_model_config *config, struct json_r
                                    struct mr_error *err)
 {
     const struct mr_model_family *family = config->family;
+    if (family->mixer) return mr_json_mixer_read(config, reader->root, err);
     bool named = mr_json_get(reader->root, "sliding_window") != NULL;
     config->window = get(reader, "sliding_window", named ? 0 : family->defaults.window);
     if (family->window_opt_in && !mr_json_bool_or(reader->root, "use_sliding_window", false))
@@ -170,7 +187,12 @@ static enum mr_status read_windows(struct mr_model_config *config, struct json_r
 static enum mr_status read_rope_layers(struct mr_model_config *config, struct json_reader *reader,
                                        struct mr_error *err)
 {
+    struct mr_text kind = {"", 0};
     mr_model_config_assign_ropes(config);
+    mr_json_text(mr_json_get(reader->root, "position_embedding_type"), &kind);
+    for (uint32_t i = 0; i < MR_LAYERS_MAX; i++)
+        if (config->family->rope_opt_in && !mr_text_is(kind, "rope"))
+            config->rope_of[i] = MR_NO_ROPE;
     uint32_t interval = config->family->rope_interval;
     if (interval == 0) return MR_OK;
     interval = get(reader, "no_rope_layer_interval", interval);
@@ -194,7 +216,9 @@ static void read_experts(struct mr_model_config *config, struct json_reader *rea
     experts->count = get(reader, "num_experts", get(reader, "num_local_experts", 0));
     if (experts->count == 0) return;
     experts->top_k = need(reader, "num_experts_per_tok");
-    experts->ffn_size = get(reader, "moe_intermediate_size", config->ffn_size);
+    experts->ffn_size =
+        get(reader, "moe_intermediate_size",
+            config->family->shared_mlp ? need(reader, "intermediate_size") : config->ffn_size);
     experts->shared_ffn_size = get(reader, "shared_expert_intermediate_size", 0);
     experts->normalized = config->family->routing == MR_ROUTING_NORMALIZED ||
                           mr_json_bool_or(reader->root, "norm_topk_prob", false);
@@ -240,6 +264,13 @@ static const struct {
     {"swiglu_limit", NULL, 7},
 };
 
+/* True for keys of the list that a family does read. */
+static bool reads(const struct mr_model_family *family, const char *key)
+{
+    return (family->shared_mlp && strcmp(key, "shared_intermediate_size") == 0) ||
+           (family->rope_opt_in && strcmp(key, "position_embedding_type") == 0);
+}
+
 static bool is_harmless(const struct mr_json_value *value, size_t index)
 {
     struct mr_text text;
@@ -261,7 +292,8 @@ static enum mr_status reject(const struct mr_model_config *config, const struct 
         return mr_fail(err, MR_BAD_FILE, "config.json: \"%s\" is missing or not a valid number",
                        reader->wrong);
     for (size_t i = 0; i < sizeof(foreign_keys) / sizeof(foreign_keys[0]); i++)
-        if (!is_harmless(mr_json_get(reader->root, foreign_keys[i].key), i))
+        if (!reads(config->family, foreign_keys[i].key) &&
+            !is_harmless(mr_json_get(reader->root, foreign_keys[i].key), i))
             return mr_fail(err, MR_BAD_FILE,
                            "config.json: \"%s\" has a value that is not supported in a %s model",
                            foreign_keys[i].key, config->family->name);

@@ -34,6 +34,61 @@ static const struct mr_weight_name gpt_oss_names[] = {
     {MR_WEIGHT_FFN_NORM, "blk.%u.post_attention_norm", "model.layers.%u.post_attention_layernorm"},
     {0}};
 
+static const struct mr_weight_name lfm2_names[] = {
+    {MR_WEIGHT_FINAL_NORM, "token_embd_norm", "model.embedding_norm"},
+    {MR_WEIGHT_ATTENTION_NORM, "blk.%u.attn_norm", "model.layers.%u.operator_norm"},
+    {MR_WEIGHT_ATTENTION_OUT, "blk.%u.attn_output", "model.layers.%u.self_attn.out_proj"},
+    {MR_WEIGHT_Q_NORM, "blk.%u.attn_q_norm", "model.layers.%u.self_attn.q_layernorm"},
+    {MR_WEIGHT_K_NORM, "blk.%u.attn_k_norm", "model.layers.%u.self_attn.k_layernorm"},
+    {MR_WEIGHT_FFN_NORM, "blk.%u.ffn_norm", "model.layers.%u.ffn_norm"},
+    {MR_WEIGHT_GATE, "blk.%u.ffn_gate", "model.layers.%u.feed_forward.w1"},
+    {MR_WEIGHT_UP, "blk.%u.ffn_up", "model.layers.%u.feed_forward.w3"},
+    {MR_WEIGHT_DOWN, "blk.%u.ffn_down", "model.layers.%u.feed_forward.w2"},
+    {MR_WEIGHT_MIXER_IN, "blk.%u.shortconv.in_proj", "model.layers.%u.conv.in_proj"},
+    {MR_WEIGHT_MIXER_TAPS, "blk.%u.shortconv.conv", "model.layers.%u.conv.conv"},
+    {MR_WEIGHT_MIXER_OUT, "blk.%u.shortconv.out_proj", "model.layers.%u.conv.out_proj"},
+    {0}};
+
+static const struct mr_weight_name granite_hybrid_names[] = {
+    {MR_WEIGHT_ROUTER, "blk.%u.ffn_gate_inp", "model.layers.%u.block_sparse_moe.router.layer"},
+    {MR_WEIGHT_ALL_GATE_UP, "blk.%u.ffn_gate_up_exps",
+     "model.layers.%u.block_sparse_moe.input_linear"},
+    {MR_WEIGHT_ALL_DOWN, "blk.%u.ffn_down_exps", "model.layers.%u.block_sparse_moe.output_linear"},
+    {MR_WEIGHT_GATE_UP, NULL, "model.layers.%u.shared_mlp.input_linear"},
+    {MR_WEIGHT_DOWN, "blk.%u.ffn_down", "model.layers.%u.shared_mlp.output_linear"},
+    {0}};
+
+static const struct mr_weight_name qwen3_next_names[] = {
+    {MR_WEIGHT_MIXER_IN, NULL, "model.layers.%u.linear_attn.in_proj_qkvz"},
+    {MR_WEIGHT_MIXER_GATES, "blk.%u.ssm_ba", "model.layers.%u.linear_attn.in_proj_ba"},
+    {MR_WEIGHT_MIXER_TAPS, "blk.%u.ssm_conv1d", "model.layers.%u.linear_attn.conv1d"},
+    {MR_WEIGHT_MIXER_A, "blk.%u.ssm_a", "model.layers.%u.linear_attn.A_log"},
+    {MR_WEIGHT_MIXER_DT_BIAS, "blk.%u.ssm_dt.bias", "model.layers.%u.linear_attn.dt_bias"},
+    {MR_WEIGHT_MIXER_NORM, "blk.%u.ssm_norm", "model.layers.%u.linear_attn.norm"},
+    {MR_WEIGHT_MIXER_OUT, "blk.%u.ssm_out", "model.layers.%u.linear_attn.out_proj"},
+    {0}};
+
+/* ---- recurrent layers ---- */
+
+static const struct mr_mixer_family short_convolution = {
+    .kind = MR_MIXER_CONV, .taps = "conv_L_cache", .attention_list = "full_attn_idxs"};
+
+static const struct mr_mixer_family mamba2_hybrid = {.kind = MR_MIXER_SSD,
+                                                     .taps = "mamba_d_conv",
+                                                     .heads = "mamba_n_heads",
+                                                     .key_heads = "mamba_n_groups",
+                                                     .key_dim = "mamba_d_state",
+                                                     .value_dim = "mamba_d_head",
+                                                     .attention_list = "attn_layer_indices",
+                                                     .norm_after_gate = true};
+
+#define DELTA_KEYS                                                                                 \
+    .kind = MR_MIXER_DELTA, .taps = "linear_conv_kernel_dim", .heads = "linear_num_value_heads",   \
+    .key_heads = "linear_num_key_heads", .key_dim = "linear_key_head_dim",                         \
+    .value_dim = "linear_value_head_dim", .attention_interval = 4
+
+static const struct mr_mixer_family delta_grouped = {DELTA_KEYS, .grouped_rows = true};
+
 /* ---- the families ---- */
 
 static const struct mr_model_family families[] = {
@@ -170,13 +225,42 @@ static const struct mr_model_family families[] = {
                   .window_pattern = 2,
                   .norm_epsilon = 1e-5,
                   .rope_theta = 150000.0}},
+    {.name = "lfm2",
+     .names = lfm2_names,
+     .norm_before = true,
+     .head_norm = MR_HEAD_NORM_EACH,
+     .mixer = &short_convolution,
+     .adjusted_ffn = true,
+     .defaults = {.norm_epsilon = 1e-5, .rope_theta = 1e6, .tied_head = true}},
+    {.name = "granitemoehybrid",
+     .names = granite_hybrid_names,
+     .norm_before = true,
+     .mixer = &mamba2_hybrid,
+     .shared_mlp = true,
+     .rope_opt_in = true,
+     .multipliers = true,
+     .fused = true,
+     .gguf_rotary_pairs = true},
+    {.name = "qwen3_next",
+     .names = qwen3_next_names,
+     .norm_before = true,
+     .head_norm = MR_HEAD_NORM_EACH,
+     .experts = true,
+     .routing = MR_ROUTING_KEY,
+     .mixer = &delta_grouped,
+     .gated_attention = true,
+     .norm_offset = true,
+     .defaults = {.rotary_share = 0.25}},
 };
 
 /* ---- families that are refused by name ---- */
 
 #define LATENT                                                                                     \
     "multi-head latent attention is not supported; its distillations on Llama and Qwen are"
-#define STATE   "state-space (recurrent) layers are not supported; Qwen 3 and Granite 3 are"
+#define STATE                                                                                      \
+    "state-space (recurrent) layers of this kind are not supported; LFM2, Granite 4 and "          \
+    "Qwen3-Next are"
+#define FOLDER  "GGUF files with recurrent layers are not supported; the Hugging Face folder is"
 #define ENCODER "encoders and encoder-decoder models are not supported; decoders such as Qwen 3 are"
 #define PICTURES                                                                                   \
     "its text layers attend to pictures, which are not supported; Gemma 3 (its text part) is"
@@ -202,11 +286,6 @@ static const struct {
     {"bamba", STATE},
     {"zamba2", STATE},
     {"nemotron_h", STATE},
-    {"granitemoehybrid", STATE},
-    {"granitehybrid", STATE},
-    {"lfm2", STATE},
-    {"qwen3_next", STATE},
-    {"qwen3next", STATE},
     {"qwen3_5", STATE},
     {"qwen3_5_moe", STATE},
     {"qwen35", STATE},
@@ -217,6 +296,9 @@ static const struct {
     {"rwkv6", STATE},
     {"rwkv7", STATE},
     {"recurrent_gemma", STATE},
+    {"lfm2", FOLDER},
+    {"granitehybrid", FOLDER},
+    {"qwen3next", FOLDER},
     {"t5", ENCODER},
     {"t5encoder", ENCODER},
     {"bart", ENCODER},
@@ -288,9 +370,10 @@ enum mr_status mr_model_family_find(const struct mr_model_family **out, struct m
         if (mr_text_is(name, refused[i].name))
             return mr_fail(err, MR_BAD_FILE, "model architecture \"%.*s\" is refused: %s", shown,
                            name.bytes, refused[i].reason);
-    return mr_fail(err, MR_BAD_FILE,
-                   "model architecture \"%.*s\" is not supported; Llama, Mistral, Mixtral, Qwen 2 "
-                   "and 3, Gemma 1 to 3, Phi 3, SmolLM 3, OLMo 2 and 3, Granite 3, StableLM 2 and "
-                   "gpt-oss are",
-                   shown, name.bytes);
+    return mr_fail(
+        err, MR_BAD_FILE,
+        "model architecture \"%.*s\" is not supported; Llama, Mistral, Mixtral, Qwen 2 "
+        "and 3, Gemma 1 to 3, Phi 3, SmolLM 3, OLMo 2 and 3, Granite 3 and 4, StableLM 2, "
+        "LFM2, Qwen3-Next and gpt-oss are",
+        shown, name.bytes);
 }

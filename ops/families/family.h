@@ -12,6 +12,7 @@
 #include "codec/status.h"
 #include "codec/text.h"
 #include "ops/families/tensor_names.h"
+#include "ops/mixer/mixer_shape.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -60,6 +61,22 @@ struct mr_family_defaults {
     bool tied_head;
 };
 
+/* The recurrent layers of a family (ops/mixer/mixer_shape.h), and the keys of config.json with
+ * their sizes. */
+struct mr_mixer_family {
+    enum mr_mixer_kind kind;
+    const char *taps, *heads, *key_heads, *key_dim, *value_dim;
+    /* The layers with attention, where config.json has no list of types: those of a list under this
+     * key, and every attention_interval-th layer; 0: none. */
+    const char *attention_list;
+    uint32_t attention_interval;
+    bool norm_after_gate;
+    bool grouped_norm; /* SSD: the norm of the gate is computed for each key head by itself */
+    /* Hugging Face stores the rows of the input layers by key head: q, k, v, z of the first, then
+     * of the second; and b, a likewise. */
+    bool grouped_rows;
+};
+
 struct mr_model_family {
     const char *name; /* model_type of config.json */
     const char *gguf; /* general.architecture of GGUF; NULL: GGUF files use the name of another
@@ -79,10 +96,18 @@ struct mr_model_family {
     uint32_t rope_interval; /* every rope_interval-th layer has no rotary embedding; 0: all have
                              * it */
     enum mr_window_rope window_rope;
-    bool experts;            /* layers may have experts */
-    enum mr_routing routing; /* of config.json */
-    bool gguf_unnormalized;  /* weights of experts are not normalized; GGUF files have no key for
-                                this */
+    bool experts;                        /* layers may have experts */
+    enum mr_routing routing;             /* of config.json */
+    const struct mr_mixer_family *mixer; /* NULL: no recurrent layers */
+    bool gated_attention; /* q has a gate after each head; outputs of attention are multiplied by
+                           * the sigmoid of the gate */
+    bool shared_mlp;      /* the feed-forward network has shared_intermediate_size numbers, next to
+                           * the experts if there are some */
+    bool rope_opt_in;     /* no rotary embedding unless position_embedding_type is "rope" */
+    bool adjusted_ffn;    /* two thirds of the feed-forward size, rounded up to block_multiple_of,
+                           * unless block_auto_adjust_ff_dim is false */
+    bool gguf_unnormalized; /* weights of experts are not normalized; GGUF files have no key for
+                               this */
 
     /* ---- how files are read ---- */
     bool multipliers;        /* config.json has Granite's multipliers */

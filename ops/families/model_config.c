@@ -217,6 +217,35 @@ static enum mr_status check_heads(const struct mr_model_config *config, struct m
     return MR_OK;
 }
 
+static enum mr_status check_mixer(const struct mr_model_config *config, struct mr_error *err)
+{
+    const struct mr_mixer_shape *m = &config->mixer;
+    const bool heads = m->kind > MR_MIXER_CONV;
+    const struct {
+        const char *name;
+        uint32_t value, min, max;
+    } bounds[] = {
+        {"length of the convolution", m->taps, 2, MR_MIXER_TAPS_MAX},
+        {"number of heads", m->heads, heads, 4096},
+        {"number of key heads", m->key_heads, heads, 4096},
+        {"size of a key", m->key_dim, heads, MR_MIXER_KEY_DIM_MAX},
+        {"size of a value", m->value_dim, 1, 65536},
+    };
+    if (m->kind == MR_MIXER_NONE) return MR_OK;
+    for (size_t i = 0; i < sizeof(bounds) / sizeof(bounds[0]); i++)
+        if (bounds[i].value < bounds[i].min || bounds[i].value > bounds[i].max)
+            return mr_fail(err, MR_BAD_FILE,
+                           "the %s of recurrent layers is %u; %u to %u is supported",
+                           bounds[i].name, bounds[i].value, bounds[i].min, bounds[i].max);
+    if (heads && m->heads % m->key_heads != 0)
+        return mr_fail(err, MR_BAD_FILE,
+                       "%u heads of recurrent layers cannot be divided evenly among %u key heads",
+                       m->heads, m->key_heads);
+    if (heads && mr_mixer_out_width(m) % 2 != 0)
+        return mr_fail(err, MR_BAD_FILE, "the outputs of recurrent layers are an odd number");
+    return MR_OK;
+}
+
 enum mr_status mr_model_config_check(const struct mr_model_config *config, struct mr_error *err)
 {
     enum mr_status status = check_bounds(config, err);
@@ -224,6 +253,7 @@ enum mr_status mr_model_config_check(const struct mr_model_config *config, struc
         status = check_rope(&config->ropes[i], err);
     if (status == MR_OK) status = check_heads(config, err);
     if (status == MR_OK) status = check_scales(config, err);
+    if (status == MR_OK) status = check_mixer(config, err);
     if (status == MR_OK && config->experts.count > 0 && !config->family->experts)
         status = mr_fail(err, MR_BAD_FILE, "a %s model with experts is not supported",
                          config->family->name);

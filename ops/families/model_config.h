@@ -9,6 +9,7 @@
 #define MR_OPS_FAMILIES_MODEL_CONFIG_H
 
 #include "ops/families/family.h"
+#include "ops/mixer/mixer_shape.h"
 
 #define MR_LAYERS_MAX  512u
 #define MR_EOS_IDS_MAX 8u
@@ -64,10 +65,14 @@ struct mr_model_config {
     struct mr_rope_config ropes[MR_ROPES_MAX];
     uint32_t rope_count;
     struct mr_expert_config experts;
-    uint32_t window;                /* size of the sliding window in tokens; 0: none */
-    bool windowed[MR_LAYERS_MAX];   /* true for layers that use the sliding window */
-    bool routed[MR_LAYERS_MAX];     /* true for layers with experts */
-    uint8_t rope_of[MR_LAYERS_MAX]; /* index in ropes, or MR_NO_ROPE */
+    uint32_t window;                     /* size of the sliding window in tokens; 0: none */
+    bool windowed[MR_LAYERS_MAX];        /* true for layers that use the sliding window */
+    bool routed[MR_LAYERS_MAX];          /* true for layers with experts */
+    uint8_t rope_of[MR_LAYERS_MAX];      /* index in ropes, or MR_NO_ROPE */
+    struct mr_mixer_shape mixer;         /* of all recurrent layers */
+    bool mixes[MR_LAYERS_MAX];           /* true for layers with a recurrent part */
+    bool skips_attention[MR_LAYERS_MAX]; /* true for layers without attention */
+    bool skips_ffn[MR_LAYERS_MAX];       /* true for layers without a feed-forward network */
     uint32_t eos_ids[MR_EOS_IDS_MAX];
     uint32_t eos_count;
 };

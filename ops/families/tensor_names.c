@@ -43,6 +43,13 @@ static const struct {
     [MR_WEIGHT_SHARED_UP] = {"blk.%u.ffn_up_shexp", "model.layers.%u.mlp.shared_expert.up_proj"},
     [MR_WEIGHT_SHARED_DOWN] = {"blk.%u.ffn_down_shexp",
                                "model.layers.%u.mlp.shared_expert.down_proj"},
+    [MR_WEIGHT_MIXER_IN] = {"blk.%u.ssm_in", "model.layers.%u.mamba.in_proj"},
+    [MR_WEIGHT_MIXER_TAPS] = {"blk.%u.ssm_conv1d", "model.layers.%u.mamba.conv1d"},
+    [MR_WEIGHT_MIXER_A] = {"blk.%u.ssm_a", "model.layers.%u.mamba.A_log"},
+    [MR_WEIGHT_MIXER_DT_BIAS] = {"blk.%u.ssm_dt.bias", "model.layers.%u.mamba.dt_bias"},
+    [MR_WEIGHT_MIXER_SKIP] = {"blk.%u.ssm_d", "model.layers.%u.mamba.D"},
+    [MR_WEIGHT_MIXER_NORM] = {"blk.%u.ssm_norm", "model.layers.%u.mamba.norm"},
+    [MR_WEIGHT_MIXER_OUT] = {"blk.%u.ssm_out", "model.layers.%u.mamba.out_proj"},
     [MR_WEIGHT_SHARED_SWITCH] = {"blk.%u.ffn_gate_inp_shexp",
                                  "model.layers.%u.mlp.shared_expert_gate"},
 };

@@ -41,6 +41,20 @@ enum mr_weight_part {
     MR_WEIGHT_SHARED_GATE, /* of the shared expert */
     MR_WEIGHT_SHARED_UP,
     MR_WEIGHT_SHARED_DOWN,
+    /* Recurrent layers (ops/mixer/mixer_shape.h). IN: the row's floats, and the gates unless they
+     * have a layer of their own; the delta rule's q, k, v in one layer and z in another, or all in
+     * one. */
+    MR_WEIGHT_MIXER_IN,
+    MR_WEIGHT_MIXER_Z,
+    MR_WEIGHT_MIXER_GATES, /* beta and decay in one layer */
+    MR_WEIGHT_MIXER_BETA,
+    MR_WEIGHT_MIXER_DECAY,
+    MR_WEIGHT_MIXER_TAPS, /* [channels, taps]; its bias is the convolution's */
+    MR_WEIGHT_MIXER_A,    /* GGUF: -exp of Hugging Face's number */
+    MR_WEIGHT_MIXER_DT_BIAS,
+    MR_WEIGHT_MIXER_SKIP,
+    MR_WEIGHT_MIXER_NORM,
+    MR_WEIGHT_MIXER_OUT,
     MR_WEIGHT_SHARED_SWITCH, /* the row whose product, through a sigmoid, weights the shared expert
                               */
     MR_WEIGHT_COUNT

@@ -27,6 +27,7 @@ struct mr_model {
     struct mr_adapter_base adapter_base;
     struct mr_rope_table ropes[MR_ROPES_MAX];
     struct mr_kv_groups kv;
+    struct mr_state_pool states;
     struct mr_decoder *decoder;
     struct mr_step_queue *queue;
 };
@@ -197,6 +198,7 @@ static enum mr_status create_decoder(struct mr_model *model, const struct mr_mod
                                    .weights = &model->weights,
                                    .ropes = model->ropes,
                                    .kv = &model->kv,
+                                   .states = model->states.slot_count > 0 ? &model->states : NULL,
                                    .compute = model->compute,
                                    .rows_max = options->rows_max,
                                    .sequences_max = options->sequences_max,
@@ -290,6 +292,8 @@ static void fill_info(struct mr_model *model)
     info->kv_pool_bytes = model->kv.pool_bytes;
     info->block_count = model->kv.block_count;
     info->window_slots = model->kv.slot_count;
+    info->state_slots = model->states.slot_count;
+    info->state_bytes = model->states.slot_bytes;
     info->activation_bytes = mr_decoder_bytes(model->decoder);
     info->defaults = source->defaults;
     info->chat_template = source->chat_template;
@@ -309,11 +313,17 @@ static uint64_t pool_bytes(const struct mr_model *model, const struct mr_model_o
 static enum mr_status create_kv(struct mr_model *model, const struct mr_model_options *options,
                                 struct mr_error *err)
 {
-    const struct mr_kv_groups_spec spec = {.config = &model->source.config,
-                                           .step_tokens = options->rows_max,
-                                           .kv_bytes = pool_bytes(model, options),
-                                           .int8 = options->kv_int8};
-    enum mr_status status = mr_kv_groups_create(&model->kv, model->compute, &spec, err);
+    struct mr_kv_groups_spec spec = {.config = &model->source.config,
+                                     .step_tokens = options->rows_max,
+                                     .kv_bytes = pool_bytes(model, options),
+                                     .int8 = options->kv_int8};
+    const uint32_t slots = mr_state_pool_divide(
+        &model->source.config,
+        options->running_max > 0 ? options->running_max : options->sequences_max, &spec.kv_bytes);
+    enum mr_status status =
+        mr_state_pool_create(&model->states, model->compute, &model->source.config, slots, err);
+    if (status != MR_OK) return status;
+    status = mr_kv_groups_create(&model->kv, model->compute, &spec, err);
     model->kv.exports_int8 = options->export_int8 && !options->kv_int8;
     return status;
 }
@@ -378,6 +388,7 @@ void mr_model_close(struct mr_model *model)
     if (!model) return;
     mr_step_queue_destroy(model->queue);
     mr_decoder_destroy(model->decoder);
+    mr_state_pool_destroy(&model->states);
     mr_kv_groups_destroy(&model->kv);
     for (uint32_t i = 0; i < MR_ROPES_MAX; i++)
         mr_rope_table_destroy(&model->ropes[i]);
@@ -469,6 +480,11 @@ void mr_model_kv_copy(struct mr_model *model, struct mr_kv_place from, struct mr
 {
     MR_ASSERT(token_count <= MR_BLOCK_TOKENS);
     mr_kv_groups_copy(&model->kv, from, to, token_count);
+}
+
+void mr_model_state_copy(struct mr_model *model, uint32_t from, uint32_t to)
+{
+    mr_state_pool_copy(&model->states, from, to);
 }
 
 size_t mr_model_kv_export_bytes(const struct mr_model *model, uint32_t token_count)

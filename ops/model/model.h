@@ -23,15 +23,13 @@
 #include "ops/sampling/sample.h"
 
 struct mr_model;
-struct mr_model_source;
-struct mr_compute;      /* ops/backend/backend.h */
-struct mr_cuda_kernels; /* ops/cuda/kernel_table.h */
+struct mr_compute; /* ops/backend/backend.h */
 
 struct mr_model_options {
     const char *path; /* .gguf file, or a folder with config.json and *.safetensors */
     /* The files at `path`: _open takes ownership and zeroes the struct. NULL: _open reads them. */
-    struct mr_model_source *source;
-    const char *device;  /* "cpu", "cuda" or "cuda:N" */
+    struct mr_model_source *source; /* ops/files/model_source.h */
+    const char *device;             /* "cpu", "cuda" or "cuda:N" */
     const char *backend; /* "auto", "cpu" or "torch" (ops/model/device_choice.h); NULL: auto */
     /* For the backend torch (mr_device_choice_cuda_kernels); NULL: LibTorch's operators only. */
     const struct mr_cuda_kernels *cuda_kernels;
@@ -46,6 +44,7 @@ struct mr_model_options {
     uint32_t context_tokens;
     uint32_t rows_max;      /* most tokens in one step */
     uint32_t sequences_max; /* most sequences in one step */
+    uint32_t running_max; /* most sequences that run at a time, for state_slots; 0: sequences_max */
     /* Keep the hash of weights of this size or larger (ops/files/digest_cache.h); 0: never. */
     uint64_t digest_cache_bytes;
     const char *cache_folder; /* the user's cache folder; NULL: none */
@@ -54,7 +53,7 @@ struct mr_model_options {
     uint32_t graph_rows_max; /* most rows of a decode step that a graph runs; 0: no graphs */
     bool adapters;           /* steps may have adapters (ops/model/model_adapter.h) */
     bool warm_up;            /* run steps of many sizes (ops/model/gpu_start.h): for a GPU */
-    /* Called after each loaded tensor, with the bytes loaded so far and in total. May be NULL. */
+    /* After each loaded tensor: bytes loaded so far, and in total. May be NULL. */
     void (*progress)(void *context, uint64_t done_bytes, uint64_t total_bytes);
     void (*graph_progress)(void *context, uint32_t done, uint32_t total); /* before each graph */
     void *progress_context;                                               /* of both */
@@ -74,12 +73,13 @@ struct mr_model_info {
     uint32_t block_count;        /* KV blocks in the pool */
     uint32_t window_tokens;      /* tokens of the sliding window; 0: none */
     uint32_t window_slots;       /* slots in the pool, for sliding-window layers; 0: blocks only */
+    uint32_t state_slots;        /* of the state pool (ops/decoder/state_pool.h); 0: no pool */
+    uint64_t state_bytes;        /* bytes of a slot */
     uint64_t activation_bytes;   /* bytes of the step buffers */
     struct mr_decode_graphs graphs;
     unsigned char weights_digest[32]; /* identifies the weights (ops/weights/weights_digest.h) */
     char rope[672];                   /* kinds, bases and scalings of position embeddings */
-    /* Two models can exchange exported blocks only if, besides weights and rope, kv_dtype,
-     * kv_layout and numerics are equal. */
+    /* Two models can exchange exported blocks only if weights, rope and these three are equal. */
     const char *kv_dtype;  /* "bf16"; with kv_int8 "int8 for bf16"; or "int8 of bf16" */
     const char *kv_layout; /* names the order of layers, heads and panels */
     const char *numerics;  /* names the kernels; kernels that round differently differ in name */
@@ -90,10 +90,10 @@ struct mr_model_info {
     struct mr_special_texts special;      /* borrowed from the model */
 };
 
-/* Sets *out to the backend and number format of the options; opens nothing. MR_BAD_CONFIG. */
+/* _compute sets *out to the backend and number format of the options, and opens nothing;
+ * _check_options checks what can be checked without files. MR_BAD_CONFIG. */
 enum mr_status mr_model_compute(const struct mr_model_options *options, struct mr_compute *out,
                                 struct mr_error *err);
-/* Checks the options that can be checked without files: device, dtype, sizes. MR_BAD_CONFIG. */
 enum mr_status mr_model_check_options(const struct mr_model_options *options, struct mr_error *err);
 /* Checks that the files have the tensors that the model needs, in the right shapes, and no others;
  * reads no weights. MR_BAD_FILE as _open. */
@@ -105,38 +105,38 @@ void mr_model_close(struct mr_model *model);
 const struct mr_model_info *mr_model_info(const struct mr_model *model);
 const struct mr_tokenizer *mr_model_tokenizer(const struct mr_model *model);
 const struct mr_adapter_base *mr_model_adapter_base(const struct mr_model *model);
-/* Starts a step: computes all rows of the batch, writes their KV, and draws samples[i] from rows[i]
- * for each i < sample_count <= sequences_max * MR_CHOICES_MAX. Logit row i is the i-th of the
- * needed rows (logit_rows of each sequence) in the order of the batch. Without rows in the batch it
- * only draws. A block that the step writes may be in the block list of one sequence only. */
+/* _collect waits until the oldest step in flight has ended. _launch starts one: computes all rows
+ * of the batch, writes their KV, and draws samples[i] from rows[i] for each i < sample_count <=
+ * sequences_max * MR_CHOICES_MAX. Logit row i is the i-th of the needed rows (logit_rows of each
+ * sequence) in the order of the batch. Without rows in the batch it only draws. A block that the
+ * step writes may be in the block list of one sequence only. */
 enum mr_status mr_model_launch(struct mr_model *model, const struct mr_model_step *step,
                                struct mr_error *err);
-/* Waits until the oldest step in flight has ended. */
 enum mr_status mr_model_collect(struct mr_model *model, struct mr_error *err);
-/* Steps that may be in flight. 0: _launch computes the step before it returns. 2: a second step,
- * with fed_by, may be launched before the first is collected. */
+/* Steps that may be in flight; 0: _launch computes the step before it returns; 2: also a step with
+ * fed_by, launched before the first is collected. */
 uint32_t mr_model_steps_ahead(const struct mr_model *model);
-/* Copies logit row `row` of the step collected last to host memory: out[vocab_size]. */
+/* _logits copies row `row` of the step collected last to host memory: out[vocab_size]; _hidden is
+ * mr_decoder_hidden (ops/decoder/decoder.h). */
 enum mr_status mr_model_logits(struct mr_model *model, uint32_t row, float *out,
                                struct mr_error *err);
-/* As mr_decoder_hidden (ops/decoder/decoder.h). */
 void mr_model_hidden(const struct mr_model *model, uint32_t index, float *out);
-/* _forward: a step without draws. _sample: draws from the last step's logits. Both launch and
- * collect; no step may be in flight. */
+/* Launch and collect a step without draws, or draws from the last step's logits; none in flight. */
 enum mr_status mr_model_forward(struct mr_model *model, const struct mr_batch *batch,
                                 struct mr_error *err);
 enum mr_status mr_model_sample(struct mr_model *model, const struct mr_sample_row *rows,
                                uint32_t count, struct mr_sample *samples, struct mr_error *err);
-/* Makes the next 2 MiB of the KV pool resident in memory; false when all of it is. */
+/* As mr_kv_groups_populate (ops/decoder/kv_groups.h). */
 bool mr_model_kv_populate(struct mr_model *model);
-/* Copies the first token_count tokens of a block; ignores from.first and to.first. */
+/* _kv_copy: the first token_count tokens of a block, ignoring `first`. _state_copy: to a slot. */
 void mr_model_kv_copy(struct mr_model *model, struct mr_kv_place from, struct mr_kv_place to,
                       uint32_t token_count);
+void mr_model_state_copy(struct mr_model *model, uint32_t from, uint32_t to);
 /* Size in bytes of token_count tokens of an exported block. A full block has layer_count pieces of
  * equal size, one for each layer, sliding-window layers last. */
 size_t mr_model_kv_export_bytes(const struct mr_model *model, uint32_t token_count);
-/* Returns the memory of a full block if it is the exported form: any thread may read or fill it
- * while no step writes the block. NULL: exporting converts to int8, or blocks have slots. */
+/* The memory of a full block if it is the exported form: any thread may use it while no step writes
+ * the block. NULL: exporting converts to int8, or blocks have slots. */
 void *mr_model_kv_bytes_of(struct mr_model *model, uint32_t block);
 /* MR_MALFORMED when `size` is not the bytes of token_count exported tokens; _export also when a
  * number cannot be stored in int8 (infinite, NaN, or 2^127 or more). */

@@ -1,6 +1,7 @@
 #include "ops/model/model_plan.h"
 
 #include "ops/decoder/kv_groups.h"
+#include "ops/decoder/state_pool.h"
 #include "ops/files/model_source.h"
 #include "ops/model/device_choice.h"
 #include "ops/weights/weights.h"
@@ -56,10 +57,14 @@ enum mr_status mr_model_plan_make(struct mr_model_plan *out, const struct mr_mod
     plan.parameter_count = size.parameter_count;
     plan.weight_bytes = size.bytes;
     plan.dtype = dtype_name(options->dtype, size.quantized);
-    const struct mr_kv_groups_spec kv = {.config = config,
-                                         .step_tokens = options->rows_max,
-                                         .kv_bytes = pool_bytes(&plan, options),
-                                         .int8 = options->kv_int8};
+    struct mr_kv_groups_spec kv = {.config = config,
+                                   .step_tokens = options->rows_max,
+                                   .kv_bytes = pool_bytes(&plan, options),
+                                   .int8 = options->kv_int8};
+    plan.state_slots = mr_state_pool_divide(
+        config, options->running_max > 0 ? options->running_max : options->sequences_max,
+        &kv.kv_bytes);
+    plan.state_bytes = mr_state_pool_slot_bytes(config);
     mr_kv_groups_plan(&groups, &compute, &kv);
     plan.kv_dtype = options->kv_int8 ? "int8" : mr_number_name(compute.number);
     plan.kv_bytes_per_token = groups.block_bytes / MR_BLOCK_TOKENS;

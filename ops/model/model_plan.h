@@ -18,9 +18,11 @@ struct mr_model_plan {
     uint64_t kv_bytes_per_token; /* of one token's KV in all layers */
     const char *kv_dtype;        /* of the KV; static */
     uint64_t kv_pool_bytes;      /* of all KV blocks and slots */
-    uint64_t pool_tokens;        /* tokens that the blocks of the pool hold */
-    uint64_t device_bytes;       /* free on a GPU before the model is there; 0: on the CPU */
-    uint32_t context_asked;      /* --context-tokens; 0: not given */
+    uint32_t state_slots;        /* as in struct mr_model_info */
+    uint64_t state_bytes;
+    uint64_t pool_tokens;   /* tokens that the blocks of the pool hold */
+    uint64_t device_bytes;  /* free on a GPU before the model is there; 0: on the CPU */
+    uint32_t context_asked; /* --context-tokens; 0: not given */
     /* longest sequence: the least of the model's context, context_asked and the tokens that the
      * pool holds */
     uint32_t context_tokens;

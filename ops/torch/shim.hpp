@@ -7,7 +7,7 @@
 extern "C" {
 #include "codec/check.h"
 #include "codec/status.h"
-#include "ops/backend/backend.h"
+#include "ops/backend/mixers.h"
 #include "ops/cpu_kernels/parallel.h"
 #include "ops/cuda/kernel_table.h"
 }
@@ -346,6 +346,8 @@ size_t kv_stored_bytes(const struct mr_kv *, uint32_t, bool);
 void *kv_bytes_of(const struct mr_kv *, uint32_t);
 bool kv_export(const struct mr_kv *, const struct mr_kv_span *, void *);
 void kv_import(struct mr_kv *, const struct mr_kv_span *, const void *);
+
+extern const struct mr_mixer_ops mixers;
 
 enum mr_status step_create(struct mr_compute *, struct mr_step **, const struct mr_step_spec *,
                            struct mr_error *);

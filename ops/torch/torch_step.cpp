@@ -32,7 +32,7 @@ uint64_t step_bytes(const struct mr_step *step)
 {
     uint64_t bytes = 0;
     for (int i = 0; i < MR_BUFFER_COUNT; i++) {
-        const bool is_float = i != MR_NORMED && i != MR_ATTENDED && i != MR_GATED;
+        const bool is_float = i != MR_NORMED && i != MR_ATTENDED && i != MR_GATED && i != MR_MIXED;
         const uint64_t rows = i == MR_LOGITS ? step->spec.sequences_max : step->spec.rows_max;
         if (step->spec.twin && i != MR_LOGITS && i != MR_NORMED) continue;
         bytes += rows * step->spec.widths[i] *
@@ -116,7 +116,7 @@ void keep(struct mr_step *step, const uint32_t *rows, const struct mr_step_seque
         const at::Tensor kept = upload(step->device, std::vector<int64_t>(rows, rows + row_count));
         settle_residual(step);
         if (step->queries.defined()) step->queries = step->queries.index_select(0, kept);
-        for (enum mr_step_buffer i : {MR_RESIDUAL, MR_NORMED, MR_QKV})
+        for (enum mr_step_buffer i : {MR_RESIDUAL, MR_NORMED, MR_QKV, MR_MIXED})
             if (step->buffers[i].defined())
                 step->buffers[i] = step->buffers[i].index_select(0, kept);
         stage_sequences(step, sequences, count);

@@ -40,9 +40,9 @@ static enum mr_status load_gate_up(struct mr_weight_loader *loader, uint32_t lay
         break;
     case FUSED:
         plan.shares[0] =
-            (struct mr_share_plan){MR_WEIGHT_ALL_GATE_UP, ffn, 0, 2 * ffn, false, false};
-        plan.shares[1] =
-            (struct mr_share_plan){MR_WEIGHT_ALL_GATE_UP, ffn, ffn, 2 * ffn, false, false};
+            (struct mr_share_plan){.part = MR_WEIGHT_ALL_GATE_UP, .rows = ffn, .all = 2 * ffn};
+        plan.shares[1] = (struct mr_share_plan){
+            .part = MR_WEIGHT_ALL_GATE_UP, .rows = ffn, .first = ffn, .all = 2 * ffn};
         break;
     case MIXED:
         plan.shares[0] = (struct mr_share_plan){.part = MR_WEIGHT_ALL_GATE_UP, .rows = 2 * ffn};

@@ -55,6 +55,11 @@ bool mr_weight_loader_has(const struct mr_weight_loader *loader, struct mr_weigh
     return find_weight(loader, place) != NULL;
 }
 
+bool mr_weight_loader_has_bias(const struct mr_weight_loader *loader, struct mr_weight_place place)
+{
+    return find_bias(loader, place) != NULL;
+}
+
 bool mr_weight_loader_transposed(const struct mr_weight_loader *loader,
                                  const struct mr_linear_plan *plan)
 {
@@ -225,6 +230,23 @@ static enum mr_status read_vector(struct mr_weight_loader *loader,
     return MR_OK;
 }
 
+static struct shape shape_of(const struct mr_stored_tensor *tensor)
+{
+    struct shape shape = {{0}, tensor->dim_count};
+    for (uint32_t i = 0; i < tensor->dim_count && i < 3; i++)
+        shape.dims[i] = tensor->dims[i];
+    return shape;
+}
+
+/* Returns the numbers of a tensor of at most three dimensions; 0 for others. */
+static uint64_t numbers_in(const struct mr_stored_tensor *tensor)
+{
+    uint64_t count = tensor->dim_count <= 3;
+    for (uint32_t i = 0; i < tensor->dim_count; i++)
+        count *= tensor->dims[i];
+    return count;
+}
+
 enum mr_status mr_weight_loader_read(struct mr_weight_loader *loader, struct mr_weight_place place,
                                      uint32_t count, float offset, float **out)
 {
@@ -235,6 +257,8 @@ enum mr_status mr_weight_loader_read(struct mr_weight_loader *loader, struct mr_
     if (heads && tensor && tensor->dim_count == 2 && tensor->dims[1] > 0 &&
         count % tensor->dims[1] == 0)
         shape = (struct shape){{count / tensor->dims[1], tensor->dims[1]}, 2};
+    const bool mixer = place.part >= MR_WEIGHT_MIXER_IN && place.part <= MR_WEIGHT_MIXER_OUT;
+    if (mixer && tensor && numbers_in(tensor) == count) shape = shape_of(tensor);
     enum mr_status status = need_weight(loader, place, &shape, &tensor);
     return status == MR_OK ? read_vector(loader, tensor, count, offset, out) : status;
 }
@@ -357,6 +381,7 @@ static enum mr_status gather_share(struct mr_weight_loader *loader,
     to->first_row = (uint64_t)(plan->stacked > 0 ? plan->index : 0) * all + share->first;
     to->row_count = share->rows;
     to->pair_dim = share->rotary_pairs ? config->head_dim : 0;
+    to->groups = share->groups;
     uint32_t padded = mr_model_config_padded_head(config);
     if (share->heads && padded != config->head_dim) {
         to->rows = (struct mr_head_padding){config->head_dim, padded};
@@ -422,7 +447,8 @@ static enum mr_weight_numbers numbers_of(const struct mr_weight_loader *loader,
     const enum mr_weight_part part = plan->shares[0].part;
     const bool alone = part == MR_WEIGHT_EXPERT_GATE || part == MR_WEIGHT_EXPERT_DOWN;
     if (!loader->spec->compute->backend->integer_weights) return MR_WEIGHTS_FLOAT;
-    if (part == MR_WEIGHT_ROUTER || part == MR_WEIGHT_SHARED_SWITCH) return MR_WEIGHTS_FLOAT;
+    if (plan->floats || part == MR_WEIGHT_ROUTER || part == MR_WEIGHT_SHARED_SWITCH)
+        return MR_WEIGHTS_FLOAT;
     return numbers == MR_WEIGHTS_STORED && alone ? MR_WEIGHTS_FLOAT : numbers;
 }
 

@@ -65,6 +65,7 @@ struct mr_share_plan {
     uint32_t rows;       /* in the file: without padding */
     uint32_t first, all; /* first of the tensor's `all` rows; all 0: the share has all rows */
     bool rotary_pairs, heads;
+    struct mr_row_groups groups; /* `rows` of these are taken, from `first` on */
 };
 
 struct mr_linear_plan {
@@ -76,6 +77,7 @@ struct mr_linear_plan {
     bool alternate;    /* true: rows are taken from the shares in turn */
     bool head_columns; /* columns are heads, which are padded */
     bool transposed;   /* the tensor is [in, out] */
+    bool floats;       /* true: never computed in small integers */
     bool gated, table; /* as in struct mr_linear_spec (ops/backend/step.h) */
     float scale;       /* of the layer's results; 0 means 1 */
 };
@@ -112,8 +114,10 @@ bool mr_weight_loader_transposed(const struct mr_weight_loader *loader,
 void mr_weight_loader_ignore(struct mr_weight_loader *loader, struct mr_weight_place place);
 void mr_weight_loader_ignore_name(struct mr_weight_loader *loader, const char *name);
 
+bool mr_weight_loader_has_bias(const struct mr_weight_loader *loader, struct mr_weight_place place);
 /* Reads `count` numbers, adding `offset` to each, into a new array that the caller frees; only
- * checking leaves *out unchanged. The numbers may be several rows of the tensor. */
+ * checking leaves *out unchanged. The numbers may be several rows of the tensor; those of recurrent
+ * layers may have any shape. */
 enum mr_status mr_weight_loader_read(struct mr_weight_loader *loader, struct mr_weight_place place,
                                      uint32_t count, float offset, float **out);
 /* The same as a vector of the device. */

@@ -23,6 +23,8 @@ static uint64_t stored_row(const struct mr_weight_share *share, uint32_t row)
         if (in_head >= size) return PADDING;
         row = row / share->rows.padded * size + in_head;
     }
+    if (share->groups.take > 0)
+        row = row / share->groups.take * share->groups.size + row % share->groups.take;
     if (share->pair_dim == 0) return row;
     uint32_t half = share->pair_dim / 2;
     uint32_t in_head = row % share->pair_dim;

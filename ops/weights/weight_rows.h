@@ -16,11 +16,16 @@
 #include "ops/cpu_kernels/quant/quant.h"
 #include "ops/files/tensor_table.h"
 
-#define MR_WEIGHT_SHARES_MAX 3u
+#define MR_WEIGHT_SHARES_MAX 4u
 
 /* The file stores heads of `size` numbers, which are packed as `padded` numbers; 0, 0: no heads. */
 struct mr_head_padding {
     uint32_t size, padded;
+};
+
+/* The share has the first `take` rows of every `size` rows of the tensor; 0, 0: all rows. */
+struct mr_row_groups {
+    uint32_t size, take;
 };
 
 struct mr_weight_share {
@@ -30,6 +35,7 @@ struct mr_weight_share {
     uint32_t pair_dim;  /* head size if the tensor's rows are in pair order, as above; else 0 */
     uint64_t first_row; /* row 0 of the share is this row of weight, and this number of bias */
     struct mr_head_padding rows;
+    struct mr_row_groups groups;
     /* NULL, or the matrix from which rows are read instead of `weight`, column by column:
      * [width][row_count]. */
     const float *transposed;

@@ -75,12 +75,19 @@ static enum mr_status load_qkv(struct mr_weight_loader *loader, uint32_t layer,
     const struct mr_model_config *c = loader->spec->config;
     bool pairs = loader->spec->gguf_names && c->family->gguf_rotary_pairs;
     uint32_t q = c->head_count * c->head_dim, kv = c->kv_head_count * c->head_dim;
-    struct mr_linear_plan plan = {.layer = layer,
-                                  .width = c->hidden_size,
-                                  .shares = {{MR_WEIGHT_Q, q, 0, 0, pairs, true},
-                                             {MR_WEIGHT_K, kv, 0, 0, pairs, true},
-                                             {MR_WEIGHT_V, kv, 0, 0, false, true}},
-                                  .share_count = 3};
+    struct mr_linear_plan plan = {
+        .layer = layer,
+        .width = c->hidden_size,
+        .shares = {{.part = MR_WEIGHT_Q, .rows = q, .rotary_pairs = pairs},
+                   {.part = MR_WEIGHT_K, .rows = kv, .rotary_pairs = pairs},
+                   {.part = MR_WEIGHT_V, .rows = kv}},
+        .share_count = 3};
+    for (uint32_t i = 0; i < 3; i++)
+        plan.shares[i].heads = true;
+    if (c->family->gated_attention) {
+        plan.shares[0].all = 2 * q;
+        plan.shares[0].groups = (struct mr_row_groups){2 * c->head_dim, c->head_dim};
+    }
     if (mr_weight_loader_has(loader, (struct mr_weight_place){MR_WEIGHT_QKV, layer, 0})) {
         const uint32_t first[] = {0, q, q + kv};
         for (uint32_t i = 0; i < 3; i++) {
@@ -89,6 +96,24 @@ static enum mr_status load_qkv(struct mr_weight_loader *loader, uint32_t layer,
             plan.shares[i].all = q + 2 * kv;
         }
     }
+    return mr_weight_loader_linear(loader, &plan, out);
+}
+
+/* The gates of attention: files store the rows of a head's gate after those of its q. */
+static enum mr_status load_attention_gate(struct mr_weight_loader *loader, uint32_t layer,
+                                          struct mr_linear **out)
+{
+    const struct mr_model_config *c = loader->spec->config;
+    const uint32_t q = c->head_count * c->head_dim;
+    const struct mr_linear_plan plan = {.layer = layer,
+                                        .width = c->hidden_size,
+                                        .shares = {{.part = MR_WEIGHT_Q,
+                                                    .rows = q,
+                                                    .first = c->head_dim,
+                                                    .all = 2 * q,
+                                                    .heads = true,
+                                                    .groups = {2 * c->head_dim, c->head_dim}}},
+                                        .share_count = 1};
     return mr_weight_loader_linear(loader, &plan, out);
 }
 
@@ -110,6 +135,8 @@ static enum mr_status load_attention(struct mr_weight_loader *loader, uint32_t l
     if (status == MR_OK && c->head_norm != MR_HEAD_NORM_NONE)
         status = load_head_norm(loader, (struct mr_weight_place){MR_WEIGHT_K_NORM, layer, 0},
                                 c->kv_head_count, &to->k_norm);
+    if (status == MR_OK && c->family->gated_attention)
+        status = load_attention_gate(loader, layer, &to->attention_gate);
     if (status == MR_OK && c->family->sinks)
         status =
             mr_weight_loader_vector(loader, (struct mr_weight_place){MR_WEIGHT_SINKS, layer, 0},
@@ -132,8 +159,12 @@ static enum mr_status load_gate_up(struct mr_weight_loader *loader, uint32_t lay
                                   .gated = true};
     for (uint32_t i = 0; i < 2; i++)
         plan.shares[i] =
-            c->family->fused
-                ? (struct mr_share_plan){MR_WEIGHT_GATE_UP, ffn, i * ffn, 2 * ffn, false, false}
+            c->family->fused && mr_weight_loader_has(
+                                    loader, (struct mr_weight_place){MR_WEIGHT_GATE_UP, layer, 0})
+                ? (struct mr_share_plan){.part = MR_WEIGHT_GATE_UP,
+                                         .rows = ffn,
+                                         .first = i * ffn,
+                                         .all = 2 * ffn}
                 : (struct mr_share_plan){.part = i == 0 ? MR_WEIGHT_GATE : MR_WEIGHT_UP,
                                          .rows = ffn};
     return mr_weight_loader_linear(loader, &plan, out);
@@ -166,14 +197,18 @@ static enum mr_status load_layer(struct mr_weight_loader *loader, uint32_t layer
     } norms[] = {
         {MR_WEIGHT_ATTENTION_NORM, c->family->norm_before, &to->attention_norm},
         {MR_WEIGHT_ATTENTION_POST_NORM, c->family->norm_after, &to->attention_post_norm},
-        {MR_WEIGHT_FFN_NORM, c->family->norm_before && !c->parallel, &to->ffn_norm},
-        {MR_WEIGHT_FFN_POST_NORM, c->family->norm_after, &to->ffn_post_norm},
+        {MR_WEIGHT_FFN_NORM, c->family->norm_before && !c->parallel && !c->skips_ffn[layer],
+         &to->ffn_norm},
+        {MR_WEIGHT_FFN_POST_NORM, c->family->norm_after && !c->skips_ffn[layer],
+         &to->ffn_post_norm},
     };
     enum mr_status status = MR_OK;
     for (size_t i = 0; status == MR_OK && i < sizeof(norms) / sizeof(norms[0]); i++)
         if (norms[i].wanted) status = load_norm(loader, norms[i].part, layer, norms[i].norm);
-    if (status == MR_OK) status = load_attention(loader, layer, to);
-    if (status == MR_OK) status = load_ffn(loader, layer, to);
+    if (status == MR_OK && !c->skips_attention[layer]) status = load_attention(loader, layer, to);
+    if (status == MR_OK && c->mixes[layer])
+        status = mr_mixer_weights_load(loader, layer, &to->mixer);
+    if (status == MR_OK && !c->skips_ffn[layer]) status = load_ffn(loader, layer, to);
     return status;
 }
 
@@ -277,7 +312,9 @@ static void destroy_layer(const struct mr_backend *backend, struct mr_layer_weig
     backend->vector_destroy(layer->k_norm);
     backend->vector_destroy(layer->sinks);
     backend->linear_destroy(layer->qkv);
+    backend->linear_destroy(layer->attention_gate);
     backend->linear_destroy(layer->attention_out);
+    mr_mixer_weights_destroy(&layer->mixer, backend);
     backend->linear_destroy(layer->gate_up);
     backend->linear_destroy(layer->down);
 }

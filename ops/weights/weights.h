@@ -12,6 +12,7 @@
 #define MR_OPS_WEIGHTS_WEIGHTS_H
 
 #include "ops/weights/expert_weights.h"
+#include "ops/weights/mixer_weights.h"
 
 /* bias NULL: none; both NULL: the model lacks this norm. */
 struct mr_norm_weights {
@@ -23,9 +24,11 @@ struct mr_layer_weights {
     struct mr_norm_weights attention_norm, attention_post_norm, ffn_norm, ffn_post_norm;
     /* [heads * padded], [kv_heads * padded], or NULL for no norm */
     struct mr_vector *q_norm, *k_norm;
-    struct mr_vector *sinks; /* [heads], or NULL */
-    struct mr_linear *qkv;   /* [(heads + 2 kv_heads) padded, hidden_size] */
+    struct mr_vector *sinks;          /* [heads], or NULL */
+    struct mr_linear *qkv;            /* [(heads + 2 kv_heads) padded, hidden_size] */
+    struct mr_linear *attention_gate; /* [heads * padded, hidden_size], or NULL */
     struct mr_linear *attention_out;
+    struct mr_mixer_weights mixer; /* zero in a layer without a recurrent part */
     /* Of a layer without experts; rows of gate_up: gate 0, up 0, gate 1, up 1 ... */
     struct mr_linear *gate_up, *down;
     struct mr_expert_weights experts; /* zero in a layer without experts */

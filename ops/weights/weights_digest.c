@@ -155,6 +155,22 @@ enum mr_status mr_weights_digest_content(struct mr_weights_digest *digest,
 
 /* ---- configuration, names and shapes ---- */
 
+static void add_mixer(struct mr_sha256 *hash, const struct mr_model_config *c)
+{
+    const struct mr_mixer_shape *m = &c->mixer;
+    char text[256];
+    if (m->kind == MR_MIXER_NONE) return;
+    snprintf(text, sizeof(text), "%d %u %u %u %u %u %d %u %d %d %a %a %a", (int)m->kind, m->taps,
+             m->heads, m->key_heads, m->key_dim, m->value_dim, m->tiled, m->norm_width,
+             m->norm_after_gate, m->doubled_beta, (double)m->norm_epsilon, (double)m->dt_min,
+             (double)m->dt_max);
+    mr_sha256_add_field(hash, "mixer", text, strlen(text));
+    mr_sha256_add_field(hash, "mixes", c->mixes, c->layer_count * sizeof(c->mixes[0]));
+    mr_sha256_add_field(hash, "skips_attention", c->skips_attention,
+                        c->layer_count * sizeof(c->skips_attention[0]));
+    mr_sha256_add_field(hash, "skips_ffn", c->skips_ffn, c->layer_count * sizeof(c->skips_ffn[0]));
+}
+
 static void add_config(struct mr_sha256 *hash, const struct mr_model_config *c)
 {
     char text[512];
@@ -174,6 +190,7 @@ static void add_config(struct mr_sha256 *hash, const struct mr_model_config *c)
         mr_model_config_describe_rope(c, i, text, sizeof(text));
         mr_sha256_add_field(hash, "rope", text, strlen(text));
     }
+    add_mixer(hash, c);
     mr_sha256_add_field(hash, "windowed", c->windowed, c->layer_count * sizeof(c->windowed[0]));
     mr_sha256_add_field(hash, "routed", c->routed, c->layer_count * sizeof(c->routed[0]));
     mr_sha256_add_field(hash, "rope_of", c->rope_of, c->layer_count * sizeof(c->rope_of[0]));

@@ -129,6 +129,7 @@ void rig_start_with(struct engine_rig *rig, const struct mr_sink *sink)
     rig->fake_options.block_count = rig->options.block_count;
     rig->fake_options.slot_count = rig->options.window_slots;
     rig->fake_options.window_tokens = rig->options.window_tokens;
+    rig->fake_options.state_count = rig->options.state_slots;
     rig->fake_options.sequences_max =
         rig->options.sequences_max + rig->options.draft_rows_max + rig->options.score_rows_max;
     rig->fake = mr_fake_model_create(&rig->fake_options);

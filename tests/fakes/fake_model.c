@@ -102,6 +102,28 @@ static uint64_t read_context(struct mr_fake_model *fake, const struct mr_batch_s
     return hash;
 }
 
+/* Asserts by count that the slot has the state after the context whose hash is given, and moves it
+ * to `after`. */
+static void move_state(struct mr_fake_model *fake, const struct mr_batch_sequence *sequence,
+                       uint64_t before, uint64_t after)
+{
+    if (fake->options.state_count == 0) return;
+    MR_ASSERT(sequence->state < fake->options.state_count);
+    struct mr_fake_state *state = &fake->states[sequence->state];
+    const uint32_t context = sequence->context_tokens;
+    fake->wrong_reads += context > 0 && (state->tokens != context || state->hash != before);
+    fake->double_writes += state->step == fake->step;
+    *state = (struct mr_fake_state){after, fake->step, context + sequence->row_count};
+}
+
+static void state_copy(void *context, uint32_t from, uint32_t to)
+{
+    struct mr_fake_model *fake = context;
+    MR_ASSERT(from != to && from < fake->options.state_count && to < fake->options.state_count);
+    fake->states[to] = fake->states[from];
+    fake->state_copies++;
+}
+
 static void store_token(struct mr_fake_model *fake, struct mr_fake_slot *slot, uint32_t position,
                         uint32_t token)
 {
@@ -177,6 +199,7 @@ static void forward(struct mr_fake_model *fake, const struct mr_model_step *step
         MR_ASSERT(sequence->row_begin == rows_seen && sequence->row_count > 0);
         rows_seen += sequence->row_count;
         uint64_t hash = read_context(fake, sequence);
+        const uint64_t before = hash;
         MR_ASSERT(sequence->logit_rows <= sequence->row_count);
         MR_ASSERT(logit_row + sequence->logit_rows + hidden < fake->options.sequences_max + 1);
         MR_ASSERT(sequence->hidden_rows > 0 ? sequence->logit_rows == 0 : hidden == 0);
@@ -193,6 +216,7 @@ static void forward(struct mr_fake_model *fake, const struct mr_model_step *step
                 flight->hidden[hidden][k] += hidden_of(hash, k);
         }
         hidden += sequence->hidden_rows > 0;
+        move_state(fake, sequence, before, hash);
     }
     MR_ASSERT(rows_seen == batch->row_count);
     spend(fake, batch);
@@ -401,6 +425,8 @@ struct mr_fake_model *mr_fake_model_create(const struct mr_fake_options *options
     size_t slots = (size_t)(options->block_count + options->slot_count) * MR_BLOCK_TOKENS;
     fake->slots = calloc(slots, sizeof *fake->slots);
     fake->steps = calloc(slots, sizeof *fake->steps);
+    fake->states = calloc(options->state_count + 1u, sizeof *fake->states);
+    MR_ASSERT(fake->states != NULL);
     MR_ASSERT(fake->slots != NULL && fake->steps != NULL);
     for (size_t i = 0; i < sizeof fake->flights / sizeof *fake->flights; i++) {
         struct mr_fake_flight *flight = &fake->flights[i];
@@ -423,6 +449,7 @@ void mr_fake_model_destroy(struct mr_fake_model *fake)
         free(fake->flights[i].hashes);
         free(fake->flights[i].samples);
     }
+    free(fake->states);
     free(fake->steps);
     free(fake->slots);
     free(fake);
@@ -444,5 +471,6 @@ struct mr_model_port mr_fake_model_port(struct mr_fake_model *fake)
                                   .kv_bytes_of = fake->options.steps_ahead > 1 ? NULL : kv_bytes_of,
                                   .layer_count = 2,
                                   .kv_copy = kv_copy,
+                                  .state_copy = state_copy,
                                   .clock_ns = clock_ns};
 }

@@ -4,7 +4,9 @@
  * context of every sequence through its block table. So a wrong table, a wrong position, or a block
  * that is reused too early or never written yields other tokens than the history, and is counted.
  * With slot_count the fake has sliding-window layers too. It writes their part of a token into the
- * slot of the token's block, where it must stay while the window covers the token. Time is virtual:
+ * slot of the token's block, where it must stay while the window covers the token. With state_count
+ * it has recurrent layers: a state of another history than the sequence's is a wrong read, two
+ * sequences of one slot in a step are a double write. Time is virtual:
  * a step costs a + b rows + c chunk + d history + e scored rows on the fake's own clock.
  *
  * With steps_ahead 0 launch computes and takes that time. Otherwise the fake is a device that
@@ -28,7 +30,8 @@ struct mr_fake_slot {
 struct mr_fake_options {
     uint32_t block_count, vocab_size, sequences_max; /* sequences_max: most rows of logits too */
     uint32_t slot_count, window_tokens;              /* of sliding-window layers; 0: none */
-    double step_ms, row_ms, token_ms, history_ms;    /* a, b, c, d */
+    uint32_t state_count; /* slots of the state pool of recurrent layers; 0: none */
+    double step_ms, row_ms, token_ms, history_ms; /* a, b, c, d */
     double score_ms; /* e: of a row of logits, in a sequence that has several */
     uint32_t steps_ahead;
     /* Most tokens depend only on the token before them, and at a temperature above 0 most draws are
@@ -37,6 +40,12 @@ struct mr_fake_options {
     bool fails_late;
     bool remote;       /* the remote cache cannot reach the pool: blocks are copied */
     bool fails_export; /* as int8 does for numbers that are not finite */
+};
+
+/* The state of recurrent layers after the first `tokens` tokens: the hash of these. */
+struct mr_fake_state {
+    uint64_t hash, step; /* step: the last one that used the slot */
+    uint32_t tokens;
 };
 
 /* A step in flight, or the one collected last. */
@@ -55,6 +64,7 @@ struct mr_fake_model {
     struct mr_fake_slot
         *slots; /* [block_count * MR_BLOCK_TOKENS], stored in the fake's own format */
     struct mr_fake_slot *sliding; /* [slot_count * MR_BLOCK_TOKENS], allocated after slots */
+    struct mr_fake_state *states; /* [state_count] */
     uint64_t *steps;              /* the last step that wrote each slot */
     struct mr_fake_flight flights[MR_STEPS_AHEAD_MAX + 2];
     uint64_t launched, collected; /* steps; step i has flight i % its count */
@@ -63,6 +73,7 @@ struct mr_fake_model {
     uint64_t now_ns, step;
     uint64_t wrong_reads, double_writes; /* must stay 0 */
     uint64_t fed_count;                  /* rows whose input was sampled by the step before */
+    uint64_t state_copies;
     uint64_t forward_count, row_count, copy_count, export_count, import_count;
     uint32_t decode_rows, chunk_rows; /* of the last forward */
     uint32_t fail_after;              /* steps until one fails; 0 never */

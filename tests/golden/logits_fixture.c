@@ -52,6 +52,9 @@ const struct golden_model golden_models[] = {
     {.name = "granite", .gguf = true},
     {.name = "stablelm", .gguf = true},
     {.name = "stablelm_parallel", .gguf = true},
+    {.name = "lfm2"},
+    {.name = "granite_hybrid"},
+    {.name = "qwen3_next", .experts = true},
     {.name = "mixtral", .gguf = true, .experts = true},
     {.name = "qwen2_moe", .experts = true},
     {.name = "qwen2_moe_sparse", .gguf = true, .experts = true},
@@ -130,7 +133,9 @@ void open_fixture(struct fixture *fixture, const char *model, const char *expect
     for (uint32_t i = 0; i < BLOCKS; i++)
         fixture->blocks[i] = (5 * i + 5) % BLOCKS; /* each block once, not in order */
     if (mr_model_open(&fixture->model, &options, &err) != MR_OK) fail_msg("%s", err.detail);
-    options.kv_bytes = mr_model_info(fixture->model)->kv_bytes_per_token * CONTEXT_TOKENS;
+    const struct mr_model_info *info = mr_model_info(fixture->model);
+    const uint64_t kv_bytes = info->kv_bytes_per_token * CONTEXT_TOKENS;
+    options.kv_bytes = info->state_slots > 0 ? 2 * kv_bytes : kv_bytes;
     mr_model_close(fixture->model);
     if (mr_model_open(&fixture->model, &options, &err) != MR_OK) fail_msg("%s", err.detail);
     assert_true(mr_model_info(fixture->model)->block_count >= BLOCKS);

@@ -81,11 +81,12 @@ static enum mr_dtype dtype = MR_DTYPE_F32;
 static void compare_model(struct fixture *fixture, const char *name)
 {
     /* {rows of a step, rows of a sequence}: single positions, pieces, chunks, whole prompts */
-    static const uint32_t shapes[][2] = {{STEP_SEQUENCES, 1}, {5, 5},     {35, 7},   {17, 17},
-                                         {255, 255},          {256, 256}, {257, 257}};
+    static const uint32_t shapes[][2] = {
+        {STEP_SEQUENCES, 1}, {1, 1}, {5, 5}, {35, 7}, {17, 17}, {255, 255}, {256, 256}, {257, 257}};
     /* Two values of bf16 share a word: sequences that write one block in one step disturb each
-     * other (ops/model/model.h forbids it). */
-    const bool alone = dtype != MR_DTYPE_F32 && !fixture_backend;
+     * other (ops/model/model.h forbids it). A state has one sequence in a step. */
+    const bool alone = (dtype != MR_DTYPE_F32 && !fixture_backend) ||
+                       mr_model_info(fixture->model)->state_slots > 0;
     for (uint32_t i = 0; i < fixture->prompt_count; i++) {
         struct prompt prompt = read_prompt(fixture);
         for (size_t shape = 0; shape < sizeof(shapes) / sizeof(shapes[0]); shape++) {

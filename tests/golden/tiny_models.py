@@ -14,9 +14,9 @@ Each entry of MODELS is a dict with
 import torch
 from transformers import (
     AutoModelForImageTextToText, Gemma2Config, Gemma3TextConfig, GemmaConfig, GptOssConfig,
-    GraniteConfig, GraniteMoeConfig, LlamaConfig, Mistral3Config, MistralConfig, MixtralConfig,
+    GraniteConfig, GraniteMoeConfig, GraniteMoeHybridConfig, Lfm2Config, LlamaConfig, Mistral3Config, MistralConfig, MixtralConfig,
     Olmo2Config, Olmo3Config, Phi3Config, PixtralVisionConfig, Qwen2Config, Qwen2MoeConfig,
-    Qwen3Config, Qwen3MoeConfig, SmolLM3Config, StableLmConfig)
+    Qwen3Config, Qwen3MoeConfig, Qwen3NextConfig, SmolLM3Config, StableLmConfig)
 
 VOCABULARY = 272
 
@@ -202,6 +202,34 @@ EXPERT_MODELS = {
                           scale={"sinks": 1.0}, mxfp4=True, edit=published()),
 }
 
+# Recurrent layers: longer prompts than a chunk of transformers' scans.
+RECURRENT = {**SMALL, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2}
+RECURRENT_PROMPTS = [(1, 0, 8), (3, 0, 4), (7, 0, 8), (40, 24, 16), (300, 292, 8)]
+
+RECURRENT_MODELS = {
+    "lfm2": dict(
+        config=Lfm2Config(**RECURRENT, conv_L_cache=3, block_multiple_of=16,
+                          layer_types=["conv", "full_attention", "conv"]),
+        prompts=RECURRENT_PROMPTS),
+    "granite_hybrid": dict(
+        config=GraniteMoeHybridConfig(
+            **{**RECURRENT, "hidden_size": 36, "num_attention_heads": 3, "num_key_value_heads": 1},
+            shared_intermediate_size=48, num_local_experts=0, num_experts_per_tok=0,
+            layer_types=["linear_attention", "full_attention", "linear_attention"],
+            mamba_n_heads=6, mamba_d_head=12, mamba_expand=2, mamba_n_groups=2,
+            mamba_d_state=20, mamba_d_conv=4, mamba_chunk_size=16, embedding_multiplier=3.0,
+            logits_scaling=1.7, residual_multiplier=0.6, attention_multiplier=0.5),
+        scale={"A_log": 1.0, "dt_bias": 1.0}, prompts=RECURRENT_PROMPTS),
+    "qwen3_next": dict(
+        config=Qwen3NextConfig(
+            **RECURRENT, head_dim=24, num_experts=3, num_experts_per_tok=2,
+            moe_intermediate_size=16, shared_expert_intermediate_size=16,
+            layer_types=["linear_attention", "linear_attention", "full_attention"],
+            linear_num_value_heads=6, linear_num_key_heads=2, linear_key_head_dim=12,
+            linear_value_head_dim=20),
+        scale={"A_log": 1.0, "dt_bias": 1.0}, prompts=RECURRENT_PROMPTS),
+}
+
 GEMMA_2_3 = {**HEADS, "num_hidden_layers": 4, "sliding_window": WINDOW}
 GEMMA3_ROPE = dict(sliding_attention=dict(rope_type="default", rope_theta=100.0),
                    full_attention=dict(rope_type="linear", rope_theta=10000.0, factor=8.0))
@@ -267,7 +295,7 @@ OTHER_FAMILIES = {
         edit=published()),
 }
 
-MODELS = {**LLAMA_FAMILY, **EXPERT_MODELS, **OTHER_FAMILIES}
+MODELS = {**LLAMA_FAMILY, **EXPERT_MODELS, **RECURRENT_MODELS, **OTHER_FAMILIES}
 
 
 def randomize(model, generator, scale):

@@ -72,8 +72,9 @@ static void describe_weights(struct line *line, const struct mr_model_plan *plan
 
 static void describe_layers(struct line *line, const struct mr_model_config *c)
 {
-    uint32_t windowed = 0, routed = 0;
+    uint32_t windowed = 0, routed = 0, mixing = 0;
     for (uint32_t i = 0; i < c->layer_count; i++) {
+        mixing += c->mixes[i];
         windowed += c->window > 0 && c->windowed[i];
         routed += c->routed[i];
     }
@@ -85,6 +86,7 @@ static void describe_layers(struct line *line, const struct mr_model_config *c)
     if (routed > 0)
         add(line, ", in %" PRIu32 " layers %" PRIu32 " experts of %" PRIu32 ", %" PRIu32 " a token",
             routed, c->experts.count, c->experts.ffn_size, c->experts.top_k);
+    if (mixing > 0) add(line, ", %" PRIu32 " of the layers recurrent", mixing);
     if (windowed > 0)
         add(line, ", a window of %" PRIu32 " tokens in %" PRIu32 " layers", c->window, windowed);
 }
@@ -109,6 +111,12 @@ static void describe_kv(struct line *line, const struct mr_model_plan *plan)
     add(line, "%" PRIu64 " bytes a token in %s; %.0f MiB hold %" PRIu64 " tokens",
         plan->kv_bytes_per_token, plan->kv_dtype, (double)plan->kv_pool_bytes / MEBIBYTE,
         plan->pool_tokens);
+    if (plan->state_slots > 0)
+        add(line,
+            "; and %" PRIu32 " states of recurrent layers of %.2f MiB: %" PRIu32
+            " for requests that run, the others for snapshots",
+            plan->state_slots, (double)plan->state_bytes / MEBIBYTE,
+            plan->state_slots > 1 ? plan->state_slots / 2 : 1);
 }
 
 static void describe_tokenizer(struct line *line, const struct mr_model_source *source)

@@ -119,6 +119,7 @@ static enum mr_status fill_options(const struct mr_config *config, const struct 
         .context_tokens = config->context_tokens,
         .rows_max = rows_max(config) + DRAFT_ROWS_MAX,
         .sequences_max = config->max_sequences + DRAFT_ROWS_MAX + SCORE_ROWS_MAX,
+        .running_max = config->max_sequences,
         .kv_int8 = config->kv_dtype == MR_KV_DTYPE_INT8,
         .export_int8 = config->redis_kv == MR_REDIS_KV_INT8,
     };
@@ -245,6 +246,7 @@ enum mr_status mr_engine_setup_engine(const struct mr_config *config, struct mr_
         .block_count = info->block_count,
         .window_slots = info->window_slots,
         .window_tokens = info->window_tokens,
+        .state_slots = info->state_slots,
         .context_tokens = context,
         .sequences_max = config->max_sequences,
         .rows_max = rows,

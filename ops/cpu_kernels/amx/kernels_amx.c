@@ -16,6 +16,7 @@
 
 #include "ops/cpu_kernels/amx/attend_amx_body.h"
 #include "ops/cpu_kernels/int8_body.h"
+#include "ops/cpu_kernels/mixer_body.h"
 #include "ops/cpu_kernels/search_body.h"
 
 #define ATTEND attend_tiles

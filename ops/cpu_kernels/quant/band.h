@@ -22,7 +22,7 @@ enum mr_quant_format {
     MR_QUANT_COUNT
 };
 
-#define MR_QUANT_BANDS_MAX 3u
+#define MR_QUANT_BANDS_MAX 4u
 /* Neighbouring rows of a weight matrix in one format. */
 struct mr_quant_band {
     uint32_t rows; /* a multiple of 16 in every band except the last */

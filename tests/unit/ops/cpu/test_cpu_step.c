@@ -62,10 +62,10 @@ static void kept_rows_move_to_the_front(void **state)
 {
     (void)state;
     static const uint32_t tokens[ROWS] = {4, 1, 3}, kept[] = {0, 2}, blocks[] = {0};
-    const struct mr_step_sequence all[] = {{0, 1, 0, {blocks, NULL}, {0, 0}, NULL},
-                                           {1, 2, 0, {blocks, NULL}, {0, 0}, NULL}};
-    const struct mr_step_sequence last[] = {{0, 1, 0, {blocks, NULL}, {0, 0}, NULL},
-                                            {1, 1, 1, {blocks, NULL}, {0, 0}, NULL}};
+    const struct mr_step_sequence all[] = {{0, 1, 0, {blocks, NULL}, {0, 0}, 0, NULL},
+                                           {1, 2, 0, {blocks, NULL}, {0, 0}, 0, NULL}};
+    const struct mr_step_sequence last[] = {{0, 1, 0, {blocks, NULL}, {0, 0}, 0, NULL},
+                                            {1, 1, 1, {blocks, NULL}, {0, 0}, 0, NULL}};
     struct fixture fixture;
     open_fixture(&fixture);
     mr_cpu_step_stage(fixture.step, tokens, ROWS, all, 2, NULL);
