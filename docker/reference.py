@@ -20,7 +20,7 @@ BIN = pathlib.Path(os.environ.get("MILLRACE_BIN", ROOT / "build/millrace"))
 DEPS = pathlib.Path(os.environ.get("MILLRACE_DEPS", ROOT / ".deps"))
 # A worker with every part: its metrics are on the page although no server listens at these addresses.
 EVERY_PART = {"MILLRACE_HTTP": "127.0.0.1:0", "MILLRACE_KV_MEMORY": "256MiB", "MILLRACE_REDIS": "redis://127.0.0.1:1/0",
-              "MILLRACE_TRACE_ENDPOINT": "http://127.0.0.1:1"}
+              "MILLRACE_TRACE_ENDPOINT": "http://127.0.0.1:1", "MILLRACE_ADAPTERS": str(ROOT / "docker")}
 LABELS_LEFT_OUT = {"le"}
 START_SECONDS_MAX = 120
 

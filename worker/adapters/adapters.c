@@ -30,6 +30,7 @@ struct entry {
     struct mr_adapter_stamp stamp;
     bool named; /* of --adapter: not watched */
     bool seen;  /* by the current scan of the folder */
+    uint64_t requests;
 };
 
 struct mr_adapters {
@@ -54,14 +55,28 @@ bool mr_adapters_wanted(const struct mr_adapters_options *options)
     return options->named->count > 0 || (options->folder && options->folder[0]);
 }
 
+bool mr_adapter_option_parse(const char *text, struct mr_adapter_option *out)
+{
+    static const char key[] = ",tenant=";
+    const char *equals = strchr(text, '=');
+    if (!equals || equals == text || !equals[1]) return false;
+    const char *path = equals + 1, *tenant = strstr(path, key);
+    *out =
+        (struct mr_adapter_option){.name = {text, (size_t)(equals - text)},
+                                   .path = {path, tenant ? (size_t)(tenant - path) : strlen(path)}};
+    if (!tenant) return true;
+    tenant += sizeof key - 1;
+    out->tenant = (struct mr_text){tenant, strlen(tenant)};
+    return out->path.length > 0 && out->tenant.length > 0;
+}
+
 static enum mr_status check_named(const struct mr_text_list *named, struct mr_error *err)
 {
-    for (size_t i = 0; i < named->count; i++) {
-        const char *equals = strchr(named->values[i], '=');
-        if (!equals || equals == named->values[i] || !equals[1])
-            return mr_fail(err, MR_BAD_CONFIG, "--adapter %.100s is not NAME=PATH",
+    struct mr_adapter_option option;
+    for (size_t i = 0; i < named->count; i++)
+        if (!mr_adapter_option_parse(named->values[i], &option))
+            return mr_fail(err, MR_BAD_CONFIG, "--adapter %.100s is not NAME=PATH[,tenant=TENANT]",
                            named->values[i]);
-    }
     return MR_OK;
 }
 
@@ -214,22 +229,19 @@ static struct entry *add_entry(struct mr_adapters *adapters, struct mr_text name
     return entry;
 }
 
-/* text: NAME=PATH[,tenant=TENANT]. */
 static enum mr_status add_named(struct mr_adapters *adapters, const char *text,
                                 struct mr_error *err)
 {
-    static const char tenant_key[] = ",tenant=";
-    const char *equals = strchr(text, '='), *tenant = strstr(equals, tenant_key);
-    const struct mr_text name = {text, (size_t)(equals - text)};
-    const size_t length = tenant ? (size_t)(tenant - equals - 1) : strlen(equals + 1);
-    if (find(adapters, name))
+    struct mr_adapter_option option;
+    MR_ASSERT(mr_adapter_option_parse(text, &option));
+    if (find(adapters, option.name))
         return mr_fail(err, MR_BAD_CONFIG, "--adapter %.100s: the name is given twice", text);
-    char *path = strndup(equals + 1, length);
-    struct entry *entry = path ? add_entry(adapters, name, path) : NULL;
+    char *path = strndup(option.path.bytes, option.path.length);
+    struct entry *entry = path ? add_entry(adapters, option.name, path) : NULL;
     free(path);
     if (!entry) return mr_fail(err, MR_NOMEM, "no memory for an adapter");
     entry->named = true;
-    if (tenant) entry->tenant = strdup(tenant + sizeof tenant_key - 1);
+    if (option.tenant.length > 0) entry->tenant = strdup(option.tenant.bytes);
     return read_entry(adapters, entry, err);
 }
 
@@ -263,13 +275,14 @@ static void on_found(void *context, struct mr_text name, const char *path,
     read_found(adapters, entry);
 }
 
-static void scan(struct mr_adapters *adapters)
+/* False: the folder cannot be read. */
+static bool scan(struct mr_adapters *adapters)
 {
-    if (!adapters->options.folder || !adapters->options.folder[0]) return;
+    if (!adapters->options.folder || !adapters->options.folder[0]) return true;
     for (uint32_t i = 0; i < adapters->count; i++)
         adapters->entries[i].seen = false;
     /* A folder that cannot be read says nothing about its adapters, so none is removed. */
-    if (!mr_adapter_folder_scan(adapters->options.folder, on_found, adapters)) return;
+    if (!mr_adapter_folder_scan(adapters->options.folder, on_found, adapters)) return false;
     for (uint32_t i = 0; i < adapters->count; i++) {
         struct entry *entry = &adapters->entries[i];
         if (entry->named || entry->seen || !entry->version) continue;
@@ -277,6 +290,7 @@ static void scan(struct mr_adapters *adapters)
         entry->stamp = (struct mr_adapter_stamp){0};
         replace(adapters, entry, NULL);
     }
+    return true;
 }
 
 /* ---- loading ---- */
@@ -389,7 +403,7 @@ static bool load_next(struct mr_adapters *adapters, uint64_t now_ns)
 uint64_t mr_adapters_step(struct mr_adapters *adapters, struct mr_time now)
 {
     if (now.ns >= adapters->scan_ns) {
-        scan(adapters);
+        (void)scan(adapters);
         adapters->scan_ns = now.ns + MR_ADAPTERS_SCAN_NS;
     }
     return load_next(adapters, now.ns) ? now.ns : adapters->scan_ns;
@@ -431,7 +445,9 @@ enum mr_status mr_adapters_open(struct mr_adapters *adapters, const struct mr_mo
     adapters->model = model;
     for (size_t i = 0; status == MR_OK && i < adapters->options.named->count; i++)
         status = add_named(adapters, adapters->options.named->values[i], err);
-    if (status == MR_OK) scan(adapters);
+    if (status == MR_OK && !scan(adapters))
+        status = mr_fail(err, MR_BAD_FILE, "--adapters %.150s: the folder cannot be read",
+                         adapters->options.folder);
     adapters->scan_ns = now_ns + MR_ADAPTERS_SCAN_NS;
     return status;
 }
@@ -493,10 +509,13 @@ struct mr_adapter_version *mr_adapters_take(struct mr_adapters *adapters, struct
                                             const char *tenant)
 {
     pthread_mutex_lock(&adapters->mutex);
-    const struct entry *entry = find(adapters, name);
+    struct entry *entry = find(adapters, name);
     struct mr_adapter_version *version = entry ? entry->version : NULL;
     if (version && entry->tenant && strcmp(entry->tenant, tenant) != 0) version = NULL;
-    if (version) version->refs++;
+    if (version) {
+        version->refs++;
+        entry->requests++;
+    }
     pthread_mutex_unlock(&adapters->mutex);
     return version;
 }
@@ -555,4 +574,17 @@ struct mr_adapters_stats mr_adapters_stats(struct mr_adapters *adapters)
     const struct mr_adapters_stats stats = adapters->stats;
     pthread_mutex_unlock(&adapters->mutex);
     return stats;
+}
+
+bool mr_adapters_requests(struct mr_adapters *adapters, uint32_t index, const char **name,
+                          uint64_t *requests)
+{
+    pthread_mutex_lock(&adapters->mutex);
+    const bool found = index < adapters->count;
+    if (found) {
+        *name = adapters->entries[index].name;
+        *requests = adapters->entries[index].requests;
+    }
+    pthread_mutex_unlock(&adapters->mutex);
+    return found;
 }

@@ -48,6 +48,13 @@ struct mr_adapters_stats {
     uint64_t loaded_bytes, loads, evictions;
 };
 
+/* One text of --adapter: NAME=PATH[,tenant=TENANT]. The parts are borrowed from it. */
+struct mr_adapter_option {
+    struct mr_text name, path, tenant; /* tenant: empty if all tenants may use the adapter */
+};
+/* False: the text is not of that form. */
+bool mr_adapter_option_parse(const char *text, struct mr_adapter_option *out);
+
 /* False: the options name no adapters. */
 bool mr_adapters_wanted(const struct mr_adapters_options *options);
 /* MR_BAD_CONFIG: a text of --adapter is not NAME=PATH. */
@@ -91,5 +98,9 @@ void mr_adapters_unpin(struct mr_adapters *adapters, struct mr_adapter_version *
 const char *mr_adapter_version_name(const struct mr_adapter_version *version);
 const struct mr_request_adapter *mr_adapter_version_use(const struct mr_adapter_version *version);
 struct mr_adapters_stats mr_adapters_stats(struct mr_adapters *adapters);
+/* Sets the name of adapter number `index`, which is valid until _destroy, and the number of
+ * requests that named it; false: there are only `index` names. */
+bool mr_adapters_requests(struct mr_adapters *adapters, uint32_t index, const char **name,
+                          uint64_t *requests);
 
 #endif

@@ -2,6 +2,7 @@
  * files, connects to the broker and to Redis, and looks up the topics; changes nothing; reports
  * every failure as a line, or with --json as an object. The checks that need no server are those of
  * `serve` (worker/serve/local.h). */
+#include "worker/cli/adapter_report.h"
 #include "worker/cli/cli.h"
 #include "worker/cli/cli_common.h"
 #include "worker/cli/model_report.h"
@@ -84,6 +85,15 @@ static void note_right(void *context, const char *text)
     mr_report(&checking->report, "note", "right", text);
 }
 
+static void report_adapter(void *context, enum mr_adapter_verdict verdict, const char *text)
+{
+    struct checking *checking = context;
+    if (verdict == MR_ADAPTER_FAILS)
+        mr_report_failure(&checking->report, "adapter", MR_EXIT_MODEL, text);
+    else
+        mr_report(&checking->report, verdict == MR_ADAPTER_FITS ? "ok" : "warn", "adapter", text);
+}
+
 static void check_model(struct checking *checking)
 {
     struct mr_error err = {0};
@@ -98,6 +108,7 @@ static void check_model(struct checking *checking)
     if (status == MR_OK) {
         mr_model_report(&source, &plan, report_line, checking);
         check_memory(checking, &plan);
+        mr_adapter_report(checking->config, &source, report_adapter, checking);
     } else {
         mr_report_failure(&checking->report, "model", mr_local_model_exit(status), err.detail);
     }

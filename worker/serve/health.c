@@ -1,4 +1,5 @@
 #include "worker/serve/health.h"
+#include "worker/adapters/adapter_metrics.h"
 
 #include "worker/base/clock.h"
 #include "worker/remote_cache/remote_metrics.h"
@@ -117,6 +118,8 @@ static enum mr_status make_metrics(struct mr_worker *worker, char **page, size_t
         struct mr_tracer_stats tracer = mr_tracer_stats(worker->tracer);
         status = mr_tracer_metrics_append(&tracer, page, length, err);
     }
+    if (status == MR_OK && worker->adapters)
+        status = mr_adapter_metrics_append(worker->adapters, page, length, err);
     return status;
 }
 

@@ -300,10 +300,10 @@ static void a_cold_adapter_waits_for_one_round_of_a_busy_one(void **state)
 static void the_option_is_checked(void **state)
 {
     (void)state;
-    static const char *const bad[] = {"name", "=path", "name="};
+    static const char *const bad[] = {"name", "=path", "name=", "name=path,tenant="};
     struct mr_adapters *adapters;
     struct mr_error err = {0};
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < 4; i++) {
         const struct mr_text_list named = {{bad[i]}, 1};
         const struct mr_adapters_options options = {&named, "", 1, NULL};
         assert_int_equal(mr_adapters_create(&adapters, &options, &err), MR_BAD_CONFIG);
