@@ -1,6 +1,9 @@
 #include "codec/constraint/char_set.h"
 
+#include "codec/unicode/unicode.h"
+
 #include <stdlib.h>
+#include <string.h>
 
 bool mr_char_set_add(struct mr_char_set *set, uint32_t low, uint32_t high)
 {
@@ -87,6 +90,80 @@ bool mr_char_set_add_named(struct mr_char_set *set, char name, bool narrow)
     if (opposite && !mr_char_set_invert(&part)) return false;
     for (uint32_t i = 0; i < part.count; i++)
         if (!mr_char_set_add(set, part.ranges[i].low, part.ranges[i].high)) return false;
+    return true;
+}
+
+/* The categories of characters and their longer names in Unicode's PropertyValueAliases.txt. */
+static const struct category {
+    const char *letters, *name, *alias;
+} categories[] = {{"L", "Letter", "L"},
+                  {"Lu", "Uppercase_Letter", "Lu"},
+                  {"Ll", "Lowercase_Letter", "Ll"},
+                  {"Lt", "Titlecase_Letter", "Lt"},
+                  {"Lm", "Modifier_Letter", "Lm"},
+                  {"Lo", "Other_Letter", "Lo"},
+                  {"M", "Mark", "Combining_Mark"},
+                  {"Mn", "Nonspacing_Mark", "Mn"},
+                  {"Mc", "Spacing_Mark", "Mc"},
+                  {"Me", "Enclosing_Mark", "Me"},
+                  {"N", "Number", "N"},
+                  {"Nd", "Decimal_Number", "digit"},
+                  {"Nl", "Letter_Number", "Nl"},
+                  {"No", "Other_Number", "No"},
+                  {"P", "Punctuation", "punct"},
+                  {"Pc", "Connector_Punctuation", "Pc"},
+                  {"Pd", "Dash_Punctuation", "Pd"},
+                  {"Ps", "Open_Punctuation", "Ps"},
+                  {"Pe", "Close_Punctuation", "Pe"},
+                  {"Pi", "Initial_Punctuation", "Pi"},
+                  {"Pf", "Final_Punctuation", "Pf"},
+                  {"Po", "Other_Punctuation", "Po"},
+                  {"S", "Symbol", "S"},
+                  {"Sm", "Math_Symbol", "Sm"},
+                  {"Sc", "Currency_Symbol", "Sc"},
+                  {"Sk", "Modifier_Symbol", "Sk"},
+                  {"So", "Other_Symbol", "So"},
+                  {"Z", "Separator", "Z"},
+                  {"Zs", "Space_Separator", "Zs"},
+                  {"Zl", "Line_Separator", "Zl"},
+                  {"Zp", "Paragraph_Separator", "Zp"},
+                  {"Cc", "Control", "cntrl"},
+                  {"Cf", "Format", "Cf"},
+                  {"Co", "Private_Use", "Co"}};
+
+/* The letters of a category by any of its names; NULL for another name. */
+static const char *category_named(struct mr_text name)
+{
+    static const char *const prefixes[] = {"gc=", "General_Category="};
+    for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++) {
+        const size_t length = strlen(prefixes[i]);
+        if (name.length > length && memcmp(name.bytes, prefixes[i], length) == 0)
+            name = mr_text_part(name, length, name.length);
+    }
+    for (size_t i = 0; i < sizeof categories / sizeof categories[0]; i++)
+        if (mr_text_is(name, categories[i].letters) || mr_text_is(name, categories[i].name) ||
+            mr_text_is(name, categories[i].alias))
+            return categories[i].letters;
+    return NULL;
+}
+
+bool mr_char_set_add_category(struct mr_char_set *set, struct mr_text name, bool opposite,
+                              bool narrow)
+{
+    const char *letters = category_named(name);
+    const size_t length = letters ? strlen(letters) : 0;
+    uint32_t begin = UINT32_MAX;
+    if (!letters) return false;
+    for (uint32_t c = 0; c <= MR_CODE_POINT_MAX + 1; c++) {
+        const bool is_character = c <= MR_CODE_POINT_MAX && (c < 0xd800 || c > 0xdfff);
+        const char *category = is_character ? mr_unicode_category(c) : "Cs";
+        bool is_in = is_character && (memcmp(category, letters, length) == 0) != opposite;
+        if (strcmp(category, "Cn") == 0) is_in = !narrow;
+        if (is_in && begin == UINT32_MAX) begin = c;
+        if (is_in || begin == UINT32_MAX) continue;
+        if (!mr_char_set_add(set, begin, c - 1)) return false;
+        begin = UINT32_MAX;
+    }
     return true;
 }
 

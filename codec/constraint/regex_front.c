@@ -137,6 +137,14 @@ static bool take_escape(struct parser *parser, uint32_t *out)
         parser->at++;
         return take_code_point(parser, (char)letter, out);
     }
+    if (letter == 'c') { /* ECMAScript's control characters; Python refuses the escape */
+        parser->at++;
+        letter = peek(parser);
+        const bool valid = (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z');
+        if (valid) *out = (uint32_t)letter % 32;
+        parser->at += valid;
+        return valid;
+    }
     bool alphanumeric = (letter >= '0' && letter <= '9') || (letter >= 'a' && letter <= 'z') ||
                         (letter >= 'A' && letter <= 'Z');
     if (alphanumeric) return false;
@@ -144,9 +152,29 @@ static bool take_escape(struct parser *parser, uint32_t *out)
     return true;
 }
 
-static bool is_named(int letter)
+/* Reads the rest of a named set: of \d, \w, \s, \p{...} or an opposite. The backslash has been
+ * read. False, without reading anything, if it is none. Fails for an unknown \p{...}. */
+static bool take_named(struct parser *parser, struct mr_char_set *set, bool narrow)
 {
-    return letter > 0 && strchr("dwsDWS", letter) != NULL;
+    const int letter = peek(parser);
+    if (letter <= 0 || !strchr("dwsDWSpP", letter)) return false;
+    parser->at++;
+    const size_t begin = parser->at + 1;
+    bool known;
+    if (letter == 'p' || letter == 'P') {
+        known = take(parser, '{');
+        while (peek(parser) >= 0 && peek(parser) != '}')
+            parser->at++;
+        known = known && peek(parser) == '}' && mr_expr_work(parser->builder, 50000) &&
+                mr_char_set_add_category(set, mr_text_part(parser->pattern, begin, parser->at),
+                                         letter == 'P', narrow);
+        parser->at += known;
+    } else {
+        known = mr_char_set_add_named(set, (char)letter, narrow);
+    }
+    if (!known)
+        fail(parser, MR_UNSUPPORTED, "\\p is supported only for general categories: \\p{L}");
+    return true;
 }
 
 /* ---- classes ---- */
@@ -160,11 +188,8 @@ static bool take_class_item(struct parser *parser, struct mr_char_set *set, bool
         *out = take_char(parser);
         return true;
     }
-    if (is_named(peek(parser))) {
-        *named = true;
-        return mr_char_set_add_named(set, parser->pattern.bytes[parser->at++],
-                                     inverted == parser->wide);
-    }
+    *named = take_named(parser, set, inverted == parser->wide);
+    if (*named) return true;
     if (take(parser, 'b')) {
         *out = '\b';
         return true;
@@ -242,9 +267,7 @@ static const struct mr_expr *parse_escape(struct parser *parser)
 {
     struct mr_char_set set = {.count = 0};
     uint32_t code_point;
-    if (is_named(peek(parser))) {
-        mr_char_set_add_named(&set, parser->pattern.bytes[parser->at++], !parser->wide);
-    } else {
+    if (!take_named(parser, &set, !parser->wide)) {
         if (!take_escape(parser, &code_point))
             return fail(parser, MR_UNSUPPORTED, "unsupported escape");
         mr_char_set_add(&set, code_point, code_point);

@@ -1,11 +1,11 @@
 /* regex_front - regular expressions become expressions of a grammar.
  *
  * Syntax: the common part of ECMAScript's and Python's: literals, `.`, classes, \d \w \s and their
- * opposites, escapes, groups, alternatives, quantifiers (a lazy one matches the same texts). Where
- * the two languages disagree about a character (Unicode digits, line ends), the expression matches
- * only the texts that both match. Look-ahead is supported outside of groups: the rest of the text
- * is intersected with it. Rejected: back references, look-behind, look-ahead inside a group, word
- * boundaries, flags, anchors inside, {,n}.
+ * opposites, \p{...} for general categories, escapes, groups, alternatives, quantifiers (a lazy one
+ * matches the same texts). Where the two languages disagree about a character (Unicode digits, line
+ * ends), the expression matches only the texts that both match. Look-ahead is supported outside of
+ * groups: the rest of the text is intersected with it. Rejected: back references, look-behind,
+ * look-ahead inside a group, word boundaries, flags, anchors inside, {,n}.
  *
  * Threads: any. Memory: the builder's. Errors: MR_INVALID_REQUEST and MR_UNSUPPORTED with the byte
  *          offset in the pattern, as the builder's sticky status. */

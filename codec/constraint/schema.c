@@ -132,9 +132,11 @@ static const struct mr_expr *value_of(struct mr_schema *schema,
 
 /* ---- the whole ---- */
 
-static void init(struct mr_schema *schema, struct mr_expr_builder *builder)
+static void init(struct mr_schema *schema, struct mr_expr_builder *builder,
+                 struct mr_json *document)
 {
     *schema = (struct mr_schema){.builder = builder,
+                                 .document = document,
                                  .value = value_of,
                                  .body = body_of,
                                  .any = UINT32_MAX,
@@ -148,11 +150,11 @@ static void init(struct mr_schema *schema, struct mr_expr_builder *builder)
                                  .indent = UINT32_MAX};
 }
 
-static void define_all(struct mr_schema *schema, uint32_t rule, const struct mr_json_value *node)
+static void define_all(struct mr_schema *schema, uint32_t rule)
 {
+    const struct mr_json_value *node = mr_json_root(schema->document);
     struct mr_expr_builder *builder = schema->builder;
     struct mr_conjunction root = {0};
-    schema->root = node;
     builder->rules[rule].origin = node;
     mr_conjunction_add(schema, &root, node, UINT32_MAX);
     mr_expr_rule_define(builder, rule, value_of(schema, &root));
@@ -177,7 +179,8 @@ static bool forgive(struct mr_schema *schema, uint32_t rule, uint32_t rules)
     if (builder->err && !*builder->warning)
         snprintf(builder->warning, sizeof builder->warning,
                  "%.140s; its arguments may be any object", builder->err->detail);
-    init(schema, builder);
+    init(schema, builder, last.document);
+    schema->index = last.index; /* failures may be in its copies of the document */
     memcpy(schema->lax, last.lax, sizeof last.lax);
     schema->lax[last.lax_count] = last.bad;
     schema->lax_count = last.lax_count + 1;
@@ -195,11 +198,11 @@ void mr_schema_define(struct mr_expr_builder *builder, uint32_t rule, struct mr_
         mr_expr_fail(builder, MR_INVALID_REQUEST, "schema: %.150s", why.detail);
         return;
     }
-    init(&schema, builder);
+    init(&schema, builder, *document);
     const uint32_t rules = builder->rule_count;
     bool again;
     do {
-        define_all(&schema, rule, mr_json_root(*document));
+        define_all(&schema, rule);
         again = forgive(&schema, rule, rules);
     } while (again);
 }
@@ -207,6 +210,6 @@ void mr_schema_define(struct mr_expr_builder *builder, uint32_t rule, struct mr_
 void mr_schema_define_object(struct mr_expr_builder *builder)
 {
     struct mr_schema schema;
-    init(&schema, builder);
+    init(&schema, builder, NULL);
     mr_expr_rule_define(builder, 0, mr_schema_any_object(&schema));
 }

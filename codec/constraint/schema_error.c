@@ -64,14 +64,17 @@ static bool find_path(const struct mr_json_value *from, const struct mr_json_val
 /* Writes "schema #" and the JSON pointer of a node or its member. In the schema of calls it is
  * "tool NAME: schema #" and the pointer in the tool's own schema. Returns the schema of the call.
  */
-static const struct mr_json_value *put_place(const struct mr_json_value *root,
+static const struct mr_json_value *put_place(const struct mr_json *document,
                                              const struct mr_json_value *node, const char *keyword,
                                              char out[PLACE_BYTES])
 {
     struct call call = {NULL, 0};
     char path[PATH_BYTES] = "", name[NAME_BYTES] = "/";
     struct mr_text tool = {"", 0};
-    if (root && node) find_path(root, node, path, 0, &call);
+    const struct mr_json_value *root = document ? mr_json_root(document) : NULL;
+    bool found = !root || !node || find_path(root, node, path, 0, &call);
+    for (size_t i = 0; !found && (root = mr_json_copy(document, i)); i++)
+        found = find_path(root, node, path, 0, &call);
     const size_t skip = call.schema && call.skip <= strlen(path) ? call.skip : 0;
     mr_json_text(mr_json_get(call.schema, "$tool"), &tool);
     if (call.schema) put_step(name, NAME_BYTES, 0, tool);
@@ -92,7 +95,7 @@ void mr_schema_fail(struct mr_schema *schema, enum mr_status status,
 {
     char place[PLACE_BYTES];
     if (schema->builder->status != MR_OK) return;
-    blame(schema, put_place(schema->root, node, keyword, place));
+    blame(schema, put_place(schema->document, node, keyword, place));
     mr_expr_fail(schema->builder, status, "%.110s: %s", place, what);
 }
 
@@ -101,7 +104,7 @@ void mr_schema_warn(struct mr_schema *schema, const struct mr_json_value *node, 
 {
     char place[PLACE_BYTES];
     char *warning = schema->builder->warning;
-    put_place(schema->root, node, keyword, place);
+    put_place(schema->document, node, keyword, place);
     if (!*warning) snprintf(warning, MR_ERROR_DETAIL_BYTES, "%.120s: %.70s", place, what);
 }
 
@@ -123,7 +126,7 @@ const struct mr_expr *mr_schema_pattern(struct mr_schema *schema, const struct m
     if (schema->builder->status != MR_OK) return mr_expr_never();
     const struct mr_expr *language = mr_regex_expr(schema->builder, pattern, &options);
     if (schema->builder->status == MR_OK) return language;
-    blame(schema, put_place(schema->root, node, keyword, place));
+    blame(schema, put_place(schema->document, node, keyword, place));
     prepend(schema->builder, place);
     return mr_expr_never();
 }
@@ -132,6 +135,6 @@ void mr_schema_add_place(struct mr_expr_builder *builder, const struct mr_json *
                          uint32_t rule)
 {
     char place[PLACE_BYTES];
-    put_place(mr_json_root(document), builder->rules[rule].origin, NULL, place);
+    put_place(document, builder->rules[rule].origin, NULL, place);
     prepend(builder, place);
 }

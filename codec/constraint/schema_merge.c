@@ -34,7 +34,9 @@ static void check_keywords(struct mr_schema *schema, const struct mr_json_value 
         if (mr_json_get(node, refused[i]))
             mr_schema_fail(schema, MR_UNSUPPORTED, node, refused[i],
                            "this keyword is not supported");
-    mr_schema_check_ids(schema, node);
+    if (mr_json_get(node, "$ref") && mr_json_get(node, "$dynamicRef"))
+        mr_schema_fail(schema, MR_UNSUPPORTED, node, "$dynamicRef",
+                       "is not supported together with $ref");
     mr_expr_work(schema->builder, 100);
 }
 

@@ -1,8 +1,6 @@
 /* References between the schemas of a document: $ref, $dynamicRef, $id, $anchor. */
 #include "codec/constraint/schema_state.h"
 
-#include <string.h>
-
 /* Copies one step of a JSON pointer to out and undoes its escapes: ~0, ~1 and %XX. */
 static bool decode_step(struct mr_text step, char *out, size_t *length)
 {
@@ -56,88 +54,92 @@ static const struct mr_json_value *follow(struct mr_schema *schema, const struct
     return at;
 }
 
-/* Counts the objects at or below `at` whose member `keyword` is this text (bytes NULL: any value),
- * and sets *found to the last one. */
-static uint32_t search(struct mr_schema *schema, const struct mr_json_value *at,
-                       const char *keyword, struct mr_text wanted,
-                       const struct mr_json_value **found)
-{
-    uint32_t count = 0;
-    struct mr_text text;
-    struct mr_json_member member = {0};
-    const bool is_object = mr_json_kind(at) == MR_JSON_OBJECT;
-    const struct mr_json_value *value = mr_json_get(at, keyword);
-    if (!mr_expr_work(schema->builder, 1)) return 0;
-    if (value && (!wanted.bytes || (mr_json_text(value, &text) && mr_text_equal(text, wanted)))) {
-        *found = at;
-        count++;
-    }
-    while (is_object && mr_json_next(at, &member))
-        if (!mr_text_is(member.name, "enum") && !mr_text_is(member.name, "const"))
-            count += search(schema, member.value, keyword, wanted, found);
-    for (size_t i = 0; !is_object && i < mr_json_count(at); i++)
-        count += search(schema, mr_json_at(at, i), keyword, wanted, found);
-    return count;
-}
+/* The place that a reference leads to: a resource and a pointer below it, or an anchor. */
+struct target {
+    uint32_t resource, anchor;
+    struct mr_text pointer;
+};
 
-/* The only object with one of two members of this text; NULL if there are several or none. */
-static const struct mr_json_value *only(struct mr_schema *schema, const struct mr_json_value *at,
-                                        const char *const keywords[2], struct mr_text wanted)
+/* Finds the target of a reference in a resource. False if there is none, or several. */
+static bool locate(struct mr_schema *schema, uint32_t from, struct mr_text reference,
+                   struct target *target)
 {
-    const struct mr_json_value *found = NULL;
-    uint32_t count = search(schema, at, keywords[0], wanted, &found);
-    count += search(schema, at, keywords[1], wanted, &found);
-    return count == 1 ? found : NULL;
-}
-
-/* The schema that a reference leads to. Before # stands the $id of a schema of this document, as it
- * is written there, and after it a JSON pointer or an anchor. NULL when there is none. */
-static const struct mr_json_value *resolve(struct mr_schema *schema, struct mr_text reference)
-{
-    static const char *const ids[2] = {"$id", "id"}, *const anchors[2] = {"$anchor",
-                                                                          "$dynamicAnchor"};
-    const struct mr_json_value *at = schema->root;
+    struct mr_schema_index *index = &schema->index;
     size_t split = 0;
     while (split < reference.length && reference.bytes[split] != '#')
         split++;
-    if (split > 0) at = only(schema, at, ids, mr_text_part(reference, 0, split));
-    /* a relative $id below the root would need the $id of the schemas around it */
-    if (split > 0 && at != schema->root && !memchr(reference.bytes, ':', split)) return NULL;
-    if (!at || split + 1 >= reference.length) return at;
-    const struct mr_text fragment = mr_text_part(reference, split + 1, reference.length);
-    return fragment.bytes[0] == '/' ? follow(schema, at, fragment)
-                                    : only(schema, at, anchors, fragment);
+    *target = (struct target){from, MR_SCHEMA_NO_ANCHOR, {"", 0}};
+    if (split > 0) {
+        const struct mr_text uri = mr_schema_resolve_uri(
+            schema->builder, index->resources[from].uri, mr_text_part(reference, 0, split));
+        target->resource = mr_schema_index_resource(index, uri);
+    }
+    if (target->resource >= index->resource_count) return false;
+    if (split + 1 >= reference.length) return true;
+    target->pointer = mr_text_part(reference, split + 1, reference.length);
+    if (target->pointer.bytes[0] == '/') return true;
+    target->anchor = mr_schema_index_anchor(index, target->resource, target->pointer);
+    return target->anchor < index->anchor_count;
+}
+
+/* The resource that the schema of a target is in. A pointer may lead into one inside of its own. */
+static uint32_t resource_of(const struct mr_schema_index *index, const struct target *target,
+                            const struct mr_json_value *node)
+{
+    const struct mr_schema_reference *entry = mr_schema_index_find(index, node);
+    if (entry) return entry->resource;
+    for (uint32_t i = 0; i < index->resource_count; i++)
+        if (!index->resources[i].is_alias && index->resources[i].nodes[0] == node) return i;
+    return target->resource;
+}
+
+/* The schema of a target in a tree; NULL if the pointer leads nowhere. */
+static const struct mr_json_value *node_of(struct mr_schema *schema, const struct target *target,
+                                           uint32_t tree)
+{
+    if (target->anchor != MR_SCHEMA_NO_ANCHOR)
+        return schema->index.anchors[target->anchor].nodes[tree];
+    return follow(schema, schema->index.resources[target->resource].nodes[tree], target->pointer);
+}
+
+/* The schema that a reference in `node` leads to; NULL when there is none. */
+static const struct mr_json_value *resolve(struct mr_schema *schema,
+                                           const struct mr_json_value *node,
+                                           struct mr_text reference, bool dynamic)
+{
+    struct mr_schema_index *index = &schema->index;
+    struct target target;
+    if (index->tree_count == 0 && !mr_schema_index_build(index, schema->builder, schema->document))
+        return NULL;
+    const struct mr_schema_reference *from = mr_schema_index_find(index, node);
+    if (!from || !locate(schema, from->resource, reference, &target)) return NULL;
+    const struct mr_json_value *found = node_of(schema, &target, 0);
+    if (!found || index->slot_count == 0) return found;
+    struct mr_schema_scope scope = mr_schema_index_scope(index, from->tree, from->resource);
+    const struct mr_schema_anchor *anchor =
+        target.anchor == MR_SCHEMA_NO_ANCHOR ? NULL : &index->anchors[target.anchor];
+    if (dynamic && anchor && anchor->is_dynamic && anchor->slot != MR_SCHEMA_NO_ANCHOR &&
+        scope.anchors[anchor->slot] != MR_SCHEMA_NO_ANCHOR) {
+        target.anchor = scope.anchors[anchor->slot];
+        target.resource = index->anchors[target.anchor].resource;
+        found = node_of(schema, &target, 0);
+    }
+    const uint32_t tree = mr_schema_index_enter(index, scope, resource_of(index, &target, found));
+    return schema->builder->status == MR_OK ? node_of(schema, &target, tree) : NULL;
 }
 
 const struct mr_json_value *mr_schema_target(struct mr_schema *schema,
                                              const struct mr_json_value *node)
 {
     struct mr_text reference;
-    const struct mr_json_value *value = mr_json_get(node, "$ref"), *nested = schema->root;
+    const struct mr_json_value *value = mr_json_get(node, "$ref");
     const bool dynamic = !value && (value = mr_json_get(node, "$dynamicRef"));
     if (!value) return NULL;
-    /* in a document with one resource, $dynamicRef resolves like $ref */
-    if (dynamic) search(schema, schema->root, "$id", (struct mr_text){NULL, 0}, &nested);
-    const struct mr_json_value *target = mr_json_text(value, &reference) && nested == schema->root
-                                             ? resolve(schema, reference)
-                                             : NULL;
+    const struct mr_json_value *target = NULL;
+    if (mr_json_text(value, &reference)) target = resolve(schema, node, reference, dynamic);
     if (!target)
         mr_schema_fail(schema, MR_UNSUPPORTED, node, dynamic ? "$dynamicRef" : "$ref",
                        "must lead to one schema of this document: #, #/a/pointer, #anchor, or the "
                        "same with a $id before");
     return target;
-}
-
-void mr_schema_check_ids(struct mr_schema *schema, const struct mr_json_value *node)
-{
-    if (mr_json_get(node, "$ref") && mr_json_get(node, "$dynamicRef"))
-        mr_schema_fail(schema, MR_UNSUPPORTED, node, "$dynamicRef",
-                       "is not supported together with $ref");
-    const struct mr_json_value *below = NULL;
-    if (node != schema->root && mr_json_get(node, "$id") &&
-        search(schema, node, "$ref", (struct mr_text){NULL, 0}, &below) +
-                search(schema, node, "$dynamicRef", (struct mr_text){NULL, 0}, &below) >
-            0)
-        mr_schema_fail(schema, MR_UNSUPPORTED, node, "$id",
-                       "is supported below the root only for schemas without references");
 }

@@ -5,6 +5,7 @@
 #include "codec/constraint/decimal.h"
 #include "codec/constraint/regex_front.h"
 #include "codec/constraint/schema_conjunction.h"
+#include "codec/constraint/schema_index.h"
 #include "codec/grammar/expr.h"
 #include "codec/wire/json.h"
 
@@ -32,7 +33,8 @@ struct mr_schema_place {
 
 struct mr_schema {
     struct mr_expr_builder *builder;
-    const struct mr_json_value *root;
+    struct mr_json *document;
+    struct mr_schema_index index; /* built when the first reference is followed */
     /* the schemas of tools that cannot be guaranteed: their place takes any object */
     const struct mr_json_value *lax[MR_SCHEMA_LAX_MAX];
     uint32_t lax_count;
@@ -68,8 +70,6 @@ const struct mr_expr *mr_schema_pattern(struct mr_schema *schema, const struct m
 /* The schema that $ref or $dynamicRef leads to (schema_refs.c); NULL for none. */
 const struct mr_json_value *mr_schema_target(struct mr_schema *schema,
                                              const struct mr_json_value *node);
-/* Fails if the schema has an $id that would change the meaning of references below it. */
-void mr_schema_check_ids(struct mr_schema *schema, const struct mr_json_value *node);
 
 /* ---- schema_merge.c ---- */
 

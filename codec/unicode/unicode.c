@@ -78,6 +78,11 @@ bool mr_unicode_is_letter(uint32_t c)
     return between(category_of(c), UTF8PROC_CATEGORY_LU, UTF8PROC_CATEGORY_LO);
 }
 
+const char *mr_unicode_category(uint32_t c)
+{
+    return utf8proc_category_string((utf8proc_int32_t)c);
+}
+
 bool mr_unicode_is_printable(uint32_t c)
 {
     utf8proc_category_t category = category_of(c);

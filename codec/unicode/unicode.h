@@ -40,6 +40,8 @@ bool mr_unicode_is_cased(uint32_t code_point);
 bool mr_unicode_is_upper(uint32_t code_point);
 /* True for the categories of letters. */
 bool mr_unicode_is_letter(uint32_t code_point);
+/* The general category as its two letters, such as "Lu"; "Cn" for an unassigned code point. */
+const char *mr_unicode_category(uint32_t code_point);
 /* True for a character that Python's repr prints as it is: no control, format, unassigned, private
  * or surrogate character and no separator but the space. */
 bool mr_unicode_is_printable(uint32_t code_point);

@@ -11,6 +11,7 @@
 
 struct mr_json {
     json_t *root;
+    json_t *copies; /* an array; NULL: none was made */
 };
 
 /* The jansson node of a value; with this cast no other module needs the library's type. */
@@ -309,12 +310,25 @@ void mr_json_destroy(struct mr_json *document)
 {
     if (!document) return;
     json_decref(document->root);
+    json_decref(document->copies);
     free(document);
 }
 
 const struct mr_json_value *mr_json_root(const struct mr_json *document)
 {
     return value_of(document->root);
+}
+
+const struct mr_json_value *mr_json_add_copy(struct mr_json *document)
+{
+    if (!document->copies) document->copies = json_array();
+    json_t *copy = json_deep_copy(document->root);
+    return json_array_append_new(document->copies, copy) == 0 ? value_of(copy) : NULL;
+}
+
+const struct mr_json_value *mr_json_copy(const struct mr_json *document, size_t index)
+{
+    return value_of(json_array_get(document->copies, index));
 }
 
 static bool is_big_node(const json_t *node)

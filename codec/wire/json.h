@@ -48,6 +48,11 @@ enum mr_status mr_json_parse_wide(struct mr_json **out, struct mr_text bytes,
 /* document may be NULL. */
 void mr_json_destroy(struct mr_json *document);
 const struct mr_json_value *mr_json_root(const struct mr_json *document);
+/* Copies the root. The document owns the copy and returns its root; NULL: no memory. Not while
+ * another thread reads the document. */
+const struct mr_json_value *mr_json_add_copy(struct mr_json *document);
+/* The root of copy number `index`, in the order in which they were added; NULL: there is none. */
+const struct mr_json_value *mr_json_copy(const struct mr_json *document, size_t index);
 
 enum mr_json_kind mr_json_kind(const struct mr_json_value *value);
 

@@ -48,6 +48,15 @@ static void doubtful_characters_are_left_out(void **state)
     REGEX("\\W", LIST("-"), LIST("\u00e9", "a"));
 }
 
+static void categories_of_unicode_are_sets(void **state)
+{
+    (void)state;
+    REGEX("\\p{L}", LIST("a", "\u00e9", "\u4e2d"), LIST("1", "-", "\u0667"));
+    REGEX("\\p{Letter}+[\\p{Nd}_]", LIST("a7", "\u00e9_", "b\u0667"), LIST("77", "a-"));
+    REGEX("\\P{gc=Lu}", LIST("a", "1"), LIST("A", "\u00c9", "\u0378"));
+    REGEX("\\p{digit}\\cC", LIST("7\003"), LIST("7c", "7C"));
+}
+
 /* The patterns of pydantic's Decimal and of zod's e-mail, and the usual one of passwords. */
 static void look_ahead_restricts_the_rest(void **state)
 {
@@ -115,6 +124,7 @@ int main(void)
         cmocka_unit_test(quantifiers_count),
         cmocka_unit_test(classes_and_escapes_name_characters),
         cmocka_unit_test(doubtful_characters_are_left_out),
+        cmocka_unit_test(categories_of_unicode_are_sets),
         cmocka_unit_test(look_ahead_restricts_the_rest),
         cmocka_unit_test(what_is_no_language_is_refused),
         cmocka_unit_test(a_pattern_is_searched_in_json_spelling),

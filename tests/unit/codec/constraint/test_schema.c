@@ -346,14 +346,51 @@ static void references_have_anchors_and_ids(void **state)
            LIST("{\"v\":1}", "{\"v\":1,\"next\":{\"v\":2}}"), LIST("{}", "{\"v\":1,\"next\":{}}"));
     REFUSED("{\"$ref\":\"#n\",\"$defs\":{\"x\":{\"$anchor\":\"n\"},\"y\":{\"$anchor\":\"n\"}}}",
             MR_UNSUPPORTED, "#/$ref: must lead to one schema");
-    REFUSED("{\"properties\":{\"a\":{\"$id\":\"http://x/a\",\"items\":{\"$ref\":\"#\"}}}}",
-            MR_UNSUPPORTED, "#/properties/a/$id");
+    SCHEMA("{\"properties\":{\"a\":{\"$id\":\"http://x/a\",\"type\":\"array\",\"items\":{\"$ref\":"
+           "\"#\"}}},\"required\":[\"a\"]}",
+           LIST("{\"a\":[[]]}"), LIST("{\"a\":[{\"a\":[]}]}"));
     SCHEMA("{\"$id\":\"T0\",\"type\":\"array\",\"items\":{\"$ref\":\"T0\"}}", LIST("[]", "[[],[]]"),
            LIST("[1]"));
     SCHEMA("{\"type\":\"string\",\"format\":\"uri\",\"minLength\":1,\"maxLength\":2083}",
            LIST("\"https://example.org/a/path?with=parts\""), LIST("\"x\""));
-    REFUSED("{\"$ref\":\"item.json\",\"$defs\":{\"x\":{\"$id\":\"item.json\"}}}", MR_UNSUPPORTED,
-            "#/$ref");
+    SCHEMA("{\"$ref\":\"item.json\",\"$defs\":{\"x\":{\"$id\":\"item.json\",\"type\":\"null\"}}}",
+           LIST("null"), LIST("1"));
+    SCHEMA(
+        "{\"$id\":\"http://h/d/root.json\",\"prefixItems\":[{\"$ref\":\"./x/../b.json\"},{\"$ref\":"
+        "\"/c\"},{\"$ref\":\"sub/"
+        "e#n\"}],\"items\":false,\"minItems\":3,\"type\":\"array\",\"$defs\":{"
+        "\"b\":{\"$id\":\"b.json\",\"const\":1},\"c\":{\"$id\":\"//h/c\",\"const\":2},"
+        "\"s\":{\"$id\":\"sub/"
+        "\",\"$defs\":{\"e\":{\"$id\":\"e\",\"$defs\":{\"f\":{\"$anchor\":\"n\","
+        "\"const\":3}}}}}}}",
+        LIST("[1,2,3]"), LIST("[2,1,3]", "[1,2,1]"));
+    /* no schema stands below an unknown keyword, so its $id names nothing */
+    REFUSED("{\"$ref\":\"item.json\",\"x\":{\"$id\":\"item.json\"}}", MR_UNSUPPORTED, "#/$ref");
+    REFUSED("{\"$ref\":\"a\",\"$defs\":{\"x\":{\"$id\":\"a\"},\"y\":{\"$id\":\"a\"}}}",
+            MR_UNSUPPORTED, "#/$ref");
+}
+
+/* A list whose items are what the schemas around it say: the outermost anchor holds. */
+static void dynamic_references_depend_on_what_was_entered(void **state)
+{
+    (void)state;
+#define LISTS                                                                                      \
+    "\"list\":{\"$id\":\"list\",\"type\":\"array\",\"items\":{\"$dynamicRef\":\"#item\"},\"$"      \
+    "defs\":{"                                                                                     \
+    "\"any\":{\"$dynamicAnchor\":\"item\",\"type\":\"null\"}}}"
+#define OF(name, type)                                                                             \
+    "\"" name "\":{\"$id\":\"" name                                                                \
+    "\",\"$ref\":\"list\",\"$defs\":{\"i\":{\"$dynamicAnchor\":\"item\","                          \
+    "\"type\":\"" type "\"}}}"
+    SCHEMA("{\"$id\":\"http://h/r\",\"prefixItems\":[{\"$ref\":\"numbers\"},{\"$ref\":\"texts\"},{"
+           "\"$ref\":\"list\"}],\"items\":false,\"minItems\":3,\"type\":\"array\",\"$defs\":{" LISTS
+           "," OF("numbers", "integer") "," OF("texts", "string") "}}",
+           LIST("[[1],[\"a\"],[null]]", "[[],[],[]]"),
+           LIST("[[\"a\"],[\"a\"],[null]]", "[[1],[1],[null]]", "[[1],[\"a\"],[1]]"));
+    REFUSED(
+        "{\"$id\":\"http://h/r\",\"$ref\":\"list\",\"$defs\":{\"i\":{\"$dynamicAnchor\":\"item\","
+        "\"properties\":{\"a\":{\"uniqueItems\":true}}}," LISTS "}}",
+        MR_UNSUPPORTED, "#/$defs/i/properties/a/uniqueItems");
 }
 
 static void references_may_recurse(void **state)
@@ -454,6 +491,7 @@ int main(void)
         cmocka_unit_test(arrays_have_items_that_are_different_or_contained),
         cmocka_unit_test(objects_have_their_number_of_properties),
         cmocka_unit_test(references_have_anchors_and_ids),
+        cmocka_unit_test(dynamic_references_depend_on_what_was_entered),
         cmocka_unit_test(references_may_recurse),
         cmocka_unit_test(formats_are_languages),
         cmocka_unit_test(what_cannot_be_guaranteed_is_refused),
