@@ -46,6 +46,14 @@ def invalid(schema, text):
         return str(error)
 
 
+def is_understood(group):
+    """Whether the validator answers the suite's own tests of a group rightly: older ones fail at $dynamicRef and $id."""
+    try:
+        return all((invalid(group["schema"], json.dumps(test["data"])) is None) == test["valid"] for test in group["tests"])
+    except Exception:  # each version of the validator has its own exceptions for references
+        return False
+
+
 def draw(schemas, draws):
     return schemas_module.draw(BINARY.parent, MODEL, [{"kind": "json_schema", "text": json.dumps(schema), "draws": draws}
                                                       for schema in schemas])
@@ -53,19 +61,24 @@ def draw(schemas, draws):
 
 def check_suite(folder):
     """Every schema of the public suite is rejected, or all answers drawn from it are valid."""
-    schemas = [(f"{file.relative_to(folder)}: {group['description']}", group["schema"])
+    schemas = [(f"{file.relative_to(folder)}: {group['description']}", group)
                for file in sorted(folder.rglob("*.json")) for group in json.loads(file.read_text())]
-    refused, texts, wrong = {}, 0, []
-    for (name, schema), answer in zip(schemas, draw([schema for _, schema in schemas], SUITE_DRAWS)):
+    refused, texts, unjudged, wrong = {}, 0, 0, []
+    for (name, group), answer in zip(schemas, draw([group["schema"] for _, group in schemas], SUITE_DRAWS)):
+        schema = group["schema"]
         if "error" in answer:
             assert answer["code"] in ("unsupported", "invalid_request"), answer
             reason = "no text" if "no text" in answer["error"] else answer["code"]
             refused[reason] = refused.get(reason, 0) + 1
             continue
+        if not is_understood(group):
+            unjudged += 1
+            continue
         texts += len(answer["texts"])
         wrong += [f"{name}: {why}: {text}\n  {json.dumps(schema)}"
                   for text in answer["texts"] if (why := invalid(schema, text))]
-    print(f"{len(schemas)} schemas of the suite, refused: {refused}, {texts} answers drawn, {len(wrong)} invalid")
+    print(f"{len(schemas)} schemas of the suite, refused: {refused}, {texts} answers drawn, {len(wrong)} invalid; "
+          f"answers of {unjudged} schemas are not judged, because the validator fails the suite's own tests of them")
     assert not wrong, "\n".join(wrong)
 
 
