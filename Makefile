@@ -13,6 +13,7 @@
 #   make sweep    lives of a worker in which every allocation, system call and tensor call fails once
 #   make simulate simulate fleets of whole workers under faults; SEEDS=… says how many, BASE=… the first seed
 #   make schemas  1,000 schemas answered by the small model at temperature 1, each answer validated; SUITE=… adds public ones
+#   make models   models drawn at random against transformers; SEED=, COUNT=, FAMILY="a b", LLAMA_CPP= for GGUF, PYTHON=
 #   make chaos    kill, stop and restart workers and Apache Kafka under load: a table, and JSON in build
 #   make scale    a fleet that sleeps and wakes by millrace lag, with Apache Kafka: JSON in build
 #   make arm64    on x86-64: cross-compile for arm64; the unit, simulation and golden tests in an emulator
@@ -34,7 +35,7 @@ BASE   ?= 1
 TIME ?= 60
 TARGET ?=
 
-.PHONY: build deb demo test check bench simulate schemas chaos stops scale tour soak mutants arm64 cuda-check gpu-bundle gpu-check gpu-bench \
+.PHONY: build deb demo test check bench simulate schemas models chaos stops scale tour soak mutants arm64 cuda-check gpu-bundle gpu-check gpu-bench \
 	fuzz fuzz-min format tidy asan sweep tsan coverage \
 	install clean deps check_tools
 
@@ -80,6 +81,12 @@ schemas: $(BUILD)/build.ninja
 	@docker/deps.sh test
 	@cmake --build $(BUILD) -j $(JOBS) --target millrace grammar_draw
 	@MILLRACE_BIN=$(BUILD)/millrace tests/integration/grammar/test_grammar.py --served 1000 $(if $(SUITE),--suite $(SUITE))
+
+# PYTHON: an interpreter with torch, transformers 5 and safetensors; LLAMA_CPP: a source tree, for GGUF files too.
+models: $(BUILD)/build.ninja
+	@cmake --build $(BUILD) -j $(JOBS) --target golden_test_logits
+	@$(or $(PYTHON),python3) tests/golden/random_models.py --seed $(or $(SEED),1) --count $(or $(COUNT),6) \
+		$(if $(LLAMA_CPP),--gguf $(LLAMA_CPP)) $(BUILD)/golden_test_logits $(FAMILY)
 
 # DELIVERY=exactly-once tests that mode; SCENARIO names the scenarios to run, all but kills by default:
 # SCENARIO=kills KILLS=500 HOURS=1 kills workers for an hour.

@@ -103,7 +103,10 @@ static void read_scales(struct mr_model_config *config, const struct mr_json_val
     config->norm_epsilon = (float)mr_json_number_or(root, key, epsilon);
     double scalar = mr_json_number_or(root, "query_pre_attn_scalar", usual->query_scalar);
     config->attention_scale = (float)(1.0 / sqrt(scalar > 0.0 ? scalar : config->head_dim));
-    config->attention_softcap = read_cap(root, "attn_logit_softcapping", usual->attention_softcap);
+    /* Gemma 3 files may have the key, but the reference does not apply it. */
+    if (usual->attention_softcap > 0.0)
+        config->attention_softcap =
+            read_cap(root, "attn_logit_softcapping", usual->attention_softcap);
     config->logit_softcap = read_cap(root, "final_logit_softcapping", usual->logit_softcap);
     if (family->embedding_root) config->embedding_scale = sqrtf((float)config->hidden_size);
     config->parallel =

@@ -119,7 +119,7 @@ struct mr_model_family {
                                   (ops/weights/weight_rows.h) */
     bool window_opt_in;        /* sliding_window is ignored unless use_sliding_window is true */
     bool windows_above;        /* only layers from max_window_layers on have windows */
-    bool yarn_keeps_fractions; /* yarn's bounds are not rounded, unless the file says otherwise */
+    bool yarn_keeps_fractions; /* yarn's bounds are not rounded; GGUF files have no key for this */
     uint32_t gguf_wide_layers; /* a GGUF file with this number of layers scales attention by hidden
                                 * size / heads */
     struct mr_family_defaults defaults;

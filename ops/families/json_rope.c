@@ -35,8 +35,7 @@ static void read_yarn(struct mr_model_config *config, struct mr_rope_config *rop
     rope->beta_slow = mr_json_number_or(from, "beta_slow", 0.0);
     if (rope->beta_fast == 0.0) rope->beta_fast = 32.0;
     if (rope->beta_slow == 0.0) rope->beta_slow = 1.0;
-    rope->keeps_fractions =
-        !mr_json_bool_or(from, "truncate", !config->family->yarn_keeps_fractions);
+    rope->keeps_fractions = !mr_json_bool_or(from, "truncate", true);
     rope->attention_factor = mscale != 0.0 && all != 0.0
                                  ? log_scale(rope->factor, mscale) / log_scale(rope->factor, all)
                                  : log_scale(rope->factor, 1.0);

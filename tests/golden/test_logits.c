@@ -82,7 +82,8 @@ static void compare_model(struct fixture *fixture, const char *name)
 {
     /* {rows of a step, rows of a sequence}: single positions, pieces, chunks, whole prompts */
     static const uint32_t shapes[][2] = {
-        {STEP_SEQUENCES, 1}, {1, 1}, {5, 5}, {35, 7}, {17, 17}, {255, 255}, {256, 256}, {257, 257}};
+        {STEP_SEQUENCES, 1}, {1, 1},     {5, 5},    {7, 7}, {35, 7}, {17, 17},
+        {255, 255},          {256, 256}, {257, 257}};
     /* Two values of bf16 share a word: sequences that write one block in one step disturb each
      * other (ops/model/model.h forbids it). A state has one sequence in a step. */
     const bool alone = (dtype != MR_DTYPE_F32 && !fixture_backend) ||
