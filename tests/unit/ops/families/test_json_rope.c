@@ -50,7 +50,7 @@ static void yarn_has_defaults_and_mscales(void **state)
                      (0.05 * log(8.0) + 1.0) / (0.1 * log(8.0) + 1.0)) < 1e-12);
     c = read_valid("gpt_oss", "{\"rope_scaling\":{\"rope_type\":\"yarn\",\"factor\":32.0,"
                               "\"attention_factor\":1.25}}");
-    assert_true(c.ropes[0].keeps_fractions && c.ropes[0].attention_factor == 1.25);
+    assert_true(!c.ropes[0].keeps_fractions && c.ropes[0].attention_factor == 1.25);
     assert_true(c.ropes[0].theta == 150000.0);
 }
 
