@@ -21,8 +21,8 @@
 #ifndef MR_OPS_BACKEND_BACKEND_H
 #define MR_OPS_BACKEND_BACKEND_H
 
+#include "ops/backend/expert_layer.h"
 #include "ops/backend/logit_search.h"
-#include "ops/backend/step.h"
 
 struct mr_backend;
 struct mr_compute { /* an opened device; a backend appends fields of its own */
@@ -113,8 +113,8 @@ struct mr_backend {
     /* MR_ATTENDED = causal attention of the staged rows, q from MR_QKV. */
     void (*attend)(struct mr_step *step, const struct mr_attention *attention);
     const struct mr_mixer_ops *mixers; /* recurrent layers: ops/backend/mixers.h */
-    /* MR_RESIDUAL += the experts that MR_ROUTING chooses for the rows of MR_NORMED: the top_k
-     * largest logits, the lower id among equals. A row adds them in the order of their ids. */
+    /* layer->to += the experts that MR_ROUTING chooses for the rows of MR_NORMED. A row adds its
+     * experts in the order of their ids. */
     void (*experts)(struct mr_step *step, const struct mr_expert_layer *layer, uint32_t rows);
     /* MR_RESIDUAL += sigmoid(MR_SWITCHES) * linear(MR_GATED): a shared expert. */
     void (*add_switched)(struct mr_step *step, const struct mr_linear *linear, uint32_t rows);

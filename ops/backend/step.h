@@ -129,14 +129,6 @@ struct mr_attention {
     bool norm_centered; /* layer norm of each head */
 };
 
-/* The experts of a layer: count each, hidden to 2 * ffn in alternating rows, and ffn to hidden. */
-struct mr_expert_layer {
-    struct mr_linear *const *gate_up, *const *down;
-    uint32_t count, top_k;
-    bool normalize; /* weights: softmax over the chosen experts; false: over all */
-    enum mr_epilogue activation;
-};
-
 /* The decode steps that a graph runs: `rows` sequences of one row with logits, each of at most
  * `tokens` tokens with the row's own; `sliding`: they have blocks[1]. */
 struct mr_graph_spec {

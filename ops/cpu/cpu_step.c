@@ -1,6 +1,7 @@
 #include "ops/cpu/cpu_step.h"
 
 #include "codec/check.h"
+#include "ops/cpu_kernels/expert_kernels.h"
 #include "ops/cpu_kernels/kv_kernels.h"
 #include "ops/cpu_kernels/linear.h"
 #include "ops/cpu_kernels/mixer.h"
@@ -276,18 +277,32 @@ void mr_cpu_step_linear(struct mr_step *step, const struct mr_linear *linear,
     mr_cpu_linear_call(ours, &call);
 }
 
+static struct mr_cpu_routing routing_of(const struct mr_router *router)
+{
+    return (struct mr_cpu_routing){.expert_count = router->count,
+                                   .top_k = router->top_k,
+                                   .sigmoid = router->sigmoid,
+                                   .normalize = router->normalize,
+                                   .group_pairs = router->group_pairs,
+                                   .group_count = router->group_count,
+                                   .groups_kept = router->groups_kept,
+                                   .bias = (const float *)router->bias,
+                                   .scale = router->scale,
+                                   .sum_min = router->sum_min};
+}
+
 void mr_cpu_step_experts(struct mr_step *step, const struct mr_expert_layer *layer, uint32_t rows)
 {
     const struct mr_cpu_expert_layer ours = {.gate_up =
                                                  (struct mr_cpu_linear *const *)layer->gate_up,
                                              .down = (struct mr_cpu_linear *const *)layer->down,
-                                             .routing = {.expert_count = layer->count,
-                                                         .top_k = layer->top_k,
-                                                         .normalize = layer->normalize},
+                                             .routing = routing_of(&layer->router),
                                              .activation = epilogue_of(layer->activation),
                                              .adapters = step->adapted ? step->adapters : NULL};
+    float *to = step->buffers[layer->to];
+    if (layer->clear) memset(to, 0, (size_t)rows * step->spec.widths[layer->to] * sizeof(*to));
     mr_cpu_experts_run(&ours, &step->experts, step->buffers[MR_NORMED], step->buffers[MR_ROUTING],
-                       rows, step->buffers[MR_RESIDUAL]);
+                       rows, to);
 }
 
 void mr_cpu_step_add_switched(struct mr_step *step, const struct mr_linear *linear, uint32_t rows)

@@ -4,80 +4,15 @@
  * the second loop is a range of columns in all experts: one thread adds the experts in the order of
  * their ids, so the sum of a row is the same in every batch. */
 #include "codec/check.h"
+#include "ops/cpu_kernels/expert_kernels.h"
 #include "ops/cpu_kernels/linear.h"
 #include "ops/cpu_kernels/parallel.h"
 
-#include <float.h>
-#include <math.h>
 #include <string.h>
 
-/* With fewer rows, or bytes to copy, for each thread a parallel loop costs more than it saves. */
-#define ROUTE_GRAIN_ROWS   64u
+/* With fewer bytes to copy for each thread a parallel loop costs more than it saves. */
 #define GATHER_GRAIN_BYTES 65536u
 #define LINE_BYTES         64u
-
-/* ---- routing ---- */
-
-struct route_run {
-    const struct mr_cpu_routing *routing;
-    const float *logits;
-    uint32_t *experts;
-    float *weights;
-};
-
-/* Returns a finite logit in the same order; NaN becomes the lowest. */
-static float as_finite(float logit)
-{
-    return isnan(logit) ? -FLT_MAX : fmaxf(-FLT_MAX, fminf(logit, FLT_MAX));
-}
-
-/* Writes the ids and logits of the top_k largest logits of one row, by insertion into the sorted
- * list of those found so far. */
-static void find_top_k(const struct mr_cpu_routing *routing, const float *logits, uint32_t *experts,
-                       float *top)
-{
-    uint32_t count = 0;
-    for (uint32_t id = 0; id < routing->expert_count; id++) {
-        const float logit = as_finite(logits[id]);
-        if (count == routing->top_k && !(logit > top[count - 1])) continue;
-        uint32_t at = count < routing->top_k ? count++ : count - 1;
-        for (; at > 0 && logit > top[at - 1]; at--) {
-            top[at] = top[at - 1];
-            experts[at] = experts[at - 1];
-        }
-        top[at] = logit;
-        experts[at] = id;
-    }
-}
-
-static void route_rows(void *context, size_t begin, size_t end)
-{
-    const struct route_run *run = context;
-    const uint32_t top_k = run->routing->top_k, expert_count = run->routing->expert_count;
-    for (size_t row = begin; row < end; row++) {
-        const float *logits = run->logits + row * expert_count;
-        float *weights = run->weights + row * top_k;
-        find_top_k(run->routing, logits, run->experts + row * top_k, weights);
-        const float largest = weights[0];
-        double sum = 0.0;
-        for (uint32_t id = 0; !run->routing->normalize && id < expert_count; id++)
-            sum += (double)expf(as_finite(logits[id]) - largest);
-        for (uint32_t i = 0; i < top_k; i++) {
-            weights[i] = expf(weights[i] - largest);
-            if (run->routing->normalize) sum += (double)weights[i];
-        }
-        for (uint32_t i = 0; i < top_k; i++)
-            weights[i] = (float)((double)weights[i] / sum);
-    }
-}
-
-void mr_cpu_route(const struct mr_cpu_routing *routing, const float *logits, uint32_t rows,
-                  uint32_t *experts, float *weights)
-{
-    MR_ASSERT(routing->top_k > 0 && routing->top_k <= routing->expert_count);
-    struct route_run run = {routing, logits, experts, weights};
-    mr_parallel_for(rows, ROUTE_GRAIN_ROWS, route_rows, &run);
-}
 
 /* ---- buffers ---- */
 

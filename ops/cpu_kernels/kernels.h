@@ -1,6 +1,7 @@
-/* kernels - linear layers, norms, experts and elementwise functions on a CPU, on plain pointers;
- * ops/cpu_kernels/kv_kernels.h has the KV pool, the rotary embedding and attention. Each exists at
- * several levels (instruction sets); an object has one level.
+/* kernels - linear layers, norms and elementwise functions on a CPU, on plain pointers;
+ * ops/cpu_kernels/kv_kernels.h has the KV pool, the rotary embedding and attention, and
+ * ops/cpu_kernels/expert_kernels.h the experts. Each exists at several levels (instruction sets);
+ * an object has one level.
  *
  * Types:   bf16 is uint16_t (the upper half of an IEEE single). The residual stream is float;
  *          inputs of linear layers and the KV pool are bf16 or float (dtype).
@@ -110,41 +111,5 @@ void mr_cpu_norm_add(const struct mr_cpu_norm *norm, const float *x, uint32_t ro
                      float *residual);
 /* x[i] = cap * tanh(x[i] / cap), the limit of Gemma 2's logits. cap > 0. */
 void mr_cpu_softcap(float *x, size_t count, float cap, enum mr_cpu_level level);
-
-/* ---- experts ---- */
-struct mr_cpu_routing {
-    uint32_t expert_count, top_k;
-    bool normalize; /* false: weights are softmax over all experts; true: over the chosen ones */
-};
-/* Chooses top_k experts for each row by the router's logits, float [rows, expert_count]: the
- * largest logit first, the lower id among equals, NaN as -infinity. experts, weights: [rows,
- * top_k]. */
-void mr_cpu_route(const struct mr_cpu_routing *routing, const float *logits, uint32_t rows,
-                  uint32_t *experts, float *weights);
-
-struct mr_cpu_low_rank;
-struct mr_cpu_expert_layer {
-    /* [expert_count] hidden to 2 * ffn, and ffn to hidden; of one shape and dtype, with integer
-     * weights in all or none. */
-    struct mr_cpu_linear *const *gate_up, *const *down;
-    struct mr_cpu_routing routing;
-    enum mr_cpu_epilogue activation;                /* of gate_up: one of the gated ones */
-    struct mr_cpu_low_rank *const *const *adapters; /* [rows] by site (low_rank.h), or NULL */
-};
-/* Memory of a step, owned by the caller and shared by all layers. The sizes are the largest of any
- * layer and step. memory: mr_cpu_expert_bytes, aligned to 64 bytes. */
-struct mr_cpu_expert_buffers {
-    uint32_t rows_max, expert_count, top_k, hidden_size, ffn_size;
-    uint32_t rank_max; /* of the adapters; 0: none */
-    bool bf16;
-    void *memory;
-};
-size_t mr_cpu_expert_bytes(const struct mr_cpu_expert_buffers *buffers);
-/* out[r] += the sum of weight * down(activation(gate_up(x[r]))) over the experts chosen for row r,
- * in ascending order of their ids. x: [rows, hidden] in the layer's dtype; out: float [rows,
- * hidden]; logits: as mr_cpu_route. Asserts that the sizes fit into the buffers. */
-void mr_cpu_experts_run(const struct mr_cpu_expert_layer *layer,
-                        const struct mr_cpu_expert_buffers *buffers, const void *x,
-                        const float *logits, uint32_t rows, float *out);
 
 #endif

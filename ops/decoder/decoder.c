@@ -348,25 +348,47 @@ static enum mr_epilogue gate_of(const struct mr_model_config *config)
     return gates[config->activation];
 }
 
+static struct mr_router router_of(const struct mr_expert_config *experts,
+                                  const struct mr_vector *bias)
+{
+    return (struct mr_router){.count = experts->count,
+                              .top_k = experts->top_k,
+                              .sigmoid = experts->sigmoid,
+                              .normalize = experts->normalized,
+                              .bias = bias,
+                              .group_count = experts->group_count,
+                              .groups_kept = experts->groups_kept,
+                              .group_pairs = experts->group_pairs,
+                              .scale = experts->scale,
+                              .sum_min = experts->sum_min};
+}
+
+/* post_norm: of the sum of the experts, before it is added to the residual stream; its weight is
+ * NULL in a family without. A switched shared expert is added to the residual stream. */
 static void run_experts(struct mr_decoder *decoder, const struct mr_expert_weights *experts,
-                        uint32_t rows)
+                        const struct mr_norm_weights *post_norm, uint32_t rows)
 {
     const struct mr_backend *backend = decoder->backend;
     const struct mr_model_config *c = decoder->spec.config;
+    struct mr_step *step = decoder->newest->step;
     const struct mr_expert_layer layer = {.gate_up = experts->gate_up,
                                           .down = experts->down,
-                                          .count = c->experts.count,
-                                          .top_k = c->experts.top_k,
-                                          .normalize = c->experts.normalized,
-                                          .activation = gate_of(c)};
-    backend->linear(decoder->newest->step, experts->router, MR_NORMED, rows, MR_STORE, MR_ROUTING);
-    backend->experts(decoder->newest->step, &layer, rows);
-    if (!experts->shared_switch) return;
-    backend->linear(decoder->newest->step, experts->shared_switch, MR_NORMED, rows, MR_STORE,
-                    MR_SWITCHES);
-    backend->linear(decoder->newest->step, experts->shared_gate_up, MR_NORMED, rows, gate_of(c),
-                    MR_GATED);
-    backend->add_switched(decoder->newest->step, experts->shared_down, rows);
+                                          .router = router_of(&c->experts, experts->bias),
+                                          .activation = gate_of(c),
+                                          .to = post_norm->weight ? MR_BRANCH : MR_RESIDUAL,
+                                          .clear = post_norm->weight};
+    backend->linear(step, experts->router, MR_NORMED, rows, MR_STORE, MR_ROUTING);
+    backend->experts(step, &layer, rows);
+    if (experts->shared_gate_up)
+        backend->linear(step, experts->shared_gate_up, MR_NORMED, rows, gate_of(c), MR_GATED);
+    if (experts->shared_switch) {
+        backend->linear(step, experts->shared_switch, MR_NORMED, rows, MR_STORE, MR_SWITCHES);
+        backend->add_switched(step, experts->shared_down, rows);
+    } else if (experts->shared_down) {
+        backend->linear(step, experts->shared_down, MR_GATED, rows, MR_ADD, layer.to);
+    }
+    const struct mr_norm norm = norm_of(decoder, post_norm);
+    if (post_norm->weight) backend->norm_add(step, &norm, rows);
 }
 
 static void run_ffn(struct mr_decoder *decoder, uint32_t i, uint32_t rows)
@@ -375,7 +397,7 @@ static void run_ffn(struct mr_decoder *decoder, uint32_t i, uint32_t rows)
     const struct mr_layer_weights *layer = &decoder->spec.weights->layers[i];
     if (!c->parallel) enter_branch(decoder, &layer->ffn_norm, rows);
     if (layer->experts.router) {
-        run_experts(decoder, &layer->experts, rows);
+        run_experts(decoder, &layer->experts, &layer->ffn_post_norm, rows);
         return;
     }
     decoder->backend->linear(decoder->newest->step, layer->gate_up, MR_NORMED, rows, gate_of(c),

@@ -22,9 +22,14 @@ static bool has(const struct json_reader *reader, const char *key)
 
 static uint32_t need(struct json_reader *reader, const char *key)
 {
-    int64_t value;
-    if (mr_json_int(mr_json_get(reader->root, key), &value) && value >= 0 && value <= UINT32_MAX)
-        return (uint32_t)value;
+    const struct mr_json_value *from = mr_json_get(reader->root, key);
+    const size_t count = mr_json_count(from);
+    int64_t value, other;
+    /* Some keys may list a value for each layer: they are read if all are equal. */
+    bool is_valid = mr_json_int(count > 0 ? mr_json_at(from, 0) : from, &value);
+    for (size_t i = 1; is_valid && i < count; i++)
+        is_valid = mr_json_int(mr_json_at(from, i), &other) && other == value;
+    if (is_valid && value >= 0 && value <= UINT32_MAX) return (uint32_t)value;
     if (!reader->wrong) reader->wrong = key;
     return 0;
 }
@@ -75,10 +80,15 @@ static void read_sizes(struct mr_model_config *config, struct json_reader *reade
             usual->kv_head_count > 0 ? usual->kv_head_count : config->head_count);
     uint32_t even = config->head_count > 0 ? config->hidden_size / config->head_count : 0;
     config->head_dim = get(reader, "head_dim", usual->head_dim > 0 ? usual->head_dim : even);
-    config->ffn_size = config->family->shared_mlp    ? need(reader, "shared_intermediate_size")
-                       : has(reader, "block_ff_dim") ? need(reader, "block_ff_dim")
-                                                     : need(reader, "intermediate_size");
+    config->ffn_size =
+        config->family->shared_mlp    ? need(reader, "shared_intermediate_size")
+        : has(reader, "block_ff_dim") ? need(reader, "block_ff_dim")
+        : config->family->routing >= MR_ROUTING_GROUPS && !has(reader, "intermediate_size")
+            ? need(reader, "moe_intermediate_size")
+            : need(reader, "intermediate_size");
     if (config->family->adjusted_ffn) config->ffn_size = adjusted_ffn(reader, config->ffn_size);
+    if (config->family->routing >= MR_ROUTING_GROUPS)
+        config->extra_layers = get(reader, "num_nextn_predict_layers", 0);
     config->vocab_size = need_or(reader, "vocab_size", usual->vocab_size);
     config->context_tokens = need_or(reader, "max_position_embeddings", usual->context_tokens);
     bool tied = mr_json_bool_or(reader->root, "tie_embedding", usual->tied_head);
@@ -111,7 +121,8 @@ static void read_scales(struct mr_model_config *config, const struct mr_json_val
     if (family->embedding_root) config->embedding_scale = sqrtf((float)config->hidden_size);
     config->parallel =
         family->may_be_parallel && mr_json_bool_or(root, "use_parallel_residual", false);
-    if (family->optional_head_norm && mr_json_bool_or(root, "qk_layernorm", false))
+    if (family->optional_head_norm && (mr_json_bool_or(root, "qk_layernorm", false) ||
+                                       mr_json_bool_or(root, "use_qk_norm", false)))
         config->head_norm = family->head_norm;
     if (!family->multipliers) return;
     config->embedding_scale = (float)mr_json_number_or(root, "embedding_multiplier", 1.0);
@@ -213,32 +224,87 @@ static enum mr_status read_rope_layers(struct mr_model_config *config, struct js
 
 /* ---- experts ---- */
 
-static void read_experts(struct mr_model_config *config, struct json_reader *reader)
+/* Returns the number under the first key of a list that is given; the list ends with NULL. */
+static uint32_t get_first(struct json_reader *reader, const char *const *keys, uint32_t fallback)
 {
-    struct mr_expert_config *experts = &config->experts;
-    experts->count = get(reader, "num_experts", get(reader, "num_local_experts", 0));
-    if (experts->count == 0) return;
-    experts->top_k = need(reader, "num_experts_per_tok");
-    experts->ffn_size =
-        get(reader, "moe_intermediate_size",
-            config->family->shared_mlp ? need(reader, "intermediate_size") : config->ffn_size);
-    experts->shared_ffn_size = get(reader, "shared_expert_intermediate_size", 0);
-    experts->normalized = config->family->routing == MR_ROUTING_NORMALIZED ||
-                          mr_json_bool_or(reader->root, "norm_topk_prob", false);
-    uint32_t step = get(reader, "decoder_sparse_step", 1);
+    for (; *keys; keys++)
+        if (has(reader, *keys)) return need(reader, *keys);
+    return fallback;
+}
+
+/* Sets which layers have experts. */
+static void read_routed_layers(struct mr_model_config *config, struct json_reader *reader)
+{
+    static const char *const dense_keys[] = {"first_k_dense_replace", "num_dense_layers",
+                                             "moe_layer_start_index", NULL};
+    const uint32_t step = get(reader, "decoder_sparse_step", get(reader, "moe_layer_interval", 1));
+    const uint32_t first = get_first(reader, dense_keys, config->family->defaults.dense_layers);
+    const double last = mr_json_number_or(reader->root, "moe_layer_end_index", -1.0);
     for (uint32_t i = 0; i < MR_LAYERS_MAX; i++)
-        config->routed[i] = step > 0 && (i + 1) % step == 0;
+        config->routed[i] =
+            step > 0 && (i + 1) % step == 0 && i >= first && (last < 0.0 || i <= last);
     const struct mr_json_value *dense = mr_json_get(reader->root, "mlp_only_layers");
     for (size_t i = 0; i < mr_json_count(dense); i++) {
         int64_t layer;
         if (mr_json_int(mr_json_at(dense, i), &layer) && layer >= 0 && layer < MR_LAYERS_MAX)
             config->routed[layer] = false;
     }
+    const struct mr_json_value *types = mr_json_get(reader->root, "mlp_layer_types");
+    for (size_t i = 0; i < mr_json_count(types) && i < MR_LAYERS_MAX; i++) {
+        struct mr_text type = {"", 0};
+        mr_json_text(mr_json_at(types, i), &type);
+        config->routed[i] = mr_text_is(type, "sparse");
+    }
+}
+
+static void read_groups(struct mr_expert_config *experts, struct json_reader *reader,
+                        enum mr_routing routing)
+{
+    struct mr_text method = {"", 0};
+    mr_json_text(mr_json_get(reader->root, "topk_method"), &method);
+    if (routing < MR_ROUTING_GROUPS || routing == MR_ROUTING_BIASED) return;
+    /* DeepSeek V2 has the keys of groups in models that do not use them. */
+    if (routing == MR_ROUTING_GROUPS && !mr_text_is(method, "group_limited_greedy")) return;
+    experts->group_count = get(reader, "n_group", 1);
+    experts->groups_kept = get(reader, "topk_group", 1);
+}
+
+static void read_experts(struct mr_model_config *config, struct json_reader *reader)
+{
+    static const char *const counts[] = {"num_experts", "num_local_experts", "n_routed_experts",
+                                         "moe_num_experts", NULL};
+    static const char *const used[] = {"moe_k", "moe_topk", NULL};
+    static const char *const shared[] = {"n_shared_experts", "num_shared_experts",
+                                         "moe_num_shared_experts", "num_shared_expert", NULL};
+    const struct mr_model_family *family = config->family;
+    struct mr_expert_config *experts = &config->experts;
+    experts->count = get_first(reader, counts, 0);
+    if (experts->count == 0) return;
+    mr_model_config_begin_experts(config);
+    experts->top_k = has(reader, "num_experts_per_tok") ? need(reader, "num_experts_per_tok")
+                                                        : get_first(reader, used, 0);
+    experts->ffn_size =
+        get(reader, "moe_intermediate_size",
+            family->shared_mlp ? need(reader, "intermediate_size") : config->ffn_size);
+    experts->shared_ffn_size = get(reader, "shared_expert_intermediate_size", 0);
+    if (family->plain_shared)
+        experts->shared_ffn_size = get_first(reader, shared, 1) * experts->ffn_size;
+    if (family->routing == MR_ROUTING_KEY || family->routing == MR_ROUTING_PAIRS ||
+        family->routing == MR_ROUTING_SIGMOID)
+        experts->normalized = mr_json_bool_or(reader->root, "norm_topk_prob", experts->normalized);
+    experts->scale = (float)mr_json_number_or(reader->root, "route_scale", 1.0);
+    if (family->routing >= MR_ROUTING_GROUPS)
+        experts->scale =
+            (float)mr_json_number_or(reader->root, "routed_scaling_factor", experts->scale);
+    experts->sum_min = (float)mr_json_number_or(reader->root, "moe_norm_min", 0.0);
+    read_groups(experts, reader, family->routing);
+    read_routed_layers(config, reader);
 }
 
 /* ---- unsupported keys ---- */
 
-/* Keys of features of other models: accepted when absent, null, false, 0 or `harmless`. */
+/* Keys of features of other models: accepted when absent, null, false, 0 or `harmless`, and in
+ * families that read them. */
 static const struct {
     const char *key, *harmless;
     double harmless_number;
@@ -262,6 +328,7 @@ static const struct {
     {"n_group", NULL, 1},
     {"topk_group", NULL, 1},
     {"scoring_func", "softmax", 0},
+    {"moe_layer_freq", NULL, 1},
     {"routed_scaling_factor", NULL, 1},
     {"swiglu_alpha", NULL, 1.702},
     {"swiglu_limit", NULL, 7},
@@ -270,7 +337,14 @@ static const struct {
 /* True for keys of the list that a family does read. */
 static bool reads(const struct mr_model_family *family, const char *key)
 {
+    static const char *const router[] = {"n_shared_experts", "num_nextn_predict_layers",
+                                         "n_group",          "topk_group",
+                                         "scoring_func",     "routed_scaling_factor"};
+    for (size_t i = 0;
+         family->routing >= MR_ROUTING_GROUPS && i < sizeof(router) / sizeof(router[0]); i++)
+        if (strcmp(key, router[i]) == 0) return true;
     return (family->shared_mlp && strcmp(key, "shared_intermediate_size") == 0) ||
+           (family->head_norm != MR_HEAD_NORM_NONE && strcmp(key, "use_qk_norm") == 0) ||
            (family->rope_opt_in && strcmp(key, "position_embedding_type") == 0);
 }
 

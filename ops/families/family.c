@@ -89,6 +89,34 @@ static const struct mr_mixer_family mamba2_hybrid = {.kind = MR_MIXER_SSD,
 
 static const struct mr_mixer_family delta_grouped = {DELTA_KEYS, .grouped_rows = true};
 
+/* A shared expert without a switch, as DeepSeek names it. */
+#define SHARED_EXPERTS                                                                             \
+    {MR_WEIGHT_SHARED_GATE, "blk.%u.ffn_gate_shexp",                                               \
+     "model.layers.%u.mlp.shared_experts.gate_proj"},                                              \
+        {MR_WEIGHT_SHARED_UP, "blk.%u.ffn_up_shexp",                                               \
+         "model.layers.%u.mlp.shared_experts.up_proj"},                                            \
+    {                                                                                              \
+        MR_WEIGHT_SHARED_DOWN, "blk.%u.ffn_down_shexp",                                            \
+            "model.layers.%u.mlp.shared_experts.down_proj"                                         \
+    }
+
+static const struct mr_weight_name shared_names[] = {SHARED_EXPERTS, {0}};
+
+/* GGUF names the norm before the feed-forward network after attention. */
+static const struct mr_weight_name glm4_moe_names[] = {
+    {MR_WEIGHT_FFN_NORM, "blk.%u.post_attention_norm", "model.layers.%u.post_attention_layernorm"},
+    SHARED_EXPERTS,
+    {0}};
+
+static const struct mr_weight_name minimax_names[] = {
+    {MR_WEIGHT_ROUTER, "blk.%u.ffn_gate_inp", "model.layers.%u.block_sparse_moe.gate"},
+    {MR_WEIGHT_ROUTER_BIAS, "blk.%u.exp_probs_b.bias",
+     "model.layers.%u.block_sparse_moe.e_score_correction_bias"},
+    {MR_WEIGHT_EXPERT_GATE, NULL, "model.layers.%u.block_sparse_moe.experts.%u.w1"},
+    {MR_WEIGHT_EXPERT_UP, NULL, "model.layers.%u.block_sparse_moe.experts.%u.w3"},
+    {MR_WEIGHT_EXPERT_DOWN, NULL, "model.layers.%u.block_sparse_moe.experts.%u.w2"},
+    {0}};
+
 /* ---- the families ---- */
 
 static const struct mr_model_family families[] = {
@@ -251,6 +279,41 @@ static const struct mr_model_family families[] = {
      .gated_attention = true,
      .norm_offset = true,
      .defaults = {.rotary_share = 0.25}},
+    {.name = "glm4_moe",
+     .gguf = "glm4moe", /* also Solar Open */
+     .names = glm4_moe_names,
+     .norm_before = true,
+     .head_norm = MR_HEAD_NORM_EACH,
+     .optional_head_norm = true,
+     .experts = true,
+     .routing = MR_ROUTING_SIGMOID,
+     .plain_shared = true,
+     .defaults = {.norm_epsilon = 1e-5, .rotary_share = 0.5, .dense_layers = 1}},
+    {.name = "solar_open",
+     .names = shared_names,
+     .norm_before = true,
+     .experts = true,
+     .routing = MR_ROUTING_SIGMOID,
+     .plain_shared = true,
+     .defaults = {.head_dim = 128, .norm_epsilon = 1e-5, .rope_theta = 1e6}},
+    {.name = "dots1",
+     .gguf = "dots1",
+     .names = shared_names,
+     .norm_before = true,
+     .head_norm = MR_HEAD_NORM_EACH,
+     .experts = true,
+     .routing = MR_ROUTING_SIGMOID,
+     .plain_shared = true,
+     .windows_above = true,
+     .defaults = {.window = 4096, .unnormalized = true}},
+    {.name = "minimax_m2",
+     .gguf = "minimax-m2",
+     .names = minimax_names,
+     .norm_before = true,
+     .head_norm = MR_HEAD_NORM_ROW,
+     .experts = true,
+     .routing = MR_ROUTING_SIGMOID,
+     .defaults = {.rope_theta = 5e6}},
 };
 
 /* ---- families that are refused by name ---- */
@@ -344,7 +407,6 @@ static const struct {
      "its layer norm without bias and parallel residual are not supported; Mistral Small is"},
     {"command-r",
      "its layer norm without bias and parallel residual are not supported; Mistral Small is"},
-    {"glm4_moe", "its routing with a correction bias is not supported; Qwen 3 MoE is"},
 };
 
 /* ---- lookup ---- */

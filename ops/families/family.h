@@ -41,11 +41,19 @@ enum mr_window_rope {
     MR_WINDOW_ROPE_UNSCALED  /* the same base without scaling (OLMo 3) */
 };
 
-/* How a row weights its experts. The weights are a softmax over the router's logits of all experts;
- * the row uses the top_k largest. */
+/* How the experts of a row are chosen and weighted (struct mr_router of
+ * ops/backend/expert_layer.h). The weights of the chosen experts are divided by their sum, except
+ * where a form says otherwise. */
 enum mr_routing {
-    MR_ROUTING_NORMALIZED, /* the weights of the chosen experts are divided by their sum */
-    MR_ROUTING_KEY         /* only if norm_topk_prob is true in config.json; false if absent */
+    MR_ROUTING_NORMALIZED, /* softmax */
+    MR_ROUTING_KEY,        /* softmax; divided only if norm_topk_prob is true; false if absent */
+    MR_ROUTING_GROUPS,     /* softmax, groups compared by their best expert; never divided
+                            * (DeepSeek V2) */
+    MR_ROUTING_PAIRS,      /* softmax, groups compared by their two best; divided unless
+                            * norm_topk_prob is false (Mistral 4) */
+    MR_ROUTING_SIGMOID,    /* sigmoid, correction bias, groups compared by their two best; divided
+                            * unless norm_topk_prob is false (DeepSeek V3) */
+    MR_ROUTING_BIASED      /* softmax, correction bias (ERNIE 4.5) */
 };
 
 /* Values of keys that a config.json may lack. 0: the key is required, or has the value of most
@@ -59,6 +67,8 @@ struct mr_family_defaults {
     double query_scalar; /* attention scale = query_scalar^-1/2 */
     double attention_softcap, logit_softcap;
     bool tied_head;
+    uint32_t dense_layers; /* leading layers without experts */
+    bool unnormalized;     /* norm_topk_prob is false */
 };
 
 /* The recurrent layers of a family (ops/mixer/mixer_shape.h), and the keys of config.json with
@@ -96,8 +106,8 @@ struct mr_model_family {
     uint32_t rope_interval; /* every rope_interval-th layer has no rotary embedding; 0: all have
                              * it */
     enum mr_window_rope window_rope;
-    bool experts;                        /* layers may have experts */
-    enum mr_routing routing;             /* of config.json */
+    bool experts; /* layers may have experts */
+    enum mr_routing routing;
     const struct mr_mixer_family *mixer; /* NULL: no recurrent layers */
     bool gated_attention; /* q has a gate after each head; outputs of attention are multiplied by
                            * the sigmoid of the gate */
@@ -106,6 +116,7 @@ struct mr_model_family {
     bool rope_opt_in;     /* no rotary embedding unless position_embedding_type is "rope" */
     bool adjusted_ffn;    /* two thirds of the feed-forward size, rounded up to block_multiple_of,
                            * unless block_auto_adjust_ff_dim is false */
+    bool plain_shared;    /* the shared expert has weight 1: no switch */
     bool gguf_unnormalized; /* weights of experts are not normalized; GGUF files have no key for
                                this */
 

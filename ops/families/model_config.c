@@ -76,6 +76,18 @@ void mr_model_config_set_windows(struct mr_model_config *config, uint32_t first,
             config->window > 0 && i >= first && (pattern == 0 || (i + 1) % pattern != 0);
 }
 
+void mr_model_config_begin_experts(struct mr_model_config *config)
+{
+    const enum mr_routing routing = config->family->routing;
+    struct mr_expert_config *experts = &config->experts;
+    experts->sigmoid = routing == MR_ROUTING_SIGMOID;
+    experts->biased = routing == MR_ROUTING_SIGMOID || routing == MR_ROUTING_BIASED;
+    experts->group_pairs = routing == MR_ROUTING_SIGMOID || routing == MR_ROUTING_PAIRS;
+    experts->normalized = routing != MR_ROUTING_KEY && routing != MR_ROUTING_GROUPS &&
+                          !config->family->defaults.unnormalized;
+    experts->scale = 1.0f;
+}
+
 static bool same_rope(const struct mr_model_config *config)
 {
     char first[320], second[320];
@@ -204,6 +216,18 @@ static enum mr_status check_scales(const struct mr_model_config *c, struct mr_er
     return MR_OK;
 }
 
+static enum mr_status check_groups(const struct mr_expert_config *experts, struct mr_error *err)
+{
+    const uint32_t groups = experts->group_count, kept = experts->groups_kept;
+    if (groups <= 1) return MR_OK;
+    if (experts->count % groups != 0 || kept == 0 || kept > groups ||
+        experts->top_k > experts->count / groups * kept)
+        return mr_fail(err, MR_BAD_FILE,
+                       "%u experts for a token cannot be chosen from %u of %u groups of %u experts",
+                       experts->top_k, kept, groups, experts->count);
+    return MR_OK;
+}
+
 static enum mr_status check_heads(const struct mr_model_config *config, struct mr_error *err)
 {
     if (config->head_count % config->kv_head_count != 0)
@@ -254,6 +278,7 @@ enum mr_status mr_model_config_check(const struct mr_model_config *config, struc
     if (status == MR_OK) status = check_heads(config, err);
     if (status == MR_OK) status = check_scales(config, err);
     if (status == MR_OK) status = check_mixer(config, err);
+    if (status == MR_OK) status = check_groups(&config->experts, err);
     if (status == MR_OK && config->experts.count > 0 && !config->family->experts)
         status = mr_fail(err, MR_BAD_FILE, "a %s model with experts is not supported",
                          config->family->name);

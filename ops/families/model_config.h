@@ -46,7 +46,10 @@ struct mr_rope_config {
 struct mr_expert_config {
     uint32_t count, top_k; /* experts of a layer, and those used for a row; 0: no experts */
     uint32_t ffn_size, shared_ffn_size; /* shared_ffn_size 0: no shared expert */
-    bool normalized; /* the weights of the chosen experts are divided by their sum */
+    /* As in struct mr_router (ops/backend/expert_layer.h). */
+    bool sigmoid, normalized, biased, group_pairs;
+    uint32_t group_count, groups_kept;
+    float scale, sum_min;
 };
 
 struct mr_model_config {
@@ -54,8 +57,9 @@ struct mr_model_config {
     uint32_t layer_count, hidden_size, head_count, kv_head_count, head_dim, ffn_size, vocab_size;
     uint32_t context_tokens;
     float norm_epsilon;
-    bool tied_head;  /* the output layer uses the weights of the token embedding */
-    bool wraps_text; /* the text part of a larger model, whose other tensors are ignored */
+    uint32_t extra_layers; /* after layer_count, which predict further tokens: ignored */
+    bool tied_head;        /* the output layer uses the weights of the token embedding */
+    bool wraps_text;       /* the text part of a larger model, whose other tensors are ignored */
     enum mr_activation activation;
     enum mr_head_norm head_norm;
     bool parallel; /* attention and feed-forward network read the same normed rows */
@@ -97,6 +101,9 @@ void mr_model_config_begin(struct mr_model_config *config);
 /* Sets which layers use the sliding window: the layers from `first` on, except every pattern-th
  * layer of the model; pattern 0: no exception. */
 void mr_model_config_set_windows(struct mr_model_config *config, uint32_t first, uint32_t pattern);
+/* Sets the fields of `experts` that follow from the family's routing. `normalized` is the value of
+ * a file without a key for it. */
+void mr_model_config_begin_experts(struct mr_model_config *config);
 /* Sets rope_of of all layers from windowed and the family; drops a second rope that is equal
  * to the first, or that no layer has. */
 void mr_model_config_assign_ropes(struct mr_model_config *config);

@@ -30,6 +30,8 @@ static const struct {
     [MR_WEIGHT_UP] = {"blk.%u.ffn_up", "model.layers.%u.mlp.up_proj"},
     [MR_WEIGHT_DOWN] = {"blk.%u.ffn_down", "model.layers.%u.mlp.down_proj"},
     [MR_WEIGHT_ROUTER] = {"blk.%u.ffn_gate_inp", "model.layers.%u.mlp.gate"},
+    [MR_WEIGHT_ROUTER_BIAS] = {"blk.%u.exp_probs_b.bias",
+                               "model.layers.%u.mlp.gate.e_score_correction_bias"},
     [MR_WEIGHT_EXPERT_GATE] = {"blk.%u.ffn_gate.%u", "model.layers.%u.mlp.experts.%u.gate_proj"},
     [MR_WEIGHT_EXPERT_UP] = {"blk.%u.ffn_up.%u", "model.layers.%u.mlp.experts.%u.up_proj"},
     [MR_WEIGHT_EXPERT_DOWN] = {"blk.%u.ffn_down.%u", "model.layers.%u.mlp.experts.%u.down_proj"},

@@ -31,6 +31,7 @@ enum mr_weight_part {
     MR_WEIGHT_UP,
     MR_WEIGHT_DOWN,
     MR_WEIGHT_ROUTER,
+    MR_WEIGHT_ROUTER_BIAS, /* the correction bias of the choice of experts */
     MR_WEIGHT_EXPERT_GATE, /* of one expert; the names with ALL: all experts in one tensor */
     MR_WEIGHT_EXPERT_UP,
     MR_WEIGHT_EXPERT_DOWN,

@@ -78,11 +78,17 @@ static bool flag(const struct reader *reader, const char *name, bool fallback)
     return value;
 }
 
-static bool layer_has(const struct reader *reader, const char *format, uint32_t layer)
+static bool layer_has_part(const struct reader *reader, const char *format, const char *suffix,
+                           uint32_t layer)
 {
     char name[64];
-    snprintf(name, sizeof(name), "blk.%u.%s.weight", layer, format);
+    snprintf(name, sizeof(name), "blk.%u.%s.%s", layer, format, suffix);
     return mr_tensor_table_find(reader->tensors, name) != NULL;
+}
+
+static bool layer_has(const struct reader *reader, const char *format, uint32_t layer)
+{
+    return layer_has_part(reader, format, "weight", layer);
 }
 
 /* ---- sizes and scales ---- */
@@ -90,6 +96,8 @@ static bool layer_has(const struct reader *reader, const char *format, uint32_t 
 static void read_sizes(struct mr_model_config *config, struct reader *reader)
 {
     config->layer_count = need(reader, "block_count");
+    config->extra_layers = get(reader, "nextn_predict_layers", 0);
+    if (config->extra_layers < config->layer_count) config->layer_count -= config->extra_layers;
     config->hidden_size = need(reader, "embedding_length");
     config->head_count = need(reader, "attention.head_count");
     config->kv_head_count = get(reader, "attention.head_count_kv", config->head_count);
@@ -164,7 +172,14 @@ static void read_experts(struct mr_model_config *config, struct reader *reader)
     if (layer_has(reader, "ffn_up_shexp", config->layer_count - 1))
         experts->shared_ffn_size =
             get(reader, "expert_shared_feed_forward_length", config->ffn_size);
+    mr_model_config_begin_experts(config);
+    const uint32_t gating = get(reader, "expert_gating_func", 0);
+    if (gating > 0) experts->sigmoid = gating == 2;
     experts->normalized = flag(reader, "expert_weights_norm", !config->family->gguf_unnormalized);
+    experts->scale = (float)number(reader, "expert_weights_scale", 1.0);
+    experts->biased = layer_has_part(reader, "exp_probs_b", "bias", config->layer_count - 1);
+    experts->group_count = get(reader, "expert_group_count", 1);
+    experts->groups_kept = get(reader, "expert_group_used_count", 1);
     for (uint32_t i = 0; i < config->layer_count && i < MR_LAYERS_MAX; i++)
         config->routed[i] = layer_has(reader, "ffn_gate_inp", i);
 }
@@ -284,10 +299,6 @@ static const struct {
     {"attention.temperature_scale", 0},
     {"attention.max_alibi_bias", 0},
     {"attention.chunk_size", 0},
-    {"expert_group_count", 1},
-    {"expert_group_used_count", 1},
-    {"expert_weights_scale", 1},
-    {"nextn_predict_layers", 0},
     {"rope.scaling.yarn_ext_factor", 1},
     {"rope.scaling.yarn_log_multiplier", 0},
     {"pooling_type", 0},
@@ -309,8 +320,9 @@ static enum mr_status reject(struct reader *reader, const struct mr_model_config
                            foreign_keys[i].name, value);
     }
     uint32_t gating = get(reader, "expert_gating_func", 1);
-    if (gating == 2 || gating > 3)
-        return mr_fail(err, MR_BAD_FILE, "experts are chosen by function %u; softmax is supported",
+    if (gating > 3)
+        return mr_fail(err, MR_BAD_FILE,
+                       "experts are chosen by function %u; softmax and sigmoid are supported",
                        gating);
     if (!flag(reader, "attention.causal", true))
         return mr_fail(err, MR_BAD_FILE, "attention that is not causal is not supported");

@@ -101,7 +101,8 @@ static enum mr_status load_shared(struct mr_weight_loader *loader, uint32_t laye
     const struct mr_weight_place place = {MR_WEIGHT_SHARED_SWITCH, layer, 0};
     enum mr_status status = mr_weight_loader_linear(loader, &gate_up, &to->shared_gate_up);
     if (status == MR_OK) status = mr_weight_loader_linear(loader, &down, &to->shared_down);
-    if (status == MR_OK) status = load_single(loader, place, 1, &to->shared_switch);
+    if (status == MR_OK && !c->family->plain_shared)
+        status = load_single(loader, place, 1, &to->shared_switch);
     return status;
 }
 
@@ -116,6 +117,9 @@ enum mr_status mr_expert_weights_load(struct mr_weight_loader *loader, uint32_t 
     if (!to->gate_up || !to->down)
         return mr_fail(loader->err, MR_NOMEM, "no memory for the table of %u experts", count);
     enum mr_status status = load_single(loader, router, count, &to->router);
+    const struct mr_weight_place bias = {MR_WEIGHT_ROUTER_BIAS, layer, 0};
+    if (status == MR_OK && loader->spec->config->experts.biased)
+        status = mr_weight_loader_vector(loader, bias, count, 0.0f, &to->bias);
     for (uint32_t i = 0; status == MR_OK && i < count; i++) {
         status = load_gate_up(loader, layer, i, storage, &to->gate_up[i]);
         if (status == MR_OK) status = load_down(loader, layer, i, storage, &to->down[i]);
@@ -133,6 +137,7 @@ static void destroy_layers(const struct mr_backend *backend, struct mr_expert_we
     for (uint32_t i = 0; experts->down && i < count; i++)
         backend->linear_destroy(experts->down[i]);
     backend->linear_destroy(experts->router);
+    backend->vector_destroy(experts->bias);
     backend->linear_destroy(experts->shared_gate_up);
     backend->linear_destroy(experts->shared_down);
     backend->linear_destroy(experts->shared_switch);

@@ -11,8 +11,9 @@
 /* The rows of a gate_up layer alternate: gate 0, up 0, gate 1, up 1 ... */
 struct mr_expert_weights {
     struct mr_linear *router;           /* [experts, hidden_size]; NULL: no experts */
+    struct mr_vector *bias;             /* [experts] of the choice, or NULL */
     struct mr_linear **gate_up, **down; /* [experts] */
-    /* NULL, or the shared expert: shared_switch is [1, hidden_size]. */
+    /* NULL, or the shared expert: shared_switch is [1, hidden_size], or NULL. */
     struct mr_linear *shared_gate_up, *shared_down, *shared_switch;
 };
 

@@ -117,6 +117,19 @@ static bool begins_with(struct mr_text name, const char *word)
     return name.length >= length && memcmp(name.bytes, word, length) == 0;
 }
 
+/* True for tensors of layers after the last one, which predict further tokens. */
+static bool is_extra(const struct mr_weight_loader *loader, struct mr_text name)
+{
+    const struct mr_model_config *config = loader->spec->config;
+    const char *format = loader->spec->gguf_names ? "blk.%u." : "model.layers.%u.";
+    char prefix[64];
+    for (uint32_t i = 0; i < config->extra_layers && i < MR_LAYERS_MAX; i++) {
+        snprintf(prefix, sizeof(prefix), format, config->layer_count + i);
+        if (begins_with(name, prefix)) return true;
+    }
+    return false;
+}
+
 /* Older files store rotary frequencies as tensors, which are not needed: they follow from the
  * configuration. */
 static bool may_be_unused(const struct mr_weight_loader *loader, struct mr_text name)
@@ -125,6 +138,7 @@ static bool may_be_unused(const struct mr_weight_loader *loader, struct mr_text 
     size_t length = sizeof(suffix) - 1;
     if (name.length > length && memcmp(name.bytes + name.length - length, suffix, length) == 0)
         return true;
+    if (is_extra(loader, name)) return true;
     for (size_t i = 0; i < sizeof(other_parts) / sizeof(other_parts[0]); i++)
         if (loader->spec->config->wraps_text && begins_with(name, other_parts[i])) return true;
     return false;
@@ -252,8 +266,9 @@ enum mr_status mr_weight_loader_read(struct mr_weight_loader *loader, struct mr_
 {
     const struct mr_stored_tensor *tensor = find_weight(loader, place);
     struct shape shape = {{count}, 1};
-    /* The norms of all heads may be stored as one matrix. */
-    bool heads = place.part == MR_WEIGHT_Q_NORM || place.part == MR_WEIGHT_K_NORM;
+    /* The norms of all heads, and a router's bias, may be stored as a matrix. */
+    bool heads = place.part == MR_WEIGHT_Q_NORM || place.part == MR_WEIGHT_K_NORM ||
+                 place.part == MR_WEIGHT_ROUTER_BIAS;
     if (heads && tensor && tensor->dim_count == 2 && tensor->dims[1] > 0 &&
         count % tensor->dims[1] == 0)
         shape = (struct shape){{count / tensor->dims[1], tensor->dims[1]}, 2};

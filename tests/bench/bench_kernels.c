@@ -3,6 +3,7 @@
  * the sampler; and layers of experts. Prints the best of several runs; run it on an idle machine.
  * bench_kernels [--level NAME] [memory|linear|experts|attention|rows|sampler] ...
  * none: all; NAME: an instruction set by its name in mr_cpu_level_name, by default the best */
+#include "ops/cpu_kernels/expert_kernels.h"
 #include "ops/cpu_kernels/kv_kernels.h"
 #include "ops/cpu_kernels/parallel.h"
 #include "ops/sampling/sampler.h"
@@ -202,10 +203,11 @@ static void bench_expert_layer(uint32_t hidden, uint32_t ffn, uint32_t count, ui
         stack.gate_up[e] = make_linear(&bytes, 2 * ffn, hidden);
         stack.down[e] = make_linear(&bytes, hidden, ffn);
     }
-    stack.layer = (struct mr_cpu_expert_layer){.gate_up = stack.gate_up,
-                                               .down = stack.down,
-                                               .routing = {count, top_k, true},
-                                               .activation = MR_CPU_SILU_MUL};
+    stack.layer = (struct mr_cpu_expert_layer){
+        .gate_up = stack.gate_up,
+        .down = stack.down,
+        .routing = {.expert_count = count, .top_k = top_k, .normalize = true},
+        .activation = MR_CPU_SILU_MUL};
     stack.buffers.memory = check_memory(aligned_alloc(64, mr_cpu_expert_bytes(&stack.buffers)));
     stack.x = check_memory(calloc((size_t)512 * hidden, 2));
     stack.ffn = check_memory(calloc((size_t)512 * ffn, 2));

@@ -1,6 +1,7 @@
 /* Linear layers and experts with integer weights: bands of several formats in one layer, every
  * epilogue, every level, every batch. tests/unit/ops/cpu_kernels/quant checks the products
  * themselves. */
+#include "ops/cpu_kernels/expert_kernels.h"
 #include "ops/cpu_kernels/linear.h"
 #include "ops/cpu_kernels/parallel.h"
 #include "tests/unit/ops/levels.h"
@@ -267,10 +268,11 @@ static void experts_give_the_bits_of_their_layers(void **state)
                 layer_make(&w[i], true, i == 0 ? MR_QUANT_Q4_0 : MR_QUANT_INT8, NULL, MR_CPU_BEST);
             free(w[i].numbers);
         }
-    const struct mr_cpu_expert_layer layer = {.gate_up = gate_up,
-                                              .down = down,
-                                              .routing = {EXPERTS, TOP_K, true},
-                                              .activation = MR_CPU_SILU_MUL};
+    const struct mr_cpu_expert_layer layer = {
+        .gate_up = gate_up,
+        .down = down,
+        .routing = {.expert_count = EXPERTS, .top_k = TOP_K, .normalize = true},
+        .activation = MR_CPU_SILU_MUL};
     struct mr_cpu_expert_buffers buffers = {COUNT, EXPERTS, TOP_K, HIDDEN, FFN, 0, true, NULL};
     const size_t bytes = (mr_cpu_expert_bytes(&buffers) + 63) / 64 * 64;
     buffers.memory = aligned_alloc(64, bytes);
