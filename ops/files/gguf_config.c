@@ -288,21 +288,27 @@ static void read_window_rope(struct mr_model_config *config, const struct reader
 
 /* ---- unsupported keys ---- */
 
-/* Keys of features of other models: accepted when absent, or when the number is `harmless` or 0. */
+/* Keys of features of other models: accepted when absent, when the number is `harmless` or 0, and
+ * with `router` in families whose router has groups, a scale or sigmoid scores. */
 static const struct {
     const char *name;
     double harmless;
+    bool router;
 } foreign_keys[] = {
-    {"attention.kv_lora_rank", 0},
-    {"attention.q_lora_rank", 0},
-    {"attention.clamp_kqv", 0},
-    {"attention.temperature_scale", 0},
-    {"attention.max_alibi_bias", 0},
-    {"attention.chunk_size", 0},
-    {"rope.scaling.yarn_ext_factor", 1},
-    {"rope.scaling.yarn_log_multiplier", 0},
-    {"pooling_type", 0},
-    {"moe_every_n_layers", 1},
+    {"attention.kv_lora_rank", 0, false},
+    {"attention.q_lora_rank", 0, false},
+    {"attention.clamp_kqv", 0, false},
+    {"attention.temperature_scale", 0, false},
+    {"attention.max_alibi_bias", 0, false},
+    {"attention.chunk_size", 0, false},
+    {"expert_group_count", 1, true},
+    {"expert_group_used_count", 1, true},
+    {"expert_weights_scale", 1, true},
+    {"nextn_predict_layers", 0, true},
+    {"rope.scaling.yarn_ext_factor", 1, false},
+    {"rope.scaling.yarn_log_multiplier", 0, false},
+    {"pooling_type", 0, false},
+    {"moe_every_n_layers", 1, false},
 };
 
 static enum mr_status reject(struct reader *reader, const struct mr_model_config *config,
@@ -312,18 +318,20 @@ static enum mr_status reject(struct reader *reader, const struct mr_model_config
         return mr_fail(err, MR_BAD_FILE, "GGUF key \"%.*s.%s\" is missing or not a number",
                        mr_model_config_shown(reader->architecture), reader->architecture.bytes,
                        reader->missing);
+    const bool routes = config->family->routing >= MR_ROUTING_GROUPS;
     for (size_t i = 0; i < sizeof(foreign_keys) / sizeof(foreign_keys[0]); i++) {
         double value = number(reader, foreign_keys[i].name, 0.0);
+        if (routes && foreign_keys[i].router) continue;
         if (value != 0.0 && value != foreign_keys[i].harmless)
             return mr_fail(err, MR_BAD_FILE, "GGUF key \"%.*s.%s\" with %g is not supported",
                            mr_model_config_shown(reader->architecture), reader->architecture.bytes,
                            foreign_keys[i].name, value);
     }
     uint32_t gating = get(reader, "expert_gating_func", 1);
-    if (gating > 3)
+    if (gating > 3 || (gating == 2 && !routes))
         return mr_fail(err, MR_BAD_FILE,
-                       "experts are chosen by function %u; softmax and sigmoid are supported",
-                       gating);
+                       "experts are chosen by function %u, which is not supported in a %s model",
+                       gating, config->family->name);
     if (!flag(reader, "attention.causal", true))
         return mr_fail(err, MR_BAD_FILE, "attention that is not causal is not supported");
     if (config->family->multipliers && !flag(reader, "rope.scaling.finetuned", true))
