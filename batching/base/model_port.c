@@ -69,6 +69,8 @@ struct mr_model_port mr_model_port_of(struct mr_model *model, uint64_t (*clock_n
         .logits = logits,
         .hidden = hidden,
         .hidden_size = mr_model_info(model)->hidden_size,
+        .pooling = mr_model_info(model)->pooling,
+        .whole_prompts = mr_model_info(model)->both_ways,
         .kv_bytes = kv_bytes,
         .kv_export = kv_export,
         .kv_import = kv_import,

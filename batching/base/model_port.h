@@ -43,6 +43,10 @@ struct mr_model_port {
      * refused. */
     enum mr_status (*hidden)(void *context, uint32_t index, float *out, struct mr_error *err);
     uint32_t hidden_size;
+    enum mr_model_pooling pooling; /* of requests that choose none */
+    /* The model is an encoder: it has no logits, a step computes a prompt as a whole, and its KV
+     * serves no later step. */
+    bool whole_prompts;
     /* kv_bytes: bytes of the stored form of the KV of token_count tokens of one block. kv_export
      * copies the KV of token_count tokens of a block, from token place.first on, into this form at
      * `bytes`; this KV is from collected steps, copies or imports. kv_import copies it from there

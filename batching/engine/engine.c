@@ -54,6 +54,8 @@ static void fill_rules(struct mr_engine *engine)
         .speculates = options->draft_rows_max > 0,
         .scores_max = options->score_rows_max,
         .hidden_size = options->model.hidden == NULL ? 0 : options->model.hidden_size,
+        .pooling = options->model.pooling,
+        .whole_prompts = options->model.whole_prompts,
         .defaults = options->defaults,
     };
     memcpy(engine->rules.fingerprint.bytes, options->fingerprint, MR_HASH_BYTES);
@@ -130,6 +132,7 @@ static enum mr_status create_scheduler(struct mr_engine *engine, struct mr_error
         .score_rows_max = options->score_rows_max,
         .block_count = options->block_count,
         .chunk_tokens = options->chunk_tokens,
+        .whole_prompts = options->model.whole_prompts,
         .prefills_max = options->prefills_max,
         .prefill_batch_max = options->prefill_batch_max,
         .prefill_bytes_max = options->prefill_bytes_max,

@@ -204,9 +204,9 @@ static enum verdict reserve(struct mr_schedule *schedule, struct mr_sequence *se
     if (round->owed_only) share = round->owed_tokens;
     row->token_count = known || held ? 0 : mr_schedule_chunk(schedule, sequence, share);
     if (row->token_count == 0 && !known && !held) {
-        /* which score nothing, or draw nothing that needs a mask */
-        bool others =
-            !mr_scores_done(sequence->scores) || !mr_schedule_may_draw(schedule, sequence);
+        /* which score nothing, draw nothing that needs a mask, or are shorter */
+        bool others = schedule->options.whole_prompts || !mr_scores_done(sequence->scores) ||
+                      !mr_schedule_may_draw(schedule, sequence);
         return round->shorts_only || round->owed_only || others ? PASSED_OVER : STOP;
     }
     bool partial = !held && row->token_count < mr_sequence_pending(sequence);

@@ -24,6 +24,9 @@ struct mr_scheduler_options {
     uint32_t draft_rows_max; /* most drafts in a step, on top of rows_max; 0: no speculation */
     uint32_t score_rows_max; /* most given tokens that a step scores */
     int32_t chunk_tokens;    /* largest prefill chunk; <= 0: no chunking, no time budget */
+    /* The model is an encoder: a prompt is computed in one step. chunk_tokens: most tokens of the
+     * prompts of a step; a longer prompt has a step of its own. */
+    bool whole_prompts;
     uint32_t prefills_max, prefill_batch_max;
     uint64_t prefill_bytes_max;
     struct mr_memory_geometry geometry;

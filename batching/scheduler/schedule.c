@@ -31,6 +31,16 @@ static uint32_t whole_prompt(const struct mr_schedule *schedule, uint32_t need)
     return never_fits ? schedule->round.rows_left : 0;
 }
 
+/* Tokens of an encoder's prompt to compute in this step: all or none. A prompt larger than a step
+ * should be has a step of its own. */
+static uint32_t whole_text(const struct mr_schedule *schedule, uint32_t need)
+{
+    const struct mr_round *round = &schedule->round;
+    MR_ASSERT(need <= schedule->options.rows_max);
+    const bool fits = need <= min_of(round->rows_left, round->chunk_left);
+    return fits || schedule->plan.token_count == 0 ? need : 0;
+}
+
 /* How many of the next tokens to compute of the sequence come before the first one that is scored;
  * UINT32_MAX: none is scored. */
 static uint32_t plain_tokens(const struct mr_sequence *sequence)
@@ -110,6 +120,7 @@ static uint32_t chunk_of(struct mr_schedule *schedule, const struct mr_sequence 
     need =
         min_of(need, mr_job_next_border(sequence, sequence->num_computed) - sequence->num_computed);
     round->prefill_wanted = true;
+    if (schedule->options.whole_prompts) return whole_text(schedule, need);
     if (schedule->options.chunk_tokens <= 0) return whole_prompt(schedule, need);
     uint32_t room = min_of(share_tokens, min_of(round->rows_left, round->chunk_left));
     if (round->target_ms > 0) room = min_of(room, timed_room(schedule, sequence, need));

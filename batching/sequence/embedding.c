@@ -18,7 +18,7 @@ enum mr_status mr_embedding_create(struct mr_embedding **out, struct mr_pooling 
     if (embedding == NULL) return mr_fail(err, MR_NOMEM, "no memory for a vector of %u", size);
     embedding->pooling = pooling;
     embedding->token_count = token_count;
-    embedding->pooled = pooling.mean ? 0 : token_count - 1;
+    embedding->pooled = pooling.mean || pooling.first ? 0 : token_count - 1;
     embedding->size = size;
     embedding->kept = pooling.dimensions > 0 ? pooling.dimensions : size;
     embedding->sums = (double *)(void *)(embedding + 1);
@@ -34,6 +34,7 @@ void mr_embedding_destroy(struct mr_embedding *embedding)
 uint32_t mr_embedding_rows(const struct mr_embedding *embedding, uint32_t begin, uint32_t end)
 {
     if (embedding == NULL) return 0;
+    if (embedding->pooling.first) return begin == 0 && embedding->pooled == 0;
     uint32_t from = begin > embedding->pooled ? begin : embedding->pooled;
     return end > from ? end - from : 0;
 }
@@ -46,7 +47,8 @@ bool mr_embedding_add(struct mr_embedding *embedding, const float *sum, uint32_t
         embedding->sums[i] += (double)sum[i];
         finite &= isfinite(sum[i]) != 0;
     }
-    embedding->pooled += rows;
+    embedding->pooled =
+        embedding->pooling.first ? embedding->token_count : embedding->pooled + rows;
     return finite;
 }
 

@@ -1,5 +1,5 @@
-/* embedding - the vector of a prompt (task embed): the hidden state of its last token, or the mean
- * of those of all its tokens, after the model's final norm.
+/* embedding - the vector of a prompt (task embed): the hidden state of its last token or its first
+ * one, or the mean of those of all its tokens, after the model's final norm.
  *
  * A step gives the sum of the hidden states of a sequence's rows. For the mean a chunk's rows are
  * added in order, when the step is collected. `pooled` is the number of rows added so far, also
@@ -30,8 +30,8 @@ enum mr_status mr_embedding_create(struct mr_embedding **out, struct mr_pooling 
 size_t mr_embedding_bytes(uint32_t size);
 void mr_embedding_destroy(struct mr_embedding *embedding); /* may be NULL */
 
-/* How many of the rows [begin, end) of the sequence are to be pooled: its last ones. embedding may
- * be NULL. */
+/* How many of the rows [begin, end) of the sequence are to be pooled: its last ones, or with
+ * pooling.first its first one. embedding may be NULL. */
 uint32_t mr_embedding_rows(const struct mr_embedding *embedding, uint32_t begin, uint32_t end);
 /* Adds the sum of `rows` rows, [size], which a collected step computed. False: the sum has a number
  * that is not finite. */

@@ -29,9 +29,11 @@ static enum mr_status check_prompt(const struct mr_job_rules *rules,
     size_t count = request->token_count;
     if (count == 0 || request->token_ids == NULL)
         return mr_fail(err, MR_EMPTY_PROMPT, "the prompt has no tokens");
-    if (count >= rules->context_tokens)
-        return mr_fail(err, MR_PROMPT_TOO_LONG, "the prompt has %zu tokens, at most %u fit", count,
-                       rules->context_tokens - 1);
+    /* a generated token needs a place, a vector needs none */
+    const size_t most = rules->context_tokens - !rules->whole_prompts;
+    if (count > most)
+        return mr_fail(err, MR_PROMPT_TOO_LONG, "the prompt has %zu tokens, at most %zu fit", count,
+                       most);
     if (mr_blocks_for((uint32_t)count) > rules->block_count)
         return mr_fail(err, MR_PROMPT_TOO_LONG, "the prompt has %zu tokens, the KV pool holds %u",
                        count, rules->block_count * MR_BLOCK_TOKENS);
@@ -83,6 +85,9 @@ static enum mr_status check_continuations(const struct mr_job_rules *rules,
 static enum mr_status check_scores(const struct mr_job_rules *rules,
                                    const struct mr_request *request, struct mr_error *err)
 {
+    if (rules->whole_prompts && (request->task != MR_TASK_EMBED || request->scores_prompt))
+        return mr_fail(err, MR_UNSUPPORTED,
+                       "the model is an encoder: it generates and scores no text, use task embed");
     if (request->task == MR_TASK_EMBED && rules->hidden_size == 0)
         return mr_fail(err, MR_UNSUPPORTED, "task embed: this worker computes no embeddings");
     if (request->task == MR_TASK_EMBED && request->pooling.dimensions > rules->hidden_size)
@@ -262,8 +267,9 @@ static void fill_submission(struct mr_job *job, const struct mr_job_rules *rules
     job->deadline_ns = submission->deadline_ns;
     job->start_by_ns = submission->start_by_ns;
     job->run_limit_ns = submission->run_limit_ns;
-    job->reads_cache = rules->prefix_cache && request->cache_read;
-    job->writes_cache = rules->prefix_cache && request->cache_write;
+    const bool caches = rules->prefix_cache && !rules->whole_prompts;
+    job->reads_cache = caches && request->cache_read;
+    job->writes_cache = caches && request->cache_write;
     mr_kv_cache_namespace(&rules->fingerprint, submission->tenant == NULL ? "" : submission->tenant,
                           job->root);
     if (job->adapter) mr_block_hash_adapter(job->root, job->adapter->digest);
@@ -358,8 +364,13 @@ static enum mr_status make_embedding(struct mr_job *job, const struct mr_job_rul
     struct mr_sequence *sequence = &job->sequences[0];
     if (request->task != MR_TASK_EMBED) return MR_OK;
     job->held_bytes += mr_embedding_bytes(rules->hidden_size);
-    enum mr_status status = mr_embedding_create(&job->embedding, request->pooling,
-                                                sequence->prompt_tokens, rules->hidden_size, err);
+    struct mr_pooling pooling = request->pooling;
+    if (!pooling.last && !pooling.mean && !pooling.first) {
+        pooling.mean = rules->pooling == MR_MODEL_POOLING_MEAN;
+        pooling.first = rules->pooling == MR_MODEL_POOLING_FIRST;
+    }
+    enum mr_status status = mr_embedding_create(&job->embedding, pooling, sequence->prompt_tokens,
+                                                rules->hidden_size, err);
     sequence->embedding = job->embedding;
     return status;
 }

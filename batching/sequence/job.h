@@ -39,6 +39,8 @@ struct mr_job_rules {
     struct mr_token_mask *masks;          /* NULL: no constrained requests */
     bool speculates;                      /* false: no sequence gets drafts */
     uint32_t hidden_size;                 /* length of vectors; 0: the model computes no vectors */
+    enum mr_model_pooling pooling;        /* of requests that choose none */
+    bool whole_prompts;                   /* the model is an encoder (batching/base/model_port.h) */
     uint32_t scores_max;                  /* most given tokens that a step scores; 0: none */
 };
 

@@ -111,9 +111,11 @@ enum mr_task {
     MR_TASK_EMBED  /* the vector of the prompt; generates nothing */
 };
 
-/* How hidden states become the vector of task EMBED. */
+/* How hidden states become the vector of task EMBED. Without one of the first three: as the model's
+ * files say. */
 struct mr_pooling {
-    bool mean;           /* the mean of all tokens; else the last token's */
+    bool last, first;    /* the hidden state of that token */
+    bool mean;           /* the mean of all tokens' */
     bool normalize;      /* to the length 1 */
     uint32_t dimensions; /* the vector is cut to so many numbers first; 0: it is not */
 };

@@ -397,10 +397,13 @@ static enum mr_status read_task(struct mr_request_reader *reader, const char *fi
 static enum mr_status read_pooling(struct mr_request_reader *reader, const char *field,
                                    struct mr_value value)
 {
-    static const char *const names[] = {"last", "mean", NULL};
+    static const char *const names[] = {"last", "mean", "cls", NULL};
     size_t index;
     enum mr_status status = read_name(reader, field, value, names, &index);
-    if (status == MR_OK) reader->request->pooling.mean = index == 1;
+    struct mr_pooling *pooling = &reader->request->pooling;
+    pooling->last = status == MR_OK && index == 0;
+    pooling->mean = status == MR_OK && index == 1;
+    pooling->first = status == MR_OK && index == 2;
     reader->embed_field = field;
     return status;
 }

@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STEPS_MAX 32
+#define STEPS_MAX  32
+#define MAPPED_MAX 3 /* most characters that a step puts in the place of one */
 
 enum kind {
     NORMAL_FORM,
@@ -19,6 +20,9 @@ enum kind {
     STRIP_MARKS,
     LOWERCASE,
     NMT,
+    BERT_CLEAN,
+    BERT_IDEOGRAPHS,
+    BERT_MARKS,
     BYTE_LEVEL,
     PRECOMPILED,
     SENTENCE
@@ -107,6 +111,37 @@ static enum mr_status load_precompiled(struct step *step, const struct mr_json_v
     return status;
 }
 
+static bool flag_of(const struct mr_json_value *component, const char *name, bool usual)
+{
+    bool flag = usual;
+    mr_json_bool(mr_json_get(component, name), &flag);
+    return flag;
+}
+
+/* BertNormalizer is up to five steps. strip_accents null has the value of lowercase. */
+static enum mr_status load_bert(struct mr_normalizer *normalizer,
+                                const struct mr_json_value *component, struct mr_error *err)
+{
+    const bool lower = flag_of(component, "lowercase", true);
+    const bool strip = flag_of(component, "strip_accents", lower);
+    const struct {
+        enum kind kind;
+        bool wanted;
+    } steps[] = {{BERT_CLEAN, flag_of(component, "clean_text", true)},
+                 {BERT_IDEOGRAPHS, flag_of(component, "handle_chinese_chars", true)},
+                 {NORMAL_FORM, strip},
+                 {BERT_MARKS, strip},
+                 {LOWERCASE, lower}};
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+        if (!steps[i].wanted) continue;
+        if (normalizer->step_count == STEPS_MAX)
+            return mr_fail(err, MR_BAD_FILE, "more than %d normalizers", STEPS_MAX);
+        normalizer->steps[normalizer->step_count++] =
+            (struct step){.kind = steps[i].kind, .form = MR_NFD};
+    }
+    return MR_OK;
+}
+
 static bool load_plain(struct step *step, struct mr_text type)
 {
     static const struct {
@@ -155,6 +190,7 @@ static enum mr_status load(struct mr_normalizer *normalizer, const struct mr_jso
     if (!mr_json_text(mr_json_get(component, "type"), &type))
         return mr_fail(err, MR_BAD_FILE, "a normalizer has no type");
     if (mr_text_is(type, "Sequence")) return load_sequence(normalizer, component, depth, err);
+    if (mr_text_is(type, "BertNormalizer")) return load_bert(normalizer, component, err);
     if (normalizer->step_count == STEPS_MAX)
         return mr_fail(err, MR_BAD_FILE, "more than %d normalizers", STEPS_MAX);
     struct step *step = &normalizer->steps[normalizer->step_count++];
@@ -343,9 +379,34 @@ static bool nmt_spaces(uint32_t c)
            c == 0xfeff || c == 0xfffd;
 }
 
-/* Maps one character in a step of this kind to 0, 1 or 2 code points; returns their number. */
-static size_t map_character(enum kind kind, uint32_t c, uint32_t out[2])
+/* True for the ideographs that BertNormalizer encloses in spaces. */
+static bool is_ideograph(uint32_t c)
 {
+    return (c >= 0x4e00 && c <= 0x9fff) || (c >= 0x3400 && c <= 0x4dbf) ||
+           (c >= 0x20000 && c <= 0x2a6df) || (c >= 0x2a700 && c <= 0x2b73f) ||
+           (c >= 0x2b740 && c <= 0x2b81f) || (c >= 0x2b920 && c <= 0x2ceaf) ||
+           (c >= 0xf900 && c <= 0xfaff) || (c >= 0x2f800 && c <= 0x2fa1f);
+}
+
+static size_t clean_character(uint32_t c, uint32_t out[MAPPED_MAX])
+{
+    out[0] = mr_unicode_is_space(c) ? ' ' : c;
+    if (c == '\t' || c == '\n' || c == '\r') return 1;
+    return c == 0xfffd || mr_unicode_is_bert_control(c) ? 0 : 1;
+}
+
+/* Maps one character in a step of this kind; returns the number of code points. */
+static size_t map_character(enum kind kind, uint32_t c, uint32_t out[MAPPED_MAX])
+{
+    if (kind == BERT_CLEAN) return clean_character(c, out);
+    if (kind == BERT_IDEOGRAPHS && is_ideograph(c)) {
+        out[0] = out[2] = ' ';
+        out[1] = c;
+        return 3;
+    }
+    out[0] = c;
+    if (kind == BERT_IDEOGRAPHS) return 1;
+    if (kind == BERT_MARKS) return mr_unicode_is_bert_mark(c) ? 0 : 1;
     if (kind == LOWERCASE) return mr_unicode_lower(c, out);
     out[0] = kind == NMT && nmt_spaces(c) ? ' ' : c;
     if (kind == NMT) return nmt_removes(c) ? 0 : 1;
@@ -357,7 +418,7 @@ static enum mr_status run_map(const struct step *step, struct mr_text text, stru
 {
     for (size_t at = 0; at < text.length;) {
         struct mr_utf8_step character = mr_utf8_next(text, at);
-        uint32_t points[2];
+        uint32_t points[MAPPED_MAX];
         size_t count = map_character(step->kind, character.code_point, points);
         for (size_t i = 0; i < count; i++) {
             char *place = mr_buffer_reserve(out, 4);
@@ -480,6 +541,9 @@ static enum mr_status run_step(const struct step *step, struct mr_regex_scratch 
     case STRIP_MARKS:
     case LOWERCASE:
     case NMT:
+    case BERT_CLEAN:
+    case BERT_IDEOGRAPHS:
+    case BERT_MARKS:
         return run_map(step, text, out, err);
     case BYTE_LEVEL:
         return mr_byte_alphabet_encode(text, out) ? MR_OK : no_room(err);

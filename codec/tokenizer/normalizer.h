@@ -1,8 +1,9 @@
 /* normalizer - the "normalizer" component of a tokenizer.json: changes the text before it is split.
  *
  * Supports Sequence, NFC, NFD, NFKC, NFKD, Prepend, Replace, Strip, StripAccents, Lowercase, Nmt,
- * Precompiled and ByteLevel. With null instead of a component the text is not changed. Any other
- * component fails to load. The normalizer of a SentencePiece model is made from its rules.
+ * Precompiled, ByteLevel and BertNormalizer. With null instead of a component the text is not
+ * changed. Any other component fails to load. The normalizer of a SentencePiece model is made from
+ * its rules.
  *
  * Threads: immutable; each thread normalizes with its own scratch.
  * Memory:  two buffers in each scratch, as large as the longest text.

@@ -13,7 +13,7 @@ struct mr_tokenizer_scratch {
     struct mr_regex_scratch *regex;
     struct mr_normalizer_scratch normalizer;
     struct mr_pretokenizer_scratch *pretokenizer;
-    struct mr_bpe_scratch *bpe; /* only one of these two is used, as in the tokenizer */
+    struct mr_bpe_scratch *bpe; /* at most one of these two is used, as in the tokenizer */
     struct mr_unigram_scratch *unigram;
 };
 
@@ -22,6 +22,7 @@ void mr_tokenizer_destroy(struct mr_tokenizer *tokenizer)
     if (!tokenizer) return;
     mr_bpe_destroy(tokenizer->bpe);
     mr_unigram_destroy(tokenizer->unigram);
+    free(tokenizer->wordpiece);
     mr_vocab_destroy(tokenizer->vocab);
     mr_vocab_destroy(tokenizer->decoded);
     mr_normalizer_destroy(tokenizer->normalizer);
@@ -39,14 +40,12 @@ struct mr_tokenizer_scratch *mr_tokenizer_scratch_create(const struct mr_tokeniz
     struct mr_tokenizer_scratch *scratch = calloc(1, sizeof *scratch);
     if (!scratch) return NULL;
     scratch->regex = mr_regex_scratch_create();
-    if (tokenizer->bpe)
-        scratch->bpe = mr_bpe_scratch_create(tokenizer->bpe);
-    else
-        scratch->unigram = mr_unigram_scratch_create();
+    if (tokenizer->bpe) scratch->bpe = mr_bpe_scratch_create(tokenizer->bpe);
+    if (tokenizer->unigram) scratch->unigram = mr_unigram_scratch_create();
     mr_normalizer_scratch_init(&scratch->normalizer, MR_TOKENIZER_BUFFER_BYTES_MAX, scratch->regex);
     scratch->pretokenizer = mr_pretokenizer_scratch_create(
         tokenizer->pretokenizer, MR_TOKENIZER_BUFFER_BYTES_MAX, scratch->regex);
-    bool has_model = scratch->bpe || scratch->unigram;
+    bool has_model = scratch->bpe || scratch->unigram || tokenizer->wordpiece;
     if (scratch->regex && has_model && scratch->pretokenizer) return scratch;
     mr_tokenizer_scratch_destroy(scratch);
     return NULL;
@@ -79,6 +78,10 @@ static enum mr_status take_piece(void *context, struct mr_text piece, struct mr_
     if (mr_id_list_is_enough(e->ids))
         return mr_fail(err, MR_PROMPT_TOO_LONG, "text has at least %zu tokens, limit %zu",
                        e->ids->count, e->ids->enough);
+    if (e->tokenizer->wordpiece) {
+        mr_wordpiece_encode(e->tokenizer->wordpiece, piece, e->ids);
+        return MR_OK;
+    }
     if (e->tokenizer->unigram)
         return mr_unigram_encode(e->tokenizer->unigram, e->scratch->unigram, piece, e->ids, err);
     return mr_bpe_encode(e->tokenizer->bpe, e->scratch->bpe, piece, e->ids, err);

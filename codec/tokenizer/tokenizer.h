@@ -1,5 +1,6 @@
 /* tokenizer - text to token ids and token ids to bytes, for byte-level BPE, SentencePiece-style
- * BPE and Unigram. The readers of codec/tokenizer_files create it, each from one kind of file.
+ * BPE, Unigram and WordPiece. The readers of codec/tokenizer_files create it, each from one kind of
+ * file.
  *
  * Ids are the same as those of the reference implementation of the file's format (PyPI `tokenizers`
  * and `sentencepiece`).

@@ -212,6 +212,16 @@ static enum mr_status build_unigram(struct mr_tokenizer *tokenizer,
                              err);
 }
 
+static enum mr_status build_wordpiece(struct mr_tokenizer *tokenizer,
+                                      const struct mr_tokenizer_parts *parts, struct mr_error *err)
+{
+    tokenizer->wordpiece = malloc(sizeof *tokenizer->wordpiece);
+    if (!tokenizer->wordpiece) return no_memory(err);
+    *tokenizer->wordpiece = parts->wordpiece;
+    tokenizer->wordpiece->vocab = tokenizer->vocab;
+    return MR_OK;
+}
+
 enum mr_status mr_tokenizer_assemble(struct mr_tokenizer **out, struct mr_tokenizer_parts *parts,
                                      struct mr_error *err)
 {
@@ -234,7 +244,9 @@ enum mr_status mr_tokenizer_assemble(struct mr_tokenizer **out, struct mr_tokeni
     tokenizer->first_space = parts->decoder.first_space;
     parts->model.bytes = mr_pretokenizer_gives_bytes(tokenizer->pretokenizer);
     enum mr_status status = check_frame(tokenizer, err);
-    if (status == MR_OK && parts->scores)
+    if (status == MR_OK && parts->wordpiece.chars_max > 0)
+        status = build_wordpiece(tokenizer, parts, err);
+    else if (status == MR_OK && parts->scores)
         status = build_unigram(tokenizer, parts, err);
     else if (status == MR_OK)
         status = mr_bpe_create(&tokenizer->bpe, tokenizer->vocab, parts->merges, parts->merge_count,

@@ -14,6 +14,7 @@
 #include "codec/tokenizer/normalizer.h"
 #include "codec/tokenizer/pretokenizer.h"
 #include "codec/tokenizer/unigram.h"
+#include "codec/tokenizer/wordpiece.h"
 
 #define MR_FRAME_IDS_MAX       8 /* most tokens added before a text, and most added after a text */
 #define MR_DECODE_REPLACES_MAX 4
@@ -34,6 +35,7 @@ struct mr_tokenizer_parts {
     size_t merge_count;
     double *scores; /* [size of vocab] scores of a Unigram model; NULL: the model is BPE */
     struct mr_unigram_options unigram;
+    struct mr_wordpiece wordpiece; /* chars_max 0: the model is another; `vocab` is set later */
     struct mr_added_token *added;
     size_t added_count;
     struct mr_bpe_options model; /* the field `bytes` is set by mr_tokenizer_assemble */

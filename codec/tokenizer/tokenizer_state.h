@@ -11,8 +11,9 @@
 
 struct mr_tokenizer {
     struct mr_vocab *vocab; /* tokens with their texts as in the file */
-    struct mr_bpe *bpe;     /* the model is one of these two; the other is NULL */
+    struct mr_bpe *bpe;     /* the model is one of these; the others are NULL */
     struct mr_unigram *unigram;
+    struct mr_wordpiece *wordpiece;
     struct mr_normalizer *normalizer;
     struct mr_pretokenizer *pretokenizer;
     struct mr_added_tokens *added_raw; /* added tokens to search for in the original text */

@@ -181,11 +181,35 @@ static enum mr_status read_unigram(struct mr_tokenizer_parts *parts,
     return MR_OK;
 }
 
+static enum mr_status read_wordpiece(struct mr_tokenizer_parts *parts,
+                                     const struct mr_json_value *model, struct mr_error *err)
+{
+    struct mr_wordpiece *wordpiece = &parts->wordpiece;
+    struct mr_text prefix = {"##", 2}, unk = {"[UNK]", 5};
+    int64_t most = 100;
+    enum mr_status status = read_vocab(parts, mr_json_get(model, "vocab"), err);
+    if (status != MR_OK) return status;
+    mr_json_text(mr_json_get(model, "continuing_subword_prefix"), &prefix);
+    mr_json_text(mr_json_get(model, "unk_token"), &unk);
+    mr_json_int(mr_json_get(model, "max_input_chars_per_word"), &most);
+    if (prefix.length > sizeof wordpiece->prefix || most < 1 || most > MR_WORDPIECE_CHARS_MAX)
+        return mr_fail(err, MR_BAD_FILE,
+                       "WordPiece with words of %lld characters or a prefix of %zu bytes",
+                       (long long)most, prefix.length);
+    memcpy(wordpiece->prefix, prefix.bytes, prefix.length);
+    wordpiece->prefix_length = prefix.length;
+    wordpiece->chars_max = (uint32_t)most;
+    wordpiece->unk_id = mr_vocab_find(parts->vocab, unk);
+    if (wordpiece->unk_id != MR_TOKEN_NONE) return MR_OK;
+    return mr_fail(err, MR_BAD_FILE, "the unknown token is not in the vocabulary");
+}
+
 static enum mr_status read_model(struct mr_tokenizer_parts *parts,
                                  const struct mr_json_value *model, struct mr_error *err)
 {
     struct mr_text type = type_of(model);
     if (mr_text_is(type, "Unigram")) return read_unigram(parts, model, err);
+    if (mr_text_is(type, "WordPiece")) return read_wordpiece(parts, model, err);
     if (type.length == 0 || mr_text_is(type, "BPE")) return read_bpe(parts, model, err);
     return mr_fail(err, MR_BAD_FILE, "the tokenizer model %.40s is not supported", type.bytes);
 }
@@ -324,6 +348,9 @@ static enum mr_status read_decoder_step(struct mr_token_decoder *decoder,
         return mr_fail(err, MR_BAD_FILE, "decoder %.40s after Fuse is not supported", type.bytes);
     /* ByteLevel joins the texts of all tokens, as Fuse does */
     *fused = fuse || mr_text_is(type, "ByteLevel");
+    /* The decoder WordPiece joins words and removes some spaces; models with it generate no text.
+     */
+    if (mr_text_is(type, "WordPiece") && !decoder->byte_level) return MR_OK;
     if (mr_text_is(type, "Replace")) return read_decode_replace(decoder, component, err);
     if (mr_text_is(type, "Metaspace")) return read_decode_metaspace(decoder, component, err);
     bool bytes = decoder->byte_level || decoder->byte_fallback;

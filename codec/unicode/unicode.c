@@ -113,6 +113,24 @@ bool mr_unicode_is_stripped_mark(uint32_t c)
     return (mr_unicode_is_mark(c) && !is_inert(c)) || is_in(&mr_unicode_former_marks, c);
 }
 
+static bool is_bert_kept(uint32_t c)
+{
+    return is_in(&mr_unicode_bert_kept, c) || is_in(&mr_unicode_added, c);
+}
+
+bool mr_unicode_is_bert_mark(uint32_t c)
+{
+    return c >= 0x300 && category_of(c) == UTF8PROC_CATEGORY_MN && !is_bert_kept(c);
+}
+
+bool mr_unicode_is_bert_control(uint32_t c)
+{
+    if (c < 0x80) return c < 0x20 || c == 0x7f;
+    const utf8proc_category_t category = category_of(c);
+    if (category == UTF8PROC_CATEGORY_CO) return true;
+    return between(category, UTF8PROC_CATEGORY_CC, UTF8PROC_CATEGORY_CF) && !is_bert_kept(c);
+}
+
 bool mr_unicode_is_mark(uint32_t c)
 {
     return c >= 0x300 && between(category_of(c), UTF8PROC_CATEGORY_MN, UTF8PROC_CATEGORY_ME);

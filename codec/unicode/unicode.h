@@ -25,6 +25,10 @@ bool mr_unicode_is_mark(uint32_t code_point);
 /* True for a combining mark that StripAccents of the reference implementation removes; it keeps
  * newer marks. */
 bool mr_unicode_is_stripped_mark(uint32_t code_point);
+/* True for a nonspacing mark (Mn), and for a control, format or private character (Cc, Cf, Co),
+ * that BertNormalizer of the reference implementation removes; it keeps newer ones. */
+bool mr_unicode_is_bert_mark(uint32_t code_point);
+bool mr_unicode_is_bert_control(uint32_t code_point);
 /* True for a character that \w matches: alphabetic, a mark, a decimal digit or a connector. */
 bool mr_unicode_is_word(uint32_t code_point);
 

@@ -37,6 +37,10 @@ extern const struct mr_unicode_table mr_unicode_inert;
  * StripAccents removes. */
 extern const struct mr_unicode_table mr_unicode_former_marks;
 
+/* Format characters and nonspacing marks of Unicode 14 that the reference tokenizer's
+ * BertNormalizer does not remove. */
+extern const struct mr_unicode_table mr_unicode_bert_kept;
+
 /* A letter assigned after Unicode 14 and its lower case. */
 struct mr_unicode_pair {
     uint32_t upper, lower;

@@ -101,6 +101,11 @@ struct mr_backend {
                  const struct mr_step_sequence *sequences, uint32_t count);
     /* MR_RESIDUAL = scale * the unscaled rows of `table` for the staged token ids. */
     void (*embed)(struct mr_step *step, const struct mr_linear *table, float scale);
+    /* MR_RESIDUAL += a row of `table` for each row of the step: row type * types_at + position
+     * of its token (struct mr_step_sequence), where positions end at types_at - 1. */
+    void (*embed_positions)(struct mr_step *step, const struct mr_vector *table, uint32_t types_at);
+    /* MR_RESIDUAL = norm(MR_RESIDUAL). */
+    void (*norm_residual)(struct mr_step *step, const struct mr_norm *norm, uint32_t rows);
     /* MR_NORMED = norm(MR_RESIDUAL), or MR_RESIDUAL itself if norm is NULL. */
     void (*norm)(struct mr_step *step, const struct mr_norm *norm, uint32_t rows);
     /* MR_RESIDUAL += norm(MR_BRANCH). */
@@ -110,7 +115,8 @@ struct mr_backend {
                    uint32_t rows, enum mr_epilogue epilogue, enum mr_step_buffer to);
     /* Norms and rotates q and k in MR_QKV, and writes k and v of all staged rows to the pool. */
     void (*rope_write)(struct mr_step *step, const struct mr_attention *attention);
-    /* MR_ATTENDED = causal attention of the staged rows, q from MR_QKV. */
+    /* MR_ATTENDED = attention of the staged rows, q from MR_QKV; causal, except for sequences with
+     * `attends`. */
     void (*attend)(struct mr_step *step, const struct mr_attention *attention);
     const struct mr_mixer_ops *mixers; /* recurrent layers: ops/backend/mixers.h */
     /* layer->to += the experts that MR_ROUTING chooses for the rows of MR_NORMED. A row adds its

@@ -93,6 +93,10 @@ struct mr_step_sequence {
     const uint32_t *blocks[2];
     uint32_t first_block[2], state;   /* state: slot of the state pool (ops/backend/mixers.h) */
     const struct mr_adapter *adapter; /* of its rows, borrowed until `finish`; NULL: none */
+    /* Every row attends to the tokens [0, attends) of the sequence. 0: to itself and earlier ones.
+     */
+    uint32_t attends;
+    uint32_t second_begin; /* positions from here on have token type 1; 0: all have type 0 */
 };
 
 enum mr_epilogue {
@@ -103,6 +107,11 @@ enum mr_epilogue {
     MR_GELU_MUL, /* with the error function */
     MR_GELU_TANH_MUL,
     MR_SWIGLU_OAI_MUL, /* gate at most 7, up in [-7, 7]: gate * sigmoid(1.702 gate) * (up + 1) */
+    /* out = activation(y), numbers */
+    MR_GELU,
+    MR_GELU_TANH,
+    MR_SILU,
+    MR_RELU,
 };
 
 /* x / sqrt(mean(x^2) + epsilon) * weight + bias, centered: of x - mean(x) (layer norm). */
@@ -117,7 +126,7 @@ struct mr_attention {
     struct mr_kv *kv;
     uint32_t layer, group; /* layer: index in the pool; group: index in blocks */
     uint32_t head_count, kv_head_count;
-    uint32_t window; /* in tokens; 0: none */
+    uint32_t window; /* in tokens, with the row's own (struct mr_model_config); 0: none */
     float scale, softcap;
     const struct mr_vector *sinks; /* [head_count] logits without values in each softmax; or NULL */
     const struct mr_rope *rope;    /* NULL: no rotary embedding */

@@ -13,6 +13,11 @@
 
 #define LINE_BYTES 64u /* buffers are aligned to cache lines */
 
+/* Position and token type of a row, for tables of embeddings. */
+struct row_place {
+    uint32_t position, type;
+};
+
 struct mr_step {
     struct mr_step_spec spec;
     bool bf16;
@@ -22,6 +27,7 @@ struct mr_step {
     struct mr_cpu_expert_buffers experts;
     void *scratch;                                  /* of linear layers */
     uint32_t *token_ids;                            /* [rows_max] */
+    struct row_place *places;                       /* [rows_max] */
     struct mr_cpu_attention_sequence *sequences[2]; /* [sequences_max], by group of layers */
     struct mr_cpu_mixer_sequence *mixing;           /* [sequences_max] */
     uint32_t row_count, sequence_count;             /* staged */
@@ -68,6 +74,7 @@ static size_t place_buffers(struct mr_step *step, unsigned char *memory)
         step->experts.memory = arena_take(&arena, mr_cpu_expert_bytes(&step->experts), 1);
     step->scratch = arena_take(&arena, MR_CPU_LINEAR_SCRATCH_BYTES, 1);
     step->token_ids = arena_take(&arena, spec->rows_max, sizeof(*step->token_ids));
+    step->places = arena_take(&arena, spec->rows_max, sizeof(*step->places));
     for (uint32_t i = 0; i < 2; i++)
         step->sequences[i] = arena_take(&arena, spec->sequences_max, sizeof(*step->sequences[i]));
     const size_t adapted = spec->rank_max > 0 ? spec->rows_max : 0;
@@ -153,7 +160,7 @@ static void stage_sequences(struct mr_step *step, const struct mr_step_sequence 
         for (uint32_t group = 0; group < 2; group++)
             step->sequences[group][i] = (struct mr_cpu_attention_sequence){
                 sequences[i].row_begin, sequences[i].row_count, sequences[i].context_tokens,
-                sequences[i].blocks[group]};
+                sequences[i].blocks[group], sequences[i].attends};
     }
     step->sequence_count = count;
 }
@@ -164,6 +171,12 @@ void mr_cpu_step_stage(struct mr_step *step, const uint32_t *token_ids, uint32_t
 {
     MR_ASSERT(rows <= step->spec.rows_max && fed == NULL);
     memcpy(step->token_ids, token_ids, rows * sizeof(*token_ids));
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t k = 0; k < sequences[i].row_count; k++) {
+            const uint32_t row = sequences[i].row_begin + k, at = sequences[i].context_tokens + k;
+            const uint32_t second = sequences[i].second_begin;
+            step->places[row] = (struct row_place){at, second > 0 && at >= second};
+        }
     step->row_count = rows;
     stage_sequences(step, sequences, count);
 }
@@ -215,6 +228,34 @@ void mr_cpu_step_embed(struct mr_step *step, const struct mr_linear *table, floa
     mr_parallel_for(step->row_count, 16, embed_rows, &work);
 }
 
+struct position_work {
+    const struct mr_step *step;
+    const float *table;
+    uint32_t types_at;
+};
+
+static void add_positions(void *context, size_t begin, size_t end)
+{
+    const struct position_work *work = context;
+    const uint32_t width = work->step->spec.widths[MR_RESIDUAL];
+    for (size_t row = begin; row < end; row++) {
+        const struct row_place place = work->step->places[row];
+        const uint32_t most = work->types_at - 1;
+        const uint32_t position = place.position < most ? place.position : most;
+        const size_t at = (size_t)place.type * work->types_at + position;
+        float *to = (float *)work->step->buffers[MR_RESIDUAL] + row * width;
+        for (uint32_t i = 0; i < width; i++)
+            to[i] += work->table[at * width + i];
+    }
+}
+
+void mr_cpu_step_embed_positions(struct mr_step *step, const struct mr_vector *table,
+                                 uint32_t types_at)
+{
+    struct position_work work = {step, (const float *)table, types_at};
+    mr_parallel_for(step->row_count, 16, add_positions, &work);
+}
+
 static struct mr_cpu_norm norm_of(const struct mr_step *step, const struct mr_norm *norm)
 {
     return (struct mr_cpu_norm){.weight = (const float *)norm->weight,
@@ -234,6 +275,13 @@ void mr_cpu_step_norm(struct mr_step *step, const struct mr_norm *norm, uint32_t
     }
     struct mr_cpu_norm ours = norm_of(step, norm);
     mr_cpu_norm(&ours, step->buffers[MR_RESIDUAL], rows, step->buffers[MR_NORMED]);
+}
+
+void mr_cpu_step_norm_residual(struct mr_step *step, const struct mr_norm *norm, uint32_t rows)
+{
+    struct mr_cpu_norm ours = norm_of(step, norm);
+    ours.bf16 = false; /* the residual stream is float */
+    mr_cpu_norm(&ours, step->buffers[MR_RESIDUAL], rows, step->buffers[MR_RESIDUAL]);
 }
 
 void mr_cpu_step_norm_add(struct mr_step *step, const struct mr_norm *norm, uint32_t rows)
@@ -259,6 +307,10 @@ static enum mr_cpu_epilogue epilogue_of(enum mr_epilogue epilogue)
         [MR_GELU_MUL] = MR_CPU_GELU_MUL,
         [MR_GELU_TANH_MUL] = MR_CPU_GELU_TANH_MUL,
         [MR_SWIGLU_OAI_MUL] = MR_CPU_SWIGLU_OAI_MUL,
+        [MR_GELU] = MR_CPU_GELU,
+        [MR_GELU_TANH] = MR_CPU_GELU_TANH,
+        [MR_SILU] = MR_CPU_SILU,
+        [MR_RELU] = MR_CPU_RELU,
     };
     return ours[epilogue];
 }

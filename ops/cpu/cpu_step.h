@@ -15,6 +15,9 @@ void mr_cpu_step_stage(struct mr_step *step, const uint32_t *token_ids, uint32_t
 void mr_cpu_step_keep(struct mr_step *step, const uint32_t *rows,
                       const struct mr_step_sequence *sequences, uint32_t count);
 void mr_cpu_step_embed(struct mr_step *step, const struct mr_linear *table, float scale);
+void mr_cpu_step_embed_positions(struct mr_step *step, const struct mr_vector *table,
+                                 uint32_t types_at);
+void mr_cpu_step_norm_residual(struct mr_step *step, const struct mr_norm *norm, uint32_t rows);
 void mr_cpu_step_norm(struct mr_step *step, const struct mr_norm *norm, uint32_t rows);
 void mr_cpu_step_norm_add(struct mr_step *step, const struct mr_norm *norm, uint32_t rows);
 void mr_cpu_step_linear(struct mr_step *step, const struct mr_linear *linear,

@@ -49,6 +49,16 @@ struct attention_keys {
     uint32_t begin[TILE_ROWS], end[TILE_ROWS];
 };
 
+/* Returns the last token to which the row at `position` attends. */
+static uint32_t last_key(const struct attention_run *run,
+                         const struct mr_cpu_attention_sequence *sequence, uint32_t position)
+{
+    const uint32_t window = run->args->window;
+    if (sequence->attends == 0) return position;
+    return window > 0 && sequence->attends - position > window ? position + window - 1
+                                                               : sequence->attends - 1;
+}
+
 static void find_keys(const struct attention_run *run, const struct attention_tile *tile,
                       uint32_t block, struct attention_keys *keys)
 {
@@ -56,9 +66,10 @@ static void find_keys(const struct attention_run *run, const struct attention_ti
     for (uint32_t r = 0, position = tile->position; r < tile->rows; position++) {
         const uint32_t oldest = window > 0 && position >= window ? position - window + 1 : 0;
         uint32_t begin = oldest > base ? oldest - base : 0;
-        uint32_t end = position < base                         ? 0
-                       : position - base + 1 < MR_BLOCK_TOKENS ? position - base + 1
-                                                               : MR_BLOCK_TOKENS;
+        const uint32_t last = last_key(run, tile->sequence, position);
+        uint32_t end = last < base                         ? 0
+                       : last - base + 1 < MR_BLOCK_TOKENS ? last - base + 1
+                                                           : MR_BLOCK_TOKENS;
         if (begin >= end) begin = end = 0;
         for (uint32_t head = 0; head < run->group; head++, r++) {
             keys->begin[r] = begin;
@@ -204,7 +215,9 @@ struct attention_cursor {
 
 static uint32_t block_count(const struct mr_cpu_attention_sequence *sequence)
 {
-    return (sequence->context_tokens + sequence->row_count + MR_BLOCK_TOKENS - 1) / MR_BLOCK_TOKENS;
+    const uint32_t tokens = sequence->context_tokens + sequence->row_count;
+    const uint32_t all = sequence->attends > tokens ? sequence->attends : tokens;
+    return (all + MR_BLOCK_TOKENS - 1) / MR_BLOCK_TOKENS;
 }
 
 static uint32_t tile_count(const struct attention_run *run,
@@ -267,13 +280,14 @@ static struct attention_tile make_tile(const struct attention_run *run,
     const uint32_t positions = left < run->positions ? left : run->positions;
     const uint32_t position = sequence->context_tokens + first, window = run->args->window;
     const uint32_t oldest = window > 0 && position >= window ? position - window + 1 : 0;
-    return (struct attention_tile){.sequence = sequence,
-                                   .kv_head = index / tiles,
-                                   .row = sequence->row_begin + first,
-                                   .rows = positions * run->group,
-                                   .position = position,
-                                   .block_begin = oldest / MR_BLOCK_TOKENS,
-                                   .block_end = (position + positions - 1) / MR_BLOCK_TOKENS + 1};
+    return (struct attention_tile){
+        .sequence = sequence,
+        .kv_head = index / tiles,
+        .row = sequence->row_begin + first,
+        .rows = positions * run->group,
+        .position = position,
+        .block_begin = oldest / MR_BLOCK_TOKENS,
+        .block_end = last_key(run, sequence, position + positions - 1) / MR_BLOCK_TOKENS + 1};
 }
 
 /* Computes one block of a tile whose blocks are spread over threads. The thread that finishes the

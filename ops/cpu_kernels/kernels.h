@@ -76,6 +76,11 @@ enum mr_cpu_epilogue {
     MR_CPU_GELU_TANH_MUL, /* with tanh(sqrt(2 / pi) * (gate + 0.044715 gate^3)) in place of erf */
     /* gpt-oss: gate at most 7, up in [-7, 7]: out = gate * sigmoid(1.702 gate) * (up + 1) */
     MR_CPU_SWIGLU_OAI_MUL,
+    /* From here on out = activation(y), [rows, out_size] in the layer's dtype. */
+    MR_CPU_GELU,
+    MR_CPU_GELU_TANH,
+    MR_CPU_SILU,
+    MR_CPU_RELU,
 };
 #define MR_CPU_LINEAR_SCRATCH_BYTES ((size_t)1 << 19)
 /* x: [rows, in_size] in the layer's dtype. out: see enum mr_cpu_epilogue; rows are contiguous.
@@ -100,7 +105,8 @@ struct mr_cpu_norm {
     bool bf16;     /* true: out is bf16; false: float */
     enum mr_cpu_level level;
 };
-/* out[r] = y / sqrt(mean(y^2) + epsilon) * weight + bias, where y is x[r], or with `centered` x[r]
+/* out may be x, if it is float.
+ * out[r] = y / sqrt(mean(y^2) + epsilon) * weight + bias, where y is x[r], or with `centered` x[r]
  * - mean(x[r]). x: float [rows, width]. */
 void mr_cpu_norm(const struct mr_cpu_norm *norm, const float *x, uint32_t rows, void *out);
 /* out = x as bf16 or float: rows that go into a linear layer without a norm. */

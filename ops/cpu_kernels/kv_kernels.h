@@ -58,6 +58,7 @@ struct mr_cpu_rope {
 struct mr_cpu_attention_sequence {
     uint32_t row_begin, row_count, context_tokens;
     const uint32_t *blocks;
+    uint32_t attends; /* every row attends to the tokens [0, attends); 0: causal attention */
 };
 
 #define MR_CPU_GROUP_MAX 64u /* most query heads for each kv head */

@@ -295,6 +295,12 @@ void mr_cpu_linear_row(const struct mr_cpu_linear *linear, uint32_t row, float *
 
 static bool is_gated(enum mr_cpu_epilogue epilogue)
 {
+    return epilogue >= MR_CPU_SILU_MUL && epilogue < MR_CPU_GELU;
+}
+
+/* True when the results have the layer's dtype. */
+static bool is_activated(enum mr_cpu_epilogue epilogue)
+{
     return epilogue >= MR_CPU_SILU_MUL;
 }
 
@@ -363,7 +369,7 @@ static void run_tile(const struct mr_cpu_linear_cut *run, uint32_t row, uint32_t
     const struct mr_cpu_linear *linear = run->linear;
     const uint32_t column = panel * MR_PANEL_COLUMNS, left = linear->out_size - column;
     const uint32_t divisor = is_gated(run->epilogue) ? 2 : 1;
-    const bool wide = !linear->bf16 || !is_gated(run->epilogue);
+    const bool wide = !linear->bf16 || !is_activated(run->epilogue);
     const size_t out_stride = linear->out_size / divisor, out_row = run->targets ? 0 : row;
     _Alignas(64) float memory[SUMS_FLOATS];
     const struct sums sums = {memory, panels * MR_PANEL_COLUMNS, row, rows, panel, panels};
@@ -475,9 +481,10 @@ static void run_rows(struct mr_cpu_linear_cut *cut, unsigned char *scratch)
         return;
     }
     const size_t x_bytes = linear->in_size * mr_cpu_linear_number_bytes(linear);
-    const bool gated = is_gated(cut->epilogue);
-    const size_t out_bytes = gated ? linear->out_size / 2 * mr_cpu_linear_number_bytes(linear)
-                                   : linear->out_size * sizeof(float);
+    const size_t out_size = linear->out_size / (is_gated(cut->epilogue) ? 2 : 1);
+    const size_t out_bytes =
+        out_size *
+        (is_activated(cut->epilogue) ? mr_cpu_linear_number_bytes(linear) : sizeof(float));
     const uint32_t fit = (uint32_t)(QUANT_BYTES / mr_cpu_linear_x_bytes(linear));
     const uint32_t most = fit < ROW_BLOCK ? fit : ROW_BLOCK;
     for (uint32_t row = 0; row < cut->rows; row += most) {

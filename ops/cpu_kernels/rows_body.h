@@ -159,6 +159,27 @@ static inline void rows_put(const struct mr_cpu_finish *finish, uint32_t row)
     }
 }
 
+/* Returns activation(x) of one of the epilogues without a gate. */
+static inline lanes rows_activate_one(lanes x, enum mr_cpu_epilogue epilogue)
+{
+    const lanes one = lanes_set(1.0f);
+    if (epilogue == MR_CPU_GELU) return rows_gelu(x);
+    if (epilogue == MR_CPU_RELU) return lanes_max(lanes_set(0.0f), x);
+    return rows_activate(x, one, epilogue == MR_CPU_SILU ? MR_CPU_SILU_MUL : MR_CPU_GELU_TANH_MUL);
+}
+
+static inline void rows_activated(const struct mr_cpu_finish *finish)
+{
+    const lanes scale = lanes_set(finish->scale);
+    for (uint32_t row = 0; row < finish->rows; row++)
+        for (uint32_t column = 0; column < finish->columns; column += 16) {
+            const uint32_t left = finish->columns - column, count = left < 16 ? left : 16;
+            const lanes x = rows_sums(finish, row, column, count, scale);
+            rows_store(finish->out, row * finish->out_stride + column,
+                       rows_activate_one(x, finish->epilogue), count, finish->bf16);
+        }
+}
+
 static void rows_finish(const struct mr_cpu_finish *finish)
 {
     switch (finish->epilogue) {
@@ -173,6 +194,12 @@ static void rows_finish(const struct mr_cpu_finish *finish)
         break;
     case MR_CPU_SWIGLU_OAI_MUL:
         rows_gate(finish, MR_CPU_SWIGLU_OAI_MUL);
+        break;
+    case MR_CPU_GELU:
+    case MR_CPU_GELU_TANH:
+    case MR_CPU_SILU:
+    case MR_CPU_RELU:
+        rows_activated(finish);
         break;
     default:
         for (uint32_t row = 0; row < finish->rows; row++)

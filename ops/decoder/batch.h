@@ -9,6 +9,7 @@
 
 #include "ops/sampling/sample.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define MR_STEPS_AHEAD_MAX 2u
@@ -37,6 +38,10 @@ struct mr_batch_sequence {
     /* Slot of the model's state pool that has the state after context_tokens tokens; used if the
      * model has state_slots (ops/model/model.h). The step moves the state past the rows. */
     uint32_t state;
+    bool hidden_first; /* keep the first row instead; hidden_rows is 1 */
+    /* In a model with both_ways (struct mr_model_config) a sequence has all its rows in one step:
+     * context_tokens is 0. Its tokens from second_begin on have token type 1; 0: none has. */
+    uint32_t second_begin;
 };
 
 struct mr_batch {

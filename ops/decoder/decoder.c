@@ -53,7 +53,7 @@ static struct mr_step_spec step_spec_of(const struct mr_decoder_spec *spec)
         step.widths[MR_MIXING] = step.widths[MR_ATTENDED];
     step.widths[MR_ROUTING] = c->experts.count;
     step.widths[MR_SWITCHES] = shared > 0 ? 1 : 0;
-    step.widths[MR_LOGITS] = c->vocab_size;
+    step.widths[MR_LOGITS] = c->both_ways ? 0 : c->vocab_size;
     return step;
 }
 
@@ -162,9 +162,14 @@ static struct mr_step_sequence sequence_of(const struct mr_decoder_spec *spec,
                                            const struct mr_batch_sequence *from)
 {
     const uint32_t window = spec->config->window, context = from->context_tokens;
-    struct mr_step_sequence sequence = {
-        from->row_begin,          from->row_count,          context,
-        .blocks = {from->blocks}, .adapter = from->adapter, .state = from->state};
+    struct mr_step_sequence sequence = {from->row_begin,
+                                        from->row_count,
+                                        context,
+                                        .blocks = {from->blocks},
+                                        .adapter = from->adapter,
+                                        .state = from->state,
+                                        .second_begin = from->second_begin};
+    if (spec->config->both_ways) sequence.attends = context + from->row_count;
     if (spec->kv->sliding) {
         sequence.blocks[1] = from->slots;
         sequence.first_block[1] = context < window ? 0 : (context - window + 1) / MR_BLOCK_TOKENS;
@@ -184,6 +189,11 @@ static void want_rows(struct mr_decoder *decoder, const struct mr_batch_sequence
     turn->logit_count += from->logit_rows;
     turn->hidden_count += from->hidden_rows > 0;
     MR_ASSERT(turn->logit_count + turn->hidden_count <= decoder->spec.sequences_max);
+    if (from->hidden_first) {
+        MR_ASSERT(from->hidden_rows == 1);
+        decoder->wanted_rows[decoder->wanted_count++] = from->row_begin;
+        return;
+    }
     for (uint32_t left = rows; left > 0; left--)
         decoder->wanted_rows[decoder->wanted_count++] = row - left;
 }
@@ -201,6 +211,7 @@ static void stage(struct mr_decoder *decoder, const struct mr_batch *batch,
     for (uint32_t i = 0; i < batch->sequence_count; i++) {
         const struct mr_batch_sequence *from = &batch->sequences[i];
         MR_ASSERT(from->row_begin == row && from->row_count > 0);
+        MR_ASSERT(!spec->config->both_ways || (from->context_tokens == 0 && from->logit_rows == 0));
         MR_ASSERT(from->context_tokens <= spec->ropes->position_count &&
                   from->row_count <= spec->ropes->position_count - from->context_tokens);
         row += from->row_count;
@@ -231,11 +242,13 @@ static void keep_wanted_rows(struct mr_decoder *decoder, const struct mr_batch *
         }
         if (row.hidden_rows == 0) continue;
         row = batch->sequences[i];
-        row.context_tokens += row.row_count - row.hidden_rows;
+        const uint32_t tokens = row.context_tokens + row.row_count;
+        if (!row.hidden_first) row.context_tokens += row.row_count - row.hidden_rows;
         row.row_begin = next;
         row.row_count = row.hidden_rows;
         next += row.row_count;
         decoder->sequences[kept] = sequence_of(&decoder->spec, &row);
+        if (decoder->spec.config->both_ways) decoder->sequences[kept].attends = tokens;
         decoder->newest->hidden[hidden++] = decoder->sequences[kept++];
     }
     MR_ASSERT(next == decoder->wanted_count);
@@ -263,17 +276,18 @@ static void enter_branch(struct mr_decoder *decoder, const struct mr_norm_weight
     decoder->backend->norm(decoder->newest->step, weights->weight ? &norm : NULL, rows);
 }
 
-/* Adds the product of a branch's last layer to the residual stream, after the norm that follows the
- * branch in some families. */
+/* Adds the product of a branch's last layer to the residual stream. The norm that follows the
+ * branch in some families is that of the product, or of the sum. */
 static void leave_branch(struct mr_decoder *decoder, const struct mr_linear *last,
                          enum mr_step_buffer from, const struct mr_norm_weights *weights,
                          uint32_t rows)
 {
-    if (!weights->weight) {
+    const struct mr_norm norm = norm_of(decoder, weights);
+    if (!weights->weight || decoder->spec.config->family->norm_sum) {
         decoder->backend->linear(decoder->newest->step, last, from, rows, MR_ADD, MR_RESIDUAL);
+        if (weights->weight) decoder->backend->norm_residual(decoder->newest->step, &norm, rows);
         return;
     }
-    const struct mr_norm norm = norm_of(decoder, weights);
     decoder->backend->linear(decoder->newest->step, last, from, rows, MR_STORE, MR_BRANCH);
     decoder->backend->norm_add(decoder->newest->step, &norm, rows);
 }
@@ -345,7 +359,13 @@ static enum mr_epilogue gate_of(const struct mr_model_config *config)
         [MR_ACTIVATION_GELU_TANH] = MR_GELU_TANH_MUL,
         [MR_ACTIVATION_SWIGLU_OAI] = MR_SWIGLU_OAI_MUL,
     };
-    return gates[config->activation];
+    static const enum mr_epilogue plain[] = {
+        [MR_ACTIVATION_SILU] = MR_SILU,
+        [MR_ACTIVATION_GELU] = MR_GELU,
+        [MR_ACTIVATION_GELU_TANH] = MR_GELU_TANH,
+        [MR_ACTIVATION_RELU] = MR_RELU,
+    };
+    return config->family->plain_ffn ? plain[config->activation] : gates[config->activation];
 }
 
 static struct mr_router router_of(const struct mr_expert_config *experts,
@@ -411,7 +431,8 @@ static void project_logits(struct mr_decoder *decoder, uint32_t rows, uint32_t l
 {
     const struct mr_model_config *c = decoder->spec.config;
     const struct mr_weights *weights = decoder->spec.weights;
-    enter_branch(decoder, &weights->final_norm, rows);
+    enter_branch(decoder, &weights->final_norm,
+                 rows); /* without a final norm: the rows as they are */
     if (logit_count == 0) return;
     decoder->backend->linear(decoder->newest->step, weights->head, MR_NORMED, logit_count, MR_STORE,
                              MR_LOGITS);
@@ -421,6 +442,19 @@ static void project_logits(struct mr_decoder *decoder, uint32_t rows, uint32_t l
 
 /* ---- a step ---- */
 
+static void embed(struct mr_decoder *decoder, uint32_t rows)
+{
+    const struct mr_decoder_spec *spec = &decoder->spec;
+    const struct mr_weights *weights = spec->weights;
+    struct mr_step *step = decoder->newest->step;
+    decoder->backend->embed(step, weights->embedding, spec->config->embedding_scale);
+    if (weights->positions)
+        decoder->backend->embed_positions(step, weights->positions, weights->positions_per_type);
+    if (!weights->embedding_norm.weight) return;
+    const struct mr_norm norm = norm_of(decoder, &weights->embedding_norm);
+    decoder->backend->norm_residual(step, &norm, rows);
+}
+
 /* Enqueues the operations of a staged step of `rows` rows. batch: names the rows whose logits are
  * needed; NULL: all. */
 static void walk(struct mr_decoder *decoder, const struct mr_batch *batch, uint32_t rows)
@@ -429,7 +463,7 @@ static void walk(struct mr_decoder *decoder, const struct mr_batch *batch, uint3
     const struct mr_model_config *c = spec->config;
     const struct mr_backend *backend = decoder->backend;
     uint32_t logit_count = rows, mixed = 0;
-    backend->embed(decoder->newest->step, spec->weights->embedding, c->embedding_scale);
+    embed(decoder, rows);
     for (uint32_t i = 0; i < c->layer_count; i++) {
         const struct mr_layer_weights *layer = &spec->weights->layers[i];
         enter_branch(decoder, &layer->attention_norm, rows);

@@ -2,6 +2,9 @@
 
 #include "codec/check.h"
 
+#include <math.h>
+#include <string.h>
+
 /* Returns the slots that one sequence needs: for the sliding window, for the tokens of a step, and
  * for the source of a block copy. */
 static uint32_t window_slots(uint32_t window, uint32_t step_tokens)
@@ -17,6 +20,7 @@ static uint32_t context_blocks(const struct mr_model_config *config)
 static bool has_sliding_group(const struct mr_model_config *config, uint32_t step_tokens)
 {
     if (config->window == 0 || config->window >= config->context_tokens) return false;
+    if (config->both_ways) return false;
     return window_slots(config->window, step_tokens) < context_blocks(config);
 }
 
@@ -26,6 +30,11 @@ static void place_layers(struct mr_kv_groups *groups, const struct mr_model_conf
                          bool sliding, uint32_t counts[2])
 {
     counts[0] = counts[1] = 0;
+    if (config->both_ways) { /* the layers use the same KV in turn */
+        memset(groups->layers, 0, sizeof(groups->layers));
+        counts[0] = 1;
+        return;
+    }
     for (uint32_t i = 0; i < config->layer_count; i++) {
         if (config->skips_attention[i]) continue;
         bool slides = sliding && config->windowed[i];
@@ -93,8 +102,10 @@ static void plan(struct mr_kv_groups *out, const struct mr_compute *compute,
     size_t slot_bytes = out->backend->kv_block_bytes(&pool);
     out->block_bytes = full_bytes + slot_bytes;
     uint32_t slots = sliding ? window_slots(config->window, spec->step_tokens) : 0;
-    double share = 2.0 * slots / context_blocks(config);
-    divide(out, (double)spec->kv_bytes, full_bytes, slot_bytes, share < 1.0 ? share : 1.0, slots);
+    double share = 2.0 * slots / context_blocks(config), bytes = (double)spec->kv_bytes;
+    /* No step of an encoder uses more blocks than it has rows. */
+    if (config->both_ways) bytes = fmin(bytes, (double)full_bytes * spec->step_tokens);
+    divide(out, bytes, full_bytes, slot_bytes, share < 1.0 ? share : 1.0, slots);
     out->pool_bytes =
         (uint64_t)full_bytes * out->block_count + (uint64_t)slot_bytes * out->slot_count;
 }

@@ -1,4 +1,5 @@
-/* kv_groups - the KV pool of a model, in one or two groups of layers. The full group has the
+/* kv_groups - the KV pool of a model, in one or two groups of layers. A model with both_ways keeps
+ * no KV after a layer: all its layers use the same part of the pool in turn. The full group has the
  * full-attention layers; their KV is in blocks, one for each MR_BLOCK_TOKENS tokens of a sequence.
  * The sliding group has the sliding-window layers; their KV is in slots, which are block-sized. A
  * sequence needs only the slots that a window and a step span, however long the sequence is

@@ -69,23 +69,46 @@ static uint32_t adjusted_ffn(struct json_reader *reader, uint32_t size)
     return multiple > 0 ? (size + multiple - 1) / multiple * multiple : 0;
 }
 
+/* Returns the key of a size: its usual name, or that of an older family if config.json has it. */
+static const char *size_key(const struct json_reader *reader, const char *usual, const char *other)
+{
+    return !has(reader, usual) && has(reader, other) ? other : usual;
+}
+
+/* The tables of position and token-type embeddings of encoders. */
+static void read_tables(struct mr_model_config *config, struct json_reader *reader)
+{
+    const struct mr_model_family *family = config->family;
+    if (family->token_types) config->type_count = get(reader, "type_vocab_size", 2);
+    if (!family->positions) return;
+    config->position_rows = config->context_tokens;
+    if (family->positions_after_padding)
+        config->first_position = get(reader, "pad_token_id", 1) + 1;
+    config->context_tokens = config->first_position < config->position_rows
+                                 ? config->position_rows - config->first_position
+                                 : 0;
+}
+
 static void read_sizes(struct mr_model_config *config, struct json_reader *reader)
 {
     const struct mr_family_defaults *usual = &config->family->defaults;
-    config->layer_count = need(reader, "num_hidden_layers");
-    config->hidden_size = need(reader, "hidden_size");
-    config->head_count = need_or(reader, "num_attention_heads", usual->head_count);
+    config->layer_count = need(reader, size_key(reader, "num_hidden_layers", "n_layers"));
+    config->hidden_size = need(reader, size_key(reader, "hidden_size", "dim"));
+    config->head_count =
+        need_or(reader, size_key(reader, "num_attention_heads", "n_heads"), usual->head_count);
     config->kv_head_count =
         get(reader, "num_key_value_heads",
             usual->kv_head_count > 0 ? usual->kv_head_count : config->head_count);
     uint32_t even = config->head_count > 0 ? config->hidden_size / config->head_count : 0;
     config->head_dim = get(reader, "head_dim", usual->head_dim > 0 ? usual->head_dim : even);
-    config->ffn_size =
-        config->family->shared_mlp    ? need(reader, "shared_intermediate_size")
-        : has(reader, "block_ff_dim") ? need(reader, "block_ff_dim")
-        : config->family->routing >= MR_ROUTING_GROUPS && !has(reader, "intermediate_size")
-            ? need(reader, "moe_intermediate_size")
-            : need(reader, "intermediate_size");
+    const char *ffn = size_key(reader, "intermediate_size", "hidden_dim");
+    if (config->family->shared_mlp)
+        ffn = "shared_intermediate_size";
+    else if (has(reader, "block_ff_dim"))
+        ffn = "block_ff_dim";
+    else if (config->family->routing >= MR_ROUTING_GROUPS && !has(reader, ffn))
+        ffn = "moe_intermediate_size";
+    config->ffn_size = need(reader, ffn);
     if (config->family->adjusted_ffn) config->ffn_size = adjusted_ffn(reader, config->ffn_size);
     if (config->family->routing >= MR_ROUTING_GROUPS)
         config->extra_layers = get(reader, "num_nextn_predict_layers", 0);
@@ -94,6 +117,7 @@ static void read_sizes(struct mr_model_config *config, struct json_reader *reade
     bool tied = mr_json_bool_or(reader->root, "tie_embedding", usual->tied_head);
     tied = mr_json_bool_or(reader->root, "tie_word_embeddings", tied);
     config->tied_head = mr_json_bool_or(reader->outer, "tie_word_embeddings", tied);
+    read_tables(config, reader);
 }
 
 /* A key that is absent has the family's value; null means no cap. */
@@ -141,14 +165,21 @@ static enum mr_status read_activation(struct mr_model_config *config,
         {"silu", MR_ACTIVATION_SILU},           {"swish", MR_ACTIVATION_SILU},
         {"gelu", MR_ACTIVATION_GELU},           {"gelu_new", MR_ACTIVATION_GELU_TANH},
         {"gelu_fast", MR_ACTIVATION_GELU_TANH}, {"gelu_pytorch_tanh", MR_ACTIVATION_GELU_TANH},
+        {"relu", MR_ACTIVATION_RELU},
     };
     struct mr_text name = {"", 0};
     if (!mr_json_text(mr_json_get(root, "hidden_activation"), &name))
-        mr_json_text(mr_json_get(root, "hidden_act"), &name);
+        if (!mr_json_text(mr_json_get(root, "hidden_act"), &name))
+            mr_json_text(mr_json_get(root, "activation"), &name);
     enum mr_activation own = config->family->activation;
     if (name.length == 0) return MR_OK;
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         if (!mr_text_is(name, names[i].name)) continue;
+        if (config->family->encoder) {
+            config->activation = names[i].activation;
+            return MR_OK;
+        }
+        if (names[i].activation == MR_ACTIVATION_RELU) break;
         /* Gemma's "gelu" means the tanh form, and gpt-oss's "silu" its clamped SwiGLU. */
         if (own == MR_ACTIVATION_SILU) config->activation = names[i].activation;
         if ((own == MR_ACTIVATION_GELU_TANH) == (names[i].activation != MR_ACTIVATION_SILU) ||
@@ -348,8 +379,12 @@ static bool reads(const struct mr_model_family *family, const char *key)
            (family->rope_opt_in && strcmp(key, "position_embedding_type") == 0);
 }
 
-static bool is_harmless(const struct mr_json_value *value, size_t index)
+static bool is_harmless(const struct mr_model_family *family, const struct mr_json_value *value,
+                        size_t index)
 {
+    const char *harmless = foreign_keys[index].harmless;
+    if (family->positions && strcmp(foreign_keys[index].key, "position_embedding_type") == 0)
+        harmless = "absolute"; /* its other values are kinds of relative positions */
     struct mr_text text;
     double number;
     bool truth;
@@ -357,8 +392,7 @@ static bool is_harmless(const struct mr_json_value *value, size_t index)
     if (mr_json_bool(value, &truth)) return !truth;
     if (mr_json_number(value, &number))
         return number == 0.0 || number == foreign_keys[index].harmless_number;
-    if (mr_json_text(value, &text))
-        return foreign_keys[index].harmless && mr_text_is(text, foreign_keys[index].harmless);
+    if (mr_json_text(value, &text)) return harmless && mr_text_is(text, harmless);
     return mr_json_count(value) == 0;
 }
 
@@ -370,7 +404,7 @@ static enum mr_status reject(const struct mr_model_config *config, const struct 
                        reader->wrong);
     for (size_t i = 0; i < sizeof(foreign_keys) / sizeof(foreign_keys[0]); i++)
         if (!reads(config->family, foreign_keys[i].key) &&
-            !is_harmless(mr_json_get(reader->root, foreign_keys[i].key), i))
+            !is_harmless(config->family, mr_json_get(reader->root, foreign_keys[i].key), i))
             return mr_fail(err, MR_BAD_FILE,
                            "config.json: \"%s\" has a value that is not supported in a %s model",
                            foreign_keys[i].key, config->family->name);

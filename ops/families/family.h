@@ -22,7 +22,8 @@ enum mr_activation {
     MR_ACTIVATION_SILU, /* silu(gate) * up */
     MR_ACTIVATION_GELU, /* gelu(gate) * up, with the error function */
     MR_ACTIVATION_GELU_TANH,
-    MR_ACTIVATION_SWIGLU_OAI /* clamped SwiGLU of gpt-oss (ops/cpu_kernels/kernels.h) */
+    MR_ACTIVATION_SWIGLU_OAI, /* clamped SwiGLU of gpt-oss (ops/cpu_kernels/kernels.h) */
+    MR_ACTIVATION_RELU
 };
 
 /* The norm that q and k get before the rotary embedding. */
@@ -92,12 +93,24 @@ struct mr_model_family {
     const char *gguf; /* general.architecture of GGUF; NULL: GGUF files use the name of another
                        * row */
     const struct mr_weight_name *names; /* exceptions from the usual names; ends with a zero row */
+    /* Before each name in the folder of a model with a head, such as "bert."; NULL: none. */
+    const char *prefix;
 
     /* ---- how a layer is computed ---- */
     bool centered_norms; /* layer norms with bias instead of RMS norms */
     bool norm_before;    /* a norm before attention and before the feed-forward network */
     bool norm_after;     /* a norm of each branch's output, before it is added to the residual
                           * stream */
+    bool norm_sum;       /* a norm of the residual stream after each branch was added to it */
+    bool norm_embedding; /* a norm of the embedding rows */
+    bool no_final_norm;
+    bool encoder;     /* each row attends to its whole sequence; the model has no output layer */
+    bool positions;   /* a table of position embeddings instead of a rotary embedding */
+    bool token_types; /* a table of token-type embeddings */
+    /* Position 0 has row pad_token_id + 1 of the table, because the reference gives padding tokens
+     * the row pad_token_id. */
+    bool positions_after_padding;
+    bool plain_ffn; /* down(activation(up)) instead of down(activation(gate) * up) */
     enum mr_head_norm head_norm;
     enum mr_activation activation;
     bool may_be_parallel;   /* attention and feed-forward network may read the same normed rows */

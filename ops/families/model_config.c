@@ -67,6 +67,8 @@ void mr_model_config_begin(struct mr_model_config *config)
     config->head_norm = family->optional_head_norm ? MR_HEAD_NORM_NONE : family->head_norm;
     config->embedding_scale = config->residual_scale = config->logit_scale = 1.0f;
     config->rope_count = 1;
+    config->both_ways = family->encoder;
+    config->pooling = family->encoder ? MR_MODEL_POOLING_MEAN : MR_MODEL_POOLING_LAST;
 }
 
 void mr_model_config_set_windows(struct mr_model_config *config, uint32_t first, uint32_t pattern)
@@ -106,6 +108,7 @@ void mr_model_config_assign_ropes(struct mr_model_config *config)
     for (uint32_t i = 0; i < MR_LAYERS_MAX; i++) {
         config->rope_of[i] = config->rope_count > 1 && config->windowed[i] ? 1 : 0;
         if (interval > 0 && (i + 1) % interval == 0) config->rope_of[i] = MR_NO_ROPE;
+        if (config->family->positions) config->rope_of[i] = MR_NO_ROPE;
     }
 }
 
@@ -135,6 +138,8 @@ static enum mr_status check_bounds(const struct mr_model_config *c, struct mr_er
         {"number of experts for a token", c->experts.top_k, routes, c->experts.count},
         {"feed-forward size of an expert", c->experts.ffn_size, routes ? 2 : 0, 1u << 20},
         {"feed-forward size of the shared expert", c->experts.shared_ffn_size, 0, 1u << 20},
+        {"number of token types", c->type_count, 0, 2},
+        {"number of position embeddings", c->position_rows, 0, 1u << 20},
     };
     for (size_t i = 0; i < sizeof(bounds) / sizeof(bounds[0]); i++)
         if (bounds[i].value < bounds[i].min || bounds[i].value > bounds[i].max)

@@ -52,6 +52,13 @@ struct mr_expert_config {
     float scale, sum_min;
 };
 
+/* Which hidden states become a text's vector, as the model's files say. */
+enum mr_model_pooling {
+    MR_MODEL_POOLING_LAST, /* the last token's */
+    MR_MODEL_POOLING_MEAN, /* the mean of all tokens' */
+    MR_MODEL_POOLING_FIRST
+};
+
 struct mr_model_config {
     const struct mr_model_family *family;
     uint32_t layer_count, hidden_size, head_count, kv_head_count, head_dim, ffn_size, vocab_size;
@@ -62,14 +69,21 @@ struct mr_model_config {
     bool wraps_text;       /* the text part of a larger model, whose other tensors are ignored */
     enum mr_activation activation;
     enum mr_head_norm head_norm;
-    bool parallel; /* attention and feed-forward network read the same normed rows */
+    bool parallel;  /* attention and feed-forward network read the same normed rows */
+    bool both_ways; /* a row attends to its whole sequence, and no KV outlives the step */
+    enum mr_model_pooling pooling;
+    uint32_t position_rows;  /* rows of the table of position embeddings; 0: no table */
+    uint32_t first_position; /* row of position 0 */
+    uint32_t type_count;     /* rows of the table of token types; 0: no table */
     float attention_scale;
     float attention_softcap, logit_softcap; /* 0: none */
     float embedding_scale, residual_scale, logit_scale;
     struct mr_rope_config ropes[MR_ROPES_MAX];
     uint32_t rope_count;
     struct mr_expert_config experts;
-    uint32_t window;                     /* size of the sliding window in tokens; 0: none */
+    /* Size of the sliding window in tokens: a row attends to itself and the window - 1 tokens
+     * before it, and if both_ways to as many after it. 0: none. */
+    uint32_t window;
     bool windowed[MR_LAYERS_MAX];        /* true for layers that use the sliding window */
     bool routed[MR_LAYERS_MAX];          /* true for layers with experts */
     uint8_t rope_of[MR_LAYERS_MAX];      /* index in ropes, or MR_NO_ROPE */

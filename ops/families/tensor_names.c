@@ -9,6 +9,9 @@ static const struct {
     const char *gguf, *hugging_face;
 } usual[MR_WEIGHT_COUNT] = {
     [MR_WEIGHT_EMBEDDING] = {"token_embd", "model.embed_tokens"},
+    [MR_WEIGHT_POSITIONS] = {"position_embd", "embeddings.position_embeddings"},
+    [MR_WEIGHT_TOKEN_TYPES] = {"token_types", "embeddings.token_type_embeddings"},
+    [MR_WEIGHT_EMBEDDING_NORM] = {"token_embd_norm", "embeddings.LayerNorm"},
     [MR_WEIGHT_FINAL_NORM] = {"output_norm", "model.norm"},
     [MR_WEIGHT_HEAD] = {"output", "lm_head"},
     [MR_WEIGHT_ATTENTION_NORM] = {"blk.%u.attn_norm", "model.layers.%u.input_layernorm"},

@@ -81,6 +81,66 @@ static enum mr_status read_configs(struct mr_model_source *out, const char *fold
     return status;
 }
 
+/* ---- pooling: files of sentence-transformers ---- */
+
+/* Sets the pooling of 1_Pooling/config.json, which has the mode by name or, in older files, as one
+ * of several flags. */
+static enum mr_status set_pooling(struct mr_model_config *config, const struct mr_json_value *root,
+                                  struct mr_error *err)
+{
+    static const struct {
+        const char *name, *flag;
+        enum mr_model_pooling pooling;
+    } modes[] = {{"cls", "pooling_mode_cls_token", MR_MODEL_POOLING_FIRST},
+                 {"mean", "pooling_mode_mean_tokens", MR_MODEL_POOLING_MEAN},
+                 {"lasttoken", "pooling_mode_lasttoken", MR_MODEL_POOLING_LAST}};
+    struct mr_text name = {"", 0};
+    mr_json_text(mr_json_get(root, "pooling_mode"), &name);
+    for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+        if (!mr_text_is(name, modes[i].name) && !mr_json_bool_or(root, modes[i].flag, false))
+            continue;
+        config->pooling = modes[i].pooling;
+        return MR_OK;
+    }
+    return mr_fail(err, MR_BAD_FILE,
+                   "1_Pooling/config.json: only the pooling modes cls, mean and lasttoken are "
+                   "supported");
+}
+
+/* Refuses an encoder with layers after the pooling, whose vectors would be wrong without them. */
+static enum mr_status check_modules(const struct mr_json_value *modules, struct mr_error *err)
+{
+    static const char *const known[] = {"Transformer", "Pooling", "Normalize"};
+    for (size_t i = 0; i < mr_json_count(modules); i++) {
+        struct mr_text type = {"", 0};
+        mr_json_text(mr_json_get(mr_json_at(modules, i), "type"), &type);
+        const char *dot = memrchr(type.bytes, '.', type.length);
+        if (dot) type = mr_text_part(type, (size_t)(dot - type.bytes) + 1, type.length);
+        bool found = false;
+        for (size_t k = 0; k < sizeof(known) / sizeof(known[0]); k++)
+            found |= mr_text_is(type, known[k]);
+        if (!found)
+            return mr_fail(err, MR_BAD_FILE, "modules.json: the module %.*s is not supported",
+                           mr_model_config_shown(type), type.bytes);
+    }
+    return MR_OK;
+}
+
+static enum mr_status read_pooling(struct mr_model_source *out, const char *folder,
+                                   struct mr_error *err)
+{
+    struct document pooling, modules;
+    enum mr_status status = open_document(&pooling, folder, "1_Pooling/config.json", false, err);
+    if (status == MR_OK && root_of(&pooling))
+        status = set_pooling(&out->config, root_of(&pooling), err);
+    close_document(&pooling);
+    if (status != MR_OK || !out->config.both_ways) return status;
+    status = open_document(&modules, folder, "modules.json", false, err);
+    if (status == MR_OK) status = check_modules(root_of(&modules), err);
+    close_document(&modules);
+    return status;
+}
+
 /* ---- tokenizer ---- */
 
 /* Returns the text of a special token, which is "<s>" or {"content": "<s>", ...} in JSON. */
@@ -261,6 +321,7 @@ enum mr_status mr_model_folder_read(struct mr_model_source *out, const char *fol
 {
     struct mr_quantization quantization = {0};
     enum mr_status status = read_configs(out, folder, &quantization, err);
+    if (status == MR_OK) status = read_pooling(out, folder, err);
     if (status == MR_OK) status = read_tokenizer(out, folder, err);
     if (status == MR_OK) add_tokenizer_eos(out);
     return status == MR_OK ? read_weights(out, folder, &quantization, err) : status;

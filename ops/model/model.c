@@ -225,6 +225,8 @@ static void fill_sizes(struct mr_model_info *info, const struct mr_model_config 
     info->head_dim = c->head_dim;
     info->ffn_size = c->ffn_size;
     info->vocab_size = c->vocab_size;
+    info->both_ways = c->both_ways;
+    info->pooling = c->pooling;
     info->context_tokens = c->context_tokens;
     info->eos_count = c->eos_count;
     memcpy(info->eos_ids, c->eos_ids, sizeof(info->eos_ids));
@@ -350,11 +352,27 @@ static enum mr_status warm_up(struct mr_model *model, const struct mr_model_opti
     return mr_warm_up(model->queue, &spec, err);
 }
 
-static enum mr_status open_parts(struct mr_model *model, const struct mr_model_options *options,
+/* A model whose texts cannot be divided into chunks has steps with room for the longest text, and
+ * KV for one step. */
+static void fit_whole_texts(const struct mr_model *model, struct mr_model_options *options)
+{
+    uint32_t longest = model->source.config.context_tokens;
+    if (options->context_tokens > 0 && options->context_tokens < longest)
+        longest = options->context_tokens;
+    if (options->rows_max < longest + options->sequences_max)
+        options->rows_max = longest + options->sequences_max;
+    options->warm_up = false;
+    options->graph_rows_max = 0;
+}
+
+static enum mr_status open_parts(struct mr_model *model, const struct mr_model_options *given,
                                  struct mr_error *err)
 {
+    struct mr_model_options changed = *given;
+    const struct mr_model_options *options = &changed;
     enum mr_status status = set_up(model, options, err);
     if (status == MR_OK) status = read_files(model, options, err);
+    if (status == MR_OK && model->source.config.both_ways) fit_whole_texts(model, &changed);
     if (status == MR_OK) status = load_weights(model, options, err);
     if (status == MR_OK) status = create_kv(model, options, err);
     if (status == MR_OK) status = create_ropes(model, options, err);

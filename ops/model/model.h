@@ -67,6 +67,10 @@ struct mr_model_info {
     const char *device, *backend, *dtype;
     uint32_t layer_count, hidden_size, head_count, kv_head_count, head_dim, ffn_size, vocab_size;
     uint32_t context_tokens; /* longest sequence that the model supports */
+    /* An encoder: it computes hidden states, no logits, and each sequence in one step. A step has
+     * room for context_tokens rows more than sequences_max, whatever rows_max is. */
+    bool both_ways;
+    enum mr_model_pooling pooling; /* usual pooling of the model's vectors */
     uint64_t parameter_count, weight_bytes;
     uint64_t kv_bytes_per_token; /* bytes of one token's KV in all layers */
     uint64_t kv_pool_bytes;      /* bytes of all KV blocks and slots */

@@ -295,6 +295,9 @@ at::Tensor linear_numbers(const struct mr_linear *linear, const at::Tensor &x,
 /* Returns the result of a layer with one of the gated epilogues, in numbers. */
 at::Tensor linear_gated(const struct mr_linear *linear, const at::Tensor &x,
                         enum mr_epilogue epilogue, const at::Tensor &change = at::Tensor());
+/* Returns the result of a layer with an activation and no gate, in numbers. */
+at::Tensor linear_activated(const struct mr_linear *linear, const at::Tensor &x,
+                            enum mr_epilogue epilogue, const at::Tensor &change);
 /* Groups the rows whose step row, of `rows`, has an adapter. */
 std::vector<struct adapted_rows> group_adapted(const struct mr_step *step,
                                                const std::vector<int64_t> &rows);
@@ -359,6 +362,8 @@ enum mr_status graph_create(struct mr_step *, const struct mr_graph_spec *, stru
 bool graph_replay(struct mr_step *);
 void keep(struct mr_step *, const uint32_t *, const struct mr_step_sequence *, uint32_t);
 void embed(struct mr_step *, const struct mr_linear *, float);
+void embed_positions(struct mr_step *, const struct mr_vector *, uint32_t);
+void norm_residual(struct mr_step *, const struct mr_norm *, uint32_t);
 void norm(struct mr_step *, const struct mr_norm *, uint32_t);
 void norm_add(struct mr_step *, const struct mr_norm *, uint32_t);
 void linear(struct mr_step *, const struct mr_linear *, enum mr_step_buffer, uint32_t,

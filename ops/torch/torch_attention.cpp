@@ -142,7 +142,7 @@ static void make_plans(const struct mr_step *step, const struct mr_attention *at
     const int64_t block = int64_t{spec->kv_head_count} * MR_BLOCK_TOKENS * spec->head_dim;
     struct pair_lists lists = {};
     for (const struct sequence &sequence : step->sequences) {
-        if (sequence.range.row_count != 1) continue;
+        if (sequence.range.row_count != 1 || sequence.range.attends > 0) continue;
         add_sequence(&lists, attention, sequence);
         if (static_cast<int64_t>(lists.blocks.size()) * block < gathered_max) continue;
         plans->list.push_back(plan_of(step, spec, lists));
@@ -242,10 +242,18 @@ static at::Tensor history(const struct mr_attention *attention, int64_t half,
  * rows, count], rows from `position` on, tokens from `start` on, the last of which is the last
  * row. */
 static void hide(const struct mr_attention *attention, at::Tensor *scores, int64_t start,
-                 int64_t position)
+                 int64_t position, bool both_ways)
 {
     const at::TensorOptions index = at::TensorOptions().dtype(at::kLong).device(scores->device());
     const int64_t rows = scores->size(2);
+    const int64_t count = scores->size(3);
+    if (both_ways) { /* [start, start + count) are all tokens of the sequence */
+        if (attention->window == 0) return;
+        const at::Tensor gap = at::arange(start, start + count, index).unsqueeze(0) -
+                               at::arange(position, position + rows, index).unsqueeze(1);
+        scores->masked_fill_(gap.abs() >= static_cast<int64_t>(attention->window), no_score);
+        return;
+    }
     const int64_t first = attention->window > 0 ? start : position; /* rows see all earlier
                                                                      * tokens */
     const at::Tensor tokens = at::arange(first, position + rows, index).unsqueeze(0);
@@ -269,15 +277,15 @@ static at::Tensor softmax_with_sinks(const struct mr_attention *attention, const
  * * dim]. */
 static at::Tensor attend_tile(const struct mr_attention *attention, const at::Tensor &q,
                               const std::array<at::Tensor, 2> &halves, int64_t start,
-                              int64_t position)
+                              int64_t position, bool both_ways)
 {
     const int64_t rows = q.size(0), heads = q.size(1), group = q.size(2), dim = q.size(3);
-    const int64_t count = position + rows - start;
+    const int64_t count = both_ways ? halves[0].size(1) : position + rows - start;
     const at::Tensor keys = halves[0].narrow(1, 0, count), values = halves[1].narrow(1, 0, count);
     const at::Tensor folded = q.permute({1, 2, 0, 3}).reshape({heads, group * rows, dim});
     at::Tensor scores = scores_of(folded, keys).view({heads, group, rows, count});
     cap_scores(attention, &scores);
-    hide(attention, &scores, start, position);
+    hide(attention, &scores, start, position, both_ways);
     const at::Tensor weights =
         softmax_with_sinks(attention, scores).reshape({heads, group * rows, count});
     return weighted(weights, values)
@@ -295,7 +303,9 @@ static void attend_prompt(struct mr_step *step, const struct mr_attention *atten
     const std::vector<uint32_t> &ids = sequence.ids[attention->group];
     const at::Tensor blocks =
         upload(step->device, std::vector<int64_t>(ids.begin() + begin, ids.end()));
-    const int64_t start = begin * MR_BLOCK_TOKENS, tokens = context + rows - start;
+    const bool both_ways = range->attends > 0;
+    const int64_t start = begin * MR_BLOCK_TOKENS;
+    const int64_t tokens = (both_ways ? range->attends : context + rows) - start;
     const std::array<at::Tensor, 2> halves = {
         history(attention, 0, blocks, tokens, score_type(step->device)),
         history(attention, 1, blocks, tokens, value_type(step->device))};
@@ -307,8 +317,8 @@ static void attend_prompt(struct mr_step *step, const struct mr_attention *atten
         const int64_t first = range->row_begin + at_row;
         step->buffers[MR_ATTENDED]
             .narrow(0, first, count)
-            .copy_(
-                attend_tile(attention, q.narrow(0, first, count), halves, start, context + at_row));
+            .copy_(attend_tile(attention, q.narrow(0, first, count), halves, start,
+                               context + at_row, both_ways));
     }
 }
 
@@ -351,13 +361,15 @@ void attend(struct mr_step *step, const struct mr_attention *attention)
         const int64_t rows = step->buffers[MR_QKV].size(0);
         const int64_t width = int64_t{attention->head_count} * attention->kv->spec.head_dim;
         step->buffers[MR_ATTENDED] = at::empty({rows, width}, numbers(step->device));
-        const struct attended done = kernel_attend(step, attention);
+        const bool both_ways = step->sequences[0].range.attends > 0; /* no kernel does that */
+        const struct attended done =
+            both_ways ? (struct attended){} : kernel_attend(step, attention);
         if (done.decodes && (done.prompts || step->recording)) return;
         refuse_recording(step, "the block tables of attention");
         const at::Tensor q = scaled_queries(step, attention);
         if (!done.decodes) attend_decodes(step, attention, q);
         for (const struct sequence &sequence : step->sequences)
-            if (!done.prompts && sequence.range.row_count > 1)
+            if (!done.prompts && (sequence.range.row_count > 1 || both_ways))
                 attend_prompt(step, attention, sequence, q);
     });
 }

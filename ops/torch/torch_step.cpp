@@ -1,5 +1,6 @@
 #include "ops/torch/kernels.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -46,7 +47,8 @@ uint64_t step_bytes(const struct mr_step *step)
 static struct sequence copy_of(const struct mr_step_sequence *from)
 {
     struct sequence sequence = {*from, {}};
-    const uint32_t tokens = from->context_tokens + from->row_count;
+    const uint32_t rows = from->context_tokens + from->row_count;
+    const uint32_t tokens = from->attends > rows ? from->attends : rows;
     const uint32_t blocks = (tokens + MR_BLOCK_TOKENS - 1) / MR_BLOCK_TOKENS;
     for (uint32_t group = 0; group < 2; group++) {
         if (!from->blocks[group]) continue;
@@ -139,6 +141,23 @@ void embed(struct mr_step *step, const struct mr_linear *table, float scale)
     });
 }
 
+void embed_positions(struct mr_step *step, const struct mr_vector *table, uint32_t types_at)
+{
+    queued(step->device, "embedding of positions", [=] {
+        std::vector<int64_t> rows;
+        for (const struct sequence &sequence : step->sequences)
+            for (uint32_t i = 0; i < sequence.range.row_count; i++) {
+                const uint32_t at = sequence.range.context_tokens + i;
+                const uint32_t second = sequence.range.second_begin;
+                const uint32_t type = second > 0 && at >= second ? 1 : 0;
+                rows.push_back(int64_t{type} * types_at + std::min(at, types_at - 1));
+            }
+        step->buffers[MR_RESIDUAL].add_(
+            table->numbers.view({-1, step->buffers[MR_RESIDUAL].size(1)})
+                .index_select(0, upload(step->device, rows)));
+    });
+}
+
 static at::Tensor normed(const struct mr_norm *norm, const at::Tensor &x)
 {
     if (norm->centered)
@@ -156,6 +175,14 @@ void norm(struct mr_step *step, const struct mr_norm *norm, uint32_t rows)
         const at::Tensor x = step->buffers[MR_RESIDUAL].narrow(0, 0, rows);
         step->buffers[MR_NORMED] =
             norm ? normed(norm, x).to(step->device->type) : x.to(step->device->type, false, true);
+    });
+}
+
+void norm_residual(struct mr_step *step, const struct mr_norm *norm, uint32_t rows)
+{
+    queued(step->device, "norm of the residual stream", [=] {
+        settle_residual(step);
+        step->buffers[MR_RESIDUAL] = normed(norm, step->buffers[MR_RESIDUAL].narrow(0, 0, rows));
     });
 }
 
@@ -189,8 +216,10 @@ void linear(struct mr_step *step, const struct mr_linear *linear, enum mr_step_b
             kernel_add(step, linear_numbers(linear, x, change), linear->scale);
         else if (epilogue == MR_ADD)
             linear_add(linear, x, step->buffers[to], change);
-        else
+        else if (epilogue < MR_GELU)
             step->buffers[to] = linear_gated(linear, x, epilogue, change);
+        else
+            step->buffers[to] = linear_activated(linear, x, epilogue, change);
     });
 }
 

@@ -276,10 +276,20 @@ at::Tensor linear_gated(const struct mr_linear *linear, const at::Tensor &x,
     case MR_SWIGLU_OAI_MUL:
         out = swiglu_oai(gate, up);
         break;
-    case MR_STORE:
-    case MR_ADD:
+    default:
         MR_ASSERT(false);
     }
+    return out.to(linear->device->type);
+}
+
+at::Tensor linear_activated(const struct mr_linear *linear, const at::Tensor &x,
+                            enum mr_epilogue epilogue, const at::Tensor &change)
+{
+    const at::Tensor y = linear_floats(linear, x, change);
+    const at::Tensor out = epilogue == MR_GELU        ? at::gelu(y)
+                           : epilogue == MR_GELU_TANH ? at::gelu(y, "tanh")
+                           : epilogue == MR_SILU      ? at::silu(y)
+                                                      : at::relu(y);
     return out.to(linear->device->type);
 }
 

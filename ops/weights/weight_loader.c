@@ -21,6 +21,12 @@ const struct mr_tensor_naming mr_wrapped_namings[MR_WRAPPED_NAMINGS] = {
 static const char *const other_parts[] = {"vision_tower.", "multi_modal_projector.",
                                           "model.vision_tower.", "model.multi_modal_projector."};
 
+/* Tensors of encoders that do not change the hidden states: heads, which
+ * ops/model/pooled_head.c reads, the prediction of masked tokens, and constants. */
+static const char *const encoder_parts[] = {
+    "pooler.",  "cls.",     "classifier.", "pre_classifier.",         "head.",
+    "lm_head.", "decoder.", "vocab_",      "embeddings.position_ids", "embeddings.token_type_ids"};
+
 static const struct mr_stored_tensor *look_up(const struct mr_weight_loader *loader,
                                               struct mr_weight_place place, const char *suffix)
 {
@@ -95,6 +101,9 @@ enum mr_status mr_weight_loader_begin(struct mr_weight_loader *loader)
     }
     loader->naming.exceptions = spec->config->family->names;
     loader->naming.gguf = spec->gguf_names;
+    if (spec->config->family->prefix && !spec->gguf_names &&
+        !mr_weight_loader_has(loader, embedding))
+        loader->naming.outer = spec->config->family->prefix;
     return loader->checks_only ? MR_OK : mr_tensor_copies_create(&loader->copies, loader->err);
 }
 
@@ -141,6 +150,11 @@ static bool may_be_unused(const struct mr_weight_loader *loader, struct mr_text 
     if (is_extra(loader, name)) return true;
     for (size_t i = 0; i < sizeof(other_parts) / sizeof(other_parts[0]); i++)
         if (loader->spec->config->wraps_text && begins_with(name, other_parts[i])) return true;
+    const char *outer = loader->naming.outer ? loader->naming.outer : "";
+    if (begins_with(name, outer)) name = mr_text_part(name, strlen(outer), name.length);
+    for (size_t i = 0; i < sizeof(encoder_parts) / sizeof(encoder_parts[0]); i++)
+        if (loader->spec->config->family->encoder && begins_with(name, encoder_parts[i]))
+            return true;
     return false;
 }
 
@@ -266,10 +280,12 @@ enum mr_status mr_weight_loader_read(struct mr_weight_loader *loader, struct mr_
 {
     const struct mr_stored_tensor *tensor = find_weight(loader, place);
     struct shape shape = {{count}, 1};
-    /* The norms of all heads, and a router's bias, may be stored as a matrix. */
-    bool heads = place.part == MR_WEIGHT_Q_NORM || place.part == MR_WEIGHT_K_NORM ||
-                 place.part == MR_WEIGHT_ROUTER_BIAS;
-    if (heads && tensor && tensor->dim_count == 2 && tensor->dims[1] > 0 &&
+    /* Tables of embeddings are matrices; the norms of all heads, and a router's bias, may be stored
+     * as one. */
+    bool matrix = place.part == MR_WEIGHT_Q_NORM || place.part == MR_WEIGHT_K_NORM ||
+                  place.part == MR_WEIGHT_ROUTER_BIAS || place.part == MR_WEIGHT_POSITIONS ||
+                  place.part == MR_WEIGHT_TOKEN_TYPES;
+    if (matrix && tensor && tensor->dim_count == 2 && tensor->dims[1] > 0 &&
         count % tensor->dims[1] == 0)
         shape = (struct shape){{count / tensor->dims[1], tensor->dims[1]}, 2};
     const bool mixer = place.part >= MR_WEIGHT_MIXER_IN && place.part <= MR_WEIGHT_MIXER_OUT;

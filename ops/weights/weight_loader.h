@@ -106,6 +106,7 @@ enum mr_status mr_weight_loader_reject_unused(const struct mr_weight_loader *loa
 
 /* True when the files have the weight. Marks nothing as used. */
 bool mr_weight_loader_has(const struct mr_weight_loader *loader, struct mr_weight_place place);
+bool mr_weight_loader_has_bias(const struct mr_weight_loader *loader, struct mr_weight_place place);
 /* True when the stacked tensor of a plan's first share is [in, out]. Block formats are [out, in],
  * because their blocks lie along the input; when both sizes are equal, only the format decides. */
 bool mr_weight_loader_transposed(const struct mr_weight_loader *loader,

@@ -16,7 +16,9 @@ static enum mr_status load_norm(struct mr_weight_loader *loader, enum mr_weight_
     float offset = c->family->norm_offset && !loader->spec->gguf_names ? 1.0f : 0.0f;
     enum mr_status status =
         mr_weight_loader_vector(loader, place, c->hidden_size, offset, &out->weight);
-    if (status == MR_OK && c->family->centered_norms)
+    if (status == MR_OK && c->family->centered_norms &&
+        mr_weight_loader_has_bias(loader,
+                                  place)) /* a file with a bias that is not read is refused */
         status = mr_weight_loader_bias(loader, place, c->hidden_size, &out->bias);
     return status;
 }
@@ -152,6 +154,11 @@ static enum mr_status load_gate_up(struct mr_weight_loader *loader, uint32_t lay
 {
     const struct mr_model_config *c = loader->spec->config;
     uint32_t ffn = c->ffn_size;
+    const struct mr_linear_plan up = {.layer = layer,
+                                      .width = c->hidden_size,
+                                      .shares = {{.part = MR_WEIGHT_UP, .rows = ffn}},
+                                      .share_count = 1};
+    if (c->family->plain_ffn) return mr_weight_loader_linear(loader, &up, out);
     struct mr_linear_plan plan = {.layer = layer,
                                   .width = c->hidden_size,
                                   .share_count = 2,
@@ -190,17 +197,17 @@ static enum mr_status load_layer(struct mr_weight_loader *loader, uint32_t layer
                                  struct mr_layer_weights *to)
 {
     const struct mr_model_config *c = loader->spec->config;
+    const bool after = c->family->norm_after || c->family->norm_sum;
     const struct {
         enum mr_weight_part part;
         bool wanted;
         struct mr_norm_weights *norm;
     } norms[] = {
         {MR_WEIGHT_ATTENTION_NORM, c->family->norm_before, &to->attention_norm},
-        {MR_WEIGHT_ATTENTION_POST_NORM, c->family->norm_after, &to->attention_post_norm},
+        {MR_WEIGHT_ATTENTION_POST_NORM, after, &to->attention_post_norm},
         {MR_WEIGHT_FFN_NORM, c->family->norm_before && !c->parallel && !c->skips_ffn[layer],
          &to->ffn_norm},
-        {MR_WEIGHT_FFN_POST_NORM, c->family->norm_after && !c->skips_ffn[layer],
-         &to->ffn_post_norm},
+        {MR_WEIGHT_FFN_POST_NORM, after && !c->skips_ffn[layer], &to->ffn_post_norm},
     };
     enum mr_status status = MR_OK;
     for (size_t i = 0; status == MR_OK && i < sizeof(norms) / sizeof(norms[0]); i++)
@@ -224,15 +231,53 @@ static enum mr_status load_table(struct mr_weight_loader *loader, enum mr_weight
     return mr_weight_loader_linear(loader, &plan, out);
 }
 
+/* Makes one table of both embeddings. */
+static enum mr_status load_positions(struct mr_weight_loader *loader, struct mr_weights *weights)
+{
+    const struct mr_model_config *c = loader->spec->config;
+    const uint32_t width = c->hidden_size, types = c->type_count > 0 ? c->type_count : 1;
+    const uint32_t positions = c->position_rows > 0 ? c->context_tokens : 1;
+    const uint32_t count = types * positions * width;
+    float *places = NULL, *kinds = NULL, *both = NULL;
+    enum mr_status status = MR_OK;
+    if (c->position_rows > 0)
+        status = mr_weight_loader_read(loader, (struct mr_weight_place){MR_WEIGHT_POSITIONS, 0, 0},
+                                       c->position_rows * width, 0.0f, &places);
+    if (status == MR_OK && c->type_count > 0)
+        status =
+            mr_weight_loader_read(loader, (struct mr_weight_place){MR_WEIGHT_TOKEN_TYPES, 0, 0},
+                                  types * width, 0.0f, &kinds);
+    if (status == MR_OK && !loader->checks_only) {
+        both = calloc(count, sizeof *both);
+        if (!both) status = mr_fail(loader->err, MR_NOMEM, "no memory for position embeddings");
+        for (uint32_t i = 0; both && i < count; i++) {
+            const uint32_t row = i / width % positions + c->first_position;
+            both[i] = (places ? places[(size_t)row * width + i % width] : 0.0f) +
+                      (kinds ? kinds[(size_t)(i / width / positions) * width + i % width] : 0.0f);
+        }
+    }
+    free(places);
+    free(kinds);
+    weights->positions_per_type = positions;
+    return mr_weight_loader_upload(loader, status, both, count, &weights->positions);
+}
+
 /* When the output layer is tied to the token embedding, an output tensor in the file is a copy of
  * the embedding and is ignored. */
 static enum mr_status load_embedding_and_head(struct mr_weight_loader *loader,
                                               struct mr_weights *weights)
 {
+    const struct mr_model_config *c = loader->spec->config;
     enum mr_status status = load_table(loader, MR_WEIGHT_EMBEDDING, &weights->embedding);
-    if (status == MR_OK) status = load_norm(loader, MR_WEIGHT_FINAL_NORM, 0, &weights->final_norm);
+    if (status == MR_OK && (c->position_rows > 0 || c->type_count > 0))
+        status = load_positions(loader, weights);
+    if (status == MR_OK && c->family->norm_embedding)
+        status = load_norm(loader, MR_WEIGHT_EMBEDDING_NORM, 0, &weights->embedding_norm);
+    if (status == MR_OK && !c->family->no_final_norm)
+        status = load_norm(loader, MR_WEIGHT_FINAL_NORM, 0, &weights->final_norm);
     if (status != MR_OK) return status;
-    if (!loader->spec->config->tied_head) return load_table(loader, MR_WEIGHT_HEAD, &weights->head);
+    if (c->family->encoder) return MR_OK;
+    if (!c->tied_head) return load_table(loader, MR_WEIGHT_HEAD, &weights->head);
     weights->head = weights->embedding;
     mr_weight_loader_ignore(loader, (struct mr_weight_place){MR_WEIGHT_HEAD, 0, 0});
     return MR_OK;
@@ -324,6 +369,8 @@ static void destroy_objects(const struct mr_backend *backend, struct mr_weights 
     for (uint32_t i = 0; i < weights->layer_count; i++)
         destroy_layer(backend, &weights->layers[i]);
     destroy_norm(backend, &weights->final_norm);
+    destroy_norm(backend, &weights->embedding_norm);
+    backend->vector_destroy(weights->positions);
     if (weights->head != weights->embedding) backend->linear_destroy(weights->head);
     backend->linear_destroy(weights->embedding);
 }

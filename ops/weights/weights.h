@@ -38,8 +38,12 @@ struct mr_weights {
     const struct mr_backend *backend; /* of the device that has the weights */
     struct mr_layer_weights *layers;
     uint32_t layer_count, expert_count;
-    struct mr_norm_weights final_norm;
-    struct mr_linear *head;      /* output layer, [vocab_size, hidden_size] */
+    struct mr_norm_weights final_norm, embedding_norm;
+    /* [types * positions_per_type][hidden_size] the embedding of each token type plus that of each
+     * position; NULL: the model has neither */
+    struct mr_vector *positions;
+    uint32_t positions_per_type; /* 1: the model has no position embeddings */
+    struct mr_linear *head;      /* output layer, [vocab_size, hidden_size]; NULL: none */
     struct mr_linear *embedding; /* the same pointer as head when the model ties them */
     uint64_t parameter_count, packed_bytes;
     bool quantized; /* some linear layers have integer weights */

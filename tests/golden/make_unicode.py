@@ -19,6 +19,7 @@ TABLES = {
     "mr_unicode_punctuation_flips": "punctuation_flips",
     "mr_unicode_inert": "inert_ranges",
     "mr_unicode_former_marks": "former_mark_ranges",
+    "mr_unicode_bert_kept": "bert_kept_ranges",
 }
 APART = chr(0x378)  # unassigned in every version: an adjacent character without a category
 
@@ -50,6 +51,19 @@ def is_inert(c):
         return not normalizers.NFD().normalize_str("\u0345" + chr(c)).endswith("\u0345")
     full = unicodedata.normalize("NFKD", chr(c))
     return full != chr(c) and normalizers.NFKD().normalize_str(chr(c)) == chr(c)
+
+
+def bert_kept():
+    """Format characters and nonspacing marks that BertNormalizer does not know and keeps."""
+    clean = normalizers.BertNormalizer(True, False, False, False)
+    strip = normalizers.BertNormalizer(False, False, True, False)
+    steps = {"Cf": clean, "Mn": strip}
+    kept = {}
+    for c in scalars():
+        step = steps.get(unicodedata.category(chr(c)))
+        if step and step.normalize_str("a" + chr(c) + "b") != "ab":
+            kept[c] = ""
+    return kept
 
 
 def table(name, rows):
@@ -88,6 +102,7 @@ def main():
     table("punctuation_flips", runs(odd))
     table("inert_ranges", runs(inert))
     table("former_mark_ranges", runs(former))
+    table("bert_kept_ranges", runs(bert_kept()))
     print("static const struct mr_unicode_pair lower_pairs[] = {")
     for c in sorted(lowered):
         print(f"    {{{c:#x}, {ord(lowered[c]):#x}}},")

@@ -240,6 +240,8 @@ enum mr_status mr_engine_setup_engine(const struct mr_config *config, struct mr_
     const struct mr_model_info *info = mr_model_info(model);
     uint32_t context = mr_engine_setup_context(config, info);
     uint32_t rows = rows_max(config);
+    if (info->both_ways && rows < context + config->max_sequences)
+        rows = context + config->max_sequences;
     struct mr_engine_options options = {
         .model = mr_model_port_of(model, read_clock),
         .tokenizer = mr_model_tokenizer(model),
@@ -250,13 +252,14 @@ enum mr_status mr_engine_setup_engine(const struct mr_config *config, struct mr_
         .context_tokens = context,
         .sequences_max = config->max_sequences,
         .rows_max = rows,
-        .draft_rows_max = draft_rows_max(config, info->backend),
-        .score_rows_max = SCORE_ROWS_MAX,
+        .draft_rows_max = info->both_ways ? 0 : draft_rows_max(config, info->backend),
+        .score_rows_max = info->both_ways ? 0 : SCORE_ROWS_MAX,
         .chunk_tokens = config->chunk_tokens,
         .prefills_max = config->chunk_requests,
         .step_target_ms =
             config->step_target_ms == MR_OPTION_AUTO ? MR_STEP_TARGET_AUTO : config->step_target_ms,
-        .prefill_batch_max = PREFILL_BATCH_MAX,
+        /* Texts of an encoder end with their first step, so they are all prefills. */
+        .prefill_batch_max = info->both_ways ? config->max_sequences : PREFILL_BATCH_MAX,
         .prefill_bytes_max = PREFILL_BYTES_MAX,
         .geometry = {.kv_bytes_per_token = info->kv_bytes_per_token,
                      .activation_bytes_per_row = info->activation_bytes / rows},
