@@ -143,8 +143,10 @@ static void read_scales(struct mr_model_config *config, const struct mr_json_val
             read_cap(root, "attn_logit_softcapping", usual->attention_softcap);
     config->logit_softcap = read_cap(root, "final_logit_softcapping", usual->logit_softcap);
     if (family->embedding_root) config->embedding_scale = sqrtf((float)config->hidden_size);
-    config->parallel =
-        family->may_be_parallel && mr_json_bool_or(root, "use_parallel_residual", false);
+    if (family->may_be_parallel)
+        config->parallel = mr_json_bool_or(root, "use_parallel_residual", false);
+    if (usual->logit_scale > 0.0)
+        config->logit_scale = (float)mr_json_number_or(root, "logit_scale", usual->logit_scale);
     if (family->optional_head_norm && (mr_json_bool_or(root, "qk_layernorm", false) ||
                                        mr_json_bool_or(root, "use_qk_norm", false)))
         config->head_norm = family->head_norm;

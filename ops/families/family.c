@@ -4,6 +4,10 @@
     .norm_before = true, .activation = MR_ACTIVATION_GELU_TANH, .embedding_root = true,            \
     .norm_offset = true
 
+#define GLM_FIELDS                                                                                 \
+    .norm_before = true, .fused = true, .folder_rotary_pairs = true,                               \
+    .defaults = {                                                                                  \
+        .kv_head_count = 2, .head_dim = 128, .norm_epsilon = 1.5625e-7, .rotary_share = 0.5}
 /* ---- exceptions from the usual tensor names ---- */
 
 static const struct mr_weight_name both_norms[] = {
@@ -141,6 +145,12 @@ static const struct mr_weight_name distilbert_names[] = {
     {MR_WEIGHT_UP, NULL, "transformer.layer.%u.ffn.lin1"},
     {MR_WEIGHT_DOWN, NULL, "transformer.layer.%u.ffn.lin2"},
     {MR_WEIGHT_FFN_POST_NORM, NULL, "transformer.layer.%u.output_layer_norm"},
+    {0}};
+
+static const struct mr_weight_name glm4_names[] = {
+    {MR_WEIGHT_ATTENTION_POST_NORM, "blk.%u.post_attention_norm",
+     "model.layers.%u.post_self_attn_layernorm"},
+    {MR_WEIGHT_FFN_POST_NORM, "blk.%u.post_ffw_norm", "model.layers.%u.post_mlp_layernorm"},
     {0}};
 
 /* ---- the families ---- */
@@ -371,6 +381,56 @@ static const struct mr_model_family families[] = {
      BERT_FIELDS,
      .defaults =
          {.head_count = 12, .vocab_size = 30522, .context_tokens = 512, .norm_epsilon = 1e-12}},
+    {.name = "glm", GLM_FIELDS},
+    {.name = "glm4", .names = glm4_names, GLM_FIELDS, .norm_after = true},
+    {.name = "ernie4_5",
+     .norm_before = true,
+     .folder_rotary_pairs = true,
+     .defaults = {.head_dim = 128, .norm_epsilon = 1e-5, .rope_theta = 5e5, .tied_head = true}},
+    {.name = "seed_oss", .norm_before = true, .defaults = {.head_dim = 128}},
+    {.name = "exaone4",
+     .norm_after = true,
+     .head_norm = MR_HEAD_NORM_EACH,
+     .window_rope = MR_WINDOW_ROPE_ONLY,
+     .defaults = {.norm_epsilon = 1e-5, .window = 4096, .window_pattern = 4}},
+    {.name = "ministral", .norm_before = true, .defaults = {.window = 4096}},
+    {.name = "cohere",
+     .centered_norms = true,
+     .norms_without_bias = true,
+     .norm_before = true,
+     .parallel = true,
+     .folder_rotary_pairs = true,
+     .defaults =
+         {.norm_epsilon = 1e-5, .rope_theta = 5e5, .logit_scale = 0.0625, .tied_head = true}},
+    {.name = "cohere2",
+     .centered_norms = true,
+     .norms_without_bias = true,
+     .norm_before = true,
+     .parallel = true,
+     .window_rope = MR_WINDOW_ROPE_ONLY,
+     .folder_rotary_pairs = true,
+     .defaults = {.head_dim = 128,
+                  .window = 4096,
+                  .window_pattern = 4,
+                  .norm_epsilon = 1e-5,
+                  .logit_scale = 0.0625,
+                  .tied_head = true}},
+    {.name = "vaultgemma",
+     .names = both_norms,
+     GEMMA_FIELDS,
+     .defaults = {.head_dim = 256,
+                  .window = 4096,
+                  .window_pattern = 2,
+                  .query_scalar = 256.0,
+                  .attention_softcap = 50.0,
+                  .logit_softcap = 30.0,
+                  .tied_head = true}},
+    {.name = "olmoe",
+     .norm_before = true,
+     .head_norm = MR_HEAD_NORM_ROW,
+     .experts = true,
+     .routing = MR_ROUTING_KEY,
+     .defaults = {.norm_epsilon = 1e-5}},
 };
 
 /* ---- families that are refused by name ---- */
@@ -459,10 +519,6 @@ static const struct {
     {"bloom", ALIBI_MLP},
     {"nemotron", ALIBI_MLP},
     {"phimoe", "its sparse-mixer routing is not supported; Phi 3 is"},
-    {"cohere",
-     "its layer norm without bias and parallel residual are not supported; Mistral Small is"},
-    {"cohere2",
-     "its layer norm without bias and parallel residual are not supported; Mistral Small is"},
     {"command-r",
      "its layer norm without bias and parallel residual are not supported; Mistral Small is"},
 };

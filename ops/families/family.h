@@ -39,7 +39,8 @@ enum mr_head_norm {
 enum mr_window_rope {
     MR_WINDOW_ROPE_SAME,     /* as in the other layers */
     MR_WINDOW_ROPE_OWN_BASE, /* plain, with its own base (Gemma 3) */
-    MR_WINDOW_ROPE_UNSCALED  /* the same base without scaling (OLMo 3) */
+    MR_WINDOW_ROPE_UNSCALED, /* the same base without scaling (OLMo 3) */
+    MR_WINDOW_ROPE_ONLY      /* in a model with windows the other layers have none (EXAONE 4) */
 };
 
 /* How the experts of a row are chosen and weighted (struct mr_router of
@@ -65,6 +66,7 @@ struct mr_family_defaults {
     uint32_t window_pattern; /* every window_pattern-th layer has no window; 0: all layers have
                               * it */
     double norm_epsilon, rope_theta, window_rope_theta, rotary_share;
+    double logit_scale;  /* of the key logit_scale; 0: the family does not have the key */
     double query_scalar; /* attention scale = query_scalar^-1/2 */
     double attention_softcap, logit_softcap;
     bool tied_head;
@@ -97,12 +99,13 @@ struct mr_model_family {
     const char *prefix;
 
     /* ---- how a layer is computed ---- */
-    bool centered_norms; /* layer norms with bias instead of RMS norms */
-    bool norm_before;    /* a norm before attention and before the feed-forward network */
-    bool norm_after;     /* a norm of each branch's output, before it is added to the residual
-                          * stream */
-    bool norm_sum;       /* a norm of the residual stream after each branch was added to it */
-    bool norm_embedding; /* a norm of the embedding rows */
+    bool centered_norms;     /* layer norms with bias instead of RMS norms */
+    bool norms_without_bias; /* centered norms have no bias */
+    bool norm_before;        /* a norm before attention and before the feed-forward network */
+    bool norm_after;         /* a norm of each branch's output, before it is added to the residual
+                              * stream */
+    bool norm_sum;           /* a norm of the residual stream after each branch was added to it */
+    bool norm_embedding;     /* a norm of the embedding rows */
     bool no_final_norm;
     bool encoder;     /* each row attends to its whole sequence; the model has no output layer */
     bool positions;   /* a table of position embeddings instead of a rotary embedding */
@@ -113,6 +116,7 @@ struct mr_model_family {
     bool plain_ffn; /* down(activation(up)) instead of down(activation(gate) * up) */
     enum mr_head_norm head_norm;
     enum mr_activation activation;
+    bool parallel;          /* attention and feed-forward network read the same normed rows */
     bool may_be_parallel;   /* attention and feed-forward network may read the same normed rows */
     bool sinks;             /* attention has a sink logit for each head */
     bool embedding_root;    /* embeddings are multiplied by the root of the hidden size */
@@ -139,6 +143,7 @@ struct mr_model_family {
     bool norm_offset;        /* Hugging Face's norm weights are stored less 1; GGUF's are not */
     bool fused;              /* q, k, v are one tensor, and gate and up are one */
     bool mixed_experts; /* Hugging Face: rows of gate and up alternate; [in, out] unless MXFP4 */
+    bool folder_rotary_pairs;  /* Hugging Face's files store q and k in pair order */
     bool gguf_rotary_pairs;    /* GGUF stores the rows of q and k in pair order
                                   (ops/weights/weight_rows.h) */
     bool window_opt_in;        /* sliding_window is ignored unless use_sliding_window is true */

@@ -125,7 +125,9 @@ static enum mr_status window_rope(struct mr_model_config *config, const struct m
                                   struct mr_error *err)
 {
     const struct mr_family_defaults *defaults = &config->family->defaults;
-    if (config->family->window_rope == MR_WINDOW_ROPE_SAME) return MR_OK;
+    if (config->family->window_rope == MR_WINDOW_ROPE_SAME ||
+        config->family->window_rope == MR_WINDOW_ROPE_ONLY)
+        return MR_OK;
     config->rope_count = 2;
     double theta = config->ropes[0].theta;
     if (config->family->window_rope == MR_WINDOW_ROPE_OWN_BASE)

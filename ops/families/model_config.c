@@ -11,6 +11,14 @@ uint32_t mr_model_config_padded_head(const struct mr_model_config *config)
     return (config->head_dim + 15u) / 16u * 16u;
 }
 
+uint32_t mr_model_config_pair_dim(const struct mr_model_config *config, bool gguf)
+{
+    const struct mr_model_family *family = config->family;
+    return (gguf ? family->gguf_rotary_pairs : family->folder_rotary_pairs)
+               ? config->ropes[0].rotary_dim
+               : 0;
+}
+
 void mr_model_config_add_eos(struct mr_model_config *config, uint32_t id)
 {
     for (uint32_t i = 0; i < config->eos_count; i++)
@@ -69,6 +77,7 @@ void mr_model_config_begin(struct mr_model_config *config)
     config->rope_count = 1;
     config->both_ways = family->encoder;
     config->pooling = family->encoder ? MR_MODEL_POOLING_MEAN : MR_MODEL_POOLING_LAST;
+    config->parallel = family->parallel;
 }
 
 void mr_model_config_set_windows(struct mr_model_config *config, uint32_t first, uint32_t pattern)
@@ -109,6 +118,9 @@ void mr_model_config_assign_ropes(struct mr_model_config *config)
         config->rope_of[i] = config->rope_count > 1 && config->windowed[i] ? 1 : 0;
         if (interval > 0 && (i + 1) % interval == 0) config->rope_of[i] = MR_NO_ROPE;
         if (config->family->positions) config->rope_of[i] = MR_NO_ROPE;
+        if (config->family->window_rope == MR_WINDOW_ROPE_ONLY && config->window > 0 &&
+            !config->windowed[i])
+            config->rope_of[i] = MR_NO_ROPE;
     }
 }
 

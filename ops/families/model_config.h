@@ -98,6 +98,9 @@ struct mr_model_config {
 /* Returns head_dim rounded up to a multiple of 16: the size of a head in the packed weights and in
  * the KV pool, where zeros follow the head's head_dim numbers. */
 uint32_t mr_model_config_padded_head(const struct mr_model_config *config);
+/* Returns the number of leading rows of each head of q and k that the files store in pair order
+ * (ops/weights/weight_rows.h); 0: none. gguf: of GGUF files, else of Hugging Face's. */
+uint32_t mr_model_config_pair_dim(const struct mr_model_config *config, bool gguf);
 /* Adds an end-of-sequence token id unless the list has it; no effect when the list is full. */
 void mr_model_config_add_eos(struct mr_model_config *config, uint32_t id);
 /* Writes a text that identifies rope `index`: different ropes have different texts. size: 320 or

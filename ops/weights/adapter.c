@@ -278,16 +278,17 @@ static void fill_b(const struct loading *loading, struct layer *layer, uint32_t 
     const struct mr_share_plan *share = &plan->shares[index];
     const struct piece *piece = &layer->pieces[index];
     const uint32_t count = share_rows(loading, share);
-    const bool pairs = loading->files->gguf_names &&
-                       loading->base->config->family->gguf_rotary_pairs &&
-                       (share->part == MR_WEIGHT_Q || share->part == MR_WEIGHT_K);
+    const struct mr_model_config *config = loading->base->config;
+    const bool rotates = share->part == MR_WEIGHT_Q || share->part == MR_WEIGHT_K;
     const uint32_t expert = piece->form.layout == STACKED ? plan->index : 0;
     struct mr_weight_rows rows = {
         .shares = {{.weight = piece->b,
                     .row_count = count,
-                    .pair_dim = pairs ? loading->base->config->head_dim : 0,
+                    .pair_dim =
+                        rotates ? mr_model_config_pair_dim(config, loading->files->gguf_names) : 0,
+                    .pair_head = config->head_dim,
                     .first_row = (uint64_t)expert * piece->form.all + piece->form.first,
-                    .rows = padding_of(loading->base->config, share->heads)}},
+                    .rows = padding_of(config, share->heads)}},
         .share_count = 1,
         .width = (uint32_t)piece->b->dims[piece->b->dim_count - 1]};
     const bool spread = piece->form.layout == PARAMETER;

@@ -411,7 +411,10 @@ static enum mr_status gather_share(struct mr_weight_loader *loader,
     if (to->bias) status = accept(loader, &to->bias, &shape);
     to->first_row = (uint64_t)(plan->stacked > 0 ? plan->index : 0) * all + share->first;
     to->row_count = share->rows;
-    to->pair_dim = share->rotary_pairs ? config->head_dim : 0;
+    if (share->rotary_pairs) {
+        to->pair_dim = mr_model_config_pair_dim(config, loader->spec->gguf_names);
+        to->pair_head = config->head_dim;
+    }
     to->groups = share->groups;
     uint32_t padded = mr_model_config_padded_head(config);
     if (share->heads && padded != config->head_dim) {

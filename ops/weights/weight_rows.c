@@ -27,7 +27,8 @@ static uint64_t stored_row(const struct mr_weight_share *share, uint32_t row)
         row = row / share->groups.take * share->groups.size + row % share->groups.take;
     if (share->pair_dim == 0) return row;
     uint32_t half = share->pair_dim / 2;
-    uint32_t in_head = row % share->pair_dim;
+    uint32_t in_head = row % share->pair_head;
+    if (in_head >= share->pair_dim) return row;
     uint32_t paired = in_head < half ? 2 * in_head : 2 * (in_head - half) + 1;
     return row - in_head + paired;
 }

@@ -32,7 +32,9 @@ struct mr_weight_share {
     const struct mr_stored_tensor *weight; /* rows of the layer's width, without padded columns */
     const struct mr_stored_tensor *bias;   /* one number for each row of weight, or NULL for none */
     uint32_t row_count;                    /* rows in the layer, including padding */
-    uint32_t pair_dim;  /* head size if the tensor's rows are in pair order, as above; else 0 */
+    /* The first pair_dim rows of each head of pair_head rows are in pair order, as above; 0, 0:
+     * none. */
+    uint32_t pair_dim, pair_head;
     uint64_t first_row; /* row 0 of the share is this row of weight, and this number of bias */
     struct mr_head_padding rows;
     struct mr_row_groups groups;

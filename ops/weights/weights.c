@@ -16,9 +16,7 @@ static enum mr_status load_norm(struct mr_weight_loader *loader, enum mr_weight_
     float offset = c->family->norm_offset && !loader->spec->gguf_names ? 1.0f : 0.0f;
     enum mr_status status =
         mr_weight_loader_vector(loader, place, c->hidden_size, offset, &out->weight);
-    if (status == MR_OK && c->family->centered_norms &&
-        mr_weight_loader_has_bias(loader,
-                                  place)) /* a file with a bias that is not read is refused */
+    if (status == MR_OK && c->family->centered_norms && !c->family->norms_without_bias)
         status = mr_weight_loader_bias(loader, place, c->hidden_size, &out->bias);
     return status;
 }
@@ -75,7 +73,7 @@ static enum mr_status load_qkv(struct mr_weight_loader *loader, uint32_t layer,
                                struct mr_linear **out)
 {
     const struct mr_model_config *c = loader->spec->config;
-    bool pairs = loader->spec->gguf_names && c->family->gguf_rotary_pairs;
+    bool pairs = mr_model_config_pair_dim(c, loader->spec->gguf_names) > 0;
     uint32_t q = c->head_count * c->head_dim, kv = c->kv_head_count * c->head_dim;
     struct mr_linear_plan plan = {
         .layer = layer,

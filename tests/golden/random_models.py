@@ -96,7 +96,7 @@ def make_model(folder, family, row, chance):
     generator = torch.Generator().manual_seed(chance.getrandbits(32))
     options = draw_options(row, chance)
     loader = row.get("loader", AutoModelForCausalLM)
-    model = loader.from_config(CONFIG_MAPPING[family](**options))
+    model = loader.from_config(CONFIG_MAPPING[family](**row.get("config", dict)(options)))
     fill(model, row, generator)
     model.to(torch.float32).save_pretrained(folder)
     config = published(json.loads((folder / "config.json").read_text()), chance)

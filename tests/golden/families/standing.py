@@ -1,6 +1,7 @@
 """The families that were first. A row:
 
     options    a dict of options (options.py)
+    config     a function that makes the arguments of the configuration class from the options; default: they are the same
     edit       a function that changes the dict of config.json, where published files look different
     norm_zero  True: weights of norms are stored less 1
     scale      {part of a parameter's name: standard deviation}, where 0.15 shows too little
