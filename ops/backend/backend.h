@@ -35,23 +35,22 @@ struct mr_backend {
     bool numbers[3];      /* by enum mr_number: the formats that the backend computes in */
     bool integer_weights; /* linear_create takes bands */
     bool int8_kv;         /* kv_create takes specs with int8 */
-    /* Layouts of exported blocks of models without and with sliding-window slots. Backends with the
-     * same layout and `numerics` may exchange blocks. */
+    /* Exported blocks of models without and with sliding-window slots. Backends with the same
+     * layout and `numerics` may exchange blocks. */
     const char *kv_layout, *kv_layout_sliding;
 
     /* ---- devices ---- */
-    /* MR_BAD_CONFIG: the device does not exist or cannot be used; the error names the missing
-     * part. */
+    /* MR_BAD_CONFIG: the device cannot be used; the error names the missing part. */
     enum mr_status (*open)(struct mr_compute **out, struct mr_device device, enum mr_number number,
                            struct mr_error *err);
     void (*close)(struct mr_compute *compute);
     /* Bytes of the device's own memory that are free; 0: it uses the memory of the process. */
     uint64_t (*free_bytes)(const struct mr_compute *compute);
-    /* 0: logits are in memory of the host, and `query` and `search` are NULL. 1: operations may run
+    /* 0: logits are in host memory, and `query` and `search` are NULL. 1: operations may run
      * later than the call. 2: as 1, and the device draws every token, so two steps may take
      * turns. */
     uint32_t (*steps_ahead)(const struct mr_compute *compute);
-    /* Names the kernels; kernels that round differently have different names. */
+    /* Kernels that round differently have different names. */
     const char *(*numerics)(const struct mr_compute *compute);
 
     /* ---- weights ---- */
@@ -79,8 +78,8 @@ struct mr_backend {
     size_t (*kv_stored_bytes)(const struct mr_kv *kv, uint32_t token_count, bool int8);
     /* Returns the memory of a full block if it is host memory in the stored form, else NULL. */
     void *(*kv_bytes_of)(const struct mr_kv *kv, uint32_t block);
-    /* The tokens must have been written by steps that are finished, or by kv_copy or kv_import.
-     * False when a number cannot be stored in int8 (infinite, NaN, or 2^127 or more). */
+    /* The tokens must have been written by finished steps, kv_copy or kv_import. False when a
+     * number cannot be stored in int8 (infinite, NaN, or 2^127 or more). */
     bool (*kv_export)(const struct mr_kv *kv, const struct mr_kv_span *span, void *bytes);
     void (*kv_import)(struct mr_kv *kv, const struct mr_kv_span *span, const void *bytes);
 
@@ -99,10 +98,9 @@ struct mr_backend {
      * MR_MIXED to row i. rows: ascending, one for each row of `sequences`, which is [count]. */
     void (*keep)(struct mr_step *step, const uint32_t *rows,
                  const struct mr_step_sequence *sequences, uint32_t count);
-    /* MR_RESIDUAL = scale * the unscaled rows of `table` for the staged token ids. */
+    /* MR_RESIDUAL = scale * the rows of `table` for the staged token ids. */
     void (*embed)(struct mr_step *step, const struct mr_linear *table, float scale);
-    /* MR_RESIDUAL += a row of `table` for each row of the step: row type * types_at + position
-     * of its token (struct mr_step_sequence), where positions end at types_at - 1. */
+    /* MR_RESIDUAL += a row of `table` for each row of the step: row type * types_at + position. */
     void (*embed_positions)(struct mr_step *step, const struct mr_vector *table, uint32_t types_at);
     /* MR_RESIDUAL = norm(MR_RESIDUAL). */
     void (*norm_residual)(struct mr_step *step, const struct mr_norm *norm, uint32_t rows);
@@ -115,12 +113,10 @@ struct mr_backend {
                    uint32_t rows, enum mr_epilogue epilogue, enum mr_step_buffer to);
     /* Norms and rotates q and k in MR_QKV, and writes k and v of all staged rows to the pool. */
     void (*rope_write)(struct mr_step *step, const struct mr_attention *attention);
-    /* MR_ATTENDED = attention of the staged rows, q from MR_QKV; causal, except for sequences with
-     * `attends`. */
+    /* MR_ATTENDED = attention of the staged rows, q from MR_QKV; causal without `attends`. */
     void (*attend)(struct mr_step *step, const struct mr_attention *attention);
     const struct mr_mixer_ops *mixers; /* recurrent layers: ops/backend/mixers.h */
-    /* layer->to += the experts that MR_ROUTING chooses for the rows of MR_NORMED. A row adds its
-     * experts in the order of their ids. */
+    /* layer->to += the experts that MR_ROUTING chooses for the rows of MR_NORMED, by id. */
     void (*experts)(struct mr_step *step, const struct mr_expert_layer *layer, uint32_t rows);
     /* MR_RESIDUAL += sigmoid(MR_SWITCHES) * linear(MR_GATED): a shared expert. */
     void (*add_switched)(struct mr_step *step, const struct mr_linear *linear, uint32_t rows);
@@ -135,18 +131,17 @@ struct mr_backend {
     enum mr_status (*graph_create)(struct mr_step *step, const struct mr_graph_spec *spec,
                                    struct mr_error *err);
     bool (*graph_replay)(struct mr_step *step);
-    /* `query` adds a query to a list and copies the arrays that the query points to. The first
-     * query after a `search` or `stage` begins a new list. `search` ends a step, with or without
-     * queries: it draws the tokens, or finds in MR_LOGITS the numbers that a draw depends on. */
+    /* `query` adds a query to a list and copies its arrays. The first query after a `search` or
+     * `stage` begins a new list. `search` ends a step, with or without queries: it draws the
+     * tokens, or finds in MR_LOGITS the numbers that a draw depends on. */
     void (*query)(struct mr_step *step, const struct mr_logit_query *query);
     void (*search)(struct mr_step *step);
     /* Waits for the operations of the step, up to its last `search`. */
     enum mr_status (*finish)(struct mr_step *step, struct mr_error *err);
-    /* ---- after `finish`, until the next `stage` of the same step ---- */
-    /* The findings of `search` for query `index` of its list. */
+    /* ---- after `finish`, until the next `stage` of the same step: findings of query `index` ----
+     */
     struct mr_logit_findings (*findings)(struct mr_step *step, uint32_t index);
-    /* Row `row` of the logits, or the edited row of query `index`, in memory of the host. NULL and
-     * an error when they cannot be copied there. */
+    /* Row `row` of the logits, or the edited row of query `index`, in host memory; NULL: error. */
     const float *(*logits)(struct mr_step *step, uint32_t row, struct mr_error *err);
     const float *(*edited)(struct mr_step *step, uint32_t index, struct mr_error *err);
     /* out[width] = the sum of rows [row, row + count) of MR_NORMED. */

@@ -7,8 +7,7 @@
  * Owner:  the engine thread makes all calls, from _open on.
  * Memory: on the CPU a step allocates nothing.
  * Errors: _open MR_BAD_FILE (names the file, and the tensor and its shape), MR_BAD_CONFIG,
- *         MR_NOMEM; of a step MR_BACKEND when the device fails; the model cannot be used
- *         afterwards. */
+ *         MR_NOMEM; of a step MR_BACKEND when the device fails, which ends the model's use. */
 #ifndef MR_OPS_MODEL_MODEL_H
 #define MR_OPS_MODEL_MODEL_H
 
@@ -53,8 +52,7 @@ struct mr_model_options {
     uint32_t graph_rows_max; /* most rows of a decode step that a graph runs; 0: no graphs */
     bool adapters;           /* steps may have adapters (ops/model/model_adapter.h) */
     bool warm_up;            /* run steps of many sizes (ops/model/gpu_start.h): for a GPU */
-    /* After each loaded tensor: bytes loaded so far, and in total. May be NULL. */
-    void (*progress)(void *context, uint64_t done_bytes, uint64_t total_bytes);
+    void (*progress)(void *context, uint64_t done_bytes, uint64_t total_bytes); /* or NULL */
     void (*graph_progress)(void *context, uint32_t done, uint32_t total); /* before each graph */
     void *progress_context;                                               /* of both */
 };
@@ -67,9 +65,7 @@ struct mr_model_info {
     const char *device, *backend, *dtype;
     uint32_t layer_count, hidden_size, head_count, kv_head_count, head_dim, ffn_size, vocab_size;
     uint32_t context_tokens; /* longest sequence that the model supports */
-    /* An encoder: it computes hidden states, no logits, and each sequence in one step. A step has
-     * room for context_tokens rows more than sequences_max, whatever rows_max is. */
-    bool both_ways;
+    bool both_ways; /* an encoder: each sequence in one step, which has room for the longest */
     enum mr_model_pooling pooling; /* usual pooling of the model's vectors */
     uint64_t parameter_count, weight_bytes;
     uint64_t kv_bytes_per_token; /* bytes of one token's KV in all layers */
