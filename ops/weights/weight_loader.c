@@ -18,8 +18,9 @@ const struct mr_tensor_naming mr_wrapped_namings[MR_WRAPPED_NAMINGS] = {
 };
 
 /* Tensors of the other parts. */
-static const char *const other_parts[] = {"vision_tower.", "multi_modal_projector.",
-                                          "model.vision_tower.", "model.multi_modal_projector."};
+static const char *const other_parts[] = {"vision_tower.",       "multi_modal_projector.",
+                                          "model.vision_tower.", "model.multi_modal_projector.",
+                                          "model.visual.",       "mtp."};
 
 static const struct mr_stored_tensor *look_up(const struct mr_weight_loader *loader,
                                               struct mr_weight_place place, const char *suffix)
