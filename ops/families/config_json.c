@@ -89,6 +89,18 @@ static void read_tables(struct mr_model_config *config, struct json_reader *read
                                  : 0;
 }
 
+static uint32_t ffn_size(const struct mr_model_family *family, struct json_reader *reader)
+{
+    if (family->shared_mlp) return need(reader, "shared_intermediate_size");
+    if (family->adjusted_ffn && has(reader, "block_ff_dim"))
+        return adjusted_ffn(reader, need(reader, "block_ff_dim"));
+    /* a model in which every layer has experts may lack the key */
+    if (!has(reader, "intermediate_size") && has(reader, "moe_intermediate_size"))
+        return need(reader, "moe_intermediate_size");
+    const uint32_t size = need(reader, size_key(reader, "intermediate_size", "hidden_dim"));
+    return family->adjusted_ffn ? adjusted_ffn(reader, size) : size;
+}
+
 static void read_sizes(struct mr_model_config *config, struct json_reader *reader)
 {
     const struct mr_family_defaults *usual = &config->family->defaults;
@@ -101,15 +113,7 @@ static void read_sizes(struct mr_model_config *config, struct json_reader *reade
             usual->kv_head_count > 0 ? usual->kv_head_count : config->head_count);
     uint32_t even = config->head_count > 0 ? config->hidden_size / config->head_count : 0;
     config->head_dim = get(reader, "head_dim", usual->head_dim > 0 ? usual->head_dim : even);
-    const char *ffn = size_key(reader, "intermediate_size", "hidden_dim");
-    if (config->family->shared_mlp)
-        ffn = "shared_intermediate_size";
-    else if (has(reader, "block_ff_dim"))
-        ffn = "block_ff_dim";
-    else if (config->family->routing >= MR_ROUTING_GROUPS && !has(reader, ffn))
-        ffn = "moe_intermediate_size";
-    config->ffn_size = need(reader, ffn);
-    if (config->family->adjusted_ffn) config->ffn_size = adjusted_ffn(reader, config->ffn_size);
+    config->ffn_size = ffn_size(config->family, reader);
     if (config->family->routing >= MR_ROUTING_GROUPS)
         config->extra_layers = get(reader, "num_nextn_predict_layers", 0);
     config->vocab_size = need_or(reader, "vocab_size", usual->vocab_size);
@@ -133,8 +137,8 @@ static void read_scales(struct mr_model_config *config, const struct mr_json_val
     const struct mr_family_defaults *usual = &family->defaults;
     double epsilon = usual->norm_epsilon > 0.0 ? usual->norm_epsilon : 1e-6;
     const char *key = family->centered_norms ? "layer_norm_eps" : "rms_norm_eps";
-    epsilon = mr_json_number_or(root, "norm_eps", epsilon);
-    config->norm_epsilon = (float)mr_json_number_or(root, key, epsilon);
+    epsilon = mr_json_number_or(root, key, epsilon);
+    config->norm_epsilon = (float)mr_json_number_or(root, "norm_eps", epsilon);
     double scalar = mr_json_number_or(root, "query_pre_attn_scalar", usual->query_scalar);
     config->attention_scale = (float)(1.0 / sqrt(scalar > 0.0 ? scalar : config->head_dim));
     /* Gemma 3 files may have the key, but the reference does not apply it. */
@@ -422,7 +426,7 @@ static enum mr_status reject(const struct mr_model_config *config, const struct 
 /* True for models whose text part, described in text_config, is one of the families. */
 static bool wraps_text(struct mr_text type)
 {
-    static const char *const names[] = {"gemma3", "mistral3"};
+    static const char *const names[] = {"gemma3", "mistral3", "qwen3_5", "qwen3_5_moe"};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         if (mr_text_is(type, names[i])) return true;
     return false;

@@ -72,6 +72,26 @@ static const struct mr_weight_name qwen3_next_names[] = {
     {MR_WEIGHT_MIXER_OUT, "blk.%u.ssm_out", "model.layers.%u.linear_attn.out_proj"},
     {0}};
 
+static const struct mr_weight_name qwen3_5_names[] = {
+    {MR_WEIGHT_MIXER_IN, NULL, "model.layers.%u.linear_attn.in_proj_qkv"},
+    {MR_WEIGHT_MIXER_Z, NULL, "model.layers.%u.linear_attn.in_proj_z"},
+    {MR_WEIGHT_MIXER_BETA, NULL, "model.layers.%u.linear_attn.in_proj_b"},
+    {MR_WEIGHT_MIXER_DECAY, NULL, "model.layers.%u.linear_attn.in_proj_a"},
+    {MR_WEIGHT_MIXER_TAPS, NULL, "model.layers.%u.linear_attn.conv1d"},
+    {MR_WEIGHT_MIXER_A, NULL, "model.layers.%u.linear_attn.A_log"},
+    {MR_WEIGHT_MIXER_DT_BIAS, NULL, "model.layers.%u.linear_attn.dt_bias"},
+    {MR_WEIGHT_MIXER_NORM, NULL, "model.layers.%u.linear_attn.norm"},
+    {MR_WEIGHT_MIXER_OUT, NULL, "model.layers.%u.linear_attn.out_proj"},
+    {0}};
+
+static const struct mr_weight_name bamba_names[] = {
+    {MR_WEIGHT_FINAL_NORM, NULL, "model.final_layernorm"},
+    {MR_WEIGHT_FFN_NORM, NULL, "model.layers.%u.pre_ff_layernorm"},
+    {MR_WEIGHT_GATE, NULL, "model.layers.%u.feed_forward.gate_proj"},
+    {MR_WEIGHT_UP, NULL, "model.layers.%u.feed_forward.up_proj"},
+    {MR_WEIGHT_DOWN, NULL, "model.layers.%u.feed_forward.down_proj"},
+    {0}};
+
 /* ---- recurrent layers ---- */
 
 static const struct mr_mixer_family short_convolution = {
@@ -86,12 +106,13 @@ static const struct mr_mixer_family mamba2_hybrid = {.kind = MR_MIXER_SSD,
                                                      .attention_list = "attn_layer_indices",
                                                      .norm_after_gate = true};
 
-#define DELTA_KEYS                                                                                 \
-    .kind = MR_MIXER_DELTA, .taps = "linear_conv_kernel_dim", .heads = "linear_num_value_heads",   \
-    .key_heads = "linear_num_key_heads", .key_dim = "linear_key_head_dim",                         \
-    .value_dim = "linear_value_head_dim", .attention_interval = 4
-
-static const struct mr_mixer_family delta_grouped = {DELTA_KEYS, .grouped_rows = true};
+static const struct mr_mixer_family delta_rule = {.kind = MR_MIXER_DELTA,
+                                                  .taps = "linear_conv_kernel_dim",
+                                                  .heads = "linear_num_value_heads",
+                                                  .key_heads = "linear_num_key_heads",
+                                                  .key_dim = "linear_key_head_dim",
+                                                  .value_dim = "linear_value_head_dim",
+                                                  .attention_interval = 4};
 
 /* A shared expert without a switch, as DeepSeek names it. */
 #define SHARED_EXPERTS                                                                             \
@@ -316,10 +337,32 @@ static const struct mr_model_family families[] = {
      .head_norm = MR_HEAD_NORM_EACH,
      .experts = true,
      .routing = MR_ROUTING_KEY,
-     .mixer = &delta_grouped,
+     .mixer = &delta_rule,
      .gated_attention = true,
      .norm_offset = true,
      .defaults = {.rotary_share = 0.25}},
+    {.name = "qwen3_5_text",
+     .names = qwen3_5_names,
+     .norm_before = true,
+     .head_norm = MR_HEAD_NORM_EACH,
+     .mixer = &delta_rule,
+     .gated_attention = true,
+     .norm_offset = true,
+     .defaults = {.rotary_share = 0.25}},
+    {.name = "qwen3_5_moe_text",
+     .names = qwen3_5_names,
+     .norm_before = true,
+     .head_norm = MR_HEAD_NORM_EACH,
+     .experts = true,
+     .mixer = &delta_rule,
+     .gated_attention = true,
+     .norm_offset = true,
+     .defaults = {.rotary_share = 0.25}},
+    {.name = "bamba",
+     .names = bamba_names,
+     .norm_before = true,
+     .mixer = &mamba2_hybrid,
+     .defaults = {.norm_epsilon = 1e-5, .rotary_share = 0.5}},
     {.name = "glm4_moe",
      .gguf = "glm4moe", /* also Solar Open */
      .names = glm4_moe_names,
@@ -465,13 +508,10 @@ static const struct {
     {"falcon_h1", STATE},
     {"falcon-h1", STATE},
     {"jamba", STATE},
-    {"bamba", STATE},
     {"zamba2", STATE},
     {"nemotron_h", STATE},
-    {"qwen3_5", STATE},
-    {"qwen3_5_moe", STATE},
-    {"qwen35", STATE},
-    {"qwen35moe", STATE},
+    {"qwen35", FOLDER},
+    {"qwen35moe", FOLDER},
     {"kimi_linear", STATE},
     {"olmo_hybrid", STATE},
     {"rwkv", STATE},
@@ -550,6 +590,6 @@ enum mr_status mr_model_family_find(const struct mr_model_family **out, struct m
         err, MR_BAD_FILE,
         "model architecture \"%.*s\" is not supported; Llama, Mistral, Mixtral, Qwen 2 "
         "and 3, Gemma 1 to 3, Phi 3, SmolLM 3, OLMo 2 and 3, Granite 3 and 4, StableLM 2, "
-        "LFM2, Qwen3-Next and gpt-oss are",
+        "LFM2, Bamba, Qwen3-Next, Qwen 3.5 and gpt-oss are",
         shown, name.bytes);
 }

@@ -46,9 +46,6 @@ struct mr_mixer_family {
     uint32_t attention_interval;
     bool norm_after_gate;
     bool grouped_norm; /* SSD: the norm of the gate is computed for each key head by itself */
-    /* Hugging Face stores the rows of the input layers by key head: q, k, v, z of the first, then
-     * of the second; and b, a likewise. */
-    bool grouped_rows;
 };
 
 struct mr_model_family {

@@ -18,8 +18,9 @@ const struct mr_tensor_naming mr_wrapped_namings[MR_WRAPPED_NAMINGS] = {
 };
 
 /* Tensors of the other parts. */
-static const char *const other_parts[] = {"vision_tower.", "multi_modal_projector.",
-                                          "model.vision_tower.", "model.multi_modal_projector."};
+static const char *const other_parts[] = {"vision_tower.",       "multi_modal_projector.",
+                                          "model.vision_tower.", "model.multi_modal_projector.",
+                                          "model.visual.",       "mtp."};
 
 /* Tensors of encoders that do not change the hidden states: heads, which
  * ops/model/pooled_head.c reads, the prediction of masked tokens, and constants. */

@@ -52,7 +52,7 @@ static void refused_families_have_a_reason(void **state)
     } cases[] = {
         {"deepseek_v3", "multi-head latent attention is not supported", false},
         {"deepseek2", "multi-head latent attention is not supported", true},
-        {"qwen3_5", "state-space (recurrent) layers of this kind are not supported", false},
+        {"nemotron_h", "state-space (recurrent) layers of this kind are not supported", false},
         {"ministral3", "its attention temperature is not supported", false},
         {"mamba", "state-space", true},
         {"t5", "encoder", false},

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -31,6 +32,10 @@ static void open_fixture(struct fixture *fixture)
                                          .sites = &fixture->sites};
     assert_int_equal(mr_weights_load(&fixture->weights, &spec, NULL), MR_OK);
     tiny_open(&fixture->adapter);
+    for (uint32_t i = 0; i < fixture->adapter.tensors.count; i++) {
+        free(fixture->adapter.numbers[i]);
+        fixture->adapter.numbers[i] = NULL;
+    }
     fixture->adapter.tensors.count = 0;
     fixture->files.tensors = &fixture->adapter.tensors;
     fixture->files.path = (char *)"adapter";
