@@ -3,7 +3,7 @@
  * the KV groups and the model use only this table.
  *
  * Objects: all are created by an opened device (struct mr_compute), live in its memory, and are
- * destroyed before it is closed. Destroying NULL does nothing.
+ * destroyed before it is closed. _destroy takes NULL.
  *
  * Step: the buffers of a step are one object. An operation names its buffers (enum mr_step_buffer)
  * and works on their first `rows` rows. Operations may run later than the call: their results are
@@ -78,8 +78,7 @@ struct mr_backend {
     size_t (*kv_stored_bytes)(const struct mr_kv *kv, uint32_t token_count, bool int8);
     /* Returns the memory of a full block if it is host memory in the stored form, else NULL. */
     void *(*kv_bytes_of)(const struct mr_kv *kv, uint32_t block);
-    /* The tokens must have been written by finished steps, kv_copy or kv_import. False when a
-     * number cannot be stored in int8 (infinite, NaN, or 2^127 or more). */
+    /* Of tokens written by finished steps. False: a number that int8 cannot hold (2^127, NaN). */
     bool (*kv_export)(const struct mr_kv *kv, const struct mr_kv_span *span, void *bytes);
     void (*kv_import)(struct mr_kv *kv, const struct mr_kv_span *span, const void *bytes);
 
@@ -102,9 +101,9 @@ struct mr_backend {
     void (*embed)(struct mr_step *step, const struct mr_linear *table, float scale);
     /* MR_RESIDUAL += a row of `table` for each row of the step: row type * types_at + position. */
     void (*embed_positions)(struct mr_step *step, const struct mr_vector *table, uint32_t types_at);
-    /* MR_RESIDUAL = norm(MR_RESIDUAL). */
+    /* norm_residual: MR_RESIDUAL = norm(MR_RESIDUAL). norm: MR_NORMED = norm(MR_RESIDUAL), or
+     * MR_RESIDUAL itself if norm is NULL. */
     void (*norm_residual)(struct mr_step *step, const struct mr_norm *norm, uint32_t rows);
-    /* MR_NORMED = norm(MR_RESIDUAL), or MR_RESIDUAL itself if norm is NULL. */
     void (*norm)(struct mr_step *step, const struct mr_norm *norm, uint32_t rows);
     /* MR_RESIDUAL += norm(MR_BRANCH). */
     void (*norm_add)(struct mr_step *step, const struct mr_norm *norm, uint32_t rows);
@@ -115,7 +114,7 @@ struct mr_backend {
     void (*rope_write)(struct mr_step *step, const struct mr_attention *attention);
     /* MR_ATTENDED = attention of the staged rows, q from MR_QKV; causal without `attends`. */
     void (*attend)(struct mr_step *step, const struct mr_attention *attention);
-    const struct mr_mixer_ops *mixers; /* recurrent layers: ops/backend/mixers.h */
+    const struct mr_mixer_ops *mixers; /* recurrent layers */
     /* layer->to += the experts that MR_ROUTING chooses for the rows of MR_NORMED, by id. */
     void (*experts)(struct mr_step *step, const struct mr_expert_layer *layer, uint32_t rows);
     /* MR_RESIDUAL += sigmoid(MR_SWITCHES) * linear(MR_GATED): a shared expert. */
