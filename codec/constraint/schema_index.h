@@ -84,7 +84,8 @@ struct mr_schema_scope mr_schema_index_scope(const struct mr_schema_index *index
 uint32_t mr_schema_index_enter(struct mr_schema_index *index, struct mr_schema_scope scope,
                                uint32_t resource);
 
-/* The URI that a reference without fragment stands for (schema_uri.c), in the builder's memory. */
+/* The URI that a reference without fragment stands for, in the builder's memory
+ * (codec/constraint/schema_uri.c). */
 struct mr_text mr_schema_resolve_uri(struct mr_expr_builder *builder, struct mr_text base,
                                      struct mr_text reference);
 

@@ -272,12 +272,14 @@ static at::Tensor softmax_with_sinks(const struct mr_attention *attention, const
     return at::softmax(at::cat({scores, sinks}, -1), -1).narrow(-1, 0, scores.size(3));
 }
 
+using kv_halves = std::array<at::Tensor, 2>; /* keys, values */
+
 /* Attention of the rows at positions [position, position + q.size(0)) to the first tokens of keys
  * and values, of which token 0 is at `start`. q: [rows, kv heads, group, dim]; returns [rows, heads
  * * dim]. */
 static at::Tensor attend_tile(const struct mr_attention *attention, const at::Tensor &q,
-                              const std::array<at::Tensor, 2> &halves, int64_t start,
-                              int64_t position, bool both_ways)
+                              const kv_halves &halves, int64_t start, int64_t position,
+                              bool both_ways)
 {
     const int64_t rows = q.size(0), heads = q.size(1), group = q.size(2), dim = q.size(3);
     const int64_t count = both_ways ? halves[0].size(1) : position + rows - start;
@@ -306,9 +308,8 @@ static void attend_prompt(struct mr_step *step, const struct mr_attention *atten
     const bool both_ways = range->attends > 0;
     const int64_t start = begin * MR_BLOCK_TOKENS;
     const int64_t tokens = (both_ways ? range->attends : context + rows) - start;
-    const std::array<at::Tensor, 2> halves = {
-        history(attention, 0, blocks, tokens, score_type(step->device)),
-        history(attention, 1, blocks, tokens, value_type(step->device))};
+    const kv_halves halves = {history(attention, 0, blocks, tokens, score_type(step->device)),
+                              history(attention, 1, blocks, tokens, value_type(step->device))};
     const int64_t most = step->device->where.is_cpu() ? scores_max_cpu : scores_max_cuda;
     const int64_t row_scores = int64_t{attention->head_count} * tokens;
     const int64_t tile = std::max(tile_rows_min, most / row_scores);

@@ -63,6 +63,12 @@ void mr_model_kv_copy(struct mr_model *called, struct mr_kv_place from, struct m
     assert_int_equal(token_count, 3);
 }
 
+void mr_model_state_copy(struct mr_model *called, uint32_t from, uint32_t to)
+{
+    assert_ptr_equal(called, model);
+    assert_true(from == 3 && to == 4);
+}
+
 size_t mr_model_kv_export_bytes(const struct mr_model *called, uint32_t token_count)
 {
     assert_ptr_equal(called, model);
@@ -132,6 +138,7 @@ static void every_entry_reaches_the_model(void **state)
     assert_true(logit > 2.4f && logit < 2.6f);
     const struct mr_kv_place one = {1, 5, 0}, two = {2, 6, 0}, nine = {9, 3, 0};
     port.kv_copy(port.context, one, two, 3);
+    port.state_copy(port.context, 3, 4);
     unsigned char byte = 0;
     assert_int_equal(port.layer_count, 6);
     assert_int_equal(port.kv_bytes(port.context, 4), 40);

@@ -62,10 +62,12 @@ static void kept_rows_move_to_the_front(void **state)
 {
     (void)state;
     static const uint32_t tokens[ROWS] = {4, 1, 3}, kept[] = {0, 2}, blocks[] = {0};
-    const struct mr_step_sequence all[] = {{0, 1, 0, {blocks, NULL}, {0, 0}, 0, NULL},
-                                           {1, 2, 0, {blocks, NULL}, {0, 0}, 0, NULL}};
-    const struct mr_step_sequence last[] = {{0, 1, 0, {blocks, NULL}, {0, 0}, 0, NULL},
-                                            {1, 1, 1, {blocks, NULL}, {0, 0}, 0, NULL}};
+    const struct mr_step_sequence all[] = {
+        {.row_begin = 0, .row_count = 1, .context_tokens = 0, .blocks = {blocks, NULL}},
+        {.row_begin = 1, .row_count = 2, .context_tokens = 0, .blocks = {blocks, NULL}}};
+    const struct mr_step_sequence last[] = {
+        {.row_begin = 0, .row_count = 1, .context_tokens = 0, .blocks = {blocks, NULL}},
+        {.row_begin = 1, .row_count = 1, .context_tokens = 1, .blocks = {blocks, NULL}}};
     struct fixture fixture;
     open_fixture(&fixture);
     mr_cpu_step_stage(fixture.step, tokens, ROWS, all, 2, NULL);

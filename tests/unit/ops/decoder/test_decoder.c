@@ -121,9 +121,17 @@ static void other_sequences_in_the_step_change_nothing(void **state)
     memcpy(tokens, fixture.tokens, sizeof tokens);
     tokens[99] = fixture.tokens[ROWS - 1];
     struct mr_batch_sequence sequences[] = {
-        {0, 60, 0, fixture.blocks[1], 1, NULL, 0, NULL, 0},
-        {60, 39, 60, fixture.blocks[1], 0, NULL, 0, NULL, 0},
-        {99, 1, ROWS - 1, fixture.blocks[0], 1, NULL, 0, NULL, 0}};
+        {.row_begin = 0,
+         .row_count = 60,
+         .context_tokens = 0,
+         .blocks = fixture.blocks[1],
+         .logit_rows = 1},
+        {.row_begin = 60, .row_count = 39, .context_tokens = 60, .blocks = fixture.blocks[1]},
+        {.row_begin = 99,
+         .row_count = 1,
+         .context_tokens = ROWS - 1,
+         .blocks = fixture.blocks[0],
+         .logit_rows = 1}};
     struct mr_batch batch = {tokens, 100, sequences, 3};
     run_step(fixture.decoder, &batch);
     assert_memory_equal(mr_decoder_logits(fixture.decoder, 1, NULL), alone, sizeof alone);
@@ -140,20 +148,29 @@ static void rows_with_logits_do_not_depend_on_each_other(void **state)
         struct fixture fixture;
         float alone[SEQUENCES][TINY_VOCAB];
         open_fixture(&fixture, bf16 == 1);
-        struct mr_batch_sequence sequence = {
-            0, ROWS - SEQUENCES, 0, fixture.blocks[0], 0, NULL, 0, NULL, 0};
+        struct mr_batch_sequence sequence = {.row_begin = 0,
+                                             .row_count = ROWS - SEQUENCES,
+                                             .context_tokens = 0,
+                                             .blocks = fixture.blocks[0]};
         struct mr_batch batch = {fixture.tokens, ROWS - SEQUENCES, &sequence, 1};
         run_step(fixture.decoder, &batch);
         for (uint32_t i = 0; i < SEQUENCES; i++) {
             const uint32_t at = ROWS - SEQUENCES + i;
-            sequence = (struct mr_batch_sequence){0, 1, at, fixture.blocks[0], 1, NULL, 0, NULL, 0};
+            sequence = (struct mr_batch_sequence){.row_begin = 0,
+                                                  .row_count = 1,
+                                                  .context_tokens = at,
+                                                  .blocks = fixture.blocks[0],
+                                                  .logit_rows = 1};
             batch = (struct mr_batch){fixture.tokens + at, 1, &sequence, 1};
             run_step(fixture.decoder, &batch);
             memcpy(alone[i], mr_decoder_logits(fixture.decoder, 0, NULL), sizeof alone[i]);
         }
         const uint32_t before = ROWS - SEQUENCES - 3;
-        sequence = (struct mr_batch_sequence){
-            0, ROWS - before, before, fixture.blocks[0], SEQUENCES, NULL, 0, NULL, 0};
+        sequence = (struct mr_batch_sequence){.row_begin = 0,
+                                              .row_count = ROWS - before,
+                                              .context_tokens = before,
+                                              .blocks = fixture.blocks[0],
+                                              .logit_rows = SEQUENCES};
         batch = (struct mr_batch){fixture.tokens + before, ROWS - before, &sequence, 1};
         run_step(fixture.decoder, &batch);
         for (uint32_t i = 0; i < SEQUENCES; i++)
@@ -170,7 +187,11 @@ static void a_batch_outside_the_limits_is_misuse(void **state)
     (void)state;
     struct fixture fixture;
     open_fixture(&fixture, false);
-    struct mr_batch_sequence sequence = {0, 1, 0, fixture.blocks[0], 1, NULL, 0, NULL, 0};
+    struct mr_batch_sequence sequence = {.row_begin = 0,
+                                         .row_count = 1,
+                                         .context_tokens = 0,
+                                         .blocks = fixture.blocks[0],
+                                         .logit_rows = 1};
     struct mr_batch batch = {fixture.tokens, 1, &sequence, 1};
     batch.row_count = 2; /* a row that belongs to no sequence */
     expect_assert_failure(mr_decoder_launch(fixture.decoder, &batch, NULL));

@@ -175,7 +175,8 @@ static void invalid_paths_and_options_are_rejected(void **state)
 static void run(struct mr_model *model, const uint32_t *tokens, uint32_t count, uint32_t context,
                 uint32_t block)
 {
-    struct mr_batch_sequence sequence = {0, count, context, &block, true, NULL, 0, NULL, 0};
+    struct mr_batch_sequence sequence = {
+        .row_count = count, .context_tokens = context, .blocks = &block, .logit_rows = 1};
     struct mr_batch batch = {tokens, count, &sequence, 1};
     assert_int_equal(mr_model_forward(model, &batch, NULL), MR_OK);
 }

@@ -28,9 +28,11 @@ static void read_row(void *context, uint32_t row, float *out)
 static void run(const struct mr_backend *backend, enum mr_epilogue epilogue, float *logits)
 {
     static const uint32_t tokens[ROWS] = {3, 1, 4, 1, 5}, kept[] = {1, 4}, block = 0;
-    const struct mr_step_sequence one = {0, ROWS, 0, {&block, NULL}, {0, 0}, NULL};
-    const struct mr_step_sequence last[] = {{0, 1, 1, {&block, NULL}, {0, 0}, NULL},
-                                            {1, 1, 4, {&block, NULL}, {0, 0}, NULL}};
+    const struct mr_step_sequence one = {
+        .row_begin = 0, .row_count = ROWS, .context_tokens = 0, .blocks = {&block, NULL}};
+    const struct mr_step_sequence last[] = {
+        {.row_begin = 0, .row_count = 1, .context_tokens = 1, .blocks = {&block, NULL}},
+        {.row_begin = 1, .row_count = 1, .context_tokens = 4, .blocks = {&block, NULL}}};
     struct mr_step_spec spec = {.rows_max = ROWS, .sequences_max = 2};
     spec.widths[MR_RESIDUAL] = spec.widths[MR_NORMED] = spec.widths[MR_GATED] = WIDTH;
     spec.widths[MR_LOGITS] = VOCAB;
@@ -108,7 +110,8 @@ static void a_large_weight_is_loaded_in_parts(void **state)
     (void)state;
     static const uint32_t token = 3, block = 0;
     const struct mr_backend *b = &mr_torch_backend;
-    const struct mr_step_sequence one = {0, 1, 0, {&block, NULL}, {0, 0}, NULL};
+    const struct mr_step_sequence one = {
+        .row_begin = 0, .row_count = 1, .context_tokens = 0, .blocks = {&block, NULL}};
     struct mr_step_spec spec = {.rows_max = 1, .sequences_max = 1};
     spec.widths[MR_RESIDUAL] = spec.widths[MR_NORMED] = LARGE;
     spec.widths[MR_LOGITS] = 5;
@@ -206,7 +209,8 @@ static void an_exception_names_the_operation_and_ends_the_step(void **state)
 {
     (void)state;
     static const uint32_t tokens[] = {1}, block = 0;
-    const struct mr_step_sequence one = {0, 1, 0, {&block, NULL}, {0, 0}, NULL};
+    const struct mr_step_sequence one = {
+        .row_begin = 0, .row_count = 1, .context_tokens = 0, .blocks = {&block, NULL}};
     const struct mr_backend *b = &mr_torch_backend;
     const float weight[WIDTH - 1] = {0};
     uint64_t seed = 7;

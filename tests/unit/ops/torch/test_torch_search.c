@@ -75,7 +75,8 @@ static void run_step(struct rig *rig)
     assert_int_equal(backend->linear_create(rig->compute, &rig->head, &head, NULL), MR_OK);
     for (uint32_t i = 0; i < ROWS; i++) {
         tokens[i] = i;
-        sequences[i] = (struct mr_step_sequence){i, 1, 0, {&block, NULL}, {0, 0}};
+        sequences[i] =
+            (struct mr_step_sequence){.row_begin = i, .row_count = 1, .blocks = {&block, NULL}};
     }
     backend->stage(rig->step, tokens, ROWS, sequences, ROWS, NULL);
     backend->embed(rig->step, rig->units, 1.0f);
