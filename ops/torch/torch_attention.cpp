@@ -362,7 +362,8 @@ void attend(struct mr_step *step, const struct mr_attention *attention)
         const int64_t rows = step->buffers[MR_QKV].size(0);
         const int64_t width = int64_t{attention->head_count} * attention->kv->spec.head_dim;
         step->buffers[MR_ATTENDED] = at::empty({rows, width}, numbers(step->device));
-        const bool both_ways = step->sequences[0].range.attends > 0; /* no kernel does that */
+        /* no kernel does that; a step that is recorded has no sequences */
+        const bool both_ways = !step->sequences.empty() && step->sequences[0].range.attends > 0;
         const struct attended done =
             both_ways ? (struct attended){} : kernel_attend(step, attention);
         if (done.decodes && (done.prompts || step->recording)) return;

@@ -54,7 +54,7 @@ const struct golden_model golden_models[] = {
     {.name = "stablelm_parallel", .gguf = true},
     {.name = "lfm2"},
     {.name = "granite_hybrid"},
-    {.name = "qwen3_next", .experts = true},
+    {.name = "qwen3_next", .experts = true, .delta_rule = true},
     {.name = "mixtral", .gguf = true, .experts = true},
     {.name = "qwen2_moe", .experts = true},
     {.name = "qwen2_moe_sparse", .gguf = true, .experts = true},

@@ -21,6 +21,8 @@ struct golden_model {
     uint32_t context_tokens;
     bool int8;    /* its KV is also tested in int8 */
     bool experts; /* rounding may choose other experts, which changes a row's logits far more */
+    /* layers with the delta rule: rounded weights turn the unit vectors of its narrow keys */
+    bool delta_rule;
 };
 
 /* The backend of every model that is opened from now on. It runs on one thread, because LibTorch's

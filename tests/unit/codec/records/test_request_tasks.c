@@ -95,8 +95,11 @@ static void a_vector_has_its_fields(void **state)
     assert_true(got.request->embedding_base64);
     assert_int_equal(got.request->pooling.dimensions, 7);
     mr_request_destroy(got.request);
+    got = decode(text_of("{\"prompt\":\"x\",\"task\":\"embed\",\"pooling\":\"cls\"}"));
+    assert_true(got.request->pooling.first && !got.request->pooling.mean);
+    mr_request_destroy(got.request);
     static const char *const wrong[] = {
-        "\"pooling\":\"cls\"",      "\"pooling\":1",     "\"normalize\":1",
+        "\"pooling\":\"max\"",      "\"pooling\":1",     "\"normalize\":1",
         "\"encoding_format\":\"\"", "\"n\":2",           "\"logprobs\":0",
         "\"prompt_logprobs\":0",    "\"echo\":true",     "\"continuations\":[\"a\"]",
         "\"dimensions\":0",         "\"dimensions\":1.5"};

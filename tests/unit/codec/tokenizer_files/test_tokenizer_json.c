@@ -62,7 +62,7 @@ static void unknown_components_are_rejected(void **state)
 #define WITH_POST(p)      FILE_OF(ADDED(""), "null", "null", p, BYTE_LEVEL, MODEL(""))
     assert_refused("", "ends too early");
     assert_refused("[]", "no decoder");
-    assert_refused(WITH_MODEL("{\"type\":\"WordPiece\"}"), "the tokenizer model WordPiece");
+    assert_refused(WITH_MODEL("{\"type\":\"WordLevel\"}"), "the tokenizer model WordLevel");
     assert_refused(WITH_MODEL("{\"type\":\"Unigram\"}"), "no vocabulary");
     assert_refused(WITH_MODEL("{\"type\":\"Unigram\",\"vocab\":[[\"a\",-1]]}"), "no unk_id");
     assert_refused(WITH_MODEL("{}"), "no vocabulary");
@@ -77,7 +77,7 @@ static void unknown_components_are_rejected(void **state)
     assert_refused(WITH_MODEL(MODEL("\"end_of_word_suffix\":\"</w>\",")), "end_of_word_suffix");
     assert_refused(WITH_MODEL(MODEL("\"fuse_unk\":1,")), "not true or false");
     assert_refused(WITH_DECODER("null"), "no decoder");
-    assert_refused(WITH_DECODER("{\"type\":\"WordPiece\"}"), "unknown decoder");
+    assert_refused(WITH_DECODER("{\"type\":\"CTC\"}"), "unknown decoder");
     assert_refused(WITH_DECODER("{\"type\":\"Strip\",\"content\":\" \",\"start\":1,\"stop\":0}"),
                    "Strip");
     assert_refused(WITH_POST("{\"type\":\"X\"}"), "unknown post-processor");

@@ -34,7 +34,7 @@ static void rows_are_consistent(void **state)
     (void)state;
     const struct mr_model_family *row;
     for (size_t i = 0; (row = mr_model_family_at(i)) != NULL; i++) {
-        assert_true(row->norm_before || row->norm_after);
+        assert_true(row->norm_before || row->norm_after || row->norm_sum);
         assert_false(row->experts && row->norm_after);
         assert_false(row->may_be_parallel && row->norm_after);
         assert_false(row->optional_head_norm && row->head_norm == MR_HEAD_NORM_NONE);

@@ -49,8 +49,9 @@ static void shares_follow_each_other(void **state)
 {
     (void)state;
     struct mr_stored_tensor q = matrix(0, 3, 0), k = matrix(1, 2, 10), v = matrix(2, 1, 20);
-    struct mr_weight_rows rows = {.shares = {{&q, NULL, 3, 0}, {&k, NULL, 2, 0}, {&v, NULL, 1, 0}},
-                                  .share_count = 3};
+    struct mr_weight_rows rows = {
+        .shares = {{&q, NULL, 3, 0, 0}, {&k, NULL, 2, 0, 0}, {&v, NULL, 1, 0, 0}},
+        .share_count = 3};
     assert_rows(&rows, (const float[]){0, 1, 2, 10, 11, 20}, 6);
     float out[2];
     expect_assert_failure(mr_weight_rows_read(&rows, 6, out));
@@ -60,8 +61,9 @@ static void alternating_shares_give_rows_in_turn(void **state)
 {
     (void)state;
     struct mr_stored_tensor gate = matrix(0, 3, 0), up = matrix(1, 3, 10);
-    struct mr_weight_rows rows = {
-        .shares = {{&gate, NULL, 3, 0}, {&up, NULL, 3, 0}}, .share_count = 2, .alternate = true};
+    struct mr_weight_rows rows = {.shares = {{&gate, NULL, 3, 0, 0}, {&up, NULL, 3, 0, 0}},
+                                  .share_count = 2,
+                                  .alternate = true};
     assert_rows(&rows, (const float[]){0, 10, 1, 11, 2, 12}, 6);
     rows.shares[1].row_count = 2;
     expect_assert_failure(mr_weight_rows_count(&rows));
@@ -71,7 +73,7 @@ static void pair_order_is_converted_to_halves(void **state)
 {
     (void)state;
     struct mr_stored_tensor q = matrix(0, 8, 0); /* two heads of four */
-    struct mr_weight_rows rows = {.shares = {{&q, NULL, 8, 4}}, .share_count = 1};
+    struct mr_weight_rows rows = {.shares = {{&q, NULL, 8, 4, 4}}, .share_count = 1};
     assert_rows(&rows, (const float[]){0, 2, 1, 3, 4, 6, 5, 7}, 8);
 }
 
@@ -81,8 +83,8 @@ static void biases_follow_their_rows(void **state)
     const float q_bias[] = {1, 2, 3, 4}, v_bias[] = {9};
     struct mr_stored_tensor q = matrix(0, 4, 0), k = matrix(1, 2, 0), v = matrix(2, 1, 0);
     struct mr_stored_tensor qb = vector(q_bias, 4), vb = vector(v_bias, 1);
-    struct mr_weight_rows rows = {.shares = {{&q, &qb, 4, 4}, {&k, NULL, 2, 0}, {&v, &vb, 1, 0}},
-                                  .share_count = 3};
+    struct mr_weight_rows rows = {
+        .shares = {{&q, &qb, 4, 4, 4}, {&k, NULL, 2, 0, 0}, {&v, &vb, 1, 0, 0}}, .share_count = 3};
     float *bias;
     assert_int_equal(mr_weight_rows_bias(&rows, &bias, NULL), MR_OK);
     assert_memory_equal(bias, ((const float[]){1, 3, 2, 4, 0, 0, 9}), 7 * sizeof(float));
@@ -93,7 +95,7 @@ static void without_biases_the_array_is_null(void **state)
 {
     (void)state;
     struct mr_stored_tensor q = matrix(0, 3, 0);
-    struct mr_weight_rows rows = {.shares = {{&q, NULL, 3, 0}}, .share_count = 1};
+    struct mr_weight_rows rows = {.shares = {{&q, NULL, 3, 0, 0}}, .share_count = 1};
     float *bias = numbers[0];
     assert_int_equal(mr_weight_rows_bias(&rows, &bias, NULL), MR_OK);
     assert_null(bias);
@@ -105,7 +107,7 @@ static void heads_are_padded_with_rows_of_zeros(void **state)
     const float q_bias[] = {1, 2, 3, 4};
     struct mr_stored_tensor q = matrix(0, 4, 5), qb = vector(q_bias, 4); /* two heads of two */
     struct mr_weight_rows rows = {
-        .shares = {{&q, &qb, 6, 2, .rows = {2, 3}}}, .share_count = 1, .width = 2};
+        .shares = {{&q, &qb, 6, 2, 2, .rows = {2, 3}}}, .share_count = 1, .width = 2};
     assert_rows(&rows, (const float[]){5, 6, 0, 7, 8, 0}, 6);
     float *bias;
     assert_int_equal(mr_weight_rows_bias(&rows, &bias, NULL), MR_OK);
@@ -119,7 +121,7 @@ static void heads_are_padded_with_columns_of_zeros(void **state)
     const float stored[] = {1, 2, 3, 4, 5, 6};
     struct mr_stored_tensor out = vector(stored, 6); /* one row: three heads of two */
     struct mr_weight_rows rows = {
-        .shares = {{&out, NULL, 1, 0}}, .share_count = 1, .width = 12, .columns = {2, 4}};
+        .shares = {{&out, NULL, 1, 0, 0}}, .share_count = 1, .width = 12, .columns = {2, 4}};
     float row[12];
     mr_weight_rows_read(&rows, 0, row);
     assert_memory_equal(row, ((const float[]){1, 2, 0, 0, 3, 4, 0, 0, 5, 6, 0, 0}), sizeof row);
@@ -134,10 +136,10 @@ static void shares_may_be_parts_of_one_tensor(void **state)
     bias.dim_count = 2;
     bias.dims[0] = 2;
     bias.dims[1] = 4;
-    struct mr_weight_rows rows = {
-        .shares = {{&both, &bias, 2, 0, .first_row = 4}, {&both, &bias, 2, 0, .first_row = 6}},
-        .share_count = 2,
-        .alternate = true};
+    struct mr_weight_rows rows = {.shares = {{&both, &bias, 2, 0, 0, .first_row = 4},
+                                             {&both, &bias, 2, 0, 0, .first_row = 6}},
+                                  .share_count = 2,
+                                  .alternate = true};
     assert_rows(&rows, (const float[]){4, 6, 5, 7}, 4);
     float *merged;
     assert_int_equal(mr_weight_rows_bias(&rows, &merged, NULL), MR_OK);
@@ -161,7 +163,7 @@ static void shares_of_one_storage_each_are_bands(void **state)
     struct mr_stored_tensor q = stored(MR_STORAGE_Q4_0, 32), k = stored(MR_STORAGE_Q4_0, 16);
     struct mr_stored_tensor v = stored(MR_STORAGE_Q8_0, 16);
     struct mr_weight_rows rows = {
-        .shares = {{&q, NULL, 32, 4}, {&k, NULL, 16, 0}, {.weight = &v, .row_count = 16}},
+        .shares = {{&q, NULL, 32, 4, 4}, {&k, NULL, 16, 0, 0}, {.weight = &v, .row_count = 16}},
         .share_count = 3,
         .width = 32};
     struct mr_quant_band bands[MR_QUANT_BANDS_MAX];
@@ -186,7 +188,7 @@ static void rows_that_cannot_be_bands_have_none(void **state)
     struct mr_stored_tensor a = stored(MR_STORAGE_Q4_0, 24), b = stored(MR_STORAGE_Q8_0, 24);
     struct mr_stored_tensor floats = stored(MR_STORAGE_BF16, 24), k2 = stored(MR_STORAGE_Q2_K, 24);
     struct mr_weight_rows rows = {
-        .shares = {{&a, NULL, 24, 0}, {&b, NULL, 24, 0}}, .share_count = 2, .width = 32};
+        .shares = {{&a, NULL, 24, 0, 0}, {&b, NULL, 24, 0, 0}}, .share_count = 2, .width = 32};
     struct mr_quant_band bands[MR_QUANT_BANDS_MAX];
     assert_int_equal(mr_weight_rows_bands(&rows, bands), 0); /* 24 rows are one and a half panels */
     rows.shares[1].weight = &a;
