@@ -105,9 +105,12 @@ static bool check_key(struct mr_exchange *exchange, struct mr_text model, uint64
 {
     struct mr_key *key = exchange->key;
     if (!key) return true;
-    if (model.length > 0 && !mr_key_allows(key, model))
+    if (!mr_key_allows(key, model))
         return refuse(refusal, "model_not_found",
-                      "the model does not exist, or this key may not use it", 0);
+                      model.length > 0
+                          ? "the model does not exist, or this key may not use it"
+                          : "this key may use some models only, so `model` is required",
+                      0);
     refusal->retry_after_s = mr_key_admit(key, now_ns);
     if (refusal->retry_after_s == 0) return true;
     refuse(refusal, "overloaded", "the key's limit of requests or tokens in a minute is reached",

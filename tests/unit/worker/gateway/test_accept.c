@@ -270,6 +270,8 @@ static void a_key_limits_models_and_requests(void **state)
     use_key(fixture, "alice", "models=a,b requests=1");
     assert_false(take(fixture, "{" PROMPT ",\"model\":\"c\"}"));
     expect_refusal(fixture, 404, "model_not_found");
+    assert_false(take(fixture, "{" PROMPT "}"));
+    expect_refusal(fixture, 404, "model_not_found");
     assert_true(take(fixture, "{" PROMPT ",\"model\":\"b\"}"));
     assert_false(take(fixture, "{" PROMPT ",\"model\":\"b\"}"));
     expect_refusal(fixture, 429, "rate_limit_exceeded");

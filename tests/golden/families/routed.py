@@ -1,0 +1,48 @@
+"""Families whose experts are chosen by a router of DeepSeek V3's form."""
+
+
+def heads(chance, drawn):
+    kv = chance.choice([1, 2, 3])
+    return dict(num_key_value_heads=kv, num_attention_heads=kv * chance.choice([1, 2]))
+
+
+def experts(chance, drawn):
+    groups = chance.choice([1, 2, 4])
+    kept = chance.choice([1, 2]) if groups > 1 else 1
+    size = chance.choice([2, 3, 4])
+    return dict(n_group=groups, topk_group=kept, n_routed_experts=groups * size,
+                num_experts_per_tok=chance.randint(1, min(4, kept * size)))
+
+
+def layers(chance, drawn):
+    return dict(num_hidden_layers=3, first_k_dense_replace=chance.choice([0, 1, 2]))
+
+
+def rope(chance, drawn):
+    rope = dict(rope_type="default", rope_theta=chance.choice([10000.0, 1e6]))
+    if chance.random() < 0.5:
+        rope["partial_rotary_factor"] = chance.choice([0.5, 1.0])
+    return dict(rope_parameters=rope)
+
+
+COMMON = {"vocab_size": 263, "hidden_size": [48, 64, 80], "max_position_embeddings": 512,
+          "head_dim": [16, 32], "rms_norm_eps": [1e-5, 1e-6], "tie_word_embeddings": [False, True],
+          "attention_bias": [False, True], "moe_intermediate_size": [32, 48],
+          "n_shared_experts": [1, 2], "routed_scaling_factor": [1.0, 2.5],
+          "norm_topk_prob": [True, False], "+heads": heads, "+experts": experts, "eos_token_id": 2,
+          "bos_token_id": 1, "pad_token_id": None}
+DENSE = {"intermediate_size": [96, 64], "+layers": layers}
+LARGE = {"scale": {"e_score_correction_bias": 0.3}}
+
+FAMILIES = {
+    "glm4_moe": dict(LARGE, options={**COMMON, **DENSE, "use_qk_norm": [False, True], "+rope": rope}),
+    "solar_open": dict(LARGE, options={**COMMON, "num_hidden_layers": 2}),
+    "dots1": dict(LARGE, options={**COMMON, **DENSE, "sliding_window": [None, 24],
+                                  "max_window_layers": [0, 1, 3]}),
+    "minimax_m2": dict(LARGE, options={
+        **{key: COMMON[key] for key in ("vocab_size", "hidden_size", "max_position_embeddings", "head_dim",
+                                        "rms_norm_eps", "tie_word_embeddings", "+heads", "eos_token_id",
+                                        "bos_token_id", "pad_token_id")},
+        "num_hidden_layers": 2, "intermediate_size": [32, 48], "num_local_experts": [4, 6],
+        "num_experts_per_tok": [1, 2, 3], "+rope": rope}),
+}
