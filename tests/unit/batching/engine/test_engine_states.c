@@ -109,7 +109,7 @@ static void preempted_sequences_continue_from_a_snapshot(void **state)
     rig.options.force_preempt_every = 3;
     rig_start(&rig);
     for (uint32_t i = 0; i < 4; i++) {
-        uint32_t tokens[2 * MR_BLOCK_TOKENS];
+        uint32_t tokens[MR_BLOCK_TOKENS + 91];
         const uint32_t count = MR_BLOCK_TOKENS + 30 * i + 1;
         rig_tokens(&rig, i, tokens, count);
         rig_expect(&rig, tokens, count, expected[i], 40);
