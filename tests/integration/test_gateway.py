@@ -148,7 +148,7 @@ def check_leaving(gateway):
         wait_until("idle", lambda: gateway.metric("millrace_gateway_calls_in_flight") == 0)
 
 
-def check_keys(stack, broker):
+def check_keys(stack, broker, served):
     keys = stack.enter_context(tempfile.NamedTemporaryFile("w"))
     digest = hashlib.sha256(b"secret").hexdigest()
     keys.write(f"alice sha256:{digest} requests=2 models=other\n")
@@ -160,8 +160,14 @@ def check_keys(stack, broker):
     check_error(gateway.call("/v1/chat/completions", body), 401, "invalid_request")
     check_error(gateway.call("/v1/chat/completions", body, headers={"authorization": "Bearer other"}), 401, "invalid_request")
     check_error(gateway.call("/v1/chat/completions", {**body, "model": "m"}, headers=known), 404, "model_not_found")
-    for _ in range(2):
-        assert gateway.call("/v1/chat/completions", body, headers=known)[0].status == 200
+    check_error(gateway.call("/v1/chat/completions", body, headers=known), 404, "model_not_found")
+    keys.seek(0)
+    keys.write(f"alice sha256:{digest} requests=2 models=other,{served}\n")
+    keys.flush()
+    gateway.process.send_signal(signal.SIGHUP)
+    body["model"] = served
+    wait_until("the new list", lambda: gateway.call("/v1/chat/completions", body, headers=known)[0].status == 200)
+    assert gateway.call("/v1/chat/completions", body, headers=known)[0].status == 200
     answer = gateway.call("/v1/chat/completions", body, headers=known)
     check_error(answer, 429, "rate_limit_exceeded")
     assert 1 <= int(answer[0].headers["retry-after"]) <= 30
@@ -221,7 +227,7 @@ def main():
             began = time.monotonic()
             check(gateway)
             print(f"{check.__name__}: {time.monotonic() - began:.1f} s")
-        check_keys(stack, broker)
+        check_keys(stack, broker, gateway.call("/v1/models")[1]["data"][0]["id"])
     return 0
 
 

@@ -29,7 +29,7 @@ def main():
         times, until, sent = {}, time.monotonic() + WAIT_SECONDS, False
         while len(times) < len(REDS + BLUES):
             assert time.monotonic() < until, f"answered: {times}; {worker.logged()}"
-            if REDS[1] in times and not sent:  # red waits now
+            if sum(name in times for name in REDS) == 2 and not sent:  # red waits now
                 broker.send("millrace.blue", json.dumps({"id": BLUES[2], **request}), key=BLUES[2])
                 sent = True
             record = consumer.poll(0.5)
@@ -37,9 +37,10 @@ def main():
                 value = json.loads(record.value())
                 assert value["finish_reason"] == "length", value
                 times[value["id"]] = record.timestamp()[1] / 1000
-        assert times[REDS[2]] - times[REDS[1]] >= 2 * TOKENS - QUOTA, f"the third request did not wait: {times}"
-        assert times[BLUES[2]] < times[REDS[2]], f"the other tenant waited: {times}"
-        print(f"the third request of red ended {times[REDS[2]] - times[REDS[1]]:.1f} s after the second")
+        _, second, third = sorted(times[name] for name in REDS)  # the partitions of the topic are read in any order
+        assert third - second >= 2 * TOKENS - QUOTA, f"the third request did not wait: {times}"
+        assert times[BLUES[2]] < third, f"the other tenant waited: {times}"
+        print(f"the third request of red ended {third - second:.1f} s after the second")
 
 
 if __name__ == "__main__":

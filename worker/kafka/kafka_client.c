@@ -114,9 +114,10 @@ enum mr_status mr_kafka_client_ends(rd_kafka_t *rk, const char *topic, int32_t p
         code = rd_kafka_query_watermark_offsets(rk, topic, partition, &ends->begin, &ends->end,
                                                 (int)left_ms);
         if (!code) return MR_OK;
-        if (mr_kafka_status(code) != MR_AGAIN ||
-            mr_clock_ns() + PAUSE_MS * MILLISECOND_NS >= until_ns)
-            break;
+        /* a broker that has just started may not know the partitions of a topic yet */
+        bool passes =
+            code == RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION || mr_kafka_status(code) == MR_AGAIN;
+        if (!passes || mr_clock_ns() + PAUSE_MS * MILLISECOND_NS >= until_ns) break;
         mr_clock_sleep_ms(PAUSE_MS);
     }
     return mr_fail(err, MR_UNREACHABLE, "cannot read the end offsets of topic %s: %s", topic,
