@@ -104,6 +104,9 @@ static void compare_model(struct fixture *fixture, const char *name)
         for (size_t shape = 0; shape < sizeof(shapes) / sizeof(shapes[0]); shape++) {
             if (alone && shapes[shape][0] != shapes[shape][1]) continue;
             if (shapes[shape][1] >= prompt.token_count) continue;
+            /* LibTorch computes a recurrence token by token, in minutes under a sanitizer. */
+            if (alone && fixture_backend && prompt.token_count > 100 && shapes[shape][1] != 64)
+                continue;
             run_prompt(fixture, &prompt, shapes[shape][0], shapes[shape][1]);
             check_bits(fixture, last, shape > 1);
         }

@@ -19,7 +19,7 @@
 #define MARGIN          0.1f  /* a token whose logit leads by more must lead in bf16 too */
 #define BF16_SAME       0.99  /* smallest share of such tokens that stay first, over all models */
 #define BF16_SAME_EACH  0.95  /* ... and in each model */
-#define DELTA_SAME_EACH 0.9   /* ... in a model with the delta rule, with int8 weights */
+#define DELTA_SAME_EACH 0.85  /* ... in a model with the delta rule, with int8 weights */
 #define BF16_SHARE      0.015 /* largest root mean square error, relative to that of the logits */
 #define TORCH_SHARE     0.025 /* ... on LibTorch, which rounds the result of each product */
 #define FP16_SHARE      0.004 /* ... with fp16 on LibTorch */

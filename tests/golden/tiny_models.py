@@ -222,7 +222,7 @@ RECURRENT_MODELS = {
         scale={"A_log": 1.0, "dt_bias": 1.0}, prompts=RECURRENT_PROMPTS),
     "qwen3_next": dict(
         config=Qwen3NextConfig(
-            **RECURRENT, head_dim=24, num_experts=2, num_experts_per_tok=2,
+            **RECURRENT, head_dim=24, num_experts=3, num_experts_per_tok=2,
             moe_intermediate_size=16, shared_expert_intermediate_size=16,
             layer_types=["linear_attention", "linear_attention", "full_attention"],
             linear_num_value_heads=6, linear_num_key_heads=2, linear_key_head_dim=12,
