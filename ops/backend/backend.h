@@ -78,7 +78,7 @@ struct mr_backend {
     size_t (*kv_stored_bytes)(const struct mr_kv *kv, uint32_t token_count, bool int8);
     /* Returns the memory of a full block if it is host memory in the stored form, else NULL. */
     void *(*kv_bytes_of)(const struct mr_kv *kv, uint32_t block);
-    /* Of tokens written by finished steps. False: a number that int8 cannot hold (2^127, NaN). */
+    /* Finished steps, kv_copy or kv_import wrote the tokens. False: NaN or 2^127 fit no int8. */
     bool (*kv_export)(const struct mr_kv *kv, const struct mr_kv_span *span, void *bytes);
     void (*kv_import)(struct mr_kv *kv, const struct mr_kv_span *span, const void *bytes);
 
@@ -115,7 +115,7 @@ struct mr_backend {
     /* MR_ATTENDED = attention of the staged rows, q from MR_QKV; causal without `attends`. */
     void (*attend)(struct mr_step *step, const struct mr_attention *attention);
     const struct mr_mixer_ops *mixers; /* recurrent layers */
-    /* layer->to += the experts that MR_ROUTING chooses for the rows of MR_NORMED, by id. */
+    /* layer->to += the experts that MR_ROUTING chooses for the rows of MR_NORMED, by rising id. */
     void (*experts)(struct mr_step *step, const struct mr_expert_layer *layer, uint32_t rows);
     /* MR_RESIDUAL += sigmoid(MR_SWITCHES) * linear(MR_GATED): a shared expert. */
     void (*add_switched)(struct mr_step *step, const struct mr_linear *linear, uint32_t rows);

@@ -75,7 +75,7 @@ struct mr_model_family {
     enum mr_head_norm head_norm;
     enum mr_activation activation;
     bool parallel;          /* attention and feed-forward network read the same normed rows */
-    bool may_be_parallel;   /* attention and feed-forward network may read the same normed rows */
+    bool may_be_parallel;   /* `parallel` is true if use_parallel_residual is true */
     bool sinks;             /* attention has a sink logit for each head */
     bool embedding_root;    /* embeddings are multiplied by the root of the hidden size */
     uint32_t rope_interval; /* every rope_interval-th layer has no rotary embedding; 0: all have
@@ -97,7 +97,7 @@ struct mr_model_family {
 
     /* ---- how files are read ---- */
     bool multipliers;        /* config.json has Granite's multipliers */
-    bool optional_head_norm; /* head_norm only if config.json has qk_layernorm */
+    bool optional_head_norm; /* head_norm only if qk_layernorm or use_qk_norm is true */
     bool norm_offset;        /* Hugging Face's norm weights are stored less 1; GGUF's are not */
     bool fused;              /* q, k, v are one tensor, and gate and up are one */
     bool mixed_experts; /* Hugging Face: rows of gate and up alternate; [in, out] unless MXFP4 */

@@ -7,7 +7,7 @@
  * Owner:  the engine thread makes all calls, from _open on.
  * Memory: on the CPU a step allocates nothing.
  * Errors: _open MR_BAD_FILE (names the file, and the tensor and its shape), MR_BAD_CONFIG,
- *         MR_NOMEM; of a step MR_BACKEND when the device fails, which ends the model's use. */
+ *         MR_NOMEM; of a step MR_BACKEND: the device failed, and the model cannot be used. */
 #ifndef MR_OPS_MODEL_MODEL_H
 #define MR_OPS_MODEL_MODEL_H
 
