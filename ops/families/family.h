@@ -1,4 +1,4 @@
-/* family - the model families as rows of one table. The fields of a row describe how the layers of
+/* family - the model families as rows of tables. The fields of a row describe how the layers of
  * a family are computed and how its files are read. The readers of configurations (config_json.h,
  * ops/files/gguf_config.h), the names of tensors (tensor_names.h) and the decoder
  * (ops/decoder/decoder.c) act on the fields, never on the name. ops/README.md explains how to add a
@@ -111,6 +111,17 @@ struct mr_model_family {
                                 * size / heads */
     struct mr_family_defaults defaults;
 };
+
+/* The rows by kind of layer, in a file each below ops/families. */
+struct mr_family_table {
+    const struct mr_model_family *rows;
+    size_t count;
+};
+
+extern const struct mr_family_table mr_dense_families;     /* ops/families/dense_families.c */
+extern const struct mr_family_table mr_expert_families;    /* ops/families/expert_families.c */
+extern const struct mr_family_table mr_recurrent_families; /* ops/families/recurrent_families.c */
+extern const struct mr_family_table mr_encoder_families;   /* ops/families/encoder_families.c */
 
 /* Sets *out to the family of a config.json's model_type, or of a GGUF's general.architecture.
  * MR_BAD_FILE for unknown families, and for known ones with the reason why they are refused. */
