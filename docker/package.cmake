@@ -13,7 +13,7 @@ mr_install_output(millrace.1 share/man/man1 $<TARGET_FILE:millrace> man)
 mr_install_output(millrace share/bash-completion/completions $<TARGET_FILE:millrace> completion bash)
 mr_install_output(_millrace share/zsh/site-functions $<TARGET_FILE:millrace> completion zsh)
 mr_install_output(millrace.fish share/fish/vendor_completions.d $<TARGET_FILE:millrace> completion fish)
-mr_install_output(sbom.spdx.json share/doc/millrace ${CMAKE_SOURCE_DIR}/docker/sbom.py $<TARGET_FILE:millrace>)
+mr_install_output(sbom.spdx.json share/doc/millrace ${CMAKE_SOURCE_DIR}/docker/sbom.py $<TARGET_FILE:millrace> $<TARGET_FILE:millrace_torch>)
 install(FILES docker/systemd/millrace.service DESTINATION lib/systemd/system)
 install(FILES docker/systemd/config.yaml DESTINATION share/doc/millrace) # a sample of /etc/millrace/config.yaml
 install(FILES LICENSE DESTINATION share/doc/millrace RENAME copyright)

@@ -3,7 +3,9 @@
 installation holds (LibTorch), and the Debian packages of the other shared libraries that the program loads; a library that
 belongs to no Debian package is named by its file. Libraries that LibTorch links statically are listed in its licence file, not here.
 
-    docker/sbom.py PROGRAM
+    docker/sbom.py PROGRAM LIBRARY...
+
+LIBRARY is what the program loads at run time.
 
 The time in it is SOURCE_DATE_EPOCH if that is set."""
 
@@ -52,9 +54,9 @@ def owner_of(library):
     return None
 
 
-def libraries(program):
+def libraries(files):
     owners = set()
-    for library in re.findall(r"=> (/\S+) \(", run("ldd", program)):
+    for library in sorted({found for file in files for found in re.findall(r"=> (/\S+) \(", run("ldd", file))}):
         if "libtorch" in pathlib.Path(library).parts:
             continue
         owner = owner_of(library) if shutil.which("dpkg") else None
@@ -69,11 +71,11 @@ def libraries(program):
                                      f"&distro={release['ID']}-{release.get('VERSION_ID', '')}")
 
 
-def document(program):
+def document(program, *loaded):
     version = run(program, "version").split()[1]
     created = time.gmtime(int(os.environ.get("SOURCE_DATE_EPOCH", time.time())))
     own = package("millrace", version, f"pkg:generic/millrace@{version.replace('+', '%2B')}", "Apache-2.0", primaryPackagePurpose="APPLICATION")
-    needed = [*wheels(os.uname().machine), *libraries(program)]
+    needed = [*wheels(os.uname().machine), *libraries([program, *loaded])]
     digest = hashlib.sha256(json.dumps([own, needed], sort_keys=True).encode()).hexdigest()[:32]
     relations = [("SPDXRef-DOCUMENT", "DESCRIBES", own["SPDXID"])]
     relations += [(own["SPDXID"], "DEPENDS_ON", other["SPDXID"]) for other in needed]
@@ -87,7 +89,7 @@ def document(program):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit("usage: docker/sbom.py PROGRAM")
-    json.dump(document(sys.argv[1]), sys.stdout, indent=1)
+    if len(sys.argv) < 2:
+        sys.exit("usage: docker/sbom.py PROGRAM LIBRARY...")
+    json.dump(document(*sys.argv[1:]), sys.stdout, indent=1)
     print()

@@ -1,6 +1,6 @@
 /* kernel_table - the launchers of cuda_kernels.h and sampling_kernels.h as one table. Code that
  * uses the launchers gets the table from its caller, so that it links without CUDA.
- * mr_device_choice_cuda_kernels (ops/model/device_choice.h) returns the table of a build with
+ * mr_torch_module_cuda_kernels (ops/model/torch_module.h) returns the table of a build with
  * MR_CUDA; tests pass a table of kernels compiled for the host (tests/cuda/README.md).
  *
  * Memory: constant. Threads, errors: as in cuda_kernels.h. */

@@ -1,8 +1,7 @@
 #include "ops/model/device_choice.h"
 
 #include "ops/cpu/cpu_backend.h"
-#include "ops/cuda/kernel_table.h"
-#include "ops/torch/torch_backend.h"
+#include "ops/model/torch_module.h"
 
 #include <string.h>
 
@@ -12,14 +11,12 @@ enum mr_status mr_device_choice_find_backend(const struct mr_backend **out, cons
 {
     const bool on_cpu = device.kind == MR_DEVICE_CPU;
     *out = NULL;
-    const struct mr_backend *found = NULL;
-    if (!name || strcmp(name, "auto") == 0)
-        found = on_cpu && mr_cpu_backend.numbers[number] ? &mr_cpu_backend : &mr_torch_backend;
-    else if (strcmp(name, mr_cpu_backend.name) == 0)
-        found = &mr_cpu_backend;
-    else if (strcmp(name, mr_torch_backend.name) == 0)
-        found = &mr_torch_backend;
-    if (!found)
+    const bool automatic = !name || strcmp(name, "auto") == 0;
+    const struct mr_backend *found = &mr_cpu_backend;
+    if (automatic ? !on_cpu || !found->numbers[number] : strcmp(name, MR_TORCH_BACKEND_NAME) == 0) {
+        enum mr_status status = mr_torch_module_backend(&found, err);
+        if (status != MR_OK) return status;
+    } else if (!automatic && strcmp(name, found->name) != 0)
         return mr_fail(err, MR_BAD_CONFIG, "unknown backend \"%.32s\"; use auto, cpu or torch",
                        name);
     if (found == &mr_cpu_backend && !on_cpu)
@@ -58,13 +55,4 @@ enum mr_status mr_device_choice_probe(const struct mr_compute *compute, const ch
     *free_bytes = compute->backend->free_bytes(opened);
     compute->backend->close(opened);
     return MR_OK;
-}
-
-const struct mr_cuda_kernels *mr_device_choice_cuda_kernels(void)
-{
-#ifdef MR_CUDA
-    return &mr_cuda_kernels;
-#else
-    return NULL;
-#endif
 }

@@ -3,7 +3,8 @@
  * in number formats that those kernels lack (fp16).
  *
  * Threads: pure functions, except _probe, which opens and closes a GPU and must run on a thread
- * that does not compute on one. Errors: MR_BAD_CONFIG quotes the value. */
+ * that does not compute on one. Errors: MR_BAD_CONFIG quotes the value;
+ * MR_BACKEND if the backend on LibTorch cannot be loaded (torch_module.h). */
 #ifndef MR_OPS_MODEL_DEVICE_CHOICE_H
 #define MR_OPS_MODEL_DEVICE_CHOICE_H
 
@@ -24,9 +25,5 @@ enum mr_status mr_device_choice_open(struct mr_compute **out, const struct mr_co
 enum mr_status mr_device_choice_probe(const struct mr_compute *compute, const char *device,
                                       const struct mr_cuda_kernels *kernels, uint64_t *free_bytes,
                                       struct mr_error *err);
-
-/* Returns the CUDA kernels of this build, for the option cuda_kernels of a model; NULL: built
- * without MR_CUDA. */
-const struct mr_cuda_kernels *mr_device_choice_cuda_kernels(void);
 
 #endif

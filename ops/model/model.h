@@ -29,8 +29,8 @@ struct mr_model_options {
     /* The files at `path`: _open takes ownership and zeroes the struct. NULL: _open reads them. */
     struct mr_model_source *source; /* ops/files/model_source.h */
     const char *device;             /* "cpu", "cuda" or "cuda:N" */
-    const char *backend; /* "auto", "cpu" or "torch" (ops/model/device_choice.h); NULL: auto */
-    /* For the backend torch (mr_device_choice_cuda_kernels); NULL: LibTorch's operators only. */
+    const char *backend; /* "auto", "cpu" or "torch" (ops/model/torch_module.h); NULL: auto */
+    /* For the backend torch (mr_torch_module_cuda_kernels); NULL: LibTorch's operators only. */
     const struct mr_cuda_kernels *cuda_kernels;
     enum mr_dtype dtype;
     uint32_t thread_count; /* of parallel loops; 0: one for each core of the affinity mask */

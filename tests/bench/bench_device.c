@@ -8,8 +8,8 @@
  * together with chunks of the longest prompt. Each step samples greedily. On a GPU a step is
  * launched before the step that samples its tokens is collected, like in the engine. A figure is
  * the median of the steps in --seconds, after a warm-up. make gpu-bench runs this on a card. */
-#include "ops/model/device_choice.h"
 #include "ops/model/model.h"
+#include "ops/model/torch_module.h"
 #include "worker/base/clock.h"
 
 #include <stdio.h>
@@ -261,14 +261,14 @@ static const char *option(int argc, char **argv, const char *name, const char *o
 static void open_model(struct bench *bench, int argc, char **argv)
 {
     const bool kernels = strcmp(option(argc, argv, "--cuda-kernels", "auto"), "off") != 0;
-    const bool graphs = kernels && mr_device_choice_cuda_kernels() &&
+    const bool graphs = kernels && mr_torch_module_cuda_kernels() &&
                         strcmp(option(argc, argv, "--cuda-graphs", "auto"), "off") != 0;
     const struct mr_model_options options = {
         .path = argv[1],
         .device = option(argc, argv, "--device", "cpu"),
         .backend = option(argc, argv, "--backend", "auto"),
         .dtype = parse_dtype(option(argc, argv, "--dtype", "bf16")),
-        .cuda_kernels = kernels ? mr_device_choice_cuda_kernels() : NULL,
+        .cuda_kernels = kernels ? mr_torch_module_cuda_kernels() : NULL,
         .kv_bytes = strtoull(option(argc, argv, "--kv-mib", "2048"), NULL, 10) << 20,
         .rows_max = bench->chunk + SEQUENCES_MAX,
         .sequences_max = SEQUENCES_MAX + 1,

@@ -8,8 +8,8 @@
  * the perplexity with the reference implementation. */
 #include "codec/tokenizer/tokenizer.h"
 #include "ops/files/mapped_file.h"
-#include "ops/model/device_choice.h"
 #include "ops/model/model.h"
+#include "ops/model/torch_module.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -60,7 +60,7 @@ static enum mr_status open_model(struct bench *bench, struct side *side, const c
                                        .backend = strchr(type, '@') ? "torch" : "cpu",
                                        .dtype = dtype_of(type),
                                        .cuda_kernels =
-                                           on_card ? mr_device_choice_cuda_kernels() : NULL,
+                                           on_card ? mr_torch_module_cuda_kernels() : NULL,
                                        .graph_rows_max = on_card ? WINDOWS : 0,
                                        .kv_bytes = 1,
                                        .rows_max = WINDOWS,

@@ -10,7 +10,7 @@
  * continuations run two steps ahead, which they do on a GPU anyway. In bf16 logits are compared
  * within BF16_TOLERANCE, except for models in which rounding changes the choice of experts.
  * Continuations are not compared. */
-#include "ops/model/device_choice.h"
+#include "ops/model/torch_module.h"
 #include "tests/fakes/draw_kernels.h"
 #include "tests/golden/logits_fixture.h"
 
@@ -157,7 +157,7 @@ static void select_backend(int argument_count, char **arguments)
         fixture_tolerance = BF16_TOLERANCE;
     }
     if (argument_count > 3 && strcmp(arguments[3], "off") != 0)
-        fixture_kernels = mr_device_choice_cuda_kernels();
+        fixture_kernels = mr_torch_module_cuda_kernels();
     if (argument_count > 3 && strcmp(arguments[3], "ahead") == 0) fixture_kernels = &draw_kernels;
     if (argument_count > 3 && strcmp(arguments[3], "graphs") == 0)
         fixture_graph_rows = STEP_SEQUENCES;

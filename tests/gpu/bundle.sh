@@ -23,6 +23,7 @@ mkdir -p "$bundle/bin" "$bundle/lib" "$bundle/tests/golden"
 for program in millrace golden_test_logits bench_device bench_perplexity; do
     strip -o "$bundle/bin/$program" "$build/$program"
 done
+strip -o "$bundle/bin/millrace-torch.so" "$build/millrace-torch.so" # the programs load it from their folder
 strip -o "$bundle/lib/libmr_cuda_kernels.so" "$build/libmr_cuda_kernels.so"
 for program in "$bundle"/bin/*; do ldd "$program"; done |
     awk '$2 == "=>" && $3 ~ /^\// { print $1, $3 }' | sort -u |

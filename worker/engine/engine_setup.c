@@ -2,7 +2,7 @@
 
 #include "codec/sha256.h"
 #include "kvcache/fingerprint.h"
-#include "ops/model/device_choice.h"
+#include "ops/model/torch_module.h"
 #include "worker/base/clock.h"
 
 #include <math.h>
@@ -83,7 +83,7 @@ static bool is_gpu(const struct mr_config *config)
 static const struct mr_cuda_kernels *kernels_of(const struct mr_config *config)
 {
     if (!is_gpu(config)) return NULL;
-    return strcmp(config->cuda_kernels, "off") != 0 ? mr_device_choice_cuda_kernels() : NULL;
+    return strcmp(config->cuda_kernels, "off") != 0 ? mr_torch_module_cuda_kernels() : NULL;
 }
 
 /* Most rows of a decode step that a CUDA graph runs. */

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "../numbers.h"
+#include "load_torch.h"
 
 enum { ROWS = 5, WIDTH = 32, OUT = 48, VOCAB = 24 };
 
@@ -89,7 +90,7 @@ static void operations_agree_with_the_kernels(void **state)
     for (size_t i = 0; i < sizeof gates / sizeof gates[0]; i++) {
         float ours[2 * VOCAB], theirs[2 * VOCAB];
         run(&mr_cpu_backend, gates[i], ours);
-        run(&mr_torch_backend, gates[i], theirs);
+        run(torch_backend(), gates[i], theirs);
         for (uint32_t at = 0; at < 2 * VOCAB; at++)
             assert_true(fabsf(ours[at] - theirs[at]) < 1e-4f);
     }
@@ -109,7 +110,7 @@ static void a_large_weight_is_loaded_in_parts(void **state)
 {
     (void)state;
     static const uint32_t token = 3, block = 0;
-    const struct mr_backend *b = &mr_torch_backend;
+    const struct mr_backend *b = torch_backend();
     const struct mr_step_sequence one = {
         .row_begin = 0, .row_count = 1, .context_tokens = 0, .blocks = {&block, NULL}};
     struct mr_step_spec spec = {.rows_max = 1, .sequences_max = 1};
@@ -144,7 +145,7 @@ static void a_block_goes_out_and_in(void **state)
     (void)state;
     static float in[BLOCK_FLOATS], out[BLOCK_FLOATS];
     static unsigned char packed[BLOCK_FLOATS * 2];
-    const struct mr_backend *b = &mr_torch_backend;
+    const struct mr_backend *b = torch_backend();
     const struct mr_kv_spec spec = {2, 1, 16, 3, MR_NUMBER_F32, false};
     struct mr_compute *compute;
     struct mr_kv *kv;
@@ -184,7 +185,7 @@ static void values_after_a_copy_are_zero(void **state)
 {
     (void)state;
     static float in[BLOCK_FLOATS], out[BLOCK_FLOATS];
-    const struct mr_backend *b = &mr_torch_backend;
+    const struct mr_backend *b = torch_backend();
     const struct mr_kv_spec spec = {2, 1, 16, 2, MR_NUMBER_F32, false};
     struct mr_compute *compute;
     struct mr_kv *kv;
@@ -211,7 +212,7 @@ static void an_exception_names_the_operation_and_ends_the_step(void **state)
     static const uint32_t tokens[] = {1}, block = 0;
     const struct mr_step_sequence one = {
         .row_begin = 0, .row_count = 1, .context_tokens = 0, .blocks = {&block, NULL}};
-    const struct mr_backend *b = &mr_torch_backend;
+    const struct mr_backend *b = torch_backend();
     const float weight[WIDTH - 1] = {0};
     uint64_t seed = 7;
     struct mr_linear_spec spec = {.out_size = VOCAB,
@@ -251,7 +252,7 @@ static void a_missing_gpu_is_one_line(void **state)
     struct mr_error err = {0};
     const struct mr_device ninth = {.kind = MR_DEVICE_CUDA,
                                     .index = 9}; /* no machine has ten GPUs */
-    assert_int_equal(mr_torch_backend.open(&compute, ninth, MR_NUMBER_BF16, &err), MR_BAD_CONFIG);
+    assert_int_equal(torch_backend()->open(&compute, ninth, MR_NUMBER_BF16, &err), MR_BAD_CONFIG);
     assert_null(compute);
     assert_non_null(strstr(err.detail, "--device cuda"));
     assert_null(strchr(err.detail, '\n'));
@@ -260,8 +261,8 @@ static void a_missing_gpu_is_one_line(void **state)
 static void a_layout_is_not_that_of_the_kernels(void **state)
 {
     (void)state;
-    assert_string_not_equal(mr_torch_backend.kv_layout, mr_cpu_backend.kv_layout);
-    assert_string_not_equal(mr_torch_backend.kv_layout_sliding, mr_cpu_backend.kv_layout_sliding);
+    assert_string_not_equal(torch_backend()->kv_layout, mr_cpu_backend.kv_layout);
+    assert_string_not_equal(torch_backend()->kv_layout_sliding, mr_cpu_backend.kv_layout_sliding);
 }
 
 int main(void)

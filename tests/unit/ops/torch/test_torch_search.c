@@ -1,7 +1,8 @@
 /* Draws from the findings of the device must equal draws from the whole rows. */
+#include "ops/torch/torch_backend.h"
+
 #include "ops/cpu_kernels/parallel.h"
 #include "ops/sampling/sampler.h"
-#include "ops/torch/torch_backend.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -14,6 +15,7 @@
 #include <cmocka.h>
 
 #include "../numbers.h"
+#include "load_torch.h"
 #include "tests/fakes/draw_kernels.h"
 
 enum { ROWS = 16, HISTORY = 60, BIASES = 4, LISTED = 5, WORDS_MAX = 80 };
@@ -29,7 +31,7 @@ struct rig {
     uint64_t seed;
 };
 
-static const struct mr_backend *const backend = &mr_torch_backend;
+static const struct mr_backend *backend;
 
 static void read_unit(void *context, uint32_t row, float *out)
 {
@@ -352,6 +354,7 @@ static void logits_that_are_not_numbers_give_no_token(void **state)
 int main(void)
 {
     if (mr_parallel_set_thread_count(2, NULL) != MR_OK) return 1;
+    backend = torch_backend();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(draws_equal_those_from_whole_rows),
         cmocka_unit_test(draws_of_the_device_equal_those_from_whole_rows),
