@@ -35,6 +35,10 @@ struct mr_linear_spec {
     bool gated; /* rows alternate gate, up; only for epilogues with an activation, others without */
     bool table; /* `embed` reads rows of the layer */
     uint32_t site; /* of its changes by adapters (ops/backend/adapters.h); 0: none */
+    /* An expert: the layer is number stack_index of stack_count layers of one shape, and stack has
+     * those created before it. A backend may keep all in one tensor. stack_count 0: no expert. */
+    uint32_t stack_index, stack_count;
+    struct mr_linear *const *stack;
 };
 
 struct mr_rope_spec {

@@ -32,13 +32,16 @@ struct device {
     at::Device where;
     at::ScalarType type;                   /* of base.number */
     const struct mr_cuda_kernels *kernels; /* NULL: operators only */
-    char numerics[64];
-    bool in_floats;                    /* products of bf16 are computed in floats (products.hpp) */
-    std::optional<c10::Stream> side;   /* second stream of a GPU, for aside() */
-    std::optional<c10::Event> written; /* after the last copy or import of KV */
+    char numerics[64] = {};
+    bool in_floats = false;  /* products of bf16 are computed in floats (products.hpp) */
+    uint32_t capability = 0; /* of a GPU: 10 * major + minor, such as 90; 0 on the CPU */
+    /* Arrays that the host has copied to the device; none may be while a step is recorded. */
+    mutable uint64_t upload_count = 0;
+    std::optional<c10::Stream> side = {};   /* second stream of a GPU, for aside() */
+    std::optional<c10::Event> written = {}; /* after the last copy or import of KV */
     /* The first error of an operation that cannot return one; later operations do nothing. */
-    enum mr_status failed;
-    struct mr_error error;
+    enum mr_status failed = MR_OK;
+    struct mr_error error = {};
 };
 
 inline struct device *device_of(struct mr_compute *compute)
@@ -227,6 +230,9 @@ struct mr_linear {
     at::Tensor weight; /* [out, in]; gate rows before up rows if `gated`. Undefined once packed */
     std::optional<struct mr_torch::packed_weight> packed;
     at::Tensor bias; /* floats, [out], or undefined */
+    /* Of an expert: the weights and biases of all experts of the layer, of which `weight` and
+     * `bias` are one part: [experts, out, in] and [experts, out]. */
+    at::Tensor stack, bias_stack;
     int64_t out_size, in_size;
     float scale;
     bool gated, table;
@@ -292,6 +298,8 @@ void linear_add(const struct mr_linear *linear, const at::Tensor &x, const at::T
 /* Returns the result in the device's numbers, without the layer's scale. */
 at::Tensor linear_numbers(const struct mr_linear *linear, const at::Tensor &x,
                           const at::Tensor &change = at::Tensor());
+/* Returns activation(gate) * up in numbers. y: [rows, gates and ups], numbers or floats. */
+at::Tensor gate(const struct device *device, const at::Tensor &y, enum mr_epilogue epilogue);
 /* Returns the result of a layer with one of the gated epilogues, in numbers. */
 at::Tensor linear_gated(const struct mr_linear *linear, const at::Tensor &x,
                         enum mr_epilogue epilogue, const at::Tensor &change = at::Tensor());

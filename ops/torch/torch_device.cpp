@@ -57,6 +57,25 @@ static void select_card(int32_t index)
     (void)guard.exchangeStream(guard.getStreamFromGlobalPool(card));
 }
 
+/* Returns 10 * major + minor of the card's compute capability, such as 90; 0 when the driver does
+ * not report it. The driver is called without its headers, as LibTorch's CUDA libraries are not
+ * linked. */
+static uint32_t capability_of(int32_t index)
+{
+    enum { CAPABILITY_MAJOR = 75, CAPABILITY_MINOR = 76 }; /* of CUdevice_attribute */
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+    if (!driver) return 0;
+    const auto get = reinterpret_cast<int (*)(int *, int)>(dlsym(driver, "cuDeviceGet"));
+    const auto attribute =
+        reinterpret_cast<int (*)(int *, int, int)>(dlsym(driver, "cuDeviceGetAttribute"));
+    int card = 0, major = 0, minor = 0;
+    const bool known = get && attribute && get(&card, index) == 0 &&
+                       attribute(&major, CAPABILITY_MAJOR, card) == 0 &&
+                       attribute(&minor, CAPABILITY_MINOR, card) == 0;
+    dlclose(driver);
+    return known ? static_cast<uint32_t>(10 * major + minor) : 0;
+}
+
 static void name_numerics(struct device *device)
 {
     const char *kind = device->where.is_cpu() ? "cpu" : "cuda";
@@ -93,16 +112,8 @@ static enum mr_status device_open(struct mr_compute **out, struct mr_device plac
                                ? at::Device(at::kCPU)
                                : at::Device(at::kCUDA, static_cast<int8_t>(place.index));
         std::unique_ptr<struct mr_torch::device> device(
-            new mr_torch::device{{&mr_torch_backend, number},
-                                 where,
-                                 types[number],
-                                 place.kernels,
-                                 {},
-                                 false,
-                                 std::nullopt,
-                                 std::nullopt,
-                                 MR_OK,
-                                 {}});
+            new mr_torch::device{{&mr_torch_backend, number}, where, types[number], place.kernels});
+        if (!where.is_cpu()) device->capability = capability_of(place.index);
         name_numerics(device.get());
         device->in_floats = multiplies_floats(device.get());
         if (!where.is_cpu())

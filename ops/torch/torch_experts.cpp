@@ -7,6 +7,16 @@
 namespace mr_torch
 {
 
+/* A pair is a row and one of the experts that are chosen for it. All shapes depend on the number of
+ * rows only, so the host never waits for the choice. */
+struct pairs {
+    at::Tensor weights; /* [rows, top_k] float, of the experts of a row in ascending order of ids */
+    at::Tensor rows;    /* [rows * top_k] the row of each pair; pairs are sorted by expert */
+    at::Tensor experts; /* [rows * top_k] the expert of each pair */
+    at::Tensor ends;    /* [experts] int32: the end of each expert's pairs */
+    at::Tensor places;  /* [rows * top_k] where pair i of the unsorted order is now */
+};
+
 /* Sets the choices of experts outside the best groups to -infinity. choices: [rows, experts]. */
 static at::Tensor keep_groups(const struct mr_router *router, const at::Tensor &choices)
 {
@@ -22,8 +32,8 @@ static at::Tensor keep_groups(const struct mr_router *router, const at::Tensor &
         .view(choices.sizes());
 }
 
-/* Sets *ids to the experts of each row, [rows, top_k], the best choice first, the lower id among
- * equals, and *weights to their weights. */
+/* Sets *ids to the experts of each row, [rows, top_k], and *weights to their weights. The best
+ * choices are taken, the lower id among equals; both arrays are in ascending order of ids. */
 static void route(const struct mr_router *router, const at::Tensor &routing, at::Tensor *ids,
                   at::Tensor *weights)
 {
@@ -36,70 +46,96 @@ static void route(const struct mr_router *router, const at::Tensor &routing, at:
     if (router->bias) choices = choices + router->bias->numbers;
     if (groups) choices = keep_groups(router, choices);
     /* A stable sort, because topk does not define the order among equals. */
-    *ids = std::get<1>(at::sort(choices, true, 1, true)).narrow(1, 0, router->top_k);
+    const at::Tensor best = std::get<1>(at::sort(choices, true, 1, true));
+    *ids = std::get<0>(at::sort(best.narrow(1, 0, router->top_k), 1));
     *weights = scores.gather(1, *ids);
     if (router->normalize)
         *weights = *weights / weights->sum(1, true).clamp_min(std::max(router->sum_min, 1e-20f));
     if (router->scale != 0.0f) *weights = *weights * router->scale;
 }
 
-/* The pairs of a row and one of its experts, sorted by expert. */
-struct pairs {
-    std::vector<int64_t> rows, places; /* place: index in the flat [rows * top_k] */
-    std::vector<int64_t> counts;       /* [experts] */
-};
-
-static struct pairs sort_pairs(const struct mr_router *router, const at::Tensor &ids)
+static struct pairs sort_pairs(const struct mr_router *router, const at::Tensor &routing)
 {
-    const at::Tensor host = ids.to(at::kCPU).contiguous();
-    const int64_t *expert = host.const_data_ptr<int64_t>();
-    const size_t count = static_cast<size_t>(host.numel());
-    struct pairs pairs = {std::vector<int64_t>(count), std::vector<int64_t>(count),
-                          std::vector<int64_t>(router->count)};
-    for (size_t i = 0; i < count; i++)
-        pairs.counts[static_cast<size_t>(expert[i])]++;
-    std::vector<int64_t> next(router->count);
-    for (uint32_t i = 1; i < router->count; i++)
-        next[i] = next[i - 1] + pairs.counts[i - 1];
-    for (size_t i = 0; i < count; i++) {
-        const size_t at_pair = static_cast<size_t>(next[static_cast<size_t>(expert[i])]++);
-        pairs.places[at_pair] = static_cast<int64_t>(i);
-        pairs.rows[at_pair] = static_cast<int64_t>(i / router->top_k);
-    }
+    struct pairs pairs;
+    at::Tensor ids;
+    route(router, routing, &ids, &pairs.weights);
+    const auto sorted = at::sort(ids.reshape({-1}), true, 0, false);
+    const at::Tensor order = std::get<1>(sorted);
+    pairs.experts = std::get<0>(sorted);
+    pairs.rows = at::floor_divide(order, router->top_k);
+    pairs.ends =
+        at::searchsorted(pairs.experts, at::arange(router->count, order.options()), true, true);
+    pairs.places =
+        at::empty_like(order).scatter_(0, order, at::arange(order.size(0), order.options()));
     return pairs;
+}
+
+/* Returns the changes by adapters of the layers of all experts, [pairs, out]; undefined when no row
+ * has an adapter. Only then does the host read the choice: graphs are recorded without adapters. */
+static at::Tensor changes_of(const struct mr_step *step, struct mr_linear *const *layers,
+                             const at::Tensor &x, const struct pairs &pairs)
+{
+    at::Tensor changes;
+    if (step->adapted.empty()) return changes;
+    const at::Tensor rows = pairs.rows.to(at::kCPU), ends = pairs.ends.to(at::kCPU);
+    const int64_t *row = rows.const_data_ptr<int64_t>();
+    for (int64_t i = 0, begin = 0; i < ends.size(0); i++) {
+        const int64_t end = ends.const_data_ptr<int32_t>()[i];
+        const at::Tensor own = x.narrow(0, begin, end - begin);
+        const at::Tensor change =
+            change_at(group_adapted(step, {row + begin, row + end}), layers[i]->site, own);
+        if (change.defined() && !changes.defined())
+            changes = at::zeros({x.size(0), change.size(1)}, change.options());
+        if (change.defined()) changes.narrow(0, begin, end - begin).copy_(change);
+        begin = end;
+    }
+    return changes;
+}
+
+/* Returns the product of each pair's row of x with the matrix of its expert, with the expert's bias
+ * and without its scale. */
+static at::Tensor product_of_pairs(const struct mr_step *step, struct mr_linear *const *layers,
+                                   const at::Tensor &x, const struct pairs &pairs)
+{
+    const struct mr_linear *first = layers[0];
+    const at::Tensor matrices = first->stack.transpose(1, 2);
+    const at::Tensor numbers = x.to(matrices.scalar_type());
+    at::Tensor y = at::_grouped_mm(numbers, matrices, pairs.ends).to(x.scalar_type());
+    const at::Tensor changes = changes_of(step, layers, x, pairs);
+    if (changes.defined()) y = y.add_(changes);
+    if (!first->bias_stack.defined()) return y;
+    return y.to(at::kFloat).add_(first->bias_stack.index_select(0, pairs.experts));
+}
+
+/* True when LibTorch multiplies the groups without reading their ends on the host. */
+static bool groups_on_device(const struct device *device)
+{
+    const bool has_kernel = device->capability / 10 == 9 || device->capability / 10 == 10;
+    return device->where.is_cpu() || (has_kernel && device->type == at::kBFloat16);
 }
 
 void experts(struct mr_step *step, const struct mr_expert_layer *layer, uint32_t rows)
 {
     queued(step->device, "experts", [=] {
-        refuse_recording(step, "the choice of experts");
+        const struct mr_linear *down = layer->down[0];
+        const uint32_t top_k = layer->router.top_k;
+        if (!groups_on_device(step->device)) refuse_recording(step, "the rows of each expert");
         settle_residual(step);
-        at::Tensor ids, weights;
-        route(&layer->router, step->buffers[MR_ROUTING].narrow(0, 0, rows), &ids, &weights);
-        const struct pairs pairs = sort_pairs(&layer->router, ids);
-        const at::Tensor all_rows = upload(step->device, pairs.rows);
-        const at::Tensor factors =
-            weights.reshape({-1, 1}).index_select(0, upload(step->device, pairs.places));
-        const at::Tensor x = step->buffers[MR_NORMED];
+        const struct pairs pairs =
+            sort_pairs(&layer->router, step->buffers[MR_ROUTING].narrow(0, 0, rows));
+        const at::Tensor x = step->buffers[MR_NORMED].index_select(0, pairs.rows);
+        const at::Tensor gated =
+            gate(step->device, product_of_pairs(step, layer->gate_up, x, pairs), layer->activation);
+        const at::Tensor y = product_of_pairs(step, layer->down, gated, pairs)
+                                 .index_select(0, pairs.places)
+                                 .view({rows, top_k, down->out_size})
+                                 .to(at::kFloat);
+        const at::Tensor factors = pairs.weights.mul(down->scale).unsqueeze(2);
         at::Tensor &to = step->buffers[layer->to];
-        if (layer->clear) to = at::zeros({rows, x.size(1)}, floats(step->device));
-        int64_t first = 0;
-        for (uint32_t i = 0; i < layer->router.count; first += pairs.counts[i++]) {
-            if (pairs.counts[i] == 0) continue;
-            const at::Tensor own = all_rows.narrow(0, first, pairs.counts[i]);
-            const at::Tensor rows_of_x = x.index_select(0, own);
-            std::vector<struct adapted_rows> adapted;
-            if (!step->adapted.empty())
-                adapted = group_adapted(step, {pairs.rows.begin() + first,
-                                               pairs.rows.begin() + first + pairs.counts[i]});
-            const at::Tensor gated =
-                linear_gated(layer->gate_up[i], rows_of_x, layer->activation,
-                             change_at(adapted, layer->gate_up[i]->site, rows_of_x));
-            const at::Tensor y = linear_floats(layer->down[i], gated,
-                                               change_at(adapted, layer->down[i]->site, gated))
-                                     .mul_(factors.narrow(0, first, pairs.counts[i]));
-            to.index_add_(0, own, y);
-        }
+        if (layer->clear) to = at::zeros({rows, down->out_size}, floats(step->device));
+        /* One addition for each rank, so that a row adds its experts in ascending order of ids. */
+        for (uint32_t i = 0; i < top_k; i++)
+            to.addcmul_(y.select(1, i), factors.select(1, i));
     });
 }
 

@@ -1,5 +1,7 @@
 #include "ops/torch/graph.hpp"
 
+#include <ATen/record_function.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -112,6 +114,59 @@ static struct index_arrays arrays_of(const struct graph *graph, uint32_t group)
     return arrays;
 }
 
+/* ---- operators that wait for the device ---- */
+
+/* What LibTorch's operators do on this thread while a step is walked. */
+struct watched {
+    char waits[48];  /* name of the first operator whose result the host reads; empty: none */
+    uint32_t inside; /* nested calls of operators that wait on the CPU only */
+};
+static thread_local struct watched *watched;
+
+static bool reads_on_cpu_only(const char *name)
+{
+    return std::strcmp(name, "aten::_grouped_mm") == 0;
+}
+
+static std::unique_ptr<at::ObserverContext> operator_begins(const at::RecordFunction &call)
+{
+    static const char *const waiting[] = {
+        "aten::_local_scalar_dense", "aten::nonzero",  "aten::equal",
+        "aten::masked_select",       "aten::bincount", "aten::_unique2"};
+    if (!watched) return nullptr;
+    if (reads_on_cpu_only(call.name())) watched->inside++;
+    for (const char *name : waiting)
+        if (watched->inside == 0 && !watched->waits[0] && std::strcmp(call.name(), name) == 0)
+            std::snprintf(watched->waits, sizeof watched->waits, "%s", name);
+    return nullptr;
+}
+
+static void operator_ends(const at::RecordFunction &call, at::ObserverContext *)
+{
+    if (watched && reads_on_cpu_only(call.name())) watched->inside--;
+}
+
+/* Runs body. The step fails when its operations need the host: they upload, or wait for a result,
+ * which a recorded graph cannot do. */
+template <typename F> static void without_host(struct graph *graph, const F &body)
+{
+    struct watched calls = {};
+    const uint64_t before = graph->device->upload_count;
+    const at::CallbackHandle handle =
+        at::addThreadLocalCallback(at::RecordFunctionCallback(operator_begins, operator_ends)
+                                       .scopes({at::RecordScope::FUNCTION}));
+    watched = &calls;
+    body();
+    watched = nullptr;
+    at::removeCallback(handle);
+    const uint64_t uploads = graph->device->upload_count - before;
+    graph->refused = graph->refused || uploads > 0 || calls.waits[0];
+    queued(graph->device, "a decode step", [&] {
+        TORCH_CHECK(uploads == 0, "cannot be recorded: the host copies ", uploads, " arrays");
+        TORCH_CHECK(!calls.waits[0], "cannot be recorded: the host waits for ", calls.waits);
+    });
+}
+
 /* Runs the operations of the graph: every array that they read is in its inputs. */
 static void walk(struct mr_step *step, struct graph *graph)
 {
@@ -181,8 +236,8 @@ enum mr_status graph_create(struct mr_step *step, const struct mr_graph_spec *sp
         fill(graph, step, 0);
     });
     if (status != MR_OK) return status;
-    walk(step,
-         graph); /* LibTorch now allocates one-time memory of operations, such as workspaces */
+    /* LibTorch now allocates one-time memory of operations, such as workspaces. */
+    without_host(graph, [=] { walk(step, graph); });
     if (graph->refused) return take_error(device, err);
     status = finish(step, err);
     if (status == MR_OK && !device->where.is_cpu()) status = record(step, graph, err);

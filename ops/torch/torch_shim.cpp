@@ -61,6 +61,7 @@ uint64_t free_bytes(const struct mr_compute *compute)
 
 at::Tensor staging(const struct device *device, int64_t count, at::ScalarType type)
 {
+    device->upload_count++;
     return at::empty({count},
                      at::TensorOptions().dtype(type).pinned_memory(!device->where.is_cpu()));
 }

@@ -105,15 +105,16 @@ static void read_rows(void *context, size_t begin, size_t end)
     }
 }
 
-/* Rows are converted on the host; while the device copies one chunk, the host converts the next. */
-static at::Tensor read_weight(const struct device *device, const struct mr_linear_spec *spec)
+/* Rows are converted on the host; while the device copies one chunk, the host converts the next.
+ * weight: [out, in] */
+static void read_weight(const struct device *device, const struct mr_linear_spec *spec,
+                        const at::Tensor &weight)
 {
     const int64_t in = spec->in_size, out = spec->out_size;
     const int64_t chunk = std::min(out, std::max<int64_t>(1, chunk_numbers / in));
     const at::Tensor halves[2] = {staging(device, chunk * in, device->type),
                                   staging(device, out > chunk ? chunk * in : 0, device->type)};
     std::optional<c10::Event> copied[2];
-    const at::Tensor weight = at::empty({out, in}, numbers(device));
     struct rows_work work = {spec, nullptr, device->type, 0, {}};
     work.floats.resize(mr_parallel_thread_count(), std::vector<float>(spec->in_size));
     for (int64_t first = 0, half = 0; first < out; first += chunk, half ^= 1) {
@@ -126,7 +127,6 @@ static at::Tensor read_weight(const struct device *device, const struct mr_linea
             .copy_(halves[half].narrow(0, 0, count * in).view({count, in}), true);
         copied[half] = record(device);
     }
-    return weight;
 }
 
 static at::Tensor read_bias(const struct device *device, const struct mr_linear_spec *spec)
@@ -135,6 +135,28 @@ static at::Tensor read_bias(const struct device *device, const struct mr_linear_
     for (uint32_t i = 0; i < spec->out_size; i++)
         bias[i] = spec->bias[source_row(spec, i)];
     return from_host(device, bias.data(), spec->out_size);
+}
+
+/* Reads an expert into its part of the tensors of all experts, which expert 0 creates. */
+static void read_stacked(const struct device *device, const struct mr_linear_spec *spec,
+                         struct mr_linear *linear)
+{
+    const int64_t count = spec->stack_count, out = spec->out_size, index = spec->stack_index;
+    const at::ScalarType type = device->in_floats ? at::kFloat : device->type;
+    const struct mr_linear *first = index > 0 ? spec->stack[0] : linear;
+    if (index == 0) {
+        linear->stack = at::empty({count, out, spec->in_size}, numbers(device).dtype(type));
+        if (spec->bias) linear->bias_stack = at::zeros({count, out}, floats(device));
+    }
+    TORCH_CHECK(first->bias_stack.defined() == (spec->bias != nullptr),
+                "some experts of a layer have a bias and others have none");
+    linear->stack = first->stack;
+    linear->bias_stack = first->bias_stack;
+    linear->weight = linear->stack.select(0, index);
+    read_weight(device, spec, linear->weight);
+    if (!spec->bias) return;
+    linear->bias = linear->bias_stack.select(0, index);
+    linear->bias.copy_(read_bias(device, spec));
 }
 
 /* oneDNN packs weights for its products on a CPU, which then run 1.5 to 2.7 times as fast in bf16
@@ -179,9 +201,14 @@ enum mr_status linear_create(struct mr_compute *compute, struct mr_linear **out,
         linear.scale = spec->scale == 0.0f ? 1.0f : spec->scale;
         linear.gated = spec->gated;
         linear.site = spec->site;
-        linear.weight = read_weight(device, spec);
-        if (spec->bias) linear.bias = read_bias(device, spec);
-        if (packs(device))
+        if (spec->stack_count > 0) {
+            read_stacked(device, spec, &linear);
+        } else {
+            linear.weight = at::empty({spec->out_size, spec->in_size}, numbers(device));
+            read_weight(device, spec, linear.weight);
+            if (spec->bias) linear.bias = read_bias(device, spec);
+        }
+        if (packs(device) && spec->stack_count == 0)
             linear.packed = pack(device->in_floats ? linear.weight.to(at::kFloat) : linear.weight);
         if (linear.packed && !spec->table) linear.weight = at::Tensor();
         *out = new mr_linear(linear);
@@ -197,7 +224,8 @@ size_t linear_bytes(const struct mr_linear *linear)
 {
     const size_t number = mr_number_bytes(linear->device->base.number);
     const size_t packed = linear->device->in_floats ? sizeof(float) : number;
-    const size_t each = (linear->weight.defined() ? number : 0) + (linear->packed ? packed : 0);
+    const size_t own = linear->stack.defined() ? packed : linear->weight.defined() ? number : 0;
+    const size_t each = own + (linear->packed ? packed : 0);
     return static_cast<size_t>(linear->out_size * linear->in_size) * each +
            (linear->bias.defined() ? linear->bias.nbytes() : 0);
 }
@@ -248,20 +276,11 @@ static at::Tensor swiglu_oai(const at::Tensor &gate, const at::Tensor &up)
     return limited * at::sigmoid(limited * 1.702) * (at::clamp(up, -7.0, 7.0) + 1.0);
 }
 
-at::Tensor linear_gated(const struct mr_linear *linear, const at::Tensor &x,
-                        enum mr_epilogue epilogue, const at::Tensor &change)
+at::Tensor gate(const struct device *device, const at::Tensor &y, enum mr_epilogue epilogue)
 {
-    MR_ASSERT(linear->gated);
     at::Tensor out;
-    if (linear->device->kernels && linear->scale == 1.0f &&
-        kernel_gated(linear->device, linear_numbers(linear, x, change), epilogue, &out))
-        return out;
-    at::Tensor y = product(linear, x, change);
-    const bool plain = !linear->bias.defined() && linear->scale == 1.0f;
-    if (!plain) y = y.to(at::kFloat);
-    if (linear->bias.defined()) y.add_(linear->bias);
-    if (linear->scale != 1.0f) y.mul_(linear->scale);
-    const int64_t half = linear->out_size / 2;
+    if (y.scalar_type() == device->type && kernel_gated(device, y, epilogue, &out)) return out;
+    const int64_t half = y.size(1) / 2;
     const at::Tensor gate = y.narrow(1, 0, half), up = y.narrow(1, half, half);
     switch (epilogue) {
     case MR_SILU_MUL:
@@ -279,7 +298,18 @@ at::Tensor linear_gated(const struct mr_linear *linear, const at::Tensor &x,
     default:
         MR_ASSERT(false);
     }
-    return out.to(linear->device->type);
+    return out.to(device->type);
+}
+
+at::Tensor linear_gated(const struct mr_linear *linear, const at::Tensor &x,
+                        enum mr_epilogue epilogue, const at::Tensor &change)
+{
+    MR_ASSERT(linear->gated);
+    const bool plain = !linear->bias.defined() && linear->scale == 1.0f;
+    const bool in_numbers = plain || (linear->device->kernels && linear->scale == 1.0f);
+    return gate(linear->device,
+                in_numbers ? linear_numbers(linear, x, change) : linear_floats(linear, x, change),
+                epilogue);
 }
 
 at::Tensor linear_activated(const struct mr_linear *linear, const at::Tensor &x,

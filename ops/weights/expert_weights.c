@@ -20,13 +20,15 @@ static enum storage storage_of(const struct mr_weight_loader *loader, uint32_t l
     return mixed ? MIXED : FUSED;
 }
 
+/* layers: of the experts; sets number `index`. */
 static enum mr_status load_gate_up(struct mr_weight_loader *loader, uint32_t layer, uint32_t index,
-                                   enum storage storage, struct mr_linear **out)
+                                   enum storage storage, struct mr_linear **layers)
 {
     const struct mr_model_config *c = loader->spec->config;
     uint32_t ffn = c->experts.ffn_size;
     struct mr_linear_plan plan = {
         .layer = layer, .index = index, .width = c->hidden_size, .share_count = 2};
+    plan.experts = layers;
     plan.alternate = plan.gated = true;
     plan.stacked = storage == EACH ? 0 : c->experts.count;
     switch (storage) {
@@ -51,11 +53,11 @@ static enum mr_status load_gate_up(struct mr_weight_loader *loader, uint32_t lay
         plan.transposed = mr_weight_loader_transposed(loader, &plan);
         break;
     }
-    return mr_weight_loader_linear(loader, &plan, out);
+    return mr_weight_loader_linear(loader, &plan, &layers[index]);
 }
 
 static enum mr_status load_down(struct mr_weight_loader *loader, uint32_t layer, uint32_t index,
-                                enum storage storage, struct mr_linear **out)
+                                enum storage storage, struct mr_linear **layers)
 {
     const struct mr_model_config *c = loader->spec->config;
     enum mr_weight_part part = storage == EACH ? MR_WEIGHT_EXPERT_DOWN : MR_WEIGHT_ALL_DOWN;
@@ -65,9 +67,10 @@ static enum mr_status load_down(struct mr_weight_loader *loader, uint32_t layer,
                                   .width = c->experts.ffn_size,
                                   .shares = {{.part = part, .rows = c->hidden_size}},
                                   .share_count = 1,
-                                  .scale = c->residual_scale};
+                                  .scale = c->residual_scale,
+                                  .experts = layers};
     plan.transposed = storage == MIXED && mr_weight_loader_transposed(loader, &plan);
-    return mr_weight_loader_linear(loader, &plan, out);
+    return mr_weight_loader_linear(loader, &plan, &layers[index]);
 }
 
 static enum mr_status load_single(struct mr_weight_loader *loader, struct mr_weight_place place,
@@ -121,8 +124,8 @@ enum mr_status mr_expert_weights_load(struct mr_weight_loader *loader, uint32_t 
     if (status == MR_OK && loader->spec->config->experts.biased)
         status = mr_weight_loader_vector(loader, bias, count, 0.0f, &to->bias);
     for (uint32_t i = 0; status == MR_OK && i < count; i++) {
-        status = load_gate_up(loader, layer, i, storage, &to->gate_up[i]);
-        if (status == MR_OK) status = load_down(loader, layer, i, storage, &to->down[i]);
+        status = load_gate_up(loader, layer, i, storage, to->gate_up);
+        if (status == MR_OK) status = load_down(loader, layer, i, storage, to->down);
     }
     if (status == MR_OK && loader->spec->config->experts.shared_ffn_size > 0)
         status = load_shared(loader, layer, to);

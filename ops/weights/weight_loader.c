@@ -523,7 +523,10 @@ static enum mr_status pack(struct mr_weight_loader *loader, const struct mr_line
                                   .scale = plan->scale,
                                   .gated = plan->gated,
                                   .table = plan->table,
-                                  .site = site};
+                                  .site = site,
+                                  .stack = plan->experts,
+                                  .stack_index = plan->index};
+    if (plan->experts) spec.stack_count = loader->spec->config->experts.count;
     if (status == MR_OK) {
         choose_bands(loader, plan, rows, &spec);
         status = compute->backend->linear_create(compute, out, &spec, loader->err);

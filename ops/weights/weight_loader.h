@@ -74,12 +74,13 @@ struct mr_linear_plan {
     uint32_t width;   /* in the file: without padding */
     struct mr_share_plan shares[MR_WEIGHT_SHARES_MAX];
     uint32_t share_count;
-    bool alternate;    /* true: rows are taken from the shares in turn */
-    bool head_columns; /* columns are heads, which are padded */
-    bool transposed;   /* the tensor is [in, out] */
-    bool floats;       /* true: never computed in small integers */
-    bool gated, table; /* as in struct mr_linear_spec (ops/backend/step.h) */
-    float scale;       /* of the layer's results; 0 means 1 */
+    bool alternate;                   /* true: rows are taken from the shares in turn */
+    bool head_columns;                /* columns are heads, which are padded */
+    bool transposed;                  /* the tensor is [in, out] */
+    bool floats;                      /* true: never computed in small integers */
+    bool gated, table;                /* as in struct mr_linear_spec (ops/backend/step.h) */
+    float scale;                      /* of the layer's results; 0 means 1 */
+    struct mr_linear *const *experts; /* the layers of experts 0 to index - 1; NULL: no expert */
 };
 
 /* The namings of a Hugging Face model with parts that do not read text: outer and inner are set. */
