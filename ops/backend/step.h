@@ -7,6 +7,7 @@
 
 #include "ops/backend/adapters.h"
 #include "ops/backend/device.h"
+#include "ops/backend/expert_stack.h"
 #include "ops/cpu_kernels/quant/band.h"
 
 struct mr_vector; /* numbers in fp32, such as the weights of a norm */
@@ -35,10 +36,7 @@ struct mr_linear_spec {
     bool gated; /* rows alternate gate, up; only for epilogues with an activation, others without */
     bool table; /* `embed` reads rows of the layer */
     uint32_t site; /* of its changes by adapters (ops/backend/adapters.h); 0: none */
-    /* An expert: the layer is number stack_index of stack_count layers of one shape, and stack has
-     * those created before it. A backend may keep all in one tensor. stack_count 0: no expert. */
-    uint32_t stack_index, stack_count;
-    struct mr_linear *const *stack;
+    struct mr_expert_stack stack;
 };
 
 struct mr_rope_spec {
@@ -51,8 +49,7 @@ struct mr_rope_spec {
 struct mr_kv_spec {
     uint32_t layer_count, kv_head_count, head_dim, block_count;
     enum mr_number number; /* that attention computes with */
-    /* For backends with int8_kv: K and V are kept as 8-bit integers with a scale for each token,
-     * head and K or V, instead of numbers of the device. */
+    /* For backends with int8_kv: K and V are int8, with a scale for each token, head and K or V. */
     bool int8;
 };
 
@@ -97,8 +94,7 @@ struct mr_step_sequence {
     const uint32_t *blocks[2];
     uint32_t first_block[2], state;   /* state: slot of the state pool (ops/backend/mixers.h) */
     const struct mr_adapter *adapter; /* of its rows, borrowed until `finish`; NULL: none */
-    /* Every row attends to the tokens [0, attends) of the sequence. 0: to itself and earlier ones.
-     */
+    /* Every row attends to tokens [0, attends) of its sequence; 0: to itself and earlier ones. */
     uint32_t attends;
     uint32_t second_begin; /* positions from here on have token type 1; 0: all have type 0 */
 };

@@ -141,9 +141,9 @@ static at::Tensor read_bias(const struct device *device, const struct mr_linear_
 static void read_stacked(const struct device *device, const struct mr_linear_spec *spec,
                          struct mr_linear *linear)
 {
-    const int64_t count = spec->stack_count, out = spec->out_size, index = spec->stack_index;
+    const int64_t count = spec->stack.count, out = spec->out_size, index = spec->stack.index;
     const at::ScalarType type = device->in_floats ? at::kFloat : device->type;
-    const struct mr_linear *first = index > 0 ? spec->stack[0] : linear;
+    const struct mr_linear *first = index > 0 ? spec->stack.layers[0] : linear;
     if (index == 0) {
         linear->stack = at::empty({count, out, spec->in_size}, numbers(device).dtype(type));
         if (spec->bias) linear->bias_stack = at::zeros({count, out}, floats(device));
@@ -201,14 +201,14 @@ enum mr_status linear_create(struct mr_compute *compute, struct mr_linear **out,
         linear.scale = spec->scale == 0.0f ? 1.0f : spec->scale;
         linear.gated = spec->gated;
         linear.site = spec->site;
-        if (spec->stack_count > 0) {
+        if (spec->stack.count > 0) {
             read_stacked(device, spec, &linear);
         } else {
             linear.weight = at::empty({spec->out_size, spec->in_size}, numbers(device));
             read_weight(device, spec, linear.weight);
             if (spec->bias) linear.bias = read_bias(device, spec);
         }
-        if (packs(device) && spec->stack_count == 0)
+        if (packs(device) && spec->stack.count == 0)
             linear.packed = pack(device->in_floats ? linear.weight.to(at::kFloat) : linear.weight);
         if (linear.packed && !spec->table) linear.weight = at::Tensor();
         *out = new mr_linear(linear);

@@ -524,9 +524,8 @@ static enum mr_status pack(struct mr_weight_loader *loader, const struct mr_line
                                   .gated = plan->gated,
                                   .table = plan->table,
                                   .site = site,
-                                  .stack = plan->experts,
-                                  .stack_index = plan->index};
-    if (plan->experts) spec.stack_count = loader->spec->config->experts.count;
+                                  .stack = {.index = plan->index, .layers = plan->experts}};
+    if (plan->experts) spec.stack.count = loader->spec->config->experts.count;
     if (status == MR_OK) {
         choose_bands(loader, plan, rows, &spec);
         status = compute->backend->linear_create(compute, out, &spec, loader->err);
