@@ -466,7 +466,7 @@ static void walk(struct mr_decoder *decoder, const struct mr_batch *batch, uint3
     embed(decoder, rows);
     for (uint32_t i = 0; i < c->layer_count; i++) {
         const struct mr_layer_weights *layer = &spec->weights->layers[i];
-        enter_branch(decoder, &layer->attention_norm, rows);
+        if (layer->qkv || layer->mixer.in) enter_branch(decoder, &layer->attention_norm, rows);
         if (layer->qkv) {
             const struct mr_attention attention = attention_of(decoder, i);
             backend->linear(decoder->newest->step, layer->qkv, MR_NORMED, rows, MR_STORE, MR_QKV);

@@ -48,12 +48,19 @@ static uint32_t bounded(double count, uint32_t min)
     return count < (double)(UINT32_MAX / 2) ? (uint32_t)count : UINT32_MAX / 2;
 }
 
+/* Block ids of a model without attention, which only count its tokens. */
+#define BLOCKS_WITHOUT_KV 65536u
+
 /* Divides `bytes` of memory into blocks of full_bytes and slots of slot_bytes. full_bytes is 0 when
  * no layer has blocks, slot_bytes is 0 when no layer has slots. */
 static void divide(struct mr_kv_groups *groups, double bytes, size_t full_bytes, size_t slot_bytes,
                    double slots_per_block, uint32_t slots_min)
 {
     double full = (double)full_bytes, slot = (double)slot_bytes;
+    if (full_bytes == 0 && slot_bytes == 0) {
+        groups->block_count = BLOCKS_WITHOUT_KV;
+        return;
+    }
     if (slot_bytes == 0) {
         groups->block_count = bounded(bytes / full, 1);
         return;

@@ -92,6 +92,7 @@ static void read_tables(struct mr_model_config *config, struct json_reader *read
 static uint32_t ffn_size(const struct mr_model_family *family, struct json_reader *reader)
 {
     if (family->shared_mlp) return need(reader, "shared_intermediate_size");
+    if (family->mixer && family->mixer->alone) return get(reader, "intermediate_size", 0);
     if (family->adjusted_ffn && has(reader, "block_ff_dim"))
         return adjusted_ffn(reader, need(reader, "block_ff_dim"));
     /* a model in which every layer has experts may lack the key */
@@ -104,7 +105,10 @@ static uint32_t ffn_size(const struct mr_model_family *family, struct json_reade
 static void read_sizes(struct mr_model_config *config, struct json_reader *reader)
 {
     const struct mr_family_defaults *usual = &config->family->defaults;
-    config->layer_count = need(reader, size_key(reader, "num_hidden_layers", "n_layers"));
+    const struct mr_json_value *types = mr_json_get(reader->root, "layers_block_type");
+    config->layer_count = !has(reader, "num_hidden_layers") && mr_json_given(types)
+                              ? (uint32_t)mr_json_count(types)
+                              : need(reader, size_key(reader, "num_hidden_layers", "n_layers"));
     config->hidden_size = need(reader, size_key(reader, "hidden_size", "dim"));
     config->head_count =
         need_or(reader, size_key(reader, "num_attention_heads", "n_heads"), usual->head_count);
@@ -138,7 +142,8 @@ static void read_scales(struct mr_model_config *config, const struct mr_json_val
     double epsilon = usual->norm_epsilon > 0.0 ? usual->norm_epsilon : 1e-6;
     const char *key = family->centered_norms ? "layer_norm_eps" : "rms_norm_eps";
     epsilon = mr_json_number_or(root, key, epsilon);
-    config->norm_epsilon = (float)mr_json_number_or(root, "norm_eps", epsilon);
+    epsilon = mr_json_number_or(root, "norm_eps", epsilon);
+    config->norm_epsilon = (float)mr_json_number_or(root, "layer_norm_epsilon", epsilon);
     double scalar = mr_json_number_or(root, "query_pre_attn_scalar", usual->query_scalar);
     config->attention_scale = (float)(1.0 / sqrt(scalar > 0.0 ? scalar : config->head_dim));
     /* Gemma 3 files may have the key, but the reference does not apply it. */
@@ -154,8 +159,11 @@ static void read_scales(struct mr_model_config *config, const struct mr_json_val
     if (family->optional_head_norm && (mr_json_bool_or(root, "qk_layernorm", false) ||
                                        mr_json_bool_or(root, "use_qk_norm", false)))
         config->head_norm = family->head_norm;
+    if (family->part_scales)
+        config->logit_scale = (float)mr_json_number_or(root, "lm_head_multiplier", 1.0);
+    if (family->multipliers || family->part_scales)
+        config->embedding_scale = (float)mr_json_number_or(root, "embedding_multiplier", 1.0);
     if (!family->multipliers) return;
-    config->embedding_scale = (float)mr_json_number_or(root, "embedding_multiplier", 1.0);
     config->attention_scale = (float)mr_json_number_or(root, "attention_multiplier", 1.0);
     config->residual_scale = (float)mr_json_number_or(root, "residual_multiplier", 1.0);
     config->logit_scale = (float)(1.0 / mr_json_number_or(root, "logits_scaling", 1.0));
@@ -234,16 +242,22 @@ static enum mr_status read_windows(struct mr_model_config *config, struct json_r
     return MR_OK;
 }
 
+/* True when no layer has a rotary embedding. */
+static bool lacks_rope(const struct mr_model_config *config, const struct json_reader *reader)
+{
+    struct mr_text kind = {"", 0};
+    mr_json_text(mr_json_get(reader->root, "position_embedding_type"), &kind);
+    return config->family->no_rope || (config->family->rope_opt_in && !mr_text_is(kind, "rope")) ||
+           (config->family->rope_if_given && !has(reader, "rope_parameters") &&
+            !has(reader, "rope_theta"));
+}
+
 /* no_rope_layers: 1 for each layer with rotary embedding, 0 for each without. */
 static enum mr_status read_rope_layers(struct mr_model_config *config, struct json_reader *reader,
                                        struct mr_error *err)
 {
-    struct mr_text kind = {"", 0};
     mr_model_config_assign_ropes(config);
-    mr_json_text(mr_json_get(reader->root, "position_embedding_type"), &kind);
-    for (uint32_t i = 0; i < MR_LAYERS_MAX; i++)
-        if (config->family->rope_opt_in && !mr_text_is(kind, "rope"))
-            config->rope_of[i] = MR_NO_ROPE;
+    if (lacks_rope(config, reader)) memset(config->rope_of, MR_NO_ROPE, sizeof(config->rope_of));
     uint32_t interval = config->family->rope_interval;
     if (interval == 0) return MR_OK;
     interval = get(reader, "no_rope_layer_interval", interval);
@@ -324,8 +338,11 @@ static void read_experts(struct mr_model_config *config, struct json_reader *rea
         get(reader, "moe_intermediate_size",
             family->shared_mlp ? need(reader, "intermediate_size") : config->ffn_size);
     experts->shared_ffn_size = get(reader, "shared_expert_intermediate_size", 0);
-    if (family->plain_shared)
+    if (family->shared_mlp)
+        experts->shared_ffn_size = config->ffn_size;
+    else if (family->plain_shared)
         experts->shared_ffn_size = get_first(reader, shared, 1) * experts->ffn_size;
+    experts->biased = experts->biased && mr_json_bool_or(reader->root, "use_expert_bias", true);
     if (family->routing == MR_ROUTING_KEY || family->routing == MR_ROUTING_PAIRS ||
         family->routing == MR_ROUTING_SIGMOID)
         experts->normalized = mr_json_bool_or(reader->root, "norm_topk_prob", experts->normalized);
@@ -462,6 +479,8 @@ enum mr_status mr_model_config_from_json(struct mr_model_config *out,
     mr_model_config_add_eos_json(out, mr_json_get(root, "eos_token_id"), UINT32_MAX);
     mr_model_config_add_eos_json(out, mr_json_get(reader.root, "eos_token_id"), UINT32_MAX);
     status = read_windows(out, &reader, err);
+    if (status == MR_OK && out->family->part_scales)
+        status = mr_part_scales_read(&out->scales, reader.root, err);
     if (status == MR_OK) status = read_activation(out, reader.root, err);
     if (status == MR_OK) status = reject(out, &reader, err);
     if (status == MR_OK) status = mr_json_rope_read(out, reader.root, err);

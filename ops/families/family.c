@@ -27,9 +27,7 @@ static const struct {
     {"kimi_k2", LATENT},
     {"minicpm3", LATENT},
     {"mamba", STATE},
-    {"mamba2", STATE},
     {"falcon_mamba", STATE},
-    {"falcon_h1", STATE},
     {"falcon-h1", STATE},
     {"jamba", STATE},
     {"zamba2", STATE},
@@ -37,7 +35,6 @@ static const struct {
     {"qwen35", FOLDER},
     {"qwen35moe", FOLDER},
     {"kimi_linear", STATE},
-    {"olmo_hybrid", STATE},
     {"rwkv", STATE},
     {"rwkv6", STATE},
     {"rwkv7", STATE},
@@ -122,6 +119,6 @@ enum mr_status mr_model_family_find(const struct mr_model_family **out, struct m
         err, MR_BAD_FILE,
         "model architecture \"%.*s\" is not supported; Llama, Mistral, Mixtral, Qwen 2 "
         "and 3, Gemma 1 to 3, Phi 3, SmolLM 3, OLMo 2 and 3, Granite 3 and 4, StableLM 2, "
-        "LFM2, Bamba, Qwen3-Next, Qwen 3.5 and gpt-oss are",
+        "LFM2, Bamba, Falcon-H1, OLMo Hybrid, Mamba 2, Qwen3-Next, Qwen 3.5 and gpt-oss are",
         shown, name.bytes);
 }

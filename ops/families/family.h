@@ -45,7 +45,13 @@ struct mr_mixer_family {
     const char *attention_list;
     uint32_t attention_interval;
     bool norm_after_gate;
-    bool grouped_norm; /* SSD: the norm of the gate is computed for each key head by itself */
+    bool grouped_norm;   /* SSD: the norm of the gate is computed for each key head by itself */
+    bool norm_keys;      /* no norm unless mamba_rms_norm is true; after the gate if
+                          * mamba_norm_before_gate is false */
+    bool doubled_beta;   /* DELTA: beta in (0, 2) unless linear_allow_neg_eigval is false */
+    double norm_epsilon; /* of the gate's norm; 0: as in the model's other norms */
+    bool with_attention; /* every layer has both, with the same input */
+    bool alone;          /* a layer has one part: recurrent, attention or feed-forward network */
 };
 
 struct mr_model_family {
@@ -55,6 +61,7 @@ struct mr_model_family {
     const struct mr_weight_name *names; /* exceptions from the usual names; ends with a zero row */
     /* Before each name in the folder of a model with a head, such as "bert."; NULL: none. */
     const char *prefix;
+    const char *body; /* replaces "model." in the names of some folders; NULL: does not */
 
     /* ---- how a layer is computed ---- */
     bool centered_norms;     /* layer norms with bias instead of RMS norms */
@@ -63,6 +70,8 @@ struct mr_model_family {
     bool norm_after;         /* a norm of each branch's output, before it is added to the residual
                               * stream */
     bool norm_sum;           /* a norm of the residual stream after each branch was added to it */
+    bool norm_by_kind;       /* layers with a recurrent part have norms before their branches, and
+                              * the others after them */
     bool norm_embedding;     /* a norm of the embedding rows */
     bool no_final_norm;
     bool encoder;     /* each row attends to its whole sequence; the model has no output layer */
@@ -89,6 +98,8 @@ struct mr_model_family {
     bool shared_mlp;      /* the feed-forward network has shared_intermediate_size numbers, next to
                            * the experts if there are some */
     bool rope_opt_in;     /* no rotary embedding unless position_embedding_type is "rope" */
+    bool rope_if_given;   /* no rotary embedding without rope_parameters and rope_theta */
+    bool no_rope;         /* no rotary embedding */
     bool adjusted_ffn;    /* two thirds of the feed-forward size, rounded up to block_multiple_of,
                            * unless block_auto_adjust_ff_dim is false */
     bool plain_shared;    /* the shared expert has weight 1: no switch */
@@ -97,6 +108,7 @@ struct mr_model_family {
 
     /* ---- how files are read ---- */
     bool multipliers;        /* config.json has Granite's multipliers */
+    bool part_scales;        /* config.json has Falcon-H1's multipliers (part_scales.h) */
     bool optional_head_norm; /* head_norm only if qk_layernorm or use_qk_norm is true */
     bool norm_offset;        /* Hugging Face's norm weights are stored less 1; GGUF's are not */
     bool fused;              /* q, k, v are one tensor, and gate and up are one */

@@ -9,6 +9,7 @@
 #define MR_OPS_FAMILIES_MODEL_CONFIG_H
 
 #include "ops/families/family.h"
+#include "ops/families/part_scales.h"
 #include "ops/mixer/mixer_shape.h"
 
 #define MR_LAYERS_MAX  512u
@@ -78,6 +79,7 @@ struct mr_model_config {
     float attention_scale;
     float attention_softcap, logit_softcap; /* 0: none */
     float embedding_scale, residual_scale, logit_scale;
+    struct mr_part_scales scales; /* only in families with part_scales */
     struct mr_rope_config ropes[MR_ROPES_MAX];
     uint32_t rope_count;
     struct mr_expert_config experts;

@@ -1,5 +1,6 @@
 #include "ops/families/family.h"
 
+/* The names of LFM2, without and with experts. */
 static const struct mr_weight_name lfm2_names[] = {
     {MR_WEIGHT_FINAL_NORM, "token_embd_norm", "model.embedding_norm"},
     {MR_WEIGHT_ATTENTION_NORM, "blk.%u.attn_norm", "model.layers.%u.operator_norm"},
@@ -10,6 +11,11 @@ static const struct mr_weight_name lfm2_names[] = {
     {MR_WEIGHT_GATE, "blk.%u.ffn_gate", "model.layers.%u.feed_forward.w1"},
     {MR_WEIGHT_UP, "blk.%u.ffn_up", "model.layers.%u.feed_forward.w3"},
     {MR_WEIGHT_DOWN, "blk.%u.ffn_down", "model.layers.%u.feed_forward.w2"},
+    {MR_WEIGHT_ROUTER, "blk.%u.ffn_gate_inp", "model.layers.%u.feed_forward.gate"},
+    {MR_WEIGHT_ROUTER_BIAS, "blk.%u.exp_probs_b.bias", "model.layers.%u.feed_forward.expert_bias"},
+    {MR_WEIGHT_EXPERT_GATE, NULL, "model.layers.%u.feed_forward.experts.%u.w1"},
+    {MR_WEIGHT_EXPERT_UP, NULL, "model.layers.%u.feed_forward.experts.%u.w3"},
+    {MR_WEIGHT_EXPERT_DOWN, NULL, "model.layers.%u.feed_forward.experts.%u.w2"},
     {MR_WEIGHT_MIXER_IN, "blk.%u.shortconv.in_proj", "model.layers.%u.conv.in_proj"},
     {MR_WEIGHT_MIXER_TAPS, "blk.%u.shortconv.conv", "model.layers.%u.conv.conv"},
     {MR_WEIGHT_MIXER_OUT, "blk.%u.shortconv.out_proj", "model.layers.%u.conv.out_proj"},
@@ -46,6 +52,45 @@ static const struct mr_weight_name qwen3_5_names[] = {
     {MR_WEIGHT_MIXER_OUT, NULL, "model.layers.%u.linear_attn.out_proj"},
     {0}};
 
+/* Published files, and those that the reference writes, name norms differently. */
+static const struct mr_weight_name olmo_hybrid_names[] = {
+    {MR_WEIGHT_ATTENTION_NORM, NULL, "model.layers.%u.input_layernorm"},
+    {MR_WEIGHT_ATTENTION_NORM, NULL, "model.layers.%u.attention_layer_norm"},
+    {MR_WEIGHT_ATTENTION_POST_NORM, NULL, "model.layers.%u.post_attention_layernorm"},
+    {MR_WEIGHT_ATTENTION_POST_NORM, NULL, "model.layers.%u.feedforward_layer_norm"},
+    {MR_WEIGHT_FFN_NORM, NULL, "model.layers.%u.post_attention_layernorm"},
+    {MR_WEIGHT_FFN_NORM, NULL, "model.layers.%u.feedforward_layer_norm"},
+    {MR_WEIGHT_MIXER_Q, NULL, "model.layers.%u.linear_attn.q_proj"},
+    {MR_WEIGHT_MIXER_K, NULL, "model.layers.%u.linear_attn.k_proj"},
+    {MR_WEIGHT_MIXER_V, NULL, "model.layers.%u.linear_attn.v_proj"},
+    {MR_WEIGHT_MIXER_Z, NULL, "model.layers.%u.linear_attn.g_proj"},
+    {MR_WEIGHT_MIXER_BETA, NULL, "model.layers.%u.linear_attn.b_proj"},
+    {MR_WEIGHT_MIXER_DECAY, NULL, "model.layers.%u.linear_attn.a_proj"},
+    {MR_WEIGHT_MIXER_TAPS, NULL, "model.layers.%u.linear_attn.conv1d"},
+    {MR_WEIGHT_MIXER_TAPS_Q, NULL, "model.layers.%u.linear_attn.q_conv1d"},
+    {MR_WEIGHT_MIXER_TAPS_K, NULL, "model.layers.%u.linear_attn.k_conv1d"},
+    {MR_WEIGHT_MIXER_TAPS_V, NULL, "model.layers.%u.linear_attn.v_conv1d"},
+    {MR_WEIGHT_MIXER_A, NULL, "model.layers.%u.linear_attn.A_log"},
+    {MR_WEIGHT_MIXER_DT_BIAS, NULL, "model.layers.%u.linear_attn.dt_bias"},
+    {MR_WEIGHT_MIXER_NORM, NULL, "model.layers.%u.linear_attn.o_norm"},
+    {MR_WEIGHT_MIXER_OUT, NULL, "model.layers.%u.linear_attn.o_proj"},
+    {0}};
+
+/* Layers of one part each. */
+static const struct mr_weight_name mamba2_names[] = {
+    {MR_WEIGHT_EMBEDDING, "token_embd", "model.embeddings"},
+    {MR_WEIGHT_FINAL_NORM, "output_norm", "model.norm_f"},
+    {MR_WEIGHT_ATTENTION_NORM, "blk.%u.attn_norm", "model.layers.%u.norm"},
+    {MR_WEIGHT_MIXER_IN, "blk.%u.ssm_in", "model.layers.%u.mixer.in_proj"},
+    {MR_WEIGHT_MIXER_TAPS, "blk.%u.ssm_conv1d", "model.layers.%u.mixer.conv1d"},
+    {MR_WEIGHT_MIXER_A, "blk.%u.ssm_a", "model.layers.%u.mixer.A_log"},
+    {MR_WEIGHT_MIXER_DT_BIAS, "blk.%u.ssm_dt.bias", "model.layers.%u.mixer.dt_bias"},
+    {MR_WEIGHT_MIXER_SKIP, "blk.%u.ssm_d", "model.layers.%u.mixer.D"},
+    {MR_WEIGHT_MIXER_NORM, "blk.%u.ssm_norm", "model.layers.%u.mixer.norm"},
+    {MR_WEIGHT_MIXER_OUT, "blk.%u.ssm_out", "model.layers.%u.mixer.out_proj"},
+    {0}};
+
+/* Bamba and Falcon-H1. */
 static const struct mr_weight_name bamba_names[] = {
     {MR_WEIGHT_FINAL_NORM, NULL, "model.final_layernorm"},
     {MR_WEIGHT_FFN_NORM, NULL, "model.layers.%u.pre_ff_layernorm"},
@@ -66,6 +111,35 @@ static const struct mr_mixer_family mamba2_hybrid = {.kind = MR_MIXER_SSD,
                                                      .attention_list = "attn_layer_indices",
                                                      .norm_after_gate = true};
 
+static const struct mr_mixer_family mamba2_and_attention = {.kind = MR_MIXER_SSD,
+                                                            .taps = "mamba_d_conv",
+                                                            .heads = "mamba_n_heads",
+                                                            .key_heads = "mamba_n_groups",
+                                                            .key_dim = "mamba_d_state",
+                                                            .value_dim = "mamba_d_head",
+                                                            .grouped_norm = true,
+                                                            .norm_keys = true,
+                                                            .with_attention = true};
+
+static const struct mr_mixer_family mamba2_alone = {.kind = MR_MIXER_SSD,
+                                                    .taps = "conv_kernel",
+                                                    .heads = "num_heads",
+                                                    .key_heads = "n_groups",
+                                                    .key_dim = "state_size",
+                                                    .value_dim = "head_dim",
+                                                    .norm_after_gate = true,
+                                                    .alone = true};
+
+static const struct mr_mixer_family doubled_delta_rule = {.kind = MR_MIXER_DELTA,
+                                                          .taps = "linear_conv_kernel_dim",
+                                                          .heads = "linear_num_value_heads",
+                                                          .key_heads = "linear_num_key_heads",
+                                                          .key_dim = "linear_key_head_dim",
+                                                          .value_dim = "linear_value_head_dim",
+                                                          .attention_interval = 4,
+                                                          .doubled_beta = true,
+                                                          .norm_epsilon = 1e-5};
+
 static const struct mr_mixer_family delta_rule = {.kind = MR_MIXER_DELTA,
                                                   .taps = "linear_conv_kernel_dim",
                                                   .heads = "linear_num_value_heads",
@@ -83,9 +157,19 @@ static const struct mr_model_family rows[] = {
      .mixer = &short_convolution,
      .adjusted_ffn = true,
      .defaults = {.norm_epsilon = 1e-5, .rope_theta = 1e6, .tied_head = true}},
+    {.name = "lfm2_moe",
+     .names = lfm2_names,
+     .norm_before = true,
+     .head_norm = MR_HEAD_NORM_EACH,
+     .experts = true,
+     .routing = MR_ROUTING_SIGMOID,
+     .mixer = &short_convolution,
+     .defaults = {.norm_epsilon = 1e-5, .rope_theta = 1e6, .tied_head = true, .dense_layers = 2}},
     {.name = "granitemoehybrid",
      .names = granite_hybrid_names,
      .norm_before = true,
+     .experts = true,
+     .plain_shared = true,
      .mixer = &mamba2_hybrid,
      .shared_mlp = true,
      .rope_opt_in = true,
@@ -124,6 +208,27 @@ static const struct mr_model_family rows[] = {
      .norm_before = true,
      .mixer = &mamba2_hybrid,
      .defaults = {.norm_epsilon = 1e-5, .rotary_share = 0.5}},
+    {.name = "falcon_h1",
+     .names = bamba_names,
+     .norm_before = true,
+     .mixer = &mamba2_and_attention,
+     .part_scales = true,
+     .defaults = {.norm_epsilon = 1e-5}},
+    {.name = "olmo_hybrid",
+     .names = olmo_hybrid_names,
+     .norm_before = true,
+     .norm_after = true,
+     .norm_by_kind = true,
+     .head_norm = MR_HEAD_NORM_ROW,
+     .mixer = &doubled_delta_rule,
+     .rope_if_given = true},
+    {.name = "mamba2",
+     .names = mamba2_names,
+     .body = "backbone.",
+     .norm_before = true,
+     .no_rope = true,
+     .mixer = &mamba2_alone,
+     .defaults = {.head_count = 1, .context_tokens = 262144, .norm_epsilon = 1e-5}},
 };
 
 const struct mr_family_table mr_recurrent_families = {rows, sizeof(rows) / sizeof(rows[0])};

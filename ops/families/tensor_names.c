@@ -61,9 +61,10 @@ static const struct {
 
 static const char *format_of(const struct mr_tensor_naming *naming, enum mr_weight_part part)
 {
-    const struct mr_weight_name *row = naming->exceptions;
+    const struct mr_weight_name *row = naming->exceptions, *found = NULL;
     for (; row && row->part != MR_WEIGHT_NONE; row++)
-        if (row->part == part) return naming->gguf ? row->gguf : row->hugging_face;
+        if (row->part == part && (!found || naming->second)) found = row;
+    if (found) return naming->gguf ? found->gguf : found->hugging_face;
     return naming->gguf ? usual[part].gguf : usual[part].hugging_face;
 }
 

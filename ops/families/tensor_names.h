@@ -49,12 +49,18 @@ enum mr_weight_part {
      * have a layer of their own; the delta rule's q, k, v in one layer and z in another, or all in
      * one. */
     MR_WEIGHT_MIXER_IN,
+    MR_WEIGHT_MIXER_Q, /* the delta rule's q, k and v in a layer each */
+    MR_WEIGHT_MIXER_K,
+    MR_WEIGHT_MIXER_V,
     MR_WEIGHT_MIXER_Z,
     MR_WEIGHT_MIXER_GATES, /* beta and decay in one layer */
     MR_WEIGHT_MIXER_BETA,
     MR_WEIGHT_MIXER_DECAY,
-    MR_WEIGHT_MIXER_TAPS, /* [channels, taps]; its bias is the convolution's */
-    MR_WEIGHT_MIXER_A,    /* GGUF: -exp of Hugging Face's number */
+    MR_WEIGHT_MIXER_TAPS,   /* [channels, taps]; its bias is the convolution's */
+    MR_WEIGHT_MIXER_TAPS_Q, /* the channels of q, k and v in a tensor each */
+    MR_WEIGHT_MIXER_TAPS_K,
+    MR_WEIGHT_MIXER_TAPS_V,
+    MR_WEIGHT_MIXER_A, /* GGUF: -exp of Hugging Face's number */
     MR_WEIGHT_MIXER_DT_BIAS,
     MR_WEIGHT_MIXER_SKIP,
     MR_WEIGHT_MIXER_NORM,
@@ -65,7 +71,8 @@ enum mr_weight_part {
 };
 
 /* Names without ".weight" and ".bias"; NULL: the kind of file has no such tensor. The first %u is
- * the number of the layer, the second that of the expert or the head. */
+ * the number of the layer, the second that of the expert or the head. A part with two names has two
+ * rows. */
 struct mr_weight_name {
     enum mr_weight_part part;
     const char *gguf, *hugging_face;
@@ -76,6 +83,7 @@ struct mr_weight_name {
 struct mr_tensor_naming {
     const struct mr_weight_name *exceptions; /* of the family; may be NULL */
     bool gguf;
+    bool second; /* true: the second name of a part that has two */
     /* Of a Hugging Face model with parts that do not read text, else NULL. outer: prefix of each
      * name. inner: replaces the "model." at the beginning of a name. */
     const char *outer, *inner;

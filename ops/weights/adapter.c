@@ -288,7 +288,9 @@ static void fill_b(const struct loading *loading, struct layer *layer, uint32_t 
                         rotates ? mr_model_config_pair_dim(config, loading->files->gguf_names) : 0,
                     .pair_head = config->head_dim,
                     .first_row = (uint64_t)expert * piece->form.all + piece->form.first,
-                    .rows = padding_of(config, share->heads)}},
+                    .rows = padding_of(config, share->heads),
+                    .groups = share->groups,
+                    .scale = share->scale}},
         .share_count = 1,
         .width = (uint32_t)piece->b->dims[piece->b->dim_count - 1]};
     const bool spread = piece->form.layout == PARAMETER;

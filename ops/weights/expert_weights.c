@@ -95,10 +95,16 @@ static enum mr_status load_shared(struct mr_weight_loader *loader, uint32_t laye
                                      .share_count = 2,
                                      .alternate = true,
                                      .gated = true};
+    /* Granite's folders store it like the network of a model without experts. */
+    const bool dense = c->family->shared_mlp && !loader->spec->gguf_names;
+    for (uint32_t i = 0; dense && i < 2; i++)
+        gate_up.shares[i] = (struct mr_share_plan){
+            .part = MR_WEIGHT_GATE_UP, .rows = ffn, .first = i * ffn, .all = 2 * ffn};
     struct mr_linear_plan down = {
         .layer = layer,
         .width = ffn,
-        .shares = {{.part = MR_WEIGHT_SHARED_DOWN, .rows = c->hidden_size}},
+        .shares = {{.part = dense ? MR_WEIGHT_DOWN : MR_WEIGHT_SHARED_DOWN,
+                    .rows = c->hidden_size}},
         .share_count = 1,
         .scale = c->residual_scale};
     const struct mr_weight_place place = {MR_WEIGHT_SHARED_SWITCH, layer, 0};

@@ -23,6 +23,25 @@ static void add_grouped(struct mr_linear_plan *plan, enum mr_weight_part part, u
                                .groups = {.size = size, .take = take}};
 }
 
+/* Adds the row's parts of SSD, each with its scale. */
+static void add_scaled(struct mr_linear_plan *plan, const struct mr_model_config *config)
+{
+    const struct mr_mixer_shape *shape = &config->mixer;
+    const uint32_t values = mr_mixer_out_width(shape), keys = shape->key_heads * shape->key_dim;
+    const uint32_t rows[] = {values, values, keys, keys};
+    uint32_t first = 0;
+    for (uint32_t i = 0; i < 4; i++) {
+        plan->shares[plan->share_count++] =
+            (struct mr_share_plan){.part = MR_WEIGHT_MIXER_IN,
+                                   .rows = rows[i],
+                                   .first = first,
+                                   .all = mr_mixer_row_width(shape) + shape->heads,
+                                   .scale = config->scales.mixer_in * config->scales.mixer_rows[i],
+                                   .bias_scale = config->scales.mixer_rows[i]};
+        first += rows[i];
+    }
+}
+
 static void add_rows(struct mr_linear_plan *plan, enum mr_weight_part part, uint32_t rows)
 {
     plan->shares[plan->share_count++] = (struct mr_share_plan){.part = part, .rows = rows};
@@ -36,9 +55,17 @@ static enum mr_status load_in(struct mr_weight_loader *loader, uint32_t layer,
     struct mr_linear_plan plan = {.layer = layer, .width = loader->spec->config->hidden_size};
     if (shape->kind == MR_MIXER_CONV) {
         add_rows(&plan, MR_WEIGHT_MIXER_IN, width);
+    } else if (mr_weight_loader_scales(loader)) {
+        add_scaled(&plan, loader->spec->config);
     } else if (shape->kind == MR_MIXER_SSD) {
         add_rows(&plan, MR_WEIGHT_MIXER_IN, width);
         plan.shares[0].all = width + shape->heads;
+    } else if (has(loader, MR_WEIGHT_MIXER_Q, layer)) {
+        const uint32_t keys = shape->key_heads * shape->key_dim;
+        add_rows(&plan, MR_WEIGHT_MIXER_Z, values);
+        add_rows(&plan, MR_WEIGHT_MIXER_Q, keys);
+        add_rows(&plan, MR_WEIGHT_MIXER_K, keys);
+        add_rows(&plan, MR_WEIGHT_MIXER_V, values);
     } else if (has(loader, MR_WEIGHT_MIXER_Z, layer)) {
         add_rows(&plan, MR_WEIGHT_MIXER_Z, values);
         add_rows(&plan, MR_WEIGHT_MIXER_IN, width - values);
@@ -65,6 +92,11 @@ static enum mr_status load_gates(struct mr_weight_loader *loader, uint32_t layer
         add_rows(&plan, MR_WEIGHT_MIXER_IN, heads);
         plan.shares[0].first = mr_mixer_row_width(shape);
         plan.shares[0].all = mr_mixer_row_width(shape) + heads;
+        if (mr_weight_loader_scales(loader)) {
+            const struct mr_part_scales *scales = &loader->spec->config->scales;
+            plan.shares[0].scale = scales->mixer_in * scales->mixer_rows[4];
+            plan.shares[0].bias_scale = scales->mixer_rows[4];
+        }
     } else if (has(loader, MR_WEIGHT_MIXER_BETA, layer)) {
         add_rows(&plan, MR_WEIGHT_MIXER_BETA, heads);
         add_rows(&plan, MR_WEIGHT_MIXER_DECAY, heads);
@@ -80,29 +112,54 @@ static enum mr_status load_out(struct mr_weight_loader *loader, uint32_t layer,
 {
     const struct mr_model_config *c = loader->spec->config;
     struct mr_linear_plan plan = {
-        .layer = layer, .width = mr_mixer_out_width(&c->mixer), .scale = c->residual_scale};
+        .layer = layer,
+        .width = mr_mixer_out_width(&c->mixer),
+        .scale =
+            c->residual_scale * (mr_weight_loader_scales(loader) ? c->scales.mixer_out : 1.0f)};
     add_rows(&plan, MR_WEIGHT_MIXER_OUT, c->hidden_size);
     return mr_weight_loader_linear(loader, &plan, out);
 }
 
 /* ---- vectors ---- */
 
-/* Files store the weights of a channel together, the newest token last. */
+/* Reads the convolution of `count` channels from channel `first` on into `turned`, which has the
+ * weights of a tap together. Files store the weights of a channel together, the newest token last.
+ */
+static enum mr_status read_taps(struct mr_weight_loader *loader, struct mr_weight_place place,
+                                uint32_t first, uint32_t count, float *turned)
+{
+    const struct mr_mixer_shape *shape = &loader->spec->config->mixer;
+    const uint32_t channels = mr_mixer_channels(shape), taps = shape->taps;
+    float *stored = NULL;
+    const enum mr_status status = mr_weight_loader_read(loader, place, count * taps, 0.0f, &stored);
+    for (uint32_t i = 0; stored && i < count * taps; i++)
+        turned[i % taps * channels + first + i / taps] = stored[i];
+    free(stored);
+    return status;
+}
+
 static enum mr_status load_taps(struct mr_weight_loader *loader, uint32_t layer,
                                 struct mr_mixer_weights *to)
 {
+    static const enum mr_weight_part parts[] = {MR_WEIGHT_MIXER_TAPS_Q, MR_WEIGHT_MIXER_TAPS_K,
+                                                MR_WEIGHT_MIXER_TAPS_V};
     const struct mr_mixer_shape *shape = &loader->spec->config->mixer;
     const struct mr_weight_place place = {MR_WEIGHT_MIXER_TAPS, layer, 0};
     const uint32_t channels = mr_mixer_channels(shape), count = channels * shape->taps;
-    float *stored = NULL, *turned = NULL;
-    enum mr_status status = mr_weight_loader_read(loader, place, count, 0.0f, &stored);
-    if (stored) {
-        turned = malloc(count * sizeof(*turned));
-        if (!turned) status = mr_fail(loader->err, MR_NOMEM, "no memory for a convolution");
-        for (uint32_t i = 0; turned && i < count; i++)
-            turned[i % shape->taps * channels + i / shape->taps] = stored[i];
+    const uint32_t keys = shape->key_heads * shape->key_dim;
+    const uint32_t sizes[] = {keys, keys, channels - 2 * keys};
+    float *turned = calloc(count, sizeof(*turned));
+    enum mr_status status = MR_OK;
+    if (!turned) return mr_fail(loader->err, MR_NOMEM, "no memory for a convolution");
+    const bool apart = has(loader, parts[0], layer);
+    if (!apart) status = read_taps(loader, place, 0, channels, turned);
+    for (uint32_t i = 0, first = 0; apart && status == MR_OK && i < 3; first += sizes[i++])
+        status = read_taps(loader, (struct mr_weight_place){parts[i], layer, 0}, first, sizes[i],
+                           turned);
+    if (loader->checks_only) {
+        free(turned);
+        turned = NULL;
     }
-    free(stored);
     status = mr_weight_loader_upload(loader, status, turned, count, &to->taps);
     return status == MR_OK && mr_weight_loader_has_bias(loader, place)
                ? mr_weight_loader_bias(loader, place, channels, &to->bias)

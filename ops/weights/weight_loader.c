@@ -32,9 +32,14 @@ static const struct mr_stored_tensor *look_up(const struct mr_weight_loader *loa
                                               struct mr_weight_place place, const char *suffix)
 {
     char name[MR_TENSOR_NAME_BYTES];
-    if (!mr_tensor_name(&loader->naming, place.part, place.layer, place.index, suffix, name))
-        return NULL;
-    return mr_tensor_table_find(loader->spec->tensors, name);
+    struct mr_tensor_naming naming = loader->naming;
+    const struct mr_stored_tensor *found = NULL;
+    for (int i = 0; !found && i < 2; i++) {
+        naming.second = i > 0;
+        if (mr_tensor_name(&naming, place.part, place.layer, place.index, suffix, name))
+            found = mr_tensor_table_find(loader->spec->tensors, name);
+    }
+    return found;
 }
 
 /* Weights are named with ".weight", or without a suffix (gpt-oss); biases likewise. */
@@ -65,6 +70,11 @@ bool mr_weight_loader_has(const struct mr_weight_loader *loader, struct mr_weigh
 bool mr_weight_loader_has_bias(const struct mr_weight_loader *loader, struct mr_weight_place place)
 {
     return find_bias(loader, place) != NULL;
+}
+
+bool mr_weight_loader_scales(const struct mr_weight_loader *loader)
+{
+    return loader->spec->config->family->part_scales && !loader->spec->gguf_names;
 }
 
 bool mr_weight_loader_transposed(const struct mr_weight_loader *loader,
@@ -102,6 +112,8 @@ enum mr_status mr_weight_loader_begin(struct mr_weight_loader *loader)
     }
     loader->naming.exceptions = spec->config->family->names;
     loader->naming.gguf = spec->gguf_names;
+    if (spec->config->family->body && !mr_weight_loader_has(loader, embedding))
+        loader->naming.inner = spec->config->family->body;
     if (spec->config->family->prefix && !spec->gguf_names &&
         !mr_weight_loader_has(loader, embedding))
         loader->naming.outer = spec->config->family->prefix;
@@ -417,6 +429,8 @@ static enum mr_status gather_share(struct mr_weight_loader *loader,
         to->pair_head = config->head_dim;
     }
     to->groups = share->groups;
+    to->scale = share->scale;
+    to->bias_scale = share->bias_scale;
     uint32_t padded = mr_model_config_padded_head(config);
     if (share->heads && padded != config->head_dim) {
         to->rows = (struct mr_head_padding){config->head_dim, padded};

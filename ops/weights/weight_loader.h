@@ -66,6 +66,7 @@ struct mr_share_plan {
     uint32_t first, all; /* first of the tensor's `all` rows; all 0: the share has all rows */
     bool rotary_pairs, heads;
     struct mr_row_groups groups; /* `rows` of these are taken, from `first` on */
+    float scale, bias_scale;     /* of the weights and of the biases; 0 means 1 */
 };
 
 struct mr_linear_plan {
@@ -108,6 +109,8 @@ enum mr_status mr_weight_loader_reject_unused(const struct mr_weight_loader *loa
 /* True when the files have the weight. Marks nothing as used. */
 bool mr_weight_loader_has(const struct mr_weight_loader *loader, struct mr_weight_place place);
 bool mr_weight_loader_has_bias(const struct mr_weight_loader *loader, struct mr_weight_place place);
+/* True when the weights are multiplied by the scales of their parts (part_scales.h). */
+bool mr_weight_loader_scales(const struct mr_weight_loader *loader);
 /* True when the stacked tensor of a plan's first share is [in, out]. Block formats are [out, in],
  * because their blocks lie along the input; when both sizes are equal, only the format decides. */
 bool mr_weight_loader_transposed(const struct mr_weight_loader *loader,
@@ -116,7 +119,6 @@ bool mr_weight_loader_transposed(const struct mr_weight_loader *loader,
 void mr_weight_loader_ignore(struct mr_weight_loader *loader, struct mr_weight_place place);
 void mr_weight_loader_ignore_name(struct mr_weight_loader *loader, const char *name);
 
-bool mr_weight_loader_has_bias(const struct mr_weight_loader *loader, struct mr_weight_place place);
 /* Reads `count` numbers, adding `offset` to each, into a new array that the caller frees; only
  * checking leaves *out unchanged. The numbers may be several rows of the tensor; those of recurrent
  * layers may have any shape. */

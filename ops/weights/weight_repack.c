@@ -37,7 +37,7 @@ bool mr_weight_repack_fits(const struct mr_weight_rows *rows)
     if (rows->columns.size > 0) return false;
     for (uint32_t i = 0; i < rows->share_count; i++) {
         const struct mr_weight_share *share = &rows->shares[i];
-        if (share->transposed || share->groups.take > 0) return false;
+        if (share->transposed || share->groups.take > 0 || share->scale != 0.0f) return false;
         if (!share->weight->quantized) return false;
         if (!mr_quantized_fits_q4_1(share->weight->quantized)) return false;
     }

@@ -83,6 +83,8 @@ void mr_weight_rows_read(void *context, uint32_t row, float *out)
     }
     mr_stored_tensor_row(share->weight, share->first_row + place.row, out);
     if (rows->columns.size > 0) pad_columns(rows->columns, rows->width, out);
+    for (uint32_t i = 0; share->scale != 0.0f && i < rows->width; i++)
+        out[i] *= share->scale;
 }
 
 /* ---- rows as they are stored ---- */
@@ -109,7 +111,7 @@ uint32_t mr_weight_rows_bands(const struct mr_weight_rows *rows,
     for (uint32_t i = 0; i < rows->share_count; i++) {
         const struct mr_weight_share *share = &rows->shares[i];
         const enum mr_quant_format format = mr_quant_format_of(share->weight->storage);
-        if (format == MR_QUANT_NONE || share->transposed) return 0;
+        if (format == MR_QUANT_NONE || share->transposed || share->scale != 0.0f) return 0;
         bands[i] = (struct mr_quant_band){share->row_count, format};
         if (rows->alternate && format != bands[0].format) return 0;
     }
@@ -142,7 +144,7 @@ static void fill_bias(const struct mr_weight_rows *rows, uint32_t index, float *
         if (place.share != share || place.row == PADDING) continue;
         uint64_t at = share->first_row % width + place.row;
         MR_ASSERT(at < width);
-        out[row] = stored[at];
+        out[row] = share->bias_scale != 0.0f ? stored[at] * share->bias_scale : stored[at];
     }
 }
 

@@ -38,6 +38,7 @@ struct mr_weight_share {
     uint64_t first_row; /* row 0 of the share is this row of weight, and this number of bias */
     struct mr_head_padding rows;
     struct mr_row_groups groups;
+    float scale, bias_scale; /* factors of the weights and of the biases; 0 means 1 */
     /* NULL, or the matrix from which rows are read instead of `weight`, column by column:
      * [width][row_count]. */
     const float *transposed;
@@ -59,8 +60,8 @@ uint32_t mr_weight_rows_count(const struct mr_weight_rows *rows);
 void mr_weight_rows_read(void *context, uint32_t row, float *out);
 /* Fills in the bands of a layer that computes with the integers of the files, and returns their
  * number. A band is a run of neighbouring rows of one storage. Returns 0 when the layer cannot: a
- * storage has no integer format, columns are padded or transposed, or rows of two storages
- * alternate. */
+ * storage has no integer format, columns are padded or transposed, weights have a scale, or rows of
+ * two storages alternate. */
 uint32_t mr_weight_rows_bands(const struct mr_weight_rows *rows,
                               struct mr_quant_band bands[MR_QUANT_BANDS_MAX]);
 /* Returns the bytes of row `row` in the files; NULL for a row of padding. Usable as an mr_row_bytes

@@ -84,6 +84,12 @@ static enum mr_status load_qkv(struct mr_weight_loader *loader, uint32_t layer,
         .share_count = 3};
     for (uint32_t i = 0; i < 3; i++)
         plan.shares[i].heads = true;
+    if (mr_weight_loader_scales(loader)) {
+        for (uint32_t i = 0; i < 3; i++)
+            plan.shares[i].scale = c->scales.attention_in;
+        plan.shares[1].scale *= c->scales.key;
+        plan.shares[1].bias_scale = c->scales.key;
+    }
     if (c->family->gated_attention) {
         plan.shares[0].all = 2 * q;
         plan.shares[0].groups = (struct mr_row_groups){2 * c->head_dim, c->head_dim};
@@ -127,7 +133,8 @@ static enum mr_status load_attention(struct mr_weight_loader *loader, uint32_t l
         .shares = {{.part = MR_WEIGHT_ATTENTION_OUT, .rows = c->hidden_size}},
         .share_count = 1,
         .head_columns = true,
-        .scale = c->residual_scale};
+        .scale =
+            c->residual_scale * (mr_weight_loader_scales(loader) ? c->scales.attention_out : 1.0f)};
     enum mr_status status = load_qkv(loader, layer, &to->qkv);
     if (status == MR_OK && c->head_norm != MR_HEAD_NORM_NONE)
         status = load_head_norm(loader, (struct mr_weight_place){MR_WEIGHT_Q_NORM, layer, 0},
@@ -172,6 +179,8 @@ static enum mr_status load_gate_up(struct mr_weight_loader *loader, uint32_t lay
                                          .all = 2 * ffn}
                 : (struct mr_share_plan){.part = i == 0 ? MR_WEIGHT_GATE : MR_WEIGHT_UP,
                                          .rows = ffn};
+    if (mr_weight_loader_scales(loader))
+        plan.shares[0].scale = plan.shares[0].bias_scale = c->scales.gate;
     return mr_weight_loader_linear(loader, &plan, out);
 }
 
@@ -180,11 +189,12 @@ static enum mr_status load_ffn(struct mr_weight_loader *loader, uint32_t layer,
 {
     const struct mr_model_config *c = loader->spec->config;
     if (c->routed[layer]) return mr_expert_weights_load(loader, layer, &to->experts);
-    struct mr_linear_plan down = {.layer = layer,
-                                  .width = c->ffn_size,
-                                  .shares = {{.part = MR_WEIGHT_DOWN, .rows = c->hidden_size}},
-                                  .share_count = 1,
-                                  .scale = c->residual_scale};
+    struct mr_linear_plan down = {
+        .layer = layer,
+        .width = c->ffn_size,
+        .shares = {{.part = MR_WEIGHT_DOWN, .rows = c->hidden_size}},
+        .share_count = 1,
+        .scale = c->residual_scale * (mr_weight_loader_scales(loader) ? c->scales.down : 1.0f)};
     enum mr_status status = load_gate_up(loader, layer, &to->gate_up);
     return status == MR_OK ? mr_weight_loader_linear(loader, &down, &to->down) : status;
 }
@@ -195,16 +205,18 @@ static enum mr_status load_layer(struct mr_weight_loader *loader, uint32_t layer
                                  struct mr_layer_weights *to)
 {
     const struct mr_model_config *c = loader->spec->config;
-    const bool after = c->family->norm_after || c->family->norm_sum;
+    const bool by_kind = c->family->norm_by_kind, mixes = c->mixes[layer];
+    const bool before = c->family->norm_before && (!by_kind || mixes);
+    const bool after = (c->family->norm_after || c->family->norm_sum) && !(by_kind && mixes);
+    const bool tokens = mixes || !c->skips_attention[layer];
     const struct {
         enum mr_weight_part part;
         bool wanted;
         struct mr_norm_weights *norm;
     } norms[] = {
-        {MR_WEIGHT_ATTENTION_NORM, c->family->norm_before, &to->attention_norm},
-        {MR_WEIGHT_ATTENTION_POST_NORM, after, &to->attention_post_norm},
-        {MR_WEIGHT_FFN_NORM, c->family->norm_before && !c->parallel && !c->skips_ffn[layer],
-         &to->ffn_norm},
+        {MR_WEIGHT_ATTENTION_NORM, before && tokens, &to->attention_norm},
+        {MR_WEIGHT_ATTENTION_POST_NORM, after && tokens, &to->attention_post_norm},
+        {MR_WEIGHT_FFN_NORM, before && !c->parallel && !c->skips_ffn[layer], &to->ffn_norm},
         {MR_WEIGHT_FFN_POST_NORM, after && !c->skips_ffn[layer], &to->ffn_post_norm},
     };
     enum mr_status status = MR_OK;

@@ -192,6 +192,7 @@ static void add_config(struct mr_sha256 *hash, const struct mr_model_config *c)
         mr_sha256_add_field(hash, "rope", text, strlen(text));
     }
     add_mixer(hash, c);
+    if (c->family->part_scales) mr_sha256_add_field(hash, "scales", &c->scales, sizeof(c->scales));
     mr_sha256_add_field(hash, "windowed", c->windowed, c->layer_count * sizeof(c->windowed[0]));
     mr_sha256_add_field(hash, "routed", c->routed, c->layer_count * sizeof(c->routed[0]));
     mr_sha256_add_field(hash, "rope_of", c->rope_of, c->layer_count * sizeof(c->rope_of[0]));

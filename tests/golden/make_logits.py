@@ -23,26 +23,33 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig, Mxfp4C
 import tiny_models
 
 
-def reference(model, tokens, first, count):
-    """Logits of positions first.. (without a KV cache) and `count` greedy tokens (with one)."""
+def greedy_logits(model, tokens, count, cached=True):
+    """Yields the logits from which each of `count` greedy tokens follows, computed with a KV cache or, if cached is
+    False, from all tokens anew."""
+    cache, step = None, torch.tensor([tokens])
+    for _ in range(count):
+        answer = model(step, past_key_values=cache, use_cache=True) if cached else model(step, use_cache=False)
+        logits = answer.logits[0, -1]
+        yield logits
+        chosen = logits.argmax().view(1, 1)
+        cache, step = (answer.past_key_values, chosen) if cached else (None, torch.cat([step, chosen], 1))
+
+
+def reference(model, tokens, first, count, cached=True):
+    """Logits of positions first.. (without a KV cache) and `count` greedy tokens."""
     with torch.inference_mode():
-        logits = model(torch.tensor([tokens])).logits[0, first:].float().numpy()
-        cache, step, continuation = None, torch.tensor([tokens]), []
-        for _ in range(count):
-            answer = model(step, past_key_values=cache, use_cache=True)
-            cache = answer.past_key_values
-            continuation.append(int(answer.logits[0, -1].argmax()))
-            step = torch.tensor([[continuation[-1]]])
+        logits = model(torch.tensor([tokens]), use_cache=False).logits[0, first:].float().numpy()
+        continuation = [int(logits.argmax()) for logits in greedy_logits(model, tokens, count, cached)]
     return logits, continuation
 
 
-def write_expected(path, model, prompts):
+def write_expected(path, model, prompts, cached=True):
     """prompts: (tokens, first position, continuation length)."""
     vocabulary = model.config.get_text_config().vocab_size
     with open(path, "wb") as out:
         out.write(b"MRLOGIT1" + struct.pack("<II", vocabulary, len(prompts)))
         for tokens, first, count in prompts:
-            logits, continuation = reference(model, tokens, first, count)
+            logits, continuation = reference(model, tokens, first, count, cached)
             out.write(struct.pack("<III", len(tokens), first, count))
             out.write(numpy.array(tokens + continuation, dtype="<u4").tobytes())
             out.write(logits.astype("<f4").tobytes())

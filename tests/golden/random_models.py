@@ -27,6 +27,7 @@ os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
 
 import torch
+from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM, CONFIG_MAPPING
 from transformers.utils import logging
 
@@ -102,6 +103,9 @@ def make_model(folder, family, row, chance):
     config = published(json.loads((folder / "config.json").read_text()), chance)
     config = row.get("edit", dict)(config)
     (folder / "config.json").write_text(json.dumps(config, indent=1, sort_keys=True) + "\n")
+    if "tensors" in row:
+        path = folder / "model.safetensors"
+        save_file(row["tensors"](load_file(path), options), path, metadata={"format": "pt"})
     make_logits.write_tokenizer(folder)
     model = loader.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager",
                                    **row.get("reads", {})).float().eval()
@@ -110,29 +114,26 @@ def make_model(folder, family, row, chance):
 
 # ---- the reference ----
 
-def clear_greedy(model, tokens):
+def clear_greedy(model, tokens, cached):
     """True when no greedy token is a near tie."""
     with torch.inference_mode():
-        cache, step = None, torch.tensor([tokens])
-        for _ in range(CONTINUATION):
-            answer = model(step, past_key_values=cache, use_cache=True)
-            cache = answer.past_key_values
-            best = answer.logits[0, -1].topk(2).values
+        for logits in make_logits.greedy_logits(model, tokens, CONTINUATION, cached):
+            best = logits.topk(2).values
             if float(best[0] - best[1]) < MARGIN:
                 return False
-            step = answer.logits[0, -1].argmax().view(1, 1)
     return True
 
 
-def write_reference(path, model, generator):
-    """A prompt of 64 tokens whose continuation has no near tie, and a short one."""
+def write_reference(path, model, row, generator):
+    """A prompt whose continuation has no near tie, and a short one."""
+    cached = row.get("cached", True)
     for _ in range(PROMPTS):
-        tokens = torch.randint(0, 263, (POSITIONS,), generator=generator).tolist()
-        if clear_greedy(model, tokens):
+        tokens = torch.randint(0, 263, (row.get("positions", POSITIONS),), generator=generator).tolist()
+        if clear_greedy(model, tokens, cached):
             break
     else:
         raise RuntimeError(f"each of {PROMPTS} prompts has near ties in its continuation")
-    make_logits.write_expected(path, model, [(tokens, 0, CONTINUATION), (tokens[:20], 0, 0)])
+    make_logits.write_expected(path, model, [(tokens, 0, CONTINUATION), (tokens[:20], 0, 0)], cached)
 
 
 # ---- comparing ----
@@ -154,7 +155,7 @@ def compare(args, family, row, index, folder):
     chance = random.Random(f"{args.seed} {family} {index}")
     options, model, generator = make_model(folder, family, row, chance)
     expected = folder / "expected.bin"
-    write_reference(expected, model, generator)
+    write_reference(expected, model, row, generator)
     results = [(f"{family} {index} {backend}", run(args.runner, backend, folder, expected))
                for backend in args.backend]
     if args.gguf and "gguf" in row and row["gguf"](options):

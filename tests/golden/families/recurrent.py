@@ -1,18 +1,20 @@
-"""Families with recurrent layers: short convolutions, Mamba-2, the gated delta rule. standing.py explains the rows.
+"""Families with recurrent layers: short convolutions, Mamba-2, the gated delta rule. standing.py explains the rows."""
+import torch
 
-Bamba has no row: with a cache, transformers 5.17 decodes other logits than it computes for the whole prompt."""
-from families.options import BOTH, bounded, common, even, layer_types, rope
+from families.options import ABSENT, BOTH, bounded, common, even, layer_types, rope
+
 
 def mixed(random, options):
-    """At least one layer with attention: transformers' cache has no length without one."""
+    """At least one layer of each kind: transformers' cache has no length without one with attention."""
     types = layer_types("linear_attention", "full_attention")(random, options)
-    types[random.randrange(len(types))] = "full_attention"
+    one = random.randrange(len(types))
+    types[one], types[one - 1] = "full_attention", "linear_attention"
     return types
-
 
 
 # Decays on both sides of 1 a token; dt, A and D are no matrices, so their values do not depend on a size.
 SCALE = {"A_log": 1.0, "dt_bias": 1.0}
+LONG = dict(scale=SCALE, positions=300)
 # What the configuration classes of these families take: silu is the only activation of a convolution.
 PLAIN_ROPE = rope(("default", "linear"))
 
@@ -23,8 +25,24 @@ def mamba(random, options):
     groups = random.choice([n for n in (1, 2, 3) if heads % n == 0])
     return dict(mamba_n_heads=heads, mamba_d_head=2 * options["hidden_size"] // heads, mamba_n_groups=groups,
                 mamba_expand=2, mamba_d_state=random.choice([5, 16, 20]), mamba_d_conv=random.choice([2, 3, 4]),
-                mamba_chunk_size=random.choice([8, 16, 32]), mamba_conv_bias=random.choice([False, True]),
-                mamba_proj_bias=random.choice([False, True]))
+                mamba_chunk_size=random.choice([8, 16, 32]), mamba_conv_bias=random.choice(BOTH),
+                mamba_proj_bias=random.choice(BOTH))
+
+
+def mamba_alone(random, options):
+    """The same sizes under the names of Mamba-2's own configuration class."""
+    names = dict(mamba_n_heads="num_heads", mamba_d_head="head_dim", mamba_n_groups="n_groups", mamba_expand="expand",
+                 mamba_d_state="state_size", mamba_d_conv="conv_kernel", mamba_chunk_size="chunk_size",
+                 mamba_conv_bias="use_conv_bias", mamba_proj_bias="use_bias")
+    return {names[key]: value for key, value in mamba(random, options).items()}
+
+
+def falcon(random, options):
+    sizes = mamba(random, options)
+    sizes["projectors_bias"] = sizes["mamba_proj_bias"]
+    return dict(sizes, mamba_d_ssm=sizes["mamba_n_heads"] * sizes["mamba_d_head"],
+                mlp_multipliers=[round(random.uniform(0.4, 2), 4) for _ in range(2)],
+                ssm_multipliers=[round(random.uniform(0.4, 2), 4) for _ in range(5)])
 
 
 def delta(random, _):
@@ -35,25 +53,59 @@ def delta(random, _):
                 linear_conv_kernel_dim=random.choice([2, 3, 4]))
 
 
+def split_taps(tensors, options):
+    """Splits the convolutions of q, k and v by their sizes; transformers writes three equal parts."""
+    keys = options["linear_num_key_heads"] * options["linear_key_head_dim"]
+    for name in [name for name in tensors if "q_conv1d" in name]:
+        names = [name, name.replace("q_conv1d", "k_conv1d"), name.replace("q_conv1d", "v_conv1d")]
+        whole = torch.cat([tensors[name] for name in names])
+        for name, part in zip(names, whole.split([keys, keys, len(whole) - 2 * keys])):
+            tensors[name] = part.contiguous()
+    return tensors
+
+
 QWEN = {"hidden_act": "silu", "layer_types": mixed, "+delta": delta,
         "head_dim": [8, 16, 24, 32],
         "rope_parameters": rope(("default",), [0.25, 0.5, 1.0])}
 EXPERTS = dict(num_experts=[3, 4], num_experts_per_tok=[1, 2, 3], moe_intermediate_size=[16, 32],
                shared_expert_intermediate_size=[16, 24])
+GRANITE = {"layer_types": mixed, "+mamba": mamba}
+GRANITE_KEYS = dict(position_embedding_type=[None, "rope"], attention_bias=BOTH, hidden_act="silu",
+                    rope_parameters=PLAIN_ROPE, embedding_multiplier=bounded(1, 4), logits_scaling=bounded(0.5, 2),
+                    residual_multiplier=bounded(0.3, 1), attention_multiplier=bounded(0.1, 0.6),
+                    num_local_experts=[0, 4, 6], num_experts_per_tok=[1, 2, 3], shared_intermediate_size=[32, 48])
 
 FAMILIES = {
     "lfm2": dict(options=even(layer_types=layer_types("conv", "full_attention"), conv_L_cache=[2, 3, 4],
                               conv_bias=BOTH, block_auto_adjust_ff_dim=BOTH, block_multiple_of=[16, 24],
                               block_ffn_dim_multiplier=[1.0, 1.3], rope_parameters=PLAIN_ROPE)),
-    "granitemoehybrid": dict(
-        options=even(**{"layer_types": mixed, "+mamba": mamba}, num_local_experts=0, num_experts_per_tok=0,
-                     shared_intermediate_size=[32, 48], position_embedding_type=[None, "rope"],
-                     attention_bias=BOTH, hidden_act="silu", rope_parameters=PLAIN_ROPE,
-                     embedding_multiplier=bounded(1, 4), logits_scaling=bounded(0.5, 2),
-                     residual_multiplier=bounded(0.3, 1), attention_multiplier=bounded(0.1, 0.6)),
-        scale=SCALE),
-    "qwen3_next": dict(options=common(**QWEN, **EXPERTS, norm_topk_prob=BOTH, attention_bias=BOTH), scale=SCALE,
+    "lfm2_moe": dict(options=even(rms_norm_eps=ABSENT, norm_eps=[1e-5, 1e-3], conv_L_cache=[2, 3, 4], conv_bias=BOTH,
+                                  rope_parameters=PLAIN_ROPE, num_dense_layers=[0, 1, 2], num_experts=[4, 6],
+                                  num_experts_per_tok=[1, 2, 3], moe_intermediate_size=[16, 32], norm_topk_prob=BOTH,
+                                  routed_scaling_factor=[1.0, 2.5], use_expert_bias=BOTH,
+                                  layer_types=lambda random, options: [
+                                      "conv" if kind == "linear_attention" else kind for kind in mixed(random, options)]),
+                     scale={"expert_bias": 0.3}, positions=300),
+    "granitemoehybrid": dict(LONG, options=even(**GRANITE, **GRANITE_KEYS)),
+    "bamba": dict(LONG, options=even(**{"+mamba": mamba}, attention_bias=BOTH, mlp_bias=BOTH, hidden_act="silu",
+                                     rope_parameters=rope(("default",), [0.5]),
+                                     attn_layer_indices=lambda random, options: [
+                                         random.randrange(options["num_hidden_layers"])]), cached=False),
+    "falcon_h1": dict(LONG, options=even(
+        **{"+falcon": falcon}, attention_bias=BOTH, mlp_bias=BOTH, hidden_act="silu", rope_parameters=rope(("default",)),
+        mamba_rms_norm=BOTH, mamba_norm_before_gate=BOTH, embedding_multiplier=bounded(0.5, 4),
+        lm_head_multiplier=bounded(0.3, 1), key_multiplier=bounded(0.3, 2), attention_in_multiplier=bounded(0.3, 2),
+        attention_out_multiplier=bounded(0.3, 2), ssm_in_multiplier=bounded(0.3, 2),
+        ssm_out_multiplier=bounded(0.3, 2))),
+    "mamba2": dict(LONG, cached=False, options={
+        "vocab_size": [272, 283, 304], "num_hidden_layers": [2, 3], "hidden_size": [48, 72, 96],
+        "layer_norm_epsilon": [1e-5, 1e-3], "tie_word_embeddings": BOTH, "+mamba": mamba_alone,
+        "bos_token_id": 261, "eos_token_id": 262, "pad_token_id": None}),
+    "olmo_hybrid": dict(LONG, tensors=split_taps, options=even(layer_types=mixed, attention_bias=BOTH, hidden_act="silu",
+                                           rope_parameters=rope(("default",)), linear_allow_neg_eigval=BOTH,
+                                           **{"+delta": delta})),
+    "qwen3_next": dict(LONG, options=common(**QWEN, **EXPERTS, norm_topk_prob=BOTH, attention_bias=BOTH),
                        norm_zero=True),
-    "qwen3_5_text": dict(options=common(**QWEN, attention_bias=BOTH), scale=SCALE, norm_zero=True),
-    "qwen3_5_moe_text": dict(options=common(**QWEN, **EXPERTS, attention_bias=BOTH), scale=SCALE, norm_zero=True),
+    "qwen3_5_text": dict(LONG, options=common(**QWEN, attention_bias=BOTH), norm_zero=True),
+    "qwen3_5_moe_text": dict(LONG, options=common(**QWEN, **EXPERTS, attention_bias=BOTH), norm_zero=True),
 }

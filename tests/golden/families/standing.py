@@ -3,10 +3,13 @@
     options    a dict of options (options.py)
     config     a function that makes the arguments of the configuration class from the options; default: they are the same
     edit       a function that changes the dict of config.json, where published files look different
+    tensors    a function that changes the dict of tensors and gets the options, where published files look different
     norm_zero  True: weights of norms are stored less 1
     scale      {part of a parameter's name: standard deviation}, where 0.15 shows too little
     keep       parts of names of parameters and buffers that keep the value that transformers gives them
     refused    regular expressions: errors of a loader that refuses an option which is listed as not supported
+    positions  tokens of the prompt; default: 64
+    cached     False: transformers computes greedy tokens without its cache, which is wrong or missing
     loader     the class of transformers that makes the model; default: AutoModelForCausalLM
     gguf       a function of the options: True where llama.cpp's converter and its keys express them
 """

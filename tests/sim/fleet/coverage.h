@@ -77,7 +77,9 @@
     X(DEADLINE, "deadline") \
     X(LATER_ATTEMPT, "later_attempt") \
     X(RESUMED_AT, "resumed_at") \
-    X(REPLY, "reply")
+    X(REPLY, "reply") \
+    X(SNAPSHOT_KEPT, "snapshot_kept") \
+    X(SNAPSHOT_USED, "snapshot_used")
 /* clang-format on */
 
 enum coverage_kind {

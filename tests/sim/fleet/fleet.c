@@ -116,6 +116,7 @@ static void add_worker(struct fleet *fleet, uint32_t index, bool trace)
                                     .blocks = scenario->blocks,
                                     .step_ms = scenario->step_ms,
                                     .steps_ahead = scenario->steps_ahead,
+                                    .state_slots = scenario->state_slots,
                                     .fails_late = scenario->fails_late,
                                     .producer_room = scenario->producer_room,
                                     .force_preempt_every = scenario->force_preempt_every,

@@ -269,6 +269,7 @@ void scenario_settle(struct scenario *scenario)
 void scenario_make(struct scenario *scenario, uint64_t seed)
 {
     struct sim_random random = {seed * 0x2545f4914f6cdd1du + 99};
+    struct sim_random states = {seed * 0x9e3779b97f4a7c15u + 7};
     scenario->text_used = 0;
     scenario->plan_count = scenario->fault_count = 0;
     scenario->seed = seed;
@@ -294,6 +295,7 @@ void scenario_make(struct scenario *scenario, uint64_t seed)
     scenario->keeps_ids = sim_chance(&random, 60);
     scenario->steps_ahead = sim_below(&random, MR_STEPS_AHEAD_MAX + 1);
     scenario->fails_late = sim_chance(&random, 50);
+    scenario->state_slots = sim_chance(&states, 40) ? 1 + sim_below(&states, 12) : 0;
     uint64_t span_ns = sim_between(&random, 1, 20) * SECOND;
     uint32_t requests = 3 + sim_below(&random, 22);
     uint32_t faults = sim_below(&random, 5) == 0 ? 0 : sim_below(&random, 9);
@@ -308,7 +310,7 @@ void scenario_print(const struct scenario *scenario)
 {
     printf("seed %llu: %u workers, %u topics of %u partitions, %s, %s, %s\n"
            "  %u blocks, %u sequences, queue %u, room %u, step %.0f ms, session %.0f s, drain %.0f "
-           "s, commit %.0f ms, latency %.1f ms, ids %s, %u steps ahead\n",
+           "s, commit %.0f ms, latency %.1f ms, ids %s, %u steps ahead, %u states\n",
            (unsigned long long)scenario->seed, scenario->workers, scenario->topics,
            scenario->partitions, scenario->exactly_once ? "exactly once" : "at least once",
            scenario->redis ? "Redis" : "no Redis", scenario->cooperative ? "cooperative" : "eager",
@@ -316,7 +318,7 @@ void scenario_print(const struct scenario *scenario)
            scenario->producer_room, scenario->step_ms, (double)scenario->session_ns / 1e9,
            (double)scenario->drain_ns / 1e9, (double)scenario->commit_interval_ns / 1e6,
            (double)scenario->latency_ns / 1e6, scenario->keeps_ids ? "kept" : "new",
-           scenario->steps_ahead);
+           scenario->steps_ahead, scenario->state_slots);
     for (uint32_t i = 0; i < scenario->plan_count; i++) {
         const struct plan *plan = &scenario->plans[i];
         if (plan->left_out) continue;

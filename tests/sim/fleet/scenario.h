@@ -93,6 +93,7 @@ struct scenario {
     bool exactly_once, redis, cooperative;
     uint32_t workers, topics, partitions, blocks, producer_room, force_preempt_every;
     uint32_t max_sequences, queue_requests;
+    uint32_t state_slots; /* of a model with recurrent layers; 0: the model has none */
     uint32_t steps_ahead; /* of the model: see model_port.h */
     bool fails_late;      /* a failing step fails when it is collected */
     uint64_t session_ns, rebalance_ns, drain_ns, latency_ns, commit_interval_ns;

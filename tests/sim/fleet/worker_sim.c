@@ -75,6 +75,7 @@ static enum mr_status open_model(void *self, const struct mr_engine_user *user,
                                    .row_ms = options->step_ms / 8,
                                    .token_ms = options->step_ms / 64,
                                    .steps_ahead = options->steps_ahead,
+                                   .state_count = options->state_slots,
                                    .repeats = worker_sim_repeats(options->steps_ahead),
                                    .fails_late = options->fails_late};
     worker->fake = mr_fake_model_create(&fake);
@@ -108,6 +109,7 @@ static enum mr_status open_model(void *self, const struct mr_engine_user *user,
         .eos_count = 1,
         .wake = user->wake,
         .wake_context = user->context,
+        .state_slots = options->state_slots,
         .force_preempt_every = options->force_preempt_every};
     port.launch = launch;
     port.collect = collect;
@@ -589,5 +591,10 @@ void sim_worker_check(struct sim_worker *worker)
     mr_id_memory_check(worker->intake->cancelled);
     mr_id_memory_check(worker->intake->flight.ended);
     if (worker->engine_core) check_engine(worker->engine_core);
-    if (worker->fake) MR_ASSERT(worker->fake->wrong_reads == 0 && worker->fake->double_writes == 0);
+    if (!worker->fake) return;
+    MR_ASSERT(worker->fake->wrong_reads == 0 && worker->fake->double_writes == 0);
+    const struct mr_kv_cache_stats cache = mr_engine_stats(worker->engine_core).cache;
+    if (cache.snapshots_total > 0) broker_cover(worker->options.broker, COVER_SNAPSHOT_KEPT);
+    if (worker->options.state_slots > 0 && cache.hit_tokens > 0)
+        broker_cover(worker->options.broker, COVER_SNAPSHOT_USED);
 }

@@ -46,7 +46,7 @@ struct sim_worker_options {
     uint64_t drain_ns;
     uint32_t blocks; /* of the KV pool */
     double step_ms;  /* of the model */
-    uint32_t steps_ahead;
+    uint32_t steps_ahead, state_slots;
     bool fails_late;
     uint32_t producer_room;
     bool trace;

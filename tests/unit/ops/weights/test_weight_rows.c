@@ -57,6 +57,22 @@ static void shares_follow_each_other(void **state)
     expect_assert_failure(mr_weight_rows_read(&rows, 6, out));
 }
 
+static void scales_multiply_weights_and_biases(void **state)
+{
+    (void)state;
+    struct mr_stored_tensor q = matrix(0, 3, 0), k = matrix(1, 2, 10);
+    const float stored[] = {1, 2};
+    struct mr_stored_tensor bias = vector(stored, 2);
+    struct mr_weight_rows rows = {
+        .shares = {{&q, NULL, 3, 0, 0}, {&k, &bias, 2, 0, 0, .scale = 3, .bias_scale = 0.5f}},
+        .share_count = 2};
+    assert_rows(&rows, (const float[]){0, 1, 2, 30, 33}, 5);
+    float *biases;
+    assert_int_equal(mr_weight_rows_bias(&rows, &biases, NULL), MR_OK);
+    assert_true(biases[2] == 0 && biases[3] == 0.5f && biases[4] == 1);
+    free(biases);
+}
+
 static void alternating_shares_give_rows_in_turn(void **state)
 {
     (void)state;
@@ -216,6 +232,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shares_follow_each_other),
+        cmocka_unit_test(scales_multiply_weights_and_biases),
         cmocka_unit_test(alternating_shares_give_rows_in_turn),
         cmocka_unit_test(pair_order_is_converted_to_halves),
         cmocka_unit_test(biases_follow_their_rows),
