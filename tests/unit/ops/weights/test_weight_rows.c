@@ -65,7 +65,8 @@ static void scales_multiply_weights_and_biases(void **state)
     struct mr_stored_tensor bias = vector(stored, 2);
     struct mr_weight_rows rows = {
         .shares = {{&q, NULL, 3, 0, 0}, {&k, &bias, 2, 0, 0, .scale = 3, .bias_scale = 0.5f}},
-        .share_count = 2};
+        .share_count = 2,
+        .width = 2};
     assert_rows(&rows, (const float[]){0, 1, 2, 30, 33}, 5);
     float *biases;
     assert_int_equal(mr_weight_rows_bias(&rows, &biases, NULL), MR_OK);
