@@ -84,7 +84,7 @@ schemas: $(BUILD)/build.ninja
 
 # PYTHON: an interpreter with torch, transformers 5 and safetensors; LLAMA_CPP: a source tree, for GGUF files too.
 models: $(BUILD)/build.ninja
-	@cmake --build $(BUILD) -j $(JOBS) --target golden_test_logits
+	@cmake --build $(BUILD) -j $(JOBS) --target golden_test_logits golden_test_texts
 	@$(or $(PYTHON),python3) tests/golden/random_models.py --seed $(or $(SEED),1) --count $(or $(COUNT),6) \
 		$(if $(LLAMA_CPP),--gguf $(LLAMA_CPP)) $(BUILD)/golden_test_logits $(FAMILY)
 

@@ -21,6 +21,7 @@
 #define MR_LOGPROBS_MAX            20u               /* logprobs: alternatives of one token */
 #define MR_CHOICES_MAX             8u                /* choices of one request: field n */
 #define MR_CONTINUATIONS_MAX       ((size_t)64)      /* entries of continuations */
+#define MR_INPUTS_MAX              ((size_t)2048)    /* entries of input or documents */
 #define MR_WARNINGS_MAX            ((size_t)64)      /* warnings of one request */
 #define MR_METADATA_BYTES_MAX      ((size_t)4096)    /* bytes of field metadata in the record */
 #define MR_DEADLINE_MS_MAX         ((long long)86400000) /* longest deadline: 24 hours from now */

@@ -70,6 +70,7 @@ struct mr_model_port mr_model_port_of(struct mr_model *model, uint64_t (*clock_n
         .hidden = hidden,
         .hidden_size = mr_model_info(model)->hidden_size,
         .pooling = mr_model_info(model)->pooling,
+        .heads = mr_model_info(model)->heads,
         .whole_prompts = mr_model_info(model)->both_ways,
         .kv_bytes = kv_bytes,
         .kv_export = kv_export,

@@ -43,7 +43,8 @@ struct mr_model_port {
      * refused. */
     enum mr_status (*hidden)(void *context, uint32_t index, float *out, struct mr_error *err);
     uint32_t hidden_size;
-    enum mr_model_pooling pooling; /* of requests that choose none */
+    enum mr_model_pooling pooling;     /* of requests that choose none */
+    const struct mr_text_heads *heads; /* layers after the pooling, borrowed; NULL: none */
     /* The model is an encoder: it has no logits, a step computes a prompt as a whole, and its KV
      * serves no later step. */
     bool whole_prompts;

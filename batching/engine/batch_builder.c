@@ -87,6 +87,7 @@ static void add_sequence(struct mr_batch_builder *builder, const struct mr_plan_
         .logit_rows = logit_rows_of(row),
         .hidden_rows = row->hidden_rows,
         .adapter = sequence->job->adapter ? sequence->job->adapter->weights : NULL,
+        .second_begin = sequence->second_begin,
         .hidden_first = row->hidden_rows > 0 && sequence->embedding->pooling.first,
     };
     batch->row_count += row->token_count;

@@ -55,6 +55,7 @@ static void fill_rules(struct mr_engine *engine)
         .scores_max = options->score_rows_max,
         .hidden_size = options->model.hidden == NULL ? 0 : options->model.hidden_size,
         .pooling = options->model.pooling,
+        .heads = options->model.heads,
         .whole_prompts = options->model.whole_prompts,
         .defaults = options->defaults,
     };

@@ -146,14 +146,16 @@ static void fill_scores(const struct mr_job *job, struct mr_score *scores, struc
     result->score_count = from->head_count;
 }
 
-static void fill_embedding(const struct mr_job *job, struct mr_result *result)
+/* A request of vectors or classes has one choice in its result, without text. It ends as the first
+ * of its sequences that has not computed its texts, if there is one. */
+static void report_texts(const struct mr_job *job, struct mr_choice *choices,
+                         struct mr_result *result)
 {
-    struct mr_embedding *embedding = job->embedding;
-    if (embedding == NULL || !mr_embedding_done(embedding) || job->broken) return;
-    mr_embedding_finish(embedding);
-    result->embedding = embedding->vector;
-    result->embedding_size = embedding->kept;
-    result->embedding_base64 = job->request->embedding_base64;
+    for (uint32_t i = 1; i < job->choice_count && choices[0].finish == MR_FINISH_LENGTH; i++)
+        choices[0].finish = choices[i].finish;
+    result->choice_count = 1;
+    result->prompt_tokens = job->texts->token_count;
+    if (!job->broken && mr_text_set_done(job->texts)) mr_text_set_report(job->texts, result);
 }
 
 /* Passes the result of a detached job to the sink and destroys the job. */
@@ -177,7 +179,7 @@ static void report(struct mr_engine *engine, struct mr_job *job, uint64_t now_ns
     };
     struct mr_score scores[MR_CONTINUATIONS_MAX];
     fill_scores(job, scores, &result);
-    fill_embedding(job, &result);
+    if (job->texts != NULL) report_texts(job, choices, &result);
     fill_times(job, now_ns, &result);
     fill_error(job, choices[0].finish, now_ns, &result);
     engine->stats.finished[choices[0].finish]++;

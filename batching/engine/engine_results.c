@@ -1,6 +1,7 @@
 /* Applies a collected step to its sequences: counts tokens, inserts computed blocks into the prefix
  * index, appends sampled tokens and ends choices. */
 #include "batching/engine/engine_state.h"
+#include "batching/sequence/job_texts.h"
 #include "codec/check.h"
 
 /* Inserts the full blocks that the step wrote into the prefix index, and the last block of a prompt
@@ -181,6 +182,34 @@ static bool score_next(struct mr_engine *engine, struct mr_sequence *sequence)
     return true;
 }
 
+static void charge_text(struct mr_engine *engine, const struct mr_sequence *sequence)
+{
+    mr_request_queue_charge(engine->queue, sequence->job->tenant_index,
+                            (uint64_t)sequence->num_tokens * MR_PROMPT_TOKEN_COST);
+}
+
+void mr_engine_start_text(struct mr_engine *engine, struct mr_sequence *sequence)
+{
+    charge_text(engine, sequence);
+    mr_scheduler_park(engine->scheduler, sequence);
+}
+
+/* Sets the result of the text that the sequence has computed, and gives it the next one. False:
+ * all texts have begun. */
+static bool next_text(struct mr_engine *engine, struct mr_sequence *sequence)
+{
+    struct mr_job *job = sequence->job;
+    if (job->texts == NULL || job->broken) return false;
+    mr_text_set_finish(job->texts, sequence->text, sequence->embedding);
+    if (job->texts->next == job->texts->count) return false;
+    mr_scheduler_put_back(engine->scheduler, sequence);
+    if (mr_job_next_text(job, sequence)) {
+        charge_text(engine, sequence);
+        return true;
+    }
+    return false;
+}
+
 /* Ends the requests that generate nothing and for which this step has computed all tokens. */
 static void end_computed(struct mr_engine *engine, const struct mr_flight *flight, uint64_t now_ns)
 {
@@ -191,7 +220,7 @@ static void end_computed(struct mr_engine *engine, const struct mr_flight *fligh
             continue;
         enum mr_finish finish = sequence->job->broken ? MR_FINISH_ERROR : MR_FINISH_LENGTH;
         MR_ASSERT(mr_scores_done(sequence->scores));
-        if (score_next(engine, sequence)) continue;
+        if (next_text(engine, sequence) || score_next(engine, sequence)) continue;
         mr_engine_end_sequence(engine, sequence, finish, now_ns);
     }
 }

@@ -98,6 +98,8 @@ void mr_engine_note_launch(struct mr_engine *engine, struct mr_flight *flight,
 /* Call when a choice has ended: its rows in steps in flight, and those of the step whose results
  * are being applied, become surplus. */
 void mr_engine_drop_rows(struct mr_engine *engine, const struct mr_sequence *sequence);
+/* Lets a further sequence of a running request wait to run, with a text of its own. */
+void mr_engine_start_text(struct mr_engine *engine, struct mr_sequence *sequence);
 /* Call when a step was collected: inserts computed blocks into the prefix index, fills in sampled
  * tokens, ends choices, and adds the output for the sink to `due`. */
 void mr_engine_apply_results(struct mr_engine *engine, struct mr_flight *flight, uint64_t now_ns);

@@ -45,6 +45,8 @@ static void list_started_jobs(struct mr_engine *engine, const struct mr_plan *pl
         job->listed = true;
         engine->jobs[engine->job_count++] = job;
         mr_engine_emit_kept(engine, job);
+        for (uint32_t k = 1; job->texts != NULL && k < job->choice_count; k++)
+            mr_engine_start_text(engine, &job->sequences[k]);
     }
 }
 

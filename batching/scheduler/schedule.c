@@ -145,7 +145,7 @@ uint32_t mr_schedule_chunk(struct mr_schedule *schedule, const struct mr_sequenc
 const struct mr_sequence *mr_schedule_sibling(const struct mr_sequence *candidate)
 {
     const struct mr_job *job = candidate->job;
-    for (uint32_t i = 0; i < job->choice_count; i++) {
+    for (uint32_t i = 0; i < job->choice_count && job->texts == NULL; i++) {
         const struct mr_sequence *sequence = &job->sequences[i];
         if (sequence != candidate && sequence->state == MR_SEQUENCE_RUNNING &&
             sequence->num_settled >= sequence->prompt_tokens && sequence->match.copy_tokens == 0)
@@ -329,7 +329,7 @@ static void release_blocks(struct mr_schedule *schedule, struct mr_sequence *seq
 /* The first choice of the request that waits to run and has its first token; NULL: none. */
 static struct mr_sequence *find_heir(const struct mr_schedule *schedule, const struct mr_job *job)
 {
-    for (uint32_t i = 0; i < schedule->parked_count; i++)
+    for (uint32_t i = 0; i < schedule->parked_count && job->texts == NULL; i++)
         if (schedule->parked[i]->job == job) return schedule->parked[i];
     return NULL;
 }
@@ -409,18 +409,23 @@ void mr_schedule_park(struct mr_schedule *schedule, struct mr_sequence *sequence
     schedule->parked[schedule->parked_count++] = sequence;
 }
 
+void mr_schedule_put_back(struct mr_schedule *schedule, struct mr_sequence *sequence)
+{
+    MR_ASSERT(sequence->state == MR_SEQUENCE_RUNNING);
+    if (schedule->options.tenant_count > 1)
+        mr_shares_release(&schedule->round.shares, sequence->job->tenant_index,
+                          sequence->table->block_count);
+    mr_schedule_remove(schedule, sequence, schedule->round.now_ns);
+    mr_sequence_restart(sequence, 0);
+    mr_sequence_move(sequence, MR_SEQUENCE_PREEMPTED);
+    mr_schedule_park(schedule, sequence);
+}
+
 void mr_schedule_preempt(struct mr_schedule *schedule, struct mr_sequence *victim)
 {
-    MR_ASSERT(victim->state == MR_SEQUENCE_RUNNING);
-    if (schedule->options.tenant_count > 1)
-        mr_shares_release(&schedule->round.shares, victim->job->tenant_index,
-                          victim->table->block_count);
-    mr_schedule_remove(schedule, victim, schedule->round.now_ns);
-    mr_sequence_restart(victim, 0);
+    mr_schedule_put_back(schedule, victim);
     victim->preemptions++;
     victim->tokens_at_preemption = victim->num_tokens;
     victim->job->preemptions++;
-    mr_sequence_move(victim, MR_SEQUENCE_PREEMPTED);
-    mr_schedule_park(schedule, victim);
     schedule->plan.preempted_count++;
 }

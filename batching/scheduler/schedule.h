@@ -128,8 +128,9 @@ bool mr_schedule_exhaust_oversize(struct mr_schedule *schedule, struct mr_sequen
 /* Adds the sequence to the list of sequences that wait to run. Its state must be WAITING or
  * PREEMPTED. */
 void mr_schedule_park(struct mr_schedule *schedule, struct mr_sequence *sequence);
-/* Preempts a running sequence: it releases its blocks and joins the list of sequences that wait to
- * run. Its tokens are kept, and their KV is computed again later. */
+/* _put_back releases the blocks of a running sequence, which joins those that wait to run. _preempt
+ * does so for lack of blocks: the KV of its tokens is computed again later. */
+void mr_schedule_put_back(struct mr_schedule *schedule, struct mr_sequence *sequence);
 void mr_schedule_preempt(struct mr_schedule *schedule, struct mr_sequence *victim);
 /* Call when the running sequence ends, before _remove: if another choice of its request waits to
  * run and will not find the prompt in the prefix cache, it takes the sequence's place and blocks.

@@ -524,6 +524,11 @@ void mr_scheduler_park(struct mr_scheduler *scheduler, struct mr_sequence *seque
     mr_schedule_park(&scheduler->schedule, sequence);
 }
 
+void mr_scheduler_put_back(struct mr_scheduler *scheduler, struct mr_sequence *sequence)
+{
+    mr_schedule_put_back(&scheduler->schedule, sequence);
+}
+
 void mr_scheduler_preempt(struct mr_scheduler *scheduler, struct mr_sequence *sequence)
 {
     mr_schedule_preempt(&scheduler->schedule, sequence);

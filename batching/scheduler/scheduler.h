@@ -84,10 +84,12 @@ void mr_scheduler_destroy(struct mr_scheduler *scheduler);
  * that was admitted and waits for KV to be loaded. */
 const struct mr_plan *mr_scheduler_plan(struct mr_scheduler *scheduler, uint64_t now_ns);
 /* Adds a further choice of a running request to the sequences that wait to run. The choice is in
- * state WAITING, and its first token is already appended. */
+ * state WAITING, and its first token is already appended, or it has a text of its own. */
 void mr_scheduler_park(struct mr_scheduler *scheduler, struct mr_sequence *sequence);
-/* Preempts a running sequence between two plans. */
+/* Preempts a running sequence between two plans, or puts one back whose text is done and which gets
+ * another. */
 void mr_scheduler_preempt(struct mr_scheduler *scheduler, struct mr_sequence *sequence);
+void mr_scheduler_put_back(struct mr_scheduler *scheduler, struct mr_sequence *sequence);
 /* Call when a sequence in any state has ended: moves the sequence to FINISHED and releases its
  * blocks. */
 void mr_scheduler_remove(struct mr_scheduler *scheduler, struct mr_sequence *sequence,

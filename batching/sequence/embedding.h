@@ -1,5 +1,5 @@
-/* embedding - the vector of a prompt (task embed): the hidden state of its last token or its first
- * one, or the mean of those of all its tokens, after the model's final norm.
+/* embedding - the pooled hidden state of a text: that of its last token or its first one, or the
+ * mean of those of all its tokens, after the model's final norm.
  *
  * A step gives the sum of the hidden states of a sequence's rows. For the mean a chunk's rows are
  * added in order, when the step is collected. `pooled` is the number of rows added so far, also
@@ -15,20 +15,19 @@
 
 struct mr_embedding {
     struct mr_pooling pooling;
-    uint32_t token_count; /* of the prompt */
+    uint32_t token_count; /* of the text */
     uint32_t pooled;      /* leading rows that are in the sums, or need not be */
     uint32_t in_flight;   /* steps in flight that compute rows to pool */
     uint32_t size;        /* of hidden states */
     double *sums;         /* [size] */
-    float *vector;        /* [kept] complete after mr_embedding_finish() */
-    uint32_t kept;        /* pooling.dimensions, or size */
 };
 
-/* pooling.dimensions <= size */
 enum mr_status mr_embedding_create(struct mr_embedding **out, struct mr_pooling pooling,
                                    uint32_t token_count, uint32_t size, struct mr_error *err);
 size_t mr_embedding_bytes(uint32_t size);
 void mr_embedding_destroy(struct mr_embedding *embedding); /* may be NULL */
+/* Begins another text. */
+void mr_embedding_restart(struct mr_embedding *embedding, uint32_t token_count);
 
 /* How many of the rows [begin, end) of the sequence are to be pooled: its last ones, or with
  * pooling.first its first one. embedding may be NULL. */
@@ -40,8 +39,7 @@ static inline bool mr_embedding_done(const struct mr_embedding *embedding)
 {
     return embedding == NULL || embedding->pooled == embedding->token_count;
 }
-/* Sets the vector: cut, and then normalized to the length 1, if the request wants it; a zero vector
- * stays. */
-void mr_embedding_finish(struct mr_embedding *embedding);
+/* out[size] = the pooled hidden state of a text that is done. */
+void mr_embedding_mean(const struct mr_embedding *embedding, float *out);
 
 #endif

@@ -1,6 +1,7 @@
 #include "batching/sequence/job.h"
 
 #include "batching/base/peak_blocks.h"
+#include "batching/sequence/job_texts.h"
 #include "codec/check.h"
 #include "codec/hash.h"
 
@@ -23,12 +24,10 @@ static enum mr_status check_ids(const uint32_t *ids, size_t count, uint32_t voca
     return MR_OK;
 }
 
-static enum mr_status check_prompt(const struct mr_job_rules *rules,
-                                   const struct mr_request *request, struct mr_error *err)
+static enum mr_status check_tokens(const struct mr_job_rules *rules, const uint32_t *ids,
+                                   size_t count, struct mr_error *err)
 {
-    size_t count = request->token_count;
-    if (count == 0 || request->token_ids == NULL)
-        return mr_fail(err, MR_EMPTY_PROMPT, "the prompt has no tokens");
+    if (count == 0 || ids == NULL) return mr_fail(err, MR_EMPTY_PROMPT, "the prompt has no tokens");
     /* a generated token needs a place, a vector needs none */
     const size_t most = rules->context_tokens - !rules->whole_prompts;
     if (count > most)
@@ -37,7 +36,14 @@ static enum mr_status check_prompt(const struct mr_job_rules *rules,
     if (mr_blocks_for((uint32_t)count) > rules->block_count)
         return mr_fail(err, MR_PROMPT_TOO_LONG, "the prompt has %zu tokens, the KV pool holds %u",
                        count, rules->block_count * MR_BLOCK_TOKENS);
-    return check_ids(request->token_ids, count, rules->vocab_size, "the prompt", err);
+    return check_ids(ids, count, rules->vocab_size, "the prompt", err);
+}
+
+static enum mr_status check_prompt(const struct mr_job_rules *rules, struct mr_request *request,
+                                   struct mr_error *err)
+{
+    if (request->inputs.count > 0) return mr_job_check_inputs(rules, request, check_tokens, err);
+    return check_tokens(rules, request->token_ids, request->token_count, err);
 }
 
 static enum mr_status check_constraint(const struct mr_job_rules *rules,
@@ -85,17 +91,12 @@ static enum mr_status check_continuations(const struct mr_job_rules *rules,
 static enum mr_status check_scores(const struct mr_job_rules *rules,
                                    const struct mr_request *request, struct mr_error *err)
 {
-    if (rules->whole_prompts && (request->task != MR_TASK_EMBED || request->scores_prompt))
+    if (rules->whole_prompts && (!mr_job_computes_texts(request) || request->scores_prompt))
         return mr_fail(err, MR_UNSUPPORTED,
                        "the model is an encoder: it generates and scores no text, use task embed");
-    if (request->task == MR_TASK_EMBED && rules->hidden_size == 0)
-        return mr_fail(err, MR_UNSUPPORTED, "task embed: this worker computes no embeddings");
-    if (request->task == MR_TASK_EMBED && request->pooling.dimensions > rules->hidden_size)
-        return mr_fail(err, MR_INVALID_REQUEST, "dimensions is %u, a vector has %u numbers",
-                       request->pooling.dimensions, rules->hidden_size);
+    if (mr_job_computes_texts(request)) return mr_job_check_texts(rules, request, err);
     if (request->scores_prompt && rules->scores_max == 0)
         return mr_fail(err, MR_UNSUPPORTED, "prompt_logprobs: this worker computes none");
-    if (request->task == MR_TASK_EMBED) return MR_OK;
     if (request->task == MR_TASK_SCORE) return check_continuations(rules, request, err);
     if (request->max_tokens > 0) return MR_OK;
     if (!request->scores_prompt) return mr_fail(err, MR_INVALID_REQUEST, "max_tokens is 0");
@@ -105,8 +106,8 @@ static enum mr_status check_scores(const struct mr_job_rules *rules,
     return MR_OK;
 }
 
-static enum mr_status check_request(const struct mr_job_rules *rules,
-                                    const struct mr_request *request, struct mr_error *err)
+static enum mr_status check_request(const struct mr_job_rules *rules, struct mr_request *request,
+                                    struct mr_error *err)
 {
     const struct mr_sampling *sampling = &request->sampling;
     enum mr_status status = check_prompt(rules, request, err);
@@ -210,15 +211,18 @@ done:
     return status;
 }
 
-static struct mr_job *allocate(const struct mr_request *request, uint32_t capacity)
+/* Creates a job of `choices` sequences with room for `capacity` tokens each, which begin with the
+ * prompt, if the request has one. */
+static struct mr_job *allocate(const struct mr_request *request, uint32_t choices,
+                               uint32_t capacity)
 {
-    size_t head = sizeof(struct mr_job) + request->choice_count * sizeof(struct mr_sequence);
+    size_t head = sizeof(struct mr_job) + choices * sizeof(struct mr_sequence);
     size_t tokens = (size_t)capacity * sizeof(uint32_t);
-    struct mr_job *job = calloc(1, head + request->choice_count * tokens);
+    struct mr_job *job = calloc(1, head + choices * tokens);
     if (job == NULL) return NULL;
-    job->held_bytes = head + request->choice_count * tokens;
+    job->held_bytes = head + choices * tokens;
     uint32_t *ids = (uint32_t *)(void *)((char *)job + head);
-    for (uint32_t i = 0; i < request->choice_count; i++) {
+    for (uint32_t i = 0; i < choices; i++) {
         struct mr_sequence *sequence = &job->sequences[i];
         sequence->job = job;
         sequence->choice = i;
@@ -226,9 +230,10 @@ static struct mr_job *allocate(const struct mr_request *request, uint32_t capaci
         sequence->capacity = capacity;
         sequence->prompt_tokens = (uint32_t)request->token_count;
         sequence->num_tokens = sequence->prompt_tokens;
-        memcpy(sequence->tokens, request->token_ids, request->token_count * sizeof(uint32_t));
+        if (request->token_count > 0)
+            memcpy(sequence->tokens, request->token_ids, request->token_count * sizeof(uint32_t));
     }
-    job->choice_count = request->choice_count;
+    job->choice_count = choices;
     return job;
 }
 
@@ -252,6 +257,7 @@ static uint64_t blocks_of(const struct mr_job *job)
 {
     const struct mr_sequence *sequence = &job->sequences[0];
     uint64_t all = mr_blocks_for(sequence->capacity);
+    if (job->texts != NULL) return all * job->choice_count;
     return all + (job->choice_count - 1) * (all - sequence->prompt_tokens / MR_BLOCK_TOKENS);
 }
 
@@ -357,24 +363,6 @@ static enum mr_status make_scores(struct mr_job *job, struct mr_error *err)
     return MR_OK;
 }
 
-static enum mr_status make_embedding(struct mr_job *job, const struct mr_job_rules *rules,
-                                     struct mr_error *err)
-{
-    const struct mr_request *request = job->request;
-    struct mr_sequence *sequence = &job->sequences[0];
-    if (request->task != MR_TASK_EMBED) return MR_OK;
-    job->held_bytes += mr_embedding_bytes(rules->hidden_size);
-    struct mr_pooling pooling = request->pooling;
-    if (!pooling.last && !pooling.mean && !pooling.first) {
-        pooling.mean = rules->pooling == MR_MODEL_POOLING_MEAN;
-        pooling.first = rules->pooling == MR_MODEL_POOLING_FIRST;
-    }
-    enum mr_status status = mr_embedding_create(&job->embedding, pooling, sequence->prompt_tokens,
-                                                rules->hidden_size, err);
-    sequence->embedding = job->embedding;
-    return status;
-}
-
 static bool is_known(const struct mr_job_rules *rules, const struct mr_sample *sample)
 {
     if (sample->token_id >= rules->vocab_size || sample->top_count > MR_LOGPROBS_MAX) return false;
@@ -442,18 +430,30 @@ enum mr_status mr_job_create(struct mr_job **out, const struct mr_job_rules *rul
     struct mr_request *request = submission->request;
     enum mr_status status = check_request(rules, request, err);
     if (status != MR_OK) return status;
-    uint32_t prompt = (uint32_t)request->token_count;
-    uint32_t room = rules->context_tokens - prompt;
+    struct mr_text_set *texts = NULL;
+    if (mr_job_computes_texts(request))
+        status = mr_text_set_create(&texts, request, rules->heads, rules->hidden_size, err);
+    if (status != MR_OK) return status;
+    uint32_t prompt = texts != NULL ? texts->longest : (uint32_t)request->token_count;
+    /* a text that fills the context has an empty completion, which needs room nevertheless */
+    uint32_t room = rules->context_tokens > prompt ? rules->context_tokens - prompt : 1;
     uint32_t most = request->max_tokens < room ? request->max_tokens : room;
-    struct mr_job *job = allocate(request, prompt + most + longest_continuation(request));
-    if (job == NULL) return mr_fail(err, MR_NOMEM, "no memory for a request of %u tokens", prompt);
+    uint32_t choices = request->choice_count;
+    if (texts != NULL) choices = texts->good < MR_CHOICES_MAX ? texts->good : MR_CHOICES_MAX;
+    struct mr_job *job = allocate(request, choices, prompt + most + longest_continuation(request));
+    if (job == NULL) {
+        mr_text_set_destroy(texts);
+        return mr_fail(err, MR_NOMEM, "no memory for a request of %u tokens", prompt);
+    }
+    job->texts = texts;
+    if (texts != NULL) job->held_bytes += mr_text_set_bytes(texts);
     job->request = request;
     job->draws = request->max_tokens > 0;
     status = make_completions(job, rules, room, err);
     if (status == MR_OK) status = make_guidance(job, rules, err);
     if (status == MR_OK) status = make_lookups(job, rules, err);
     if (status == MR_OK) status = make_scores(job, err);
-    if (status == MR_OK) status = make_embedding(job, rules, err);
+    if (status == MR_OK && texts != NULL) status = mr_job_begin_texts(job, rules, err);
     if (status == MR_OK) status = resume(job, rules, room, submission, err);
     if (status == MR_OK) status = encode_bad_words(job, rules->completion.tokenizer, err);
     if (status != MR_OK) goto failed;
@@ -472,8 +472,9 @@ void mr_job_destroy(struct mr_job *job)
     for (uint32_t i = 0; i < job->choice_count; i++) {
         mr_completion_destroy(job->sequences[i].completion);
         mr_prompt_lookup_destroy(job->sequences[i].lookup);
+        mr_embedding_destroy(job->sequences[i].embedding);
     }
-    mr_embedding_destroy(job->embedding);
+    mr_text_set_destroy(job->texts);
     mr_scores_destroy(job->scores);
     mr_guidance_destroy(job->guidance);
     free(job->kept);

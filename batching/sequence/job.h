@@ -20,13 +20,13 @@
 #include "batching/queue/request_key.h"
 #include "batching/queue/request_queue.h"
 #include "batching/sequence/completion.h"
-#include "batching/sequence/embedding.h"
 #include "batching/sequence/fetch.h"
 #include "batching/sequence/guidance.h"
 #include "batching/sequence/prompt_lookup.h"
 #include "batching/sequence/scores.h"
 #include "batching/sequence/sequence.h"
 #include "batching/sequence/submission.h"
+#include "batching/sequence/text_set.h"
 #include "ops/model/model.h"
 
 /* The same for every job of an engine; all pointers are borrowed. */
@@ -38,7 +38,8 @@ struct mr_job_rules {
     struct mr_sampling_defaults defaults; /* sampling defaults of a request without a temperature */
     struct mr_token_mask *masks;          /* NULL: no constrained requests */
     bool speculates;                      /* false: no sequence gets drafts */
-    uint32_t hidden_size;                 /* length of vectors; 0: the model computes no vectors */
+    uint32_t hidden_size;                 /* of hidden states; 0: the model computes no vectors */
+    const struct mr_text_heads *heads;    /* layers after the pooling; NULL: none */
     enum mr_model_pooling pooling;        /* of requests that choose none */
     bool whole_prompts;                   /* the model is an encoder (batching/base/model_port.h) */
     uint32_t scores_max;                  /* most given tokens that a step scores; 0: none */
@@ -78,7 +79,9 @@ struct mr_job {
     bool listed;      /* the job is in the engine's list of started jobs */
     bool late;        /* the job is rejected: it is predicted to end after its deadline */
     bool broken;      /* a choice's logits were not finite: its KV must not be reused */
-    struct mr_embedding *embedding; /* vector of the prompt; NULL: not requested */
+    /* texts whose vectors or classes are computed; NULL: none. The choices compute different texts.
+     */
+    struct mr_text_set *texts;
     bool draws; /* false: nothing is generated, the request ends when its prompt is computed */
     struct mr_sampling sampling; /* the request's sampling options with defaults filled in */
     struct mr_sampling

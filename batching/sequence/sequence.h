@@ -75,7 +75,10 @@ struct mr_sequence {
     struct mr_prompt_lookup *lookup; /* owned by the job; NULL: the sequence gets no drafts */
     /* log-probabilities of its given tokens, owned by the job; NULL: not requested */
     struct mr_scores *scores;
-    struct mr_embedding *embedding; /* owned by the job; NULL: not requested */
+    /* Pooled hidden state, owned by the job; NULL: not requested. text: which text of the job it is
+     * of; tokens from second_begin on have token type 1, 0: none has. */
+    struct mr_embedding *embedding;
+    uint32_t text, second_begin;
     uint32_t preemptions, tokens_at_preemption;
     uint64_t last_token_ns;
 };

@@ -6,7 +6,6 @@
 #include "codec/wire/writer.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- members of several responses ---- */
@@ -144,12 +143,17 @@ static void put_completion(struct mr_json_writer *writer, const struct mr_openai
 
 /* ---- embeddings ---- */
 
-static void put_vector(struct mr_json_writer *writer, size_t index, struct mr_value vector)
+/* Writes the vector of an entry, or the error that it has instead. */
+static void put_vector(struct mr_json_writer *writer, int64_t index, struct mr_value entry)
 {
+    struct mr_value value;
     mr_json_begin_object(writer);
     mr_openai_put_string(writer, "object", "embedding");
-    mr_openai_put_int(writer, "index", (int64_t)index);
-    mr_openai_put_member(writer, "embedding", vector);
+    mr_openai_put_int(writer, "index", index);
+    if (mr_openai_get(entry, "embedding", &value))
+        mr_openai_put_member(writer, "embedding", value);
+    else if (mr_openai_get(entry, "error", &value))
+        mr_openai_put_member(writer, "error", value);
     mr_json_end(writer);
 }
 
@@ -165,10 +169,9 @@ static void put_embeddings(struct mr_json_writer *writer, const struct mr_openai
     mr_json_begin_array(writer);
     if (mr_openai_get(answer->result, "data", &data)) {
         for (size_t i = 0; i < mr_value_count(data); i++)
-            if (mr_openai_get(mr_value_at(data, i), "embedding", &vector))
-                put_vector(writer, i, vector);
+            put_vector(writer, (int64_t)i, mr_value_at(data, i));
     } else if (mr_openai_get(answer->result, "embedding", &vector)) {
-        put_vector(writer, 0, vector);
+        put_vector(writer, 0, answer->result);
     }
     mr_json_end(writer);
     mr_openai_put_text(writer, "model", model);
@@ -184,18 +187,6 @@ static void put_embeddings(struct mr_json_writer *writer, const struct mr_openai
 
 /* ---- rerank ---- */
 
-struct rank {
-    size_t index;
-    double score;
-};
-
-static int compare_ranks(const void *a, const void *b)
-{
-    const struct rank *left = a, *right = b;
-    if (left->score != right->score) return left->score > right->score ? -1 : 1;
-    return (left->index > right->index) - (left->index < right->index);
-}
-
 /* documents of the request: texts, or maps with a member text. */
 static struct mr_text document_text(struct mr_value request, size_t index)
 {
@@ -210,40 +201,39 @@ static struct mr_text document_text(struct mr_value request, size_t index)
     return text;
 }
 
+/* Writes the score of a document, or the error that it has instead. */
 static void put_rank(struct mr_json_writer *writer, const struct mr_openai_answer *answer,
-                     const struct rank *rank)
+                     struct mr_value entry)
 {
+    const int64_t index = mr_openai_get_int(entry, "index", 0);
+    struct mr_value value;
     mr_json_begin_object(writer);
-    mr_openai_put_int(writer, "index", (int64_t)rank->index);
-    mr_json_name(writer, "document");
-    mr_json_begin_object(writer);
-    mr_openai_put_text(writer, "text", document_text(answer->request, rank->index));
-    mr_json_end(writer);
-    mr_json_name(writer, "relevance_score");
-    mr_json_put_double(writer, rank->score);
+    mr_openai_put_int(writer, "index", index);
+    if (!mr_openai_get(answer->request, "return_documents", &value) ||
+        mr_value_kind(value) != MR_VALUE_BOOL || mr_value_bool(value)) {
+        mr_json_name(writer, "document");
+        mr_json_begin_object(writer);
+        mr_openai_put_text(writer, "text", document_text(answer->request, (size_t)index));
+        mr_json_end(writer);
+    }
+    if (mr_openai_get(entry, "relevance_score", &value))
+        mr_openai_put_member(writer, "relevance_score", value);
+    else if (mr_openai_get(entry, "error", &value))
+        mr_openai_put_member(writer, "error", value);
     mr_json_end(writer);
 }
 
-/* `data` of the result has a score for each document, in the order of the request. */
+/* `data` of the result has the documents in descending order of their scores, at most top_n. */
 static void put_ranking(struct mr_json_writer *writer, const struct mr_openai_answer *answer)
 {
-    struct mr_value data, score;
-    size_t count = mr_openai_get(answer->result, "data", &data) ? mr_value_count(data) : 0;
-    struct rank *ranks = calloc(count + 1, sizeof *ranks);
-    for (size_t i = 0; i < count && ranks; i++)
-        ranks[i] = (struct rank){
-            i, mr_openai_get(mr_value_at(data, i), "score", &score) ? mr_value_number(score) : 0};
-    if (ranks) qsort(ranks, count, sizeof *ranks, compare_ranks);
-    const int64_t top = mr_openai_get_int(answer->request, "top_n", 0);
-    if (top > 0 && (size_t)top < count) count = (size_t)top;
+    struct mr_value data;
+    const size_t count = mr_openai_get(answer->result, "data", &data) ? mr_value_count(data) : 0;
     put_head(writer, answer, "rerank-", "rerank");
     mr_json_name(writer, "results");
     mr_json_begin_array(writer);
-    for (size_t i = 0; i < count && ranks; i++)
-        put_rank(writer, answer, &ranks[i]);
+    for (size_t i = 0; i < count; i++)
+        put_rank(writer, answer, mr_value_at(data, i));
     mr_json_end(writer);
-    if (!ranks && writer->status == MR_OK) writer->status = MR_NOMEM;
-    free(ranks);
     mr_openai_put_usage(writer, answer->result);
 }
 

@@ -12,7 +12,6 @@ static const struct mr_foreign_field fields[] = {
     {"audio", NULL, true, NO_MEDIA},
     {"function_call", "none", true, "use tool_choice"},
     {"functions", "[]", true, "use tools"},
-    {"input", NULL, true, "use prompt; a record has one"},
     {"modalities", "[] text", true, NO_MEDIA},
     {"moderation", NULL, true, "answers are not moderated"},
     {"prediction", NULL, false, "it would affect the speed only"},

@@ -12,6 +12,7 @@
 #include "codec/arena.h"
 #include "codec/constraint/constraint.h"
 #include "codec/records/data.h"
+#include "codec/records/inputs.h"
 #include "codec/records/opened.h"
 #include "codec/text.h"
 #include "codec/tools/tool_format.h"
@@ -100,6 +101,8 @@ struct mr_prompt_rules {
      * UINT32_MAX: the prompt is cut to leave room for max_tokens */
     uint32_t tokens_max;
     bool keep_start; /* the end of the prompt is cut off, not its start */
+    bool side_given; /* keep_start is from the record; without it a text that is embedded,
+                      * classified or ranked keeps its start, and a prompt its end */
     /* whether the tokenizer adds its begin and end tokens. special_given false: it adds them to
      * `prompt` but not to `messages`. */
     bool special_given, add_special;
@@ -108,7 +111,10 @@ struct mr_prompt_rules {
 enum mr_task {
     MR_TASK_GENERATE,
     MR_TASK_SCORE, /* log-probabilities of continuations of the prompt; generates nothing */
-    MR_TASK_EMBED  /* the vector of the prompt; generates nothing */
+    /* These generate nothing. A request of them has a prompt or several inputs. */
+    MR_TASK_EMBED,    /* a vector for each text */
+    MR_TASK_CLASSIFY, /* the probability of each label, for each text */
+    MR_TASK_RERANK    /* a score for each document */
 };
 
 /* How hidden states become the vector of task EMBED. Without one of the first three: as the model's
@@ -146,6 +152,7 @@ struct mr_request {
     enum mr_task task;
     struct mr_continuation *continuations; /* [continuation_count] of task SCORE */
     size_t continuation_count;
+    struct mr_inputs inputs;
     struct mr_pooling pooling;
     bool embedding_base64;    /* the vector is written as the base64 text of its floats */
     bool scores_prompt;       /* the result has the log-probability of each token of the prompt */

@@ -107,7 +107,10 @@ enum mr_status mr_request_read_tools(struct mr_request_reader *reader, const cha
 enum mr_status mr_request_read_documents(struct mr_request_reader *reader, const char *field,
                                          struct mr_value value)
 {
-    return read_maps(reader, field, value, &reader->request->chat.documents);
+    /* mr_request_apply_inputs checks the entries, which depend on the task */
+    if (mr_value_kind(value) != MR_VALUE_ARRAY)
+        return mr_request_wrong_type(reader, field, "an array of maps", value);
+    return copy(reader, field, value, &reader->request->chat.documents);
 }
 
 enum mr_status mr_request_read_generation_prompt(struct mr_request_reader *reader,

@@ -3,6 +3,7 @@
 #include "codec/check.h"
 #include "codec/records/request_chat.h"
 #include "codec/records/request_fields.h"
+#include "codec/records/request_inputs.h"
 #include "codec/records/request_tools.h"
 #include "codec/wire/scan.h"
 
@@ -137,12 +138,16 @@ static enum mr_status check_silent(struct mr_request_reader *reader)
         {"prompt_logprobs", request->scores_prompt},
         {"echo", request->echo},
         {"a response_format", request->constraint.kind != MR_CONSTRAINT_NONE},
-        {"logprobs", request->task == MR_TASK_EMBED && request->sampling.logprobs >= 0},
+        {"logprobs", request->task != MR_TASK_SCORE && request->sampling.logprobs >= 0},
     };
+    static const char *const names[] = {[MR_TASK_SCORE] = "score",
+                                        [MR_TASK_EMBED] = "embed",
+                                        [MR_TASK_CLASSIFY] = "classify",
+                                        [MR_TASK_RERANK] = "rerank"};
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
         if (fields[i].given)
             return mr_fail(reader->err, MR_INVALID_REQUEST, "task %s cannot have %s",
-                           request->task == MR_TASK_SCORE ? "score" : "embed", fields[i].name);
+                           names[request->task], fields[i].name);
     return MR_OK;
 }
 
@@ -166,16 +171,18 @@ static enum mr_status check_task(struct mr_request_reader *reader)
 static enum mr_status check_fields(struct mr_request_reader *reader)
 {
     struct mr_request *request = reader->request;
-    if (!mr_request_has_prompt(reader))
+    const bool has_prompt = mr_request_has_prompt(reader);
+    if (!has_prompt && request->task != MR_TASK_RERANK)
         return mr_fail(reader->err, MR_INVALID_REQUEST,
-                       "use one of prompt, prompt_token_ids and messages");
+                       "use one of prompt, prompt_token_ids, messages and input");
     if (reader->best_of > 0 && reader->best_of != request->choice_count)
         return mr_fail(reader->err, MR_UNSUPPORTED,
                        "best_of other than n is not supported: use n and choose one");
     if (request->echo && request->chat.message_count && !request->chat.continue_final_message)
         return mr_fail(reader->err, MR_INVALID_REQUEST,
                        "echo needs continue_final_message, prompt or prompt_token_ids");
-    enum mr_status status = set_top_logprobs(reader);
+    enum mr_status status = mr_request_apply_inputs(reader, has_prompt);
+    if (status == MR_OK) status = set_top_logprobs(reader);
     if (status == MR_OK) status = mr_request_apply_tools(reader);
     if (status != MR_OK) return status;
     status = check_task(reader);

@@ -4,11 +4,13 @@
 #include "codec/records/foreign_fields.h"
 #include "codec/records/request_chat.h"
 #include "codec/records/request_format.h"
+#include "codec/records/request_inputs.h"
 #include "codec/records/request_lists.h"
 #include "codec/records/request_tools.h"
 
 #include <math.h>
 #include <stddef.h>
+#include <stdio.h>
 
 enum kind { KIND_BOOL, KIND_U32, KIND_FLOAT, KIND_TEXT, KIND_TEXTS, KIND_IDS, KIND_READ };
 
@@ -57,6 +59,7 @@ static const struct field fields[] = {
     READ(prompt, GROUP_PROMPT, mr_request_read_prompt),
     READ(prompt_token_ids, GROUP_PROMPT, mr_request_read_prompt_ids),
     READ(messages, GROUP_PROMPT, mr_request_read_messages),
+    READ(input, GROUP_PROMPT, mr_request_read_input),
     READ(tools, GROUP_NONE, mr_request_read_tools),
     READ(tool_choice, GROUP_NONE, mr_request_read_tool_choice),
     READ(parallel_tool_calls, GROUP_NONE, mr_request_read_parallel_calls),
@@ -101,6 +104,10 @@ static const struct field fields[] = {
     READ(best_of, GROUP_NONE, read_best_of),
     READ(task, GROUP_NONE, read_task),
     READ(continuations, GROUP_NONE, mr_request_read_continuations),
+    READ(query, GROUP_NONE, mr_request_read_query),
+    READ(top_n, GROUP_NONE, mr_request_read_top_n),
+    READ(return_documents, GROUP_NONE, mr_request_read_return_documents),
+    READ(use_activation, GROUP_NONE, mr_request_read_use_activation),
     READ(pooling, GROUP_NONE, read_pooling),
     READ(normalize, GROUP_NONE, read_normalize),
     READ(dimensions, GROUP_NONE, read_dimensions),
@@ -323,6 +330,7 @@ static enum mr_status read_truncation_side(struct mr_request_reader *reader, con
     if (!right && !(text && mr_text_is(mr_value_text(value), "left")))
         return mr_fail(reader->err, MR_INVALID_REQUEST, "%s must be left or right", field);
     reader->request->prompt_rules.keep_start = right;
+    reader->request->prompt_rules.side_given = true;
     return MR_OK;
 }
 
@@ -380,14 +388,17 @@ static enum mr_status read_name(struct mr_request_reader *reader, const char *fi
     const bool text = mr_value_kind(value) == MR_VALUE_TEXT;
     for (*out = 0; text && names[*out]; ++*out)
         if (mr_text_is(mr_value_text(value), names[*out])) return MR_OK;
-    return mr_fail(reader->err, MR_INVALID_REQUEST, "%s must be %s or %s%s%s", field, names[0],
-                   names[1], names[2] ? " or " : "", names[2] ? names[2] : "");
+    char list[96] = "";
+    for (size_t i = 0, used = 0; names[i] && used < sizeof list; i++)
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i > 0 ? " or " : "",
+                                 names[i]);
+    return mr_fail(reader->err, MR_INVALID_REQUEST, "%s must be %s", field, list);
 }
 
 static enum mr_status read_task(struct mr_request_reader *reader, const char *field,
                                 struct mr_value value)
 {
-    static const char *const names[] = {"generate", "score", "embed", NULL};
+    static const char *const names[] = {"generate", "score", "embed", "classify", "rerank", NULL};
     size_t index;
     enum mr_status status = read_name(reader, field, value, names, &index);
     if (status == MR_OK) reader->request->task = (enum mr_task)index;
@@ -501,7 +512,7 @@ static const struct field *find_field(struct mr_text name)
 static enum mr_status check_group(struct mr_request_reader *reader, const struct field *field)
 {
     static const char *const sentences[] = {
-        [GROUP_PROMPT] = "use one of prompt, prompt_token_ids and messages",
+        [GROUP_PROMPT] = "use one of prompt, prompt_token_ids, messages and input",
         [GROUP_MAX_TOKENS] = "use one of max_tokens, max_completion_tokens and max_new_tokens",
         [GROUP_DEADLINE] = "use one of deadline_ms and timeout_ms",
         [GROUP_SESSION] = "use one of session and session_id",

@@ -22,7 +22,9 @@ struct mr_request_reader {
     bool tool_choice_given;          /* the record has tool_choice */
     bool logprobs_counted;           /* logprobs is a number, not true or false */
     int64_t top_logprobs, best_of;   /* -1, 0: the record does not have the field */
-    const char *embed_field; /* name of a field in the record that needs task embed, or NULL */
+    /* names of fields in the record that need task embed, task rerank, one of rerank and classify;
+     * or NULL */
+    const char *embed_field, *rerank_field, *head_field;
     struct mr_text reasoning_effort; /* bytes NULL: the record does not have the field */
 };
 

@@ -1,13 +1,12 @@
 #include "codec/records/result.h"
 
-#include "codec/base64.h"
 #include "codec/check.h"
 #include "codec/hash.h"
 #include "codec/limits.h"
+#include "codec/records/result_data.h"
 #include "codec/wire/writer.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 /* Replaces a log-probability of minus infinity or NaN, which JSON cannot express. */
 #define LOGPROB_FLOOR -9999.0f
@@ -109,26 +108,6 @@ static void put_scores(struct mr_writer *writer, const struct mr_result *result)
         mr_writer_float(writer, isfinite(sum) ? (float)sum : LOGPROB_FLOOR);
         put_logprobs(writer, score->logprobs, score->token_count);
     }
-}
-
-/* Writes an array of numbers, or the base64 text of their bytes: 32-bit floats, little-endian.
- * False: no memory. */
-static bool put_embedding(struct mr_writer *writer, const struct mr_result *result)
-{
-    mr_writer_name(writer, "embedding");
-    if (!result->embedding_base64) {
-        mr_writer_array(writer, result->embedding_size);
-        for (size_t i = 0; i < result->embedding_size; i++)
-            mr_writer_float(writer, result->embedding[i]);
-        return true;
-    }
-    const size_t bytes = result->embedding_size * sizeof *result->embedding;
-    char *text = malloc(MR_BASE64_CHARS(bytes) + 1);
-    if (!text) return false;
-    mr_base64_encode((const unsigned char *)result->embedding, bytes, text);
-    mr_writer_string(writer, text);
-    free(text);
-    return true;
 }
 
 /* ---- tool calls ---- */
@@ -352,11 +331,10 @@ enum mr_status mr_result_encode(const struct mr_result *result, enum mr_encoding
     bool error = result->error != MR_OK;
     bool metadata = result->metadata.length > 0;
     bool prompt = result->prompt_logprobs != NULL, scores = result->score_count > 0;
-    bool vector = result->embedding_size > 0;
     bool warnings = result->warning_count > 0;
     mr_writer_init(&writer, encoding, MR_RESULT_BYTES_MAX);
-    mr_writer_map(&writer, 10u + choices + prompt + scores + vector + error + metadata + warnings +
-                               answer_members(&result->choices[0]));
+    mr_writer_map(&writer, 10u + mr_result_data_members(result) + choices + prompt + scores +
+                               error + metadata + warnings + answer_members(&result->choices[0]));
     put_text(&writer, "id", result->id);
     put_uint(&writer, "attempt", result->attempt);
     put_text(&writer, "model", result->model);
@@ -364,10 +342,9 @@ enum mr_status mr_result_encode(const struct mr_result *result, enum mr_encoding
     if (choices) put_choices(&writer, result);
     if (prompt) put_prompt_logprobs(&writer, result);
     if (scores) put_scores(&writer, result);
-    if (vector && !put_embedding(&writer, result)) {
+    if (!mr_result_data_put(&writer, result)) {
         mr_writer_drop(&writer);
-        return mr_fail(err, MR_NOMEM, "no memory for a vector of %zu numbers",
-                       result->embedding_size);
+        return mr_fail(err, MR_NOMEM, "no memory for the vectors of a result");
     }
     put_usage(&writer, result);
     put_timings(&writer, result);

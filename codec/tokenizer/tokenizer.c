@@ -227,15 +227,15 @@ enum mr_status mr_tokenizer_encode(const struct mr_tokenizer *tokenizer,
                          .text = text,
                          .options = options,
                          .err = err};
-    for (size_t i = 0; i < tokenizer->first_count && options.add_special; i++)
-        mr_id_list_add(out, tokenizer->first[i]);
+    for (size_t i = 0; i < tokenizer->frame.first_count && options.add_special; i++)
+        mr_id_list_add(out, tokenizer->frame.first[i]);
     struct bars bars = {options.barred, options.barred_count};
     enum mr_status status = MR_OK;
     if (text.length > 0)
         status = encode_around(&e, tokenizer->added_raw, text, true, bars, encode_normalized);
     if (status != MR_OK) return status;
-    for (size_t i = 0; i < tokenizer->last_count && options.add_special; i++)
-        mr_id_list_add(out, tokenizer->last[i]);
+    for (size_t i = 0; i < tokenizer->frame.last_count && options.add_special; i++)
+        mr_id_list_add(out, tokenizer->frame.last[i]);
     if (out->count > out->max)
         return mr_fail(err, MR_PROMPT_TOO_LONG, "text has %zu tokens, limit %zu", out->count,
                        out->max);
@@ -247,6 +247,11 @@ enum mr_status mr_tokenizer_encode(const struct mr_tokenizer *tokenizer,
 uint32_t mr_tokenizer_vocab_size(const struct mr_tokenizer *tokenizer)
 {
     return tokenizer->size;
+}
+
+const struct mr_token_frame *mr_tokenizer_frame(const struct mr_tokenizer *tokenizer)
+{
+    return &tokenizer->frame;
 }
 
 uint32_t mr_tokenizer_bos_id(const struct mr_tokenizer *tokenizer)

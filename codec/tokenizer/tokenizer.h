@@ -15,6 +15,7 @@
 #include "codec/status.h"
 #include "codec/text.h"
 #include "codec/tokenizer/first_space.h"
+#include "codec/tokenizer/token_frame.h"
 #include "codec/tokenizer/token_ids.h"
 
 #include <stdbool.h>
@@ -48,6 +49,8 @@ enum mr_status mr_tokenizer_encode(const struct mr_tokenizer *tokenizer,
                                    struct mr_error *err);
 
 uint32_t mr_tokenizer_vocab_size(const struct mr_tokenizer *tokenizer);
+/* The tokens that add_special adds. */
+const struct mr_token_frame *mr_tokenizer_frame(const struct mr_tokenizer *tokenizer);
 uint32_t mr_tokenizer_bos_id(const struct mr_tokenizer *tokenizer);
 uint32_t mr_tokenizer_eos_id(const struct mr_tokenizer *tokenizer);
 /* The bytes that a token adds to decoded text, valid as long as the tokenizer. Empty for an id out

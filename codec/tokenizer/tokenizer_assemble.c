@@ -187,11 +187,14 @@ static uint32_t size_of(const struct mr_tokenizer_parts *parts)
 
 static enum mr_status check_frame(const struct mr_tokenizer *tokenizer, struct mr_error *err)
 {
+    const struct mr_token_frame *frame = &tokenizer->frame;
     bool inside = true;
-    for (size_t i = 0; i < tokenizer->first_count; i++)
-        inside = inside && tokenizer->first[i] < tokenizer->size;
-    for (size_t i = 0; i < tokenizer->last_count; i++)
-        inside = inside && tokenizer->last[i] < tokenizer->size;
+    for (size_t i = 0; i < frame->first_count; i++)
+        inside = inside && frame->first[i] < tokenizer->size;
+    for (size_t i = 0; i < frame->middle_count; i++)
+        inside = inside && frame->middle[i] < tokenizer->size;
+    for (size_t i = 0; i < frame->last_count; i++)
+        inside = inside && frame->last[i] < tokenizer->size;
     if (inside) return MR_OK;
     return mr_fail(err, MR_BAD_FILE, "a begin or end token is outside the vocabulary");
 }
@@ -235,10 +238,7 @@ enum mr_status mr_tokenizer_assemble(struct mr_tokenizer **out, struct mr_tokeni
     parts->vocab = NULL;
     parts->normalizer = NULL;
     parts->pretokenizer = NULL;
-    memcpy(tokenizer->first, parts->first, sizeof tokenizer->first);
-    memcpy(tokenizer->last, parts->last, sizeof tokenizer->last);
-    tokenizer->first_count = parts->first_count;
-    tokenizer->last_count = parts->last_count;
+    tokenizer->frame = parts->frame;
     tokenizer->bos_id = parts->bos_id;
     tokenizer->eos_id = parts->eos_id;
     tokenizer->first_space = parts->decoder.first_space;

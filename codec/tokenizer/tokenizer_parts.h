@@ -13,10 +13,10 @@
 #include "codec/tokenizer/first_space.h"
 #include "codec/tokenizer/normalizer.h"
 #include "codec/tokenizer/pretokenizer.h"
+#include "codec/tokenizer/token_frame.h"
 #include "codec/tokenizer/unigram.h"
 #include "codec/tokenizer/wordpiece.h"
 
-#define MR_FRAME_IDS_MAX       8 /* most tokens added before a text, and most added after a text */
 #define MR_DECODE_REPLACES_MAX 4
 
 /* How a token's text becomes the bytes it stands for. */
@@ -42,9 +42,7 @@ struct mr_tokenizer_parts {
     struct mr_normalizer *normalizer;
     struct mr_pretokenizer *pretokenizer;
     struct mr_token_decoder decoder;
-    /* ids added before (first) and after (last) an encoded text */
-    uint32_t first[MR_FRAME_IDS_MAX], last[MR_FRAME_IDS_MAX];
-    size_t first_count, last_count;
+    struct mr_token_frame frame;
     uint32_t bos_id, eos_id;
 };
 

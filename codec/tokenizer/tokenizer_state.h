@@ -22,9 +22,7 @@ struct mr_tokenizer {
     struct mr_vocab *decoded; /* decoded bytes of each id; never searched by text */
     uint8_t *is_special;      /* [size] 1: the token with this id is special */
     uint32_t size;            /* highest token id + 1 */
-    /* ids added before (first) and after (last) an encoded text */
-    uint32_t first[MR_FRAME_IDS_MAX], last[MR_FRAME_IDS_MAX];
-    size_t first_count, last_count;
+    struct mr_token_frame frame;
     uint32_t bos_id, eos_id;
     enum mr_first_space first_space;
 };

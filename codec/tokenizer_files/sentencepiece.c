@@ -121,10 +121,10 @@ static enum mr_status apply_settings(struct mr_tokenizer_parts *parts,
     if (parts->eos_id == MR_TOKEN_NONE) parts->eos_id = model->eos_id;
     if (parts->bos_id != MR_TOKEN_NONE &&
         mr_tokenizer_settings_flag(settings, "add_bos_token", true))
-        parts->first[parts->first_count++] = parts->bos_id;
+        parts->frame.first[parts->frame.first_count++] = parts->bos_id;
     if (parts->eos_id != MR_TOKEN_NONE &&
         mr_tokenizer_settings_flag(settings, "add_eos_token", false))
-        parts->last[parts->last_count++] = parts->eos_id;
+        parts->frame.last[parts->frame.last_count++] = parts->eos_id;
     return MR_OK;
 }
 

@@ -195,10 +195,10 @@ static void set_frame(struct reading *r, const struct mr_tokenizer_settings *set
     parts->eos_id = special_id(r, "</s>");
     if (parts->bos_id != MR_TOKEN_NONE &&
         mr_tokenizer_settings_flag(settings, "add_bos_token", true))
-        parts->first[parts->first_count++] = parts->bos_id;
+        parts->frame.first[parts->frame.first_count++] = parts->bos_id;
     if (parts->eos_id != MR_TOKEN_NONE &&
         mr_tokenizer_settings_flag(settings, "add_eos_token", false))
-        parts->last[parts->last_count++] = parts->eos_id;
+        parts->frame.last[parts->frame.last_count++] = parts->eos_id;
 }
 
 static enum mr_status read_file(struct reading *r, const struct mr_json_value *root,

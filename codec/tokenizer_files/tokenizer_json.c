@@ -378,20 +378,22 @@ static enum mr_status read_decoder(struct mr_token_decoder *decoder,
 
 /* ---- post-processor ---- */
 
-static enum mr_status add_frame_id(struct mr_tokenizer_parts *parts, bool after, uint32_t id,
-                                   struct mr_error *err)
+/* A place of the frame: its ids and their number. */
+struct frame_place {
+    uint32_t *ids;
+    size_t *count;
+};
+
+static enum mr_status add_frame_id(struct frame_place place, uint32_t id, struct mr_error *err)
 {
-    size_t *count = after ? &parts->last_count : &parts->first_count;
-    if (*count == MR_FRAME_IDS_MAX)
+    if (*place.count == MR_FRAME_IDS_MAX)
         return mr_fail(err, MR_BAD_FILE, "post-processor adds more than %d tokens",
                        MR_FRAME_IDS_MAX);
-    uint32_t *ids = after ? parts->last : parts->first;
-    ids[(*count)++] = id;
+    place.ids[(*place.count)++] = id;
     return MR_OK;
 }
 
-static enum mr_status add_frame_token(struct mr_tokenizer_parts *parts,
-                                      const struct mr_json_value *token, bool after,
+static enum mr_status add_frame_token(struct frame_place place, const struct mr_json_value *token,
                                       struct mr_error *err)
 {
     const struct mr_json_value *ids = mr_json_get(token, "ids");
@@ -402,31 +404,97 @@ static enum mr_status add_frame_token(struct mr_tokenizer_parts *parts,
         int64_t id = -1;
         if (!mr_json_int(mr_json_at(ids, i), &id) || id < 0 || id >= (int64_t)MR_VOCAB_TOKENS_MAX)
             return mr_fail(err, MR_BAD_FILE, "post-processor has a bad token id");
-        status = add_frame_id(parts, after, (uint32_t)id, err);
+        status = add_frame_id(place, (uint32_t)id, err);
     }
     return status;
+}
+
+/* Reads a template with `texts` places for texts ("Sequence") into the places before, between and
+ * after them. *last_type: token type of the last text. */
+static enum mr_status read_pieces(const struct frame_place *places, size_t texts,
+                                  const struct mr_json_value *pieces,
+                                  const struct mr_json_value *defined, int64_t *last_type,
+                                  struct mr_error *err)
+{
+    size_t read = 0; /* texts */
+    for (size_t i = 0; i < mr_json_count(pieces); i++) {
+        const struct mr_json_value *piece = mr_json_at(pieces, i);
+        const struct mr_json_value *text = mr_json_get(piece, "Sequence");
+        struct mr_text name;
+        if (text) {
+            if (read++ == texts)
+                return mr_fail(err, MR_BAD_FILE, "post-processor repeats the text");
+            mr_json_int(mr_json_get(text, "type_id"), last_type);
+            continue;
+        }
+        if (!mr_json_text(mr_json_get(mr_json_get(piece, "SpecialToken"), "id"), &name))
+            return mr_fail(err, MR_BAD_FILE, "post-processor has an unknown piece");
+        enum mr_status status = add_frame_token(places[read], mr_json_get_text(defined, name), err);
+        if (status != MR_OK) return status;
+    }
+    return read == texts ? MR_OK : mr_fail(err, MR_BAD_FILE, "post-processor leaves the text out");
+}
+
+static bool same_ids(const uint32_t *left, size_t left_count, const uint32_t *right,
+                     size_t right_count)
+{
+    return left_count == right_count &&
+           (left_count == 0 || memcmp(left, right, left_count * sizeof *left) == 0);
+}
+
+/* Reads how a pair of texts is encoded. A template that does not begin and end as that of a single
+ * text leaves the tokenizer without pairs. */
+static void read_pair_frame(struct mr_token_frame *frame, const struct mr_json_value *component)
+{
+    struct mr_token_frame pair = {.first_count = 0};
+    const struct frame_place places[] = {{pair.first, &pair.first_count},
+                                         {pair.middle, &pair.middle_count},
+                                         {pair.last, &pair.last_count}};
+    int64_t type = 0;
+    if (read_pieces(places, 2, mr_json_get(component, "pair"),
+                    mr_json_get(component, "special_tokens"), &type, NULL) != MR_OK ||
+        !same_ids(pair.first, pair.first_count, frame->first, frame->first_count) ||
+        !same_ids(pair.last, pair.last_count, frame->last, frame->last_count))
+        return;
+    memcpy(frame->middle, pair.middle, sizeof frame->middle);
+    frame->middle_count = pair.middle_count;
+    frame->pairs = true;
+    frame->types = type == 1;
 }
 
 static enum mr_status read_template(struct mr_tokenizer_parts *parts,
                                     const struct mr_json_value *component, struct mr_error *err)
 {
-    const struct mr_json_value *single = mr_json_get(component, "single");
-    const struct mr_json_value *defined = mr_json_get(component, "special_tokens");
-    bool after = false; /* the template's place for the text ("Sequence") has been read */
-    for (size_t i = 0; i < mr_json_count(single); i++) {
-        const struct mr_json_value *piece = mr_json_at(single, i);
-        struct mr_text name;
-        if (mr_json_get(piece, "Sequence")) {
-            if (after) return mr_fail(err, MR_BAD_FILE, "post-processor repeats the text");
-            after = true;
-            continue;
-        }
-        if (!mr_json_text(mr_json_get(mr_json_get(piece, "SpecialToken"), "id"), &name))
-            return mr_fail(err, MR_BAD_FILE, "post-processor has an unknown piece");
-        enum mr_status status = add_frame_token(parts, mr_json_get_text(defined, name), after, err);
-        if (status != MR_OK) return status;
-    }
-    return after ? MR_OK : mr_fail(err, MR_BAD_FILE, "post-processor leaves the text out");
+    struct mr_token_frame *frame = &parts->frame;
+    const struct frame_place places[] = {{frame->first, &frame->first_count},
+                                         {frame->last, &frame->last_count}};
+    int64_t type;
+    enum mr_status status = read_pieces(places, 1, mr_json_get(component, "single"),
+                                        mr_json_get(component, "special_tokens"), &type, err);
+    if (status == MR_OK) read_pair_frame(frame, component);
+    return status;
+}
+
+/* The frame [CLS] text [SEP] of BERT; RoBERTa has two [SEP] between the texts of a pair, and no
+ * token types. */
+static enum mr_status read_cls_sep(struct mr_token_frame *frame,
+                                   const struct mr_json_value *component, bool bert,
+                                   struct mr_error *err)
+{
+    int64_t first = -1, last = -1;
+    mr_json_int(mr_json_at(mr_json_get(component, "cls"), 1), &first);
+    mr_json_int(mr_json_at(mr_json_get(component, "sep"), 1), &last);
+    if (first < 0 || last < 0 || first > UINT32_MAX / 2 || last > UINT32_MAX / 2)
+        return mr_fail(err, MR_BAD_FILE, "post-processor has no cls or sep");
+    *frame = (struct mr_token_frame){.first = {(uint32_t)first},
+                                     .middle = {(uint32_t)last, (uint32_t)last},
+                                     .last = {(uint32_t)last},
+                                     .first_count = 1,
+                                     .middle_count = bert ? 1 : 2,
+                                     .last_count = 1,
+                                     .pairs = true,
+                                     .types = bert};
+    return MR_OK;
 }
 
 static enum mr_status read_frame(struct mr_tokenizer_parts *parts,
@@ -437,21 +505,14 @@ static enum mr_status read_frame(struct mr_tokenizer_parts *parts,
     if (mr_json_is_null(component) || mr_text_is(type, "ByteLevel"))
         return MR_OK; /* as post-processor, ByteLevel only changes offsets, which are not used */
     if (mr_text_is(type, "TemplateProcessing")) return read_template(parts, component, err);
-    if (mr_text_is(type, "BertProcessing") || mr_text_is(type, "RobertaProcessing")) {
-        int64_t first = -1, last = -1;
-        mr_json_int(mr_json_at(mr_json_get(component, "cls"), 1), &first);
-        mr_json_int(mr_json_at(mr_json_get(component, "sep"), 1), &last);
-        if (first < 0 || last < 0 || first > UINT32_MAX / 2 || last > UINT32_MAX / 2)
-            return mr_fail(err, MR_BAD_FILE, "post-processor has no cls or sep");
-        enum mr_status status = add_frame_id(parts, false, (uint32_t)first, err);
-        return status == MR_OK ? add_frame_id(parts, true, (uint32_t)last, err) : status;
-    }
+    if (mr_text_is(type, "BertProcessing") || mr_text_is(type, "RobertaProcessing"))
+        return read_cls_sep(&parts->frame, component, mr_text_is(type, "BertProcessing"), err);
     if (!mr_text_is(type, "Sequence") || depth > 4)
         return mr_fail(err, MR_BAD_FILE, "unknown post-processor %.40s", type.bytes);
     const struct mr_json_value *list = mr_json_get(component, "processors");
     enum mr_status status = MR_OK;
     for (size_t i = 0; i < mr_json_count(list) && status == MR_OK; i++) {
-        if (parts->first_count + parts->last_count > 0 &&
+        if (parts->frame.first_count + parts->frame.last_count > 0 &&
             !mr_text_is(type_of(mr_json_at(list, i)), "ByteLevel"))
             return mr_fail(err, MR_BAD_FILE, "two post-processors add tokens");
         status = read_frame(parts, mr_json_at(list, i), depth + 1, err);

@@ -207,8 +207,8 @@ static enum mr_status collect_frame(struct mr_tokenizer_parts *parts,
     enum mr_status status = check_id(spec, spec->bos_id, spec->add_bos, "begin", err);
     if (status == MR_OK) status = check_id(spec, spec->eos_id, spec->add_eos, "end", err);
     if (status == MR_OK) status = check_id(spec, spec->unk_id, false, "unknown", err);
-    if (spec->add_bos) parts->first[parts->first_count++] = spec->bos_id;
-    if (spec->add_eos) parts->last[parts->last_count++] = spec->eos_id;
+    if (spec->add_bos) parts->frame.first[parts->frame.first_count++] = spec->bos_id;
+    if (spec->add_eos) parts->frame.last[parts->frame.last_count++] = spec->eos_id;
     parts->bos_id = spec->bos_id;
     parts->eos_id = spec->eos_id;
     return status;

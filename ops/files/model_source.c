@@ -78,6 +78,7 @@ void mr_model_source_close(struct mr_model_source *source)
     source->path = NULL;
     mr_tokenizer_destroy(source->tokenizer);
     source->tokenizer = NULL;
+    mr_text_heads_destroy(&source->heads);
     drop_text(&source->chat_template);
     drop_text(&source->tool_template);
     for (size_t i = 0; i < MR_SPECIAL_TEXT_COUNT; i++)

@@ -14,6 +14,7 @@
 #include "ops/files/quantized_folder.h"
 #include "ops/files/safetensors.h"
 #include "ops/files/sampling_defaults.h"
+#include "ops/files/text_heads.h"
 
 struct mr_model_source {
     struct mr_model_config config;
@@ -23,6 +24,7 @@ struct mr_model_source {
     struct mr_text tool_template; /* for requests with tools; empty: the same template */
     struct mr_special_texts special;
     struct mr_sampling_defaults defaults;
+    struct mr_text_heads heads; /* of a Hugging Face folder */
     char name[128];
     char *
         path; /* path of the file or folder, owned; NULL in a source that was not read from files */

@@ -297,6 +297,7 @@ static void fill_info(struct mr_model *model)
     info->state_slots = model->states.slot_count;
     info->state_bytes = model->states.slot_bytes;
     info->activation_bytes = mr_decoder_bytes(model->decoder);
+    info->heads = &source->heads;
     info->defaults = source->defaults;
     info->chat_template = source->chat_template;
     info->tool_template = source->tool_template;

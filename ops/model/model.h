@@ -61,12 +61,12 @@ struct mr_model_info {
     char name[128];        /* general.name of GGUF, else the file or folder name */
     char architecture[32]; /* such as "llama" or "qwen2" */
     bool text_only;        /* the files also have parts that do not read text */
-    const char *file_type; /* as in ops/files/model_source.h; may be NULL */
-    const char *device, *backend, *dtype;
+    const char *file_type, *device, *backend, *dtype; /* file_type: of the source; may be NULL */
     uint32_t layer_count, hidden_size, head_count, kv_head_count, head_dim, ffn_size, vocab_size;
     uint32_t context_tokens; /* longest sequence that the model supports */
     bool both_ways; /* an encoder: each sequence in one step, which has room for the longest */
-    enum mr_model_pooling pooling; /* usual pooling of the model's vectors */
+    enum mr_model_pooling pooling;     /* usual pooling of the model's vectors */
+    const struct mr_text_heads *heads; /* layers after the pooling; borrowed from the model */
     uint64_t parameter_count, weight_bytes;
     uint64_t kv_bytes_per_token; /* bytes of one token's KV in all layers */
     uint64_t kv_pool_bytes;      /* bytes of all KV blocks and slots */

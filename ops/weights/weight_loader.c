@@ -23,7 +23,7 @@ static const char *const other_parts[] = {"vision_tower.",       "multi_modal_pr
                                           "model.visual.",       "mtp."};
 
 /* Tensors of encoders that do not change the hidden states: heads, which
- * ops/model/pooled_head.c reads, the prediction of masked tokens, and constants. */
+ * ops/files/text_heads.c reads, the prediction of masked tokens, and constants. */
 static const char *const encoder_parts[] = {
     "pooler.",  "cls.",     "classifier.", "pre_classifier.",         "head.",
     "lm_head.", "decoder.", "vocab_",      "embeddings.position_ids", "embeddings.token_type_ids"};

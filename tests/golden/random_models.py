@@ -3,7 +3,7 @@
 
     random_models.py [--seed N] [--count N] [--backend cpu|torch|both] [--gguf LLAMA_CPP] [--keep FOLDER] RUNNER [FAMILY...]
 
-RUNNER is the program golden_test_logits. For each family (default: all rows of families/*.py) the script draws `count`
+RUNNER is the program golden_test_logits; for encoders golden_test_texts next to it (random_texts.py). For each family (default: all rows of families/*.py) the script draws `count`
 configurations, gives every parameter a random value, saves the model, and writes the logits of 64 positions and 64
 greedy tokens of transformers. RUNNER opens the folder and compares: logits within 1e-4 at every position, in chunks of
 7 rows, one row after the other and in steps of other shapes, and the same 64 tokens. --gguf also converts each model
@@ -33,6 +33,7 @@ from transformers.utils import logging
 
 import make_gguf
 import make_logits
+import random_texts
 
 POSITIONS, CONTINUATION, PROMPTS = 64, 64, 40
 MARGIN = 1e-3  # greedy tokens are compared where the best logit is ahead of the second by more
@@ -139,9 +140,13 @@ def write_reference(path, model, row, generator):
 # ---- comparing ----
 
 def run(runner, backend, model, expected):
-    """Returns the largest difference, or the error as text."""
     which = ["torch", "cpu", "fp32", "off"] if backend == "torch" else []
-    done = subprocess.run([runner, *which, str(model), str(expected)], capture_output=True, text=True)
+    return result_of([runner, *which, str(model), str(expected)])
+
+
+def result_of(command):
+    """Returns the largest difference, or the error as text."""
+    done = subprocess.run(command, capture_output=True, text=True)
     text = done.stdout + done.stderr
     found = re.findall(r"largest difference ([0-9.e+-]+)", text)
     if done.returncode == 0 and found:
@@ -150,8 +155,18 @@ def run(runner, backend, model, expected):
     return (lines or text.splitlines()[-3:] or ["no output"])[0].strip()
 
 
+def compare_texts(args, family, row, index, folder):
+    chance = random.Random(f"{args.seed} {family} {index}")
+    options = random_texts.write_model(folder, family, row, draw_options, fill, chance)
+    runner = pathlib.Path(args.runner).with_name("golden_test_texts")
+    return options, [(f"{family} {index} {backend}", result_of([runner, *["torch"][:backend == "torch"], folder]))
+                     for backend in args.backend]
+
+
 def compare(args, family, row, index, folder):
     """Returns a list of results: (what, number or text)."""
+    if row.get("texts"):
+        return compare_texts(args, family, row, index, folder)
     chance = random.Random(f"{args.seed} {family} {index}")
     options, model, generator = make_model(folder, family, row, chance)
     expected = folder / "expected.bin"

@@ -7,6 +7,7 @@
 #include "codec/tokenizer/detokenizer.h"
 #include "codec/tokenizer/stop_match.h"
 #include "worker/intake/grammars.h"
+#include "worker/intake/inputs.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -137,12 +138,31 @@ static enum mr_status encode_chat(struct mr_prompt *prompt, struct mr_request *r
                   list, err);
 }
 
+/* Encodes the texts of a request that computes vectors or classes; a prompt is one of them. */
+static enum mr_status encode_inputs(struct mr_prompt *prompt, struct mr_request *request,
+                                    struct mr_error *err)
+{
+    const struct mr_input_encoder encoder = {.tokenizer = prompt->options.tokenizer,
+                                             .scratch = prompt->scratch,
+                                             .ids = prompt->ids,
+                                             .tokens_max = prompt->options.prompt_tokens_max};
+    struct mr_input input = {.text = request->prompt};
+    if (request->inputs.count > 0) return mr_inputs_encode(&encoder, request, err);
+    enum mr_status status = mr_input_encode(&encoder, request, &input, err);
+    request->token_ids = input.token_ids;
+    request->token_count = input.token_count;
+    return status;
+}
+
 static enum mr_status encode_prompt(struct mr_prompt *prompt, struct mr_request *request,
                                     uint64_t unix_seconds, struct mr_error *err)
 {
     struct mr_id_list list = {0};
     enum mr_status status = MR_OK;
     const struct mr_prompt_rules *rules = &request->prompt_rules;
+    const bool texts = request->task != MR_TASK_GENERATE && request->task != MR_TASK_SCORE;
+    if (request->inputs.count > 0 || (texts && request->prompt.bytes))
+        return encode_inputs(prompt, request, err);
     if (request->has_token_ids) {
         truncate(prompt, request);
         if (request->token_count <= prompt->options.prompt_tokens_max) return MR_OK;

@@ -282,7 +282,8 @@ static enum mr_status start_intake(struct mr_worker *worker, struct mr_error *er
                    .chat_template = model->chat_template,
                    .tool_template = model->tool_template,
                    .special = model->special,
-                   .prompt_tokens_max = mr_engine_thread_context_tokens(worker->engine) - 1},
+                   .prompt_tokens_max = mr_engine_thread_context_tokens(worker->engine) -
+                                        !mr_engine_thread_model(worker->engine)->both_ways},
         .publish = mr_publish_mailbox(worker->publish),
         .metrics = worker->metrics,
         .resume = worker->resume,

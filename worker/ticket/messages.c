@@ -82,6 +82,28 @@ static void pack_scores(struct packer *packer, struct mr_result *result)
     result->scores = copy;
 }
 
+static void pack_data(struct packer *packer, struct mr_result *result)
+{
+    const struct mr_data_entry *from = result->data;
+    const struct mr_text *names = result->labels;
+    if (!from) return;
+    struct mr_data_entry *copy = pack(packer, from, result->data_count * sizeof *copy);
+    struct mr_text *labels = pack(packer, names, result->label_count * sizeof *labels);
+    for (size_t i = 0; i < result->data_count; i++) {
+        struct mr_data_entry one = from[i];
+        if (one.numbers) one.numbers = pack(packer, one.numbers, one.count * sizeof *one.numbers);
+        if (one.message) one.message = pack(packer, one.message, strlen(one.message) + 1);
+        if (copy) copy[i] = one;
+    }
+    for (size_t i = 0; i < result->label_count; i++) {
+        struct mr_text one = names[i];
+        pack_text(packer, &one);
+        if (labels) labels[i] = one;
+    }
+    result->data = copy;
+    result->labels = labels;
+}
+
 /* ---- the messages ---- */
 
 static void pack_tokens(struct packer *packer, struct mr_token_record *record)
@@ -106,6 +128,7 @@ static void pack_result(struct packer *packer, struct mr_result *result)
     pack_choices(packer, result);
     pack_logprobs(packer, &result->prompt_logprobs, result->prompt_logprob_count);
     pack_scores(packer, result);
+    pack_data(packer, result);
     if (result->embedding)
         result->embedding =
             pack(packer, result->embedding, result->embedding_size * sizeof *result->embedding);
