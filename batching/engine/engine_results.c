@@ -1,7 +1,6 @@
 /* Applies a collected step to its sequences: counts tokens, inserts computed blocks into the prefix
  * index, appends sampled tokens and ends choices. */
 #include "batching/engine/engine_state.h"
-#include "batching/sequence/job_texts.h"
 #include "codec/check.h"
 
 /* Inserts the full blocks that the step wrote into the prefix index, and the last block of a prompt
@@ -203,11 +202,9 @@ static bool next_text(struct mr_engine *engine, struct mr_sequence *sequence)
     mr_text_set_finish(job->texts, sequence->text, sequence->embedding);
     if (job->texts->next == job->texts->count) return false;
     mr_scheduler_put_back(engine->scheduler, sequence);
-    if (mr_job_next_text(job, sequence)) {
-        charge_text(engine, sequence);
-        return true;
-    }
-    return false;
+    if (!mr_text_set_next(job->texts, sequence)) return false;
+    charge_text(engine, sequence);
+    return true;
 }
 
 /* Ends the requests that generate nothing and for which this step has computed all tokens. */

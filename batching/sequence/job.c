@@ -1,7 +1,6 @@
 #include "batching/sequence/job.h"
 
 #include "batching/base/peak_blocks.h"
-#include "batching/sequence/job_texts.h"
 #include "codec/check.h"
 #include "codec/hash.h"
 
@@ -24,9 +23,10 @@ static enum mr_status check_ids(const uint32_t *ids, size_t count, uint32_t voca
     return MR_OK;
 }
 
-static enum mr_status check_tokens(const struct mr_job_rules *rules, const uint32_t *ids,
-                                   size_t count, struct mr_error *err)
+static enum mr_status check_tokens(const void *context, const uint32_t *ids, size_t count,
+                                   struct mr_error *err)
 {
+    const struct mr_job_rules *rules = context;
     if (count == 0 || ids == NULL) return mr_fail(err, MR_EMPTY_PROMPT, "the prompt has no tokens");
     /* a generated token needs a place, a vector needs none */
     const size_t most = rules->context_tokens - !rules->whole_prompts;
@@ -42,7 +42,8 @@ static enum mr_status check_tokens(const struct mr_job_rules *rules, const uint3
 static enum mr_status check_prompt(const struct mr_job_rules *rules, struct mr_request *request,
                                    struct mr_error *err)
 {
-    if (request->inputs.count > 0) return mr_job_check_inputs(rules, request, check_tokens, err);
+    if (request->inputs.count > 0)
+        return mr_text_set_check_inputs(request, check_tokens, rules, err);
     return check_tokens(rules, request->token_ids, request->token_count, err);
 }
 
@@ -91,10 +92,11 @@ static enum mr_status check_continuations(const struct mr_job_rules *rules,
 static enum mr_status check_scores(const struct mr_job_rules *rules,
                                    const struct mr_request *request, struct mr_error *err)
 {
-    if (rules->whole_prompts && (!mr_job_computes_texts(request) || request->scores_prompt))
+    if (rules->whole_prompts && (!mr_text_set_is_for(request) || request->scores_prompt))
         return mr_fail(err, MR_UNSUPPORTED,
                        "the model is an encoder: it generates and scores no text, use task embed");
-    if (mr_job_computes_texts(request)) return mr_job_check_texts(rules, request, err);
+    if (mr_text_set_is_for(request))
+        return mr_text_set_check(request, rules->heads, rules->hidden_size, err);
     if (request->scores_prompt && rules->scores_max == 0)
         return mr_fail(err, MR_UNSUPPORTED, "prompt_logprobs: this worker computes none");
     if (request->task == MR_TASK_SCORE) return check_continuations(rules, request, err);
@@ -431,7 +433,7 @@ enum mr_status mr_job_create(struct mr_job **out, const struct mr_job_rules *rul
     enum mr_status status = check_request(rules, request, err);
     if (status != MR_OK) return status;
     struct mr_text_set *texts = NULL;
-    if (mr_job_computes_texts(request))
+    if (mr_text_set_is_for(request))
         status = mr_text_set_create(&texts, request, rules->heads, rules->hidden_size, err);
     if (status != MR_OK) return status;
     uint32_t prompt = texts != NULL ? texts->longest : (uint32_t)request->token_count;
@@ -446,14 +448,15 @@ enum mr_status mr_job_create(struct mr_job **out, const struct mr_job_rules *rul
         return mr_fail(err, MR_NOMEM, "no memory for a request of %u tokens", prompt);
     }
     job->texts = texts;
-    if (texts != NULL) job->held_bytes += mr_text_set_bytes(texts);
+    if (texts != NULL) job->held_bytes += mr_text_set_bytes(texts, choices);
     job->request = request;
     job->draws = request->max_tokens > 0;
     status = make_completions(job, rules, room, err);
     if (status == MR_OK) status = make_guidance(job, rules, err);
     if (status == MR_OK) status = make_lookups(job, rules, err);
     if (status == MR_OK) status = make_scores(job, err);
-    if (status == MR_OK && texts != NULL) status = mr_job_begin_texts(job, rules, err);
+    if (status == MR_OK && texts != NULL)
+        status = mr_text_set_begin(texts, job->sequences, choices, rules->pooling, err);
     if (status == MR_OK) status = resume(job, rules, room, submission, err);
     if (status == MR_OK) status = encode_bad_words(job, rules->completion.tokenizer, err);
     if (status != MR_OK) goto failed;

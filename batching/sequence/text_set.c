@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const struct mr_text_head no_layers = {.layer_count = 0};
 
@@ -20,6 +21,51 @@ uint32_t mr_text_set_width(const struct mr_request *request, const struct mr_tex
     return mr_text_head_size(head_of(request, heads), hidden_size);
 }
 
+bool mr_text_set_is_for(const struct mr_request *request)
+{
+    return request->task != MR_TASK_GENERATE && request->task != MR_TASK_SCORE;
+}
+
+enum mr_status mr_text_set_check(const struct mr_request *request,
+                                 const struct mr_text_heads *heads, uint32_t hidden_size,
+                                 struct mr_error *err)
+{
+    const uint32_t labels = heads == NULL ? 0 : heads->label_count;
+    if (hidden_size == 0)
+        return mr_fail(err, MR_UNSUPPORTED, "task embed: this worker computes no embeddings");
+    if (request->task != MR_TASK_EMBED && labels == 0)
+        return mr_fail(err, MR_UNSUPPORTED,
+                       "the model has no head for the tasks classify and rerank, which a model "
+                       "saved for sequence classification has");
+    if (request->task == MR_TASK_RERANK && labels != 1)
+        return mr_fail(err, MR_UNSUPPORTED, "task rerank: the model has %u labels, not one",
+                       labels);
+    const uint32_t size = mr_text_set_width(request, heads, hidden_size);
+    if (request->task == MR_TASK_EMBED && request->pooling.dimensions > size)
+        return mr_fail(err, MR_INVALID_REQUEST, "dimensions is %u, a vector has %u numbers",
+                       request->pooling.dimensions, size);
+    return MR_OK;
+}
+
+enum mr_status mr_text_set_check_inputs(struct mr_request *request, mr_text_check *check,
+                                        const void *context, struct mr_error *err)
+{
+    const struct mr_inputs *inputs = &request->inputs;
+    size_t failed = 0;
+    for (size_t i = 0; i < inputs->count; i++) {
+        struct mr_input *input = &inputs->list[i];
+        struct mr_error own = {0};
+        if (input->error == MR_OK)
+            input->error = check(context, input->token_ids, input->token_count, &own);
+        if (input->error == MR_OK) continue;
+        if (own.status != MR_OK)
+            input->message = mr_arena_copy_text(request->arena, own.detail, strlen(own.detail));
+        if (++failed == inputs->count)
+            return mr_fail(err, input->error, "%s", input->message ? input->message : "");
+    }
+    return MR_OK;
+}
+
 static void count_texts(struct mr_text_set *set)
 {
     for (uint32_t i = 0; i < set->count; i++) {
@@ -34,9 +80,10 @@ static void count_texts(struct mr_text_set *set)
     }
 }
 
-size_t mr_text_set_bytes(const struct mr_text_set *set)
+size_t mr_text_set_bytes(const struct mr_text_set *set, uint32_t sequences)
 {
-    return sizeof *set + set->count * (sizeof *set->entries + set->width * sizeof(float));
+    return sizeof *set + set->count * (sizeof *set->entries + set->width * sizeof(float)) +
+           sequences * mr_embedding_bytes(set->hidden_size);
 }
 
 enum mr_status mr_text_set_create(struct mr_text_set **out, struct mr_request *request,
@@ -71,11 +118,48 @@ void mr_text_set_destroy(struct mr_text_set *set)
     free(set);
 }
 
-uint32_t mr_text_set_take(struct mr_text_set *set)
+/* Returns the index of the next text to compute; UINT32_MAX: all have begun. */
+static uint32_t take(struct mr_text_set *set)
 {
     while (set->next < set->count && set->list[set->next].error != MR_OK)
         set->next++;
     return set->next < set->count ? set->next++ : UINT32_MAX;
+}
+
+enum mr_status mr_text_set_begin(struct mr_text_set *set, struct mr_sequence *sequences,
+                                 uint32_t count, enum mr_model_pooling usual, struct mr_error *err)
+{
+    struct mr_pooling pooling = set->request->pooling;
+    enum mr_status status = MR_OK;
+    if (set->request->task != MR_TASK_EMBED) usual = set->heads->class_pooling;
+    if (!pooling.last && !pooling.mean && !pooling.first) {
+        pooling.mean = usual == MR_MODEL_POOLING_MEAN;
+        pooling.first = usual == MR_MODEL_POOLING_FIRST;
+    }
+    for (uint32_t i = 0; i < count && status == MR_OK; i++) {
+        status = mr_embedding_create(&sequences[i].embedding, pooling, set->longest,
+                                     set->hidden_size, err);
+        if (status == MR_OK) MR_ASSERT(mr_text_set_next(set, &sequences[i]));
+    }
+    return status;
+}
+
+bool mr_text_set_next(struct mr_text_set *set, struct mr_sequence *sequence)
+{
+    const uint32_t index = take(set);
+    MR_ASSERT(sequence->table == NULL);
+    if (index == UINT32_MAX) return false;
+    const struct mr_input *text = &set->list[index];
+    const uint32_t count = (uint32_t)text->token_count;
+    MR_ASSERT(count <= sequence->capacity);
+    memcpy(sequence->tokens, text->token_ids, count * sizeof *sequence->tokens);
+    sequence->num_tokens = sequence->prompt_tokens = count;
+    sequence->computed_before = sequence->stored_tokens = sequence->junction = 0;
+    sequence->entry_due = false;
+    sequence->text = index;
+    sequence->second_begin = text->second_begin;
+    mr_embedding_restart(sequence->embedding, count);
+    return true;
 }
 
 /* Cuts the vector, and then scales it to the length 1 if the request wants that; a zero vector
@@ -146,15 +230,15 @@ void mr_text_set_report(struct mr_text_set *set, struct mr_result *result)
         result->embedding_size = set->entries[0].count;
         return;
     }
-    result->data = set->entries;
-    result->data_count = set->count;
+    result->data = (struct mr_result_data){
+        .entries = set->entries, .count = set->count, .base64 = request->embedding_base64};
     if (request->task == MR_TASK_EMBED) return;
-    result->data_kind = request->task == MR_TASK_RERANK ? MR_DATA_RANKS : MR_DATA_CLASSES;
+    result->data.form = request->task == MR_TASK_RERANK ? MR_DATA_RANKS : MR_DATA_CLASSES;
     if (request->task == MR_TASK_CLASSIFY) {
-        result->labels = set->heads->labels;
-        result->label_count = set->heads->label_count;
+        result->data.labels = set->heads->labels;
+        result->data.label_count = set->heads->label_count;
         return;
     }
     qsort(set->entries, set->count, sizeof *set->entries, compare_scores);
-    result->data_count = keep_top(set->entries, set->count, set->good, request->inputs.top);
+    result->data.count = keep_top(set->entries, set->count, set->good, request->inputs.top);
 }

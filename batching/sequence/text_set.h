@@ -11,6 +11,7 @@
 #define MR_BATCHING_SEQUENCE_TEXT_SET_H
 
 #include "batching/sequence/embedding.h"
+#include "batching/sequence/sequence.h"
 #include "codec/records/request.h"
 #include "codec/records/result.h"
 #include "ops/files/text_heads.h"
@@ -31,6 +32,21 @@ struct mr_text_set {
     float *numbers;                /* [count * width] of the entries */
 };
 
+/* True for a request of task embed, classify or rerank. */
+bool mr_text_set_is_for(const struct mr_request *request);
+/* Checks that the model has what the results of the request need. heads may be NULL; hidden_size 0:
+ * the model computes no vectors. MR_UNSUPPORTED, MR_INVALID_REQUEST. */
+enum mr_status mr_text_set_check(const struct mr_request *request,
+                                 const struct mr_text_heads *heads, uint32_t hidden_size,
+                                 struct mr_error *err);
+/* Checks the tokens of a text. */
+typedef enum mr_status mr_text_check(const void *context, const uint32_t *ids, size_t count,
+                                     struct mr_error *err);
+/* Checks each text of the request. A text that cannot run gets an error of its own; the request
+ * fails if no other text is left. */
+enum mr_status mr_text_set_check_inputs(struct mr_request *request, mr_text_check *check,
+                                        const void *context, struct mr_error *err);
+
 /* Numbers of a result of the request. */
 uint32_t mr_text_set_width(const struct mr_request *request, const struct mr_text_heads *heads,
                            uint32_t hidden_size);
@@ -40,10 +56,15 @@ enum mr_status mr_text_set_create(struct mr_text_set **out, struct mr_request *r
                                   const struct mr_text_heads *heads, uint32_t hidden_size,
                                   struct mr_error *err);
 void mr_text_set_destroy(struct mr_text_set *set); /* may be NULL */
-size_t mr_text_set_bytes(const struct mr_text_set *set);
+/* Bytes that the set takes with the pooled hidden states of so many sequences. */
+size_t mr_text_set_bytes(const struct mr_text_set *set, uint32_t sequences);
 
-/* Returns the index of the next text to compute; UINT32_MAX: all have begun. */
-uint32_t mr_text_set_take(struct mr_text_set *set);
+/* Gives each sequence a pooled hidden state, which the caller owns, and a text. usual: pooling of
+ * task embed if the request names none. count is at most `good`. */
+enum mr_status mr_text_set_begin(struct mr_text_set *set, struct mr_sequence *sequences,
+                                 uint32_t count, enum mr_model_pooling usual, struct mr_error *err);
+/* Gives the sequence the next text. It has no block table. False: all texts have begun. */
+bool mr_text_set_next(struct mr_text_set *set, struct mr_sequence *sequence);
 /* Sets the result of a text from its pooled hidden state. */
 void mr_text_set_finish(struct mr_text_set *set, uint32_t index,
                         const struct mr_embedding *embedding);

@@ -3,7 +3,6 @@
 #include "codec/check.h"
 #include "codec/hash.h"
 #include "codec/limits.h"
-#include "codec/records/result_data.h"
 #include "codec/wire/writer.h"
 
 #include <math.h>
@@ -331,10 +330,11 @@ enum mr_status mr_result_encode(const struct mr_result *result, enum mr_encoding
     bool error = result->error != MR_OK;
     bool metadata = result->metadata.length > 0;
     bool prompt = result->prompt_logprobs != NULL, scores = result->score_count > 0;
+    bool vector = result->embedding_size > 0, data = result->data.count > 0;
     bool warnings = result->warning_count > 0;
     mr_writer_init(&writer, encoding, MR_RESULT_BYTES_MAX);
-    mr_writer_map(&writer, 10u + mr_result_data_members(result) + choices + prompt + scores +
-                               error + metadata + warnings + answer_members(&result->choices[0]));
+    mr_writer_map(&writer, 10u + vector + data + choices + prompt + scores + error + metadata +
+                               warnings + answer_members(&result->choices[0]));
     put_text(&writer, "id", result->id);
     put_uint(&writer, "attempt", result->attempt);
     put_text(&writer, "model", result->model);
@@ -342,7 +342,12 @@ enum mr_status mr_result_encode(const struct mr_result *result, enum mr_encoding
     if (choices) put_choices(&writer, result);
     if (prompt) put_prompt_logprobs(&writer, result);
     if (scores) put_scores(&writer, result);
-    if (!mr_result_data_put(&writer, result)) {
+    bool written = true;
+    if (vector)
+        written = mr_result_vector_put(&writer, result->embedding, result->embedding_size,
+                                       result->embedding_base64);
+    if (data) written = mr_result_data_put(&writer, &result->data);
+    if (!written) {
         mr_writer_drop(&writer);
         return mr_fail(err, MR_NOMEM, "no memory for the vectors of a result");
     }

@@ -6,7 +6,7 @@
 #ifndef MR_CODEC_RECORDS_RESULT_H
 #define MR_CODEC_RECORDS_RESULT_H
 
-#include "codec/records/inputs.h"
+#include "codec/records/result_data.h"
 #include "codec/status.h"
 #include "codec/tokenizer/token_ids.h"
 #include "codec/tools/tool_list.h"
@@ -86,18 +86,6 @@ struct mr_score {
     size_t token_count;
 };
 
-/* The result of one text of a request of task embed, classify or rerank: a vector, a probability
- * for each label, or one score. */
-struct mr_data_entry {
-    uint32_t index; /* of the text in the request */
-    const float *numbers;
-    size_t count;         /* 0: the text has an error */
-    enum mr_status error; /* MR_OK: none */
-    const char *message;
-};
-
-enum mr_result_data { MR_DATA_VECTORS, MR_DATA_CLASSES, MR_DATA_RANKS };
-
 struct mr_choice {
     enum mr_finish finish;
     /* EOS, STOP_TOKEN or STOP_STRING if the last token is one or completes one, independent of
@@ -132,17 +120,9 @@ struct mr_result {
     const struct mr_score *scores; /* [score_count] in the order of the request's continuations */
     const float *embedding;        /* [embedding_size] the vector of task embed */
     size_t embedding_size;         /* 0: no task embed, or it did not end */
-    bool embedding_base64;         /* also of `data` */
-    /* [data_count] the results of a request with several texts or with classes; 0: it is another,
-     * or did not end */
-    const struct mr_data_entry *data;
-    size_t data_count;
-    enum mr_result_data data_kind;
-    const struct mr_text *labels; /* [label_count] of the classes */
-    size_t label_count;
-    /* [by index] documents that the entries of ranks repeat; NULL: they repeat none */
-    const struct mr_input *documents;
-    size_t score_count; /* 0: no task score, or it did not end */
+    bool embedding_base64;
+    struct mr_result_data data; /* of a request with several texts or with classes */
+    size_t score_count;         /* 0: no task score, or it did not end */
     uint32_t prompt_tokens, cached_tokens, cached_tokens_redis;
     uint32_t accepted_draft_tokens; /* generated tokens that a draft had proposed */
     double queue_ms, prefill_ms, first_token_ms, total_ms, itl_mean_ms, itl_max_ms;

@@ -4,9 +4,7 @@
 
 #include <stdlib.h>
 
-/* Writes an array of numbers, or the base64 text of their bytes: 32-bit floats, little-endian.
- * False: no memory. */
-static bool put_vector(struct mr_writer *writer, const float *vector, size_t count, bool base64)
+bool mr_result_vector_put(struct mr_writer *writer, const float *vector, size_t count, bool base64)
 {
     mr_writer_name(writer, "embedding");
     if (!base64) {
@@ -25,15 +23,15 @@ static bool put_vector(struct mr_writer *writer, const float *vector, size_t cou
 }
 
 /* Writes the most probable label, and the probabilities in the order of the model's labels. */
-static void put_classes(struct mr_writer *writer, const struct mr_result *result,
+static void put_classes(struct mr_writer *writer, const struct mr_result_data *data,
                         const struct mr_data_entry *entry)
 {
     size_t best = 0;
     for (size_t i = 1; i < entry->count; i++)
         if (entry->numbers[i] > entry->numbers[best]) best = i;
     mr_writer_name(writer, "label");
-    if (best < result->label_count)
-        mr_writer_text(writer, result->labels[best]);
+    if (best < data->label_count)
+        mr_writer_text(writer, data->labels[best]);
     else
         mr_writer_null(writer);
     mr_writer_name(writer, "num_classes");
@@ -44,16 +42,16 @@ static void put_classes(struct mr_writer *writer, const struct mr_result *result
         mr_writer_float(writer, entry->numbers[i]);
 }
 
-static void put_rank(struct mr_writer *writer, const struct mr_result *result,
+static void put_rank(struct mr_writer *writer, const struct mr_result_data *data,
                      const struct mr_data_entry *entry)
 {
     mr_writer_name(writer, "relevance_score");
     mr_writer_float(writer, entry->numbers[0]);
-    if (!result->documents) return;
+    if (!data->documents) return;
     mr_writer_name(writer, "document");
     mr_writer_map(writer, 1);
     mr_writer_name(writer, "text");
-    mr_writer_text(writer, result->documents[entry->index].second);
+    mr_writer_text(writer, data->documents[entry->index].second);
 }
 
 static void put_entry_error(struct mr_writer *writer, const struct mr_data_entry *entry)
@@ -69,44 +67,35 @@ static void put_entry_error(struct mr_writer *writer, const struct mr_data_entry
 }
 
 /* Number of members of an entry after its index. */
-static uint32_t entry_members(const struct mr_result *result, const struct mr_data_entry *entry)
+static uint32_t entry_members(const struct mr_result_data *data, const struct mr_data_entry *entry)
 {
     if (entry->count == 0) return 1;
-    if (result->data_kind == MR_DATA_CLASSES) return 3;
-    return result->data_kind == MR_DATA_RANKS && result->documents ? 2 : 1;
+    if (data->form == MR_DATA_CLASSES) return 3;
+    return data->form == MR_DATA_RANKS && data->documents ? 2 : 1;
 }
 
-static bool put_entry(struct mr_writer *writer, const struct mr_result *result,
+static bool put_entry(struct mr_writer *writer, const struct mr_result_data *data,
                       const struct mr_data_entry *entry)
 {
-    mr_writer_map(writer, 1u + entry_members(result, entry));
+    mr_writer_map(writer, 1u + entry_members(data, entry));
     mr_writer_name(writer, "index");
     mr_writer_uint(writer, entry->index);
     if (entry->count == 0)
         put_entry_error(writer, entry);
-    else if (result->data_kind == MR_DATA_CLASSES)
-        put_classes(writer, result, entry);
-    else if (result->data_kind == MR_DATA_RANKS)
-        put_rank(writer, result, entry);
+    else if (data->form == MR_DATA_CLASSES)
+        put_classes(writer, data, entry);
+    else if (data->form == MR_DATA_RANKS)
+        put_rank(writer, data, entry);
     else
-        return put_vector(writer, entry->numbers, entry->count, result->embedding_base64);
+        return mr_result_vector_put(writer, entry->numbers, entry->count, data->base64);
     return true;
 }
 
-uint32_t mr_result_data_members(const struct mr_result *result)
+bool mr_result_data_put(struct mr_writer *writer, const struct mr_result_data *data)
 {
-    return 0u + (result->embedding_size > 0) + (result->data_count > 0);
-}
-
-bool mr_result_data_put(struct mr_writer *writer, const struct mr_result *result)
-{
-    if (result->embedding_size > 0 &&
-        !put_vector(writer, result->embedding, result->embedding_size, result->embedding_base64))
-        return false;
-    if (result->data_count == 0) return true;
     mr_writer_name(writer, "data");
-    mr_writer_array(writer, result->data_count);
-    for (size_t i = 0; i < result->data_count; i++)
-        if (!put_entry(writer, result, &result->data[i])) return false;
+    mr_writer_array(writer, data->count);
+    for (size_t i = 0; i < data->count; i++)
+        if (!put_entry(writer, data, &data->entries[i])) return false;
     return true;
 }

@@ -63,11 +63,11 @@ static void compare(struct scene *scene, const struct mr_json_value *expected,
         compare_numbers(scene, mr_json_at(expected, 0), result->embedding, result->embedding_size);
         return;
     }
-    assert_int_equal(result->data_count, mr_json_count(expected));
-    for (size_t i = 0; i < result->data_count; i++) {
-        const struct mr_data_entry *entry = &result->data[i];
+    assert_int_equal(result->data.count, mr_json_count(expected));
+    for (size_t i = 0; i < result->data.count; i++) {
+        const struct mr_data_entry *entry = &result->data.entries[i];
         const struct mr_json_value *numbers = mr_json_at(expected, entry->index);
-        if (result->data_kind == MR_DATA_RANKS && i > 0 && entry->count > 0)
+        if (result->data.form == MR_DATA_RANKS && i > 0 && entry->count > 0)
             assert_true(entry->numbers[0] <= entry[-1].numbers[0]);
         if (mr_json_is_null(numbers))
             assert_int_equal(entry->error, MR_PROMPT_TOO_LONG);

@@ -420,9 +420,8 @@ static void report_reply(struct mr_admission *admission, const struct mr_ticket 
 static void reserve_quota(struct mr_admission *admission, struct mr_ticket *ticket)
 {
     const struct mr_request *request = ticket->intake.request;
-    ticket->intake.quota_tokens =
-        request->token_count + request->inputs.token_count +
-        (uint64_t)request->max_tokens * request->choice_count;
+    ticket->intake.quota_tokens = request->token_count + request->inputs.token_count +
+                                  (uint64_t)request->max_tokens * request->choice_count;
     mr_quota_reserve(&admission->quota, ticket->tenant_index, ticket->intake.quota_tokens);
 }
 

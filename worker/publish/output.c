@@ -170,7 +170,7 @@ static void shrink(struct mr_result *result, struct mr_choice *choices)
     }
     result->choices = choices;
     result->prompt_logprobs = NULL;
-    result->score_count = result->embedding_size = result->data_count = 0;
+    result->score_count = result->embedding_size = result->data.count = 0;
     result->metadata = (struct mr_text){0};
     result->warning_count = 0;
     result->error = MR_RECORD_TOO_LARGE;
@@ -248,7 +248,8 @@ enum mr_status mr_output_result(struct mr_output *output, const struct mr_output
     if (mail->request) {
         result.warnings = mail->request->warnings;
         result.warning_count = mail->request->warning_count;
-        if (mail->request->inputs.return_documents) result.documents = mail->request->inputs.list;
+        if (mail->request->inputs.return_documents)
+            result.data.documents = mail->request->inputs.list;
     }
     struct mr_text warnings[MR_WARNINGS_MAX];
     if (part->bare) lay_bare(&result, choices, warnings);

@@ -82,26 +82,26 @@ static void pack_scores(struct packer *packer, struct mr_result *result)
     result->scores = copy;
 }
 
-static void pack_data(struct packer *packer, struct mr_result *result)
+static void pack_data(struct packer *packer, struct mr_result_data *data)
 {
-    const struct mr_data_entry *from = result->data;
-    const struct mr_text *names = result->labels;
+    const struct mr_data_entry *from = data->entries;
+    const struct mr_text *names = data->labels;
     if (!from) return;
-    struct mr_data_entry *copy = pack(packer, from, result->data_count * sizeof *copy);
-    struct mr_text *labels = pack(packer, names, result->label_count * sizeof *labels);
-    for (size_t i = 0; i < result->data_count; i++) {
+    struct mr_data_entry *copy = pack(packer, from, data->count * sizeof *copy);
+    struct mr_text *labels = pack(packer, names, data->label_count * sizeof *labels);
+    for (size_t i = 0; i < data->count; i++) {
         struct mr_data_entry one = from[i];
         if (one.numbers) one.numbers = pack(packer, one.numbers, one.count * sizeof *one.numbers);
         if (one.message) one.message = pack(packer, one.message, strlen(one.message) + 1);
         if (copy) copy[i] = one;
     }
-    for (size_t i = 0; i < result->label_count; i++) {
+    for (size_t i = 0; i < data->label_count; i++) {
         struct mr_text one = names[i];
         pack_text(packer, &one);
         if (labels) labels[i] = one;
     }
-    result->data = copy;
-    result->labels = labels;
+    data->entries = copy;
+    data->labels = labels;
 }
 
 /* ---- the messages ---- */
@@ -128,7 +128,7 @@ static void pack_result(struct packer *packer, struct mr_result *result)
     pack_choices(packer, result);
     pack_logprobs(packer, &result->prompt_logprobs, result->prompt_logprob_count);
     pack_scores(packer, result);
-    pack_data(packer, result);
+    pack_data(packer, &result->data);
     if (result->embedding)
         result->embedding =
             pack(packer, result->embedding, result->embedding_size * sizeof *result->embedding);

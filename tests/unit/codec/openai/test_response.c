@@ -98,11 +98,18 @@ static void documents_are_ranked_best_first(void **state)
     char *body =
         respond(MR_OPENAI_RERANK,
                 "{\"query\":\"q\",\"documents\":[\"a\",{\"text\":\"b\"},\"c\"],\"top_n\":2}",
-                "{\"model\":\"m\",\"data\":[{\"score\":0.1},{\"score\":0.9},{\"score\":0.5}"
-                "]}");
+                "{\"model\":\"m\",\"data\":[{\"index\":1,\"relevance_score\":0.9},"
+                "{\"index\":2,\"relevance_score\":0.5}]}");
     assert_non_null(strstr(body, "\"results\":[{\"index\":1,\"document\":{\"text\":\"b\"},"
                                  "\"relevance_score\":0.9},{\"index\":2,\"document\":{\"text\":"
                                  "\"c\"},\"relevance_score\":0.5}]"));
+    free(body);
+    body = respond(MR_OPENAI_RERANK,
+                   "{\"query\":\"q\",\"documents\":[\"a\",\"b\"],\"return_documents\":false}",
+                   "{\"model\":\"m\",\"data\":[{\"index\":1,\"relevance_score\":0.9},"
+                   "{\"index\":0,\"error\":{\"code\":\"prompt_too_long\"}}]}");
+    assert_non_null(strstr(body, "\"results\":[{\"index\":1,\"relevance_score\":0.9},{\"index\":0,"
+                                 "\"error\":{\"code\":\"prompt_too_long\"}}]"));
     free(body);
 }
 
