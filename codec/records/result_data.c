@@ -1,6 +1,7 @@
 #include "codec/records/result_data.h"
 
 #include "codec/base64.h"
+#include "codec/wire/writer.h"
 
 #include <stdlib.h>
 

@@ -7,7 +7,8 @@
 #define MR_CODEC_RECORDS_RESULT_DATA_H
 
 #include "codec/records/inputs.h"
-#include "codec/wire/writer.h"
+
+struct mr_writer; /* codec/wire/writer.h */
 
 /* The result of one text of a request of task embed, classify or rerank: a vector, a probability
  * for each label, or one score. */

@@ -2,6 +2,7 @@
 #include "answers.h"
 
 #include "codec/records/result_data.h"
+#include "codec/wire/writer.h"
 
 static const float first[] = {0.25f, 0.75f}, second[] = {2.0f};
 static const struct mr_text labels[] = {{"bad", 3}, {"good", 4}};

@@ -18,7 +18,7 @@ static char text_folder[32];
 
 static void make_text_folder(void)
 {
-    strcpy(text_folder, "/tmp/millrace-texts-XXXXXX");
+    snprintf(text_folder, sizeof text_folder, "/tmp/millrace-texts-XXXXXX");
     assert_non_null(mkdtemp(text_folder));
 }
 
