@@ -189,7 +189,8 @@ static enum mr_status read_activation(struct mr_model_config *config,
     if (name.length == 0) return MR_OK;
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         if (!mr_text_is(name, names[i].name)) continue;
-        if (config->family->encoder) {
+        if (config->family->encoder &&
+            (config->family->plain_ffn || names[i].activation != MR_ACTIVATION_RELU)) {
             config->activation = names[i].activation;
             return MR_OK;
         }
@@ -231,10 +232,18 @@ static enum mr_status read_windows(struct mr_model_config *config, struct json_r
     if (family->mixer) return mr_json_mixer_read(config, reader->root, err);
     bool named = mr_json_get(reader->root, "sliding_window") != NULL;
     config->window = get(reader, "sliding_window", named ? 0 : family->defaults.window);
+    if (family->window_both_ways)
+        config->window = get(reader, "local_attention", family->defaults.window) / 2 + 1;
     if (family->window_opt_in && !mr_json_bool_or(reader->root, "use_sliding_window", false))
         config->window = 0;
     const struct mr_json_value *types = mr_json_get(reader->root, "layer_types");
     if (mr_json_given(types)) return read_layer_types(config, types, err);
+    if (family->window_both_ways) {
+        const uint32_t interval = get(reader, "global_attn_every_n_layers", 3);
+        for (uint32_t i = 0; i < MR_LAYERS_MAX; i++)
+            config->windowed[i] = interval > 0 && i % interval != 0;
+        return MR_OK;
+    }
     uint32_t pattern = get(reader, "_sliding_window_pattern", family->defaults.window_pattern);
     pattern = get(reader, "sliding_window_pattern", pattern);
     uint32_t first = family->windows_above ? get(reader, "max_window_layers", 28) : 0;
@@ -250,6 +259,17 @@ static bool lacks_rope(const struct mr_model_config *config, const struct json_r
     return config->family->no_rope || (config->family->rope_opt_in && !mr_text_is(kind, "rope")) ||
            (config->family->rope_if_given && !has(reader, "rope_parameters") &&
             !has(reader, "rope_theta"));
+}
+
+/* EmbeddingGemma: config.json has the tokens of a window on both sides. */
+static void read_direction(struct mr_model_config *config, const struct mr_json_value *root)
+{
+    if (!config->family->may_be_both_ways ||
+        !mr_json_bool_or(root, "use_bidirectional_attention", false))
+        return;
+    config->both_ways = true;
+    config->pooling = MR_MODEL_POOLING_MEAN;
+    if (config->window > 0) config->window = config->window / 2 + 1;
 }
 
 /* no_rope_layers: 1 for each layer with rotary embedding, 0 for each without. */
@@ -399,6 +419,7 @@ static bool reads(const struct mr_model_family *family, const char *key)
         if (strcmp(key, router[i]) == 0) return true;
     return (family->shared_mlp && strcmp(key, "shared_intermediate_size") == 0) ||
            (family->head_norm != MR_HEAD_NORM_NONE && strcmp(key, "use_qk_norm") == 0) ||
+           (family->may_be_both_ways && strcmp(key, "use_bidirectional_attention") == 0) ||
            (family->rope_opt_in && strcmp(key, "position_embedding_type") == 0);
 }
 
@@ -479,6 +500,7 @@ enum mr_status mr_model_config_from_json(struct mr_model_config *out,
     mr_model_config_add_eos_json(out, mr_json_get(root, "eos_token_id"), UINT32_MAX);
     mr_model_config_add_eos_json(out, mr_json_get(reader.root, "eos_token_id"), UINT32_MAX);
     status = read_windows(out, &reader, err);
+    read_direction(out, reader.root);
     if (status == MR_OK && out->family->part_scales)
         status = mr_part_scales_read(&out->scales, reader.root, err);
     if (status == MR_OK) status = read_activation(out, reader.root, err);

@@ -27,6 +27,7 @@ static const struct mr_weight_name glm4_names[] = {
 /* The families whose layers are attention and one feed-forward network. */
 static const struct mr_model_family rows[] = {
     {.name = "llama",
+     .body = "",
      .gguf = "llama", /* also Mistral and Mixtral */
      .norm_before = true,
      .experts = true,
@@ -36,11 +37,13 @@ static const struct mr_model_family rows[] = {
      * "mistral". */
     {.name = "mistral3", .gguf = "mistral3", .norm_before = true, .gguf_rotary_pairs = true},
     {.name = "qwen2",
+     .body = "",
      .gguf = "qwen2",
      .norm_before = true,
      .window_opt_in = true,
      .windows_above = true},
     {.name = "qwen3",
+     .body = "",
      .gguf = "qwen3",
      .norm_before = true,
      .head_norm = MR_HEAD_NORM_EACH,
@@ -64,7 +67,9 @@ static const struct mr_model_family rows[] = {
                   .logit_softcap = 30.0,
                   .tied_head = true}},
     {.name = "gemma3_text",
+     .body = "",
      .gguf = "gemma3",
+     .may_be_both_ways = true,
      .names = both_norms,
      GEMMA_FIELDS,
      .norm_after = true,

@@ -48,7 +48,6 @@ static const struct {
     {"whisper", ENCODER},
     {"bert", ENCODER}, /* in GGUF files */
     {"nomic-bert", ENCODER},
-    {"modernbert", ENCODER},
     {"gemma-embedding", ENCODER},
     {"mllama", PICTURES},
     {"qwen2_vl", PICTURES},

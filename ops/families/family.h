@@ -59,24 +59,25 @@ struct mr_model_family {
     const char *gguf; /* general.architecture of GGUF; NULL: GGUF files use the name of another
                        * row */
     const struct mr_weight_name *names; /* exceptions from the usual names; ends with a zero row */
-    /* Before each name in the folder of a model with a head, such as "bert."; NULL: none. */
-    const char *prefix;
-    const char *body; /* replaces "model." in the names of some folders; NULL: does not */
+    const char *prefix; /* before the names of a model with a head, such as "bert."; or NULL */
+    const char *body;   /* replaces "model." in the names of some folders; NULL: does not */
 
     /* ---- how a layer is computed ---- */
     bool centered_norms;     /* layer norms with bias instead of RMS norms */
-    bool norms_without_bias; /* centered norms have no bias */
+    bool norms_without_bias; /* centered norms may lack a bias */
     bool norm_before;        /* a norm before attention and before the feed-forward network */
     bool norm_after;         /* a norm of each branch's output, before it is added to the residual
                               * stream */
+    bool bare_first_layer;   /* no norm before the attention of the first layer */
     bool norm_sum;           /* a norm of the residual stream after each branch was added to it */
     bool norm_by_kind;       /* layers with a recurrent part have norms before their branches, and
                               * the others after them */
     bool norm_embedding;     /* a norm of the embedding rows */
     bool no_final_norm;
-    bool encoder;     /* each row attends to its whole sequence; the model has no output layer */
-    bool positions;   /* a table of position embeddings instead of a rotary embedding */
-    bool token_types; /* a table of token-type embeddings */
+    bool encoder; /* each row attends to its whole sequence; the model has no output layer */
+    bool may_be_both_ways; /* an encoder if use_bidirectional_attention is true */
+    bool positions;        /* a table of position embeddings instead of a rotary embedding */
+    bool token_types;      /* a table of token-type embeddings */
     /* Position 0 has row pad_token_id + 1 of the table, because the reference gives padding tokens
      * the row pad_token_id. */
     bool positions_after_padding;
@@ -113,10 +114,13 @@ struct mr_model_family {
     bool norm_offset;        /* Hugging Face's norm weights are stored less 1; GGUF's are not */
     bool fused;              /* q, k, v are one tensor, and gate and up are one */
     bool mixed_experts; /* Hugging Face: rows of gate and up alternate; [in, out] unless MXFP4 */
-    bool folder_rotary_pairs;  /* Hugging Face's files store q and k in pair order */
-    bool gguf_rotary_pairs;    /* GGUF stores the rows of q and k in pair order
-                                  (ops/weights/weight_rows.h) */
-    bool window_opt_in;        /* sliding_window is ignored unless use_sliding_window is true */
+    bool folder_rotary_pairs; /* Hugging Face's files store q and k in pair order */
+    bool gguf_rotary_pairs;   /* GGUF stores the rows of q and k in pair order
+                                 (ops/weights/weight_rows.h) */
+    bool window_opt_in;       /* sliding_window is ignored unless use_sliding_window is true */
+    /* config.json has the tokens of a window on both sides, under local_attention, and the interval
+     * of layers without a window, of which the first is one */
+    bool window_both_ways;
     bool windows_above;        /* only layers from max_window_layers on have windows */
     bool yarn_keeps_fractions; /* yarn's bounds are not rounded; GGUF files have no key for this */
     uint32_t gguf_wide_layers; /* a GGUF file with this number of layers scales attention by hidden

@@ -120,6 +120,13 @@ static enum mr_status read_one(struct mr_model_config *config, struct mr_rope_co
     return status;
 }
 
+static double window_theta(const struct mr_json_value *root,
+                           const struct mr_family_defaults *defaults)
+{
+    double theta = mr_json_number_or(root, "local_rope_theta", defaults->window_rope_theta);
+    return mr_json_number_or(root, "rope_local_base_freq", theta);
+}
+
 /* Sets the rope of layers with a window, when config.json has no object for it. */
 static enum mr_status window_rope(struct mr_model_config *config, const struct mr_json_value *root,
                                   struct mr_error *err)
@@ -131,7 +138,7 @@ static enum mr_status window_rope(struct mr_model_config *config, const struct m
     config->rope_count = 2;
     double theta = config->ropes[0].theta;
     if (config->family->window_rope == MR_WINDOW_ROPE_OWN_BASE)
-        theta = mr_json_number_or(root, "rope_local_base_freq", defaults->window_rope_theta);
+        theta = window_theta(root, defaults);
     return read_one(config, &config->ropes[1], root, NULL, theta, err);
 }
 
@@ -145,12 +152,12 @@ enum mr_status mr_json_rope_read(struct mr_model_config *config, const struct mr
     const struct mr_family_defaults *defaults = &config->family->defaults;
     double usual = defaults->rope_theta > 0.0 ? defaults->rope_theta : 10000.0;
     double theta = mr_json_number_or(root, "rope_theta", usual);
+    theta = mr_json_number_or(root, "global_rope_theta", theta); /* of ModernBERT */
     enum mr_status status = read_one(config, &config->ropes[0], root,
                                      mr_json_given(full) ? full : parameters, theta, err);
     if (status != MR_OK) return status;
     if (!mr_json_given(sliding)) return window_rope(config, root, err);
     config->rope_count = 2;
-    if (defaults->window_rope_theta > 0.0)
-        theta = mr_json_number_or(root, "rope_local_base_freq", defaults->window_rope_theta);
+    if (defaults->window_rope_theta > 0.0) theta = window_theta(root, defaults);
     return read_one(config, &config->ropes[1], root, sliding, theta, err);
 }

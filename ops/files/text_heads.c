@@ -174,7 +174,7 @@ static const struct {
     const char *name, *norm;
     enum mr_head_activation activation;
 } first_layers[] = {
-    {"bert.pooler.dense", NULL, MR_HEAD_TANH}, {"new.pooler.dense", NULL, MR_HEAD_TANH},
+    {"bert.pooler.dense", NULL, MR_HEAD_TANH}, {"nomic_bert.pooler.dense", NULL, MR_HEAD_TANH},
     {"classifier.dense", NULL, MR_HEAD_TANH},  {"pre_classifier", NULL, MR_HEAD_RELU},
     {"head.dense", "head.norm", MR_HEAD_GELU},
 };

@@ -16,7 +16,8 @@ static enum mr_status load_norm(struct mr_weight_loader *loader, enum mr_weight_
     float offset = c->family->norm_offset && !loader->spec->gguf_names ? 1.0f : 0.0f;
     enum mr_status status =
         mr_weight_loader_vector(loader, place, c->hidden_size, offset, &out->weight);
-    if (status == MR_OK && c->family->centered_norms && !c->family->norms_without_bias)
+    if (status == MR_OK && c->family->centered_norms &&
+        (!c->family->norms_without_bias || mr_weight_loader_has_bias(loader, place)))
         status = mr_weight_loader_bias(loader, place, c->hidden_size, &out->bias);
     return status;
 }
@@ -214,7 +215,8 @@ static enum mr_status load_layer(struct mr_weight_loader *loader, uint32_t layer
         bool wanted;
         struct mr_norm_weights *norm;
     } norms[] = {
-        {MR_WEIGHT_ATTENTION_NORM, before && tokens, &to->attention_norm},
+        {MR_WEIGHT_ATTENTION_NORM, before && tokens && !(layer == 0 && c->family->bare_first_layer),
+         &to->attention_norm},
         {MR_WEIGHT_ATTENTION_POST_NORM, after && tokens, &to->attention_post_norm},
         {MR_WEIGHT_FFN_NORM, before && !c->parallel && !c->skips_ffn[layer], &to->ffn_norm},
         {MR_WEIGHT_FFN_POST_NORM, after && !c->skips_ffn[layer], &to->ffn_post_norm},

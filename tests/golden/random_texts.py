@@ -15,7 +15,7 @@ import sys
 import torch
 from safetensors.torch import save_file
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
-from transformers import AutoModelForSequenceClassification, CONFIG_MAPPING
+from transformers import AutoModel, AutoModelForSequenceClassification, CONFIG_MAPPING
 
 WORDS = "the cat sat on a mat and it was warm today but rain came later so we all ran back home quickly".split()
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -141,6 +141,8 @@ def cases(reference, labels, class_activation, chance):
     yield vectors({"prompt": short[0], "normalize": False}, [short[0]])
     yield vectors({"input": [*short[:4], long, *short[4:]]}, [*short[:4], long, *short[4:]])
     yield vectors({"input": [short[1], long], "dimensions": size // 2, "truncate_prompt_tokens": -1}, [short[1], long], limit)
+    if not labels:
+        return
     pairs = [(short[1], short[2]), (short[3], long), (long, short[4]), (long, text(chance, 3 * limit))]
     plain = [{"text": first, "text_pair": second} for first, second in pairs]
     yield case({"task": "classify", "input": [short[5], *plain]}, [short[5], *pairs],
@@ -159,9 +161,11 @@ def write_model(folder, family, row, draw_options, fill, chance):
     folder = pathlib.Path(folder)
     generator = torch.Generator().manual_seed(chance.getrandbits(32))
     options = draw_options(row, chance)
-    labels = chance.choice([1, 1, 3])
-    model = AutoModelForSequenceClassification.from_config(
-        CONFIG_MAPPING[family](**row.get("config", dict)(options), num_labels=labels), attn_implementation="eager")
+    labels = 0 if row.get("vectors_only") else chance.choice([1, 1, 3])
+    loader = AutoModelForSequenceClassification if labels else AutoModel
+    more = {"num_labels": labels} if labels else {}
+    model = loader.from_config(CONFIG_MAPPING[row.get("type", family)](**row.get("config", dict)(options), **more),
+                               attn_implementation="eager")
     fill(model, row, generator)
     model.to(torch.float32).save_pretrained(folder)
     tokenizer = write_tokenizer(folder, chance.choice(row["frames"]))
@@ -174,8 +178,7 @@ def write_model(folder, family, row, draw_options, fill, chance):
     if labels > 1 and chance.random() < 0.4:
         edit_config(folder, lambda config: config.update(problem_type="multi_label_classification"))
         class_activation = torch.sigmoid
-    model = AutoModelForSequenceClassification.from_pretrained(
-        folder, dtype=torch.float32, attn_implementation="eager").float().eval()
+    model = loader.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").float().eval()
     reference = Reference(model, tokenizer, row["limit"](options), mode, layers, activation)
     with torch.inference_mode():
         found = list(cases(reference, labels, class_activation, chance))

@@ -96,7 +96,7 @@ def fill(example):
         del body["max_tokens"]
     if "deadline_ms" in body:
         body["deadline_ms"] = int(time.time() * 1000) + 3600000
-    return body if {"prompt", "prompt_token_ids", "messages"} & set(body) else {"prompt": "Once upon", **body}
+    return body if {"prompt", "prompt_token_ids", "messages", "input"} & set(body) else {"prompt": "Once upon", **body}
 
 
 def check_outcome(name, here, result, strict):
