@@ -122,7 +122,8 @@ class Reference:
 
 def cases(reference, labels, class_activation, chance):
     limit = reference.limit
-    short = [text(chance, chance.randrange(1, 12)) for _ in range(11)]
+    # the first one fits the shortest model: a request without any text that fits is refused
+    short = sorted([text(chance, 1), *[text(chance, chance.randrange(1, 12)) for _ in range(10)]], key=len)
     long = text(chance, 2 * limit)
     size = (reference.layers[-1][0].shape[0] if reference.layers else reference.model.config.hidden_size)
     identity = lambda x: x
@@ -145,14 +146,14 @@ def cases(reference, labels, class_activation, chance):
         return
     pairs = [(short[1], short[2]), (short[3], long), (long, short[4]), (long, text(chance, 3 * limit))]
     plain = [{"text": first, "text_pair": second} for first, second in pairs]
-    yield case({"task": "classify", "input": [short[5], *plain]}, [short[5], *pairs],
+    yield case({"task": "classify", "input": [short[0], *plain]}, [short[0], *pairs],
                lambda encoding: reference.classes(encoding, class_activation))
     most = chance.randrange(12, limit)
     yield case({"task": "classify", "input": plain, "truncate_prompt_tokens": most, "use_activation": False}, pairs,
                lambda encoding: reference.classes(encoding, identity), most)
     if labels == 1:
-        yield case({"task": "rerank", "query": short[6], "documents": [*short, long]},
-                   [(short[6], document) for document in [*short, long]],
+        yield case({"task": "rerank", "query": short[0], "documents": [*short, long]},
+                   [(short[0], document) for document in [*short, long]],
                    lambda encoding: reference.classes(encoding, reference.activation))
 
 
