@@ -69,7 +69,6 @@ static const struct mr_model_family rows[] = {
     {.name = "gemma3_text",
      .body = "",
      .gguf = "gemma3",
-     .may_be_both_ways = true,
      .names = both_norms,
      GEMMA_FIELDS,
      .norm_after = true,

@@ -6,7 +6,7 @@
     type    the model type of transformers; default: the name of the row
     vectors_only  True: the model is saved without a head
 """
-from families.options import BOTH, common, layer_types, rope, two_ropes
+from families.options import BOTH, common, layer_types, rope
 
 ACTIVATION = ["gelu", "gelu", "relu", "silu", "gelu_new"]
 COMMON = dict(vocab_size=113, hidden_size=lambda random, options: options["num_attention_heads"] * random.choice([8, 12, 16, 20]),
@@ -56,12 +56,6 @@ FAMILIES = {
         frames=["plain"], limit=positions, texts=True,
         config=lambda options: {**options, "pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 3, "cls_token_id": 2,
                                 "sep_token_id": 3}),
-    "embedding_gemma": dict(
-        type="gemma3_text", options=common(vocab_size=113, max_position_embeddings=[66, 130], sliding_window=[6, 12, 31],
-                                           layer_types=layer_types(), query_pre_attn_scalar=[16, 24],
-                                           use_bidirectional_attention=True, rope_parameters=two_ropes()),
-        frames=["plain"], limit=positions, texts=True, vectors_only=True, norm_zero=True,
-        config=lambda options: {**options, "bos_token_id": 2, "eos_token_id": 3, "pad_token_id": 0}),
     "qwen3_embedding": dict(
         type="qwen3", options=common(vocab_size=113, max_position_embeddings=[66, 130], tie_word_embeddings=True),
         frames=["last"], limit=lambda options: options["max_position_embeddings"] - 1, texts=True, vectors_only=True,
