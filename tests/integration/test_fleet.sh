@@ -119,5 +119,5 @@ scenarios "Apache Kafka"
 # LibTorch's threads spin while they wait for each other, so two workers on the same cores get one each.
 backend=torch
 threads=1
-requests=$((requests / 2))
+requests=$((requests / 4))
 scenarios "Apache Kafka, LibTorch"
