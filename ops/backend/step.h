@@ -7,6 +7,7 @@
 
 #include "ops/backend/adapters.h"
 #include "ops/backend/device.h"
+#include "ops/backend/epilogue.h"
 #include "ops/backend/expert_stack.h"
 #include "ops/cpu_kernels/quant/band.h"
 
@@ -31,8 +32,9 @@ struct mr_linear_spec {
     struct mr_quant_band bands[MR_QUANT_BANDS_MAX];
     uint32_t band_count;
     mr_row_bytes stored;
-    const float *bias; /* [out_size]; NULL: none */
-    float scale;       /* 0 is treated as 1 */
+    const float *bias;  /* [out_size]; NULL: none */
+    const float *curve; /* [4] of MR_XIELU; NULL: the layer is not used with it */
+    float scale;        /* 0 is treated as 1 */
     bool gated; /* rows alternate gate, up; only for epilogues with an activation, others without */
     bool table; /* `embed` reads rows of the layer */
     uint32_t site; /* of its changes by adapters (ops/backend/adapters.h); 0: none */
@@ -97,21 +99,6 @@ struct mr_step_sequence {
     /* Every row attends to tokens [0, attends) of its sequence; 0: to itself and earlier ones. */
     uint32_t attends;
     uint32_t second_begin; /* positions from here on have token type 1; 0: all have type 0 */
-};
-
-enum mr_epilogue {
-    MR_STORE, /* out = y, floats */
-    MR_ADD,   /* out += y, floats */
-    /* The columns of y alternate gate, up: out = activation(gate) * up, numbers. */
-    MR_SILU_MUL,
-    MR_GELU_MUL, /* with the error function */
-    MR_GELU_TANH_MUL,
-    MR_SWIGLU_OAI_MUL, /* gate at most 7, up in [-7, 7]: gate * sigmoid(1.702 gate) * (up + 1) */
-    /* out = activation(y), numbers */
-    MR_GELU,
-    MR_GELU_TANH,
-    MR_SILU,
-    MR_RELU,
 };
 
 /* x / sqrt(mean(x^2) + epsilon) * weight + bias, centered: of x - mean(x) (layer norm). */

@@ -97,6 +97,7 @@ static enum mr_status linear_create(struct mr_compute *compute, struct mr_linear
                                       .band_count = spec->band_count,
                                       .stored = spec->stored,
                                       .bias = spec->bias,
+                                      .curve = spec->curve,
                                       .scale = spec->scale,
                                       .site = spec->site};
     memcpy(ours.bands, spec->bands, sizeof(ours.bands));

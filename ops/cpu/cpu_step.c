@@ -311,6 +311,8 @@ static enum mr_cpu_epilogue epilogue_of(enum mr_epilogue epilogue)
         [MR_GELU_TANH] = MR_CPU_GELU_TANH,
         [MR_SILU] = MR_CPU_SILU,
         [MR_RELU] = MR_CPU_RELU,
+        [MR_RELU2] = MR_CPU_RELU2,
+        [MR_XIELU] = MR_CPU_XIELU,
     };
     return ours[epilogue];
 }

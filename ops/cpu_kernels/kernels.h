@@ -56,6 +56,7 @@ struct mr_cpu_linear_spec {
     uint32_t band_count;
     mr_cpu_row_bytes stored; /* its context: source_context */
     const float *bias;       /* [out_size], or NULL for no bias; mr_cpu_linear_create copies it */
+    const float *curve;      /* [4] numbers of MR_CPU_XIELU, copied; NULL: zeros */
     float scale;             /* y = scale * (x W^T + bias); 0, as in a zeroed spec, means 1 */
     uint32_t site;           /* of the changes by adapters (ops/cpu_kernels/low_rank.h); 0: none */
     enum mr_cpu_level level;
@@ -81,6 +82,8 @@ enum mr_cpu_epilogue {
     MR_CPU_GELU_TANH,
     MR_CPU_SILU,
     MR_CPU_RELU,
+    MR_CPU_RELU2, /* max(y, 0)^2 */
+    MR_CPU_XIELU, /* as in ops/backend/epilogue.h, with the layer's curve */
 };
 #define MR_CPU_LINEAR_SCRATCH_BYTES ((size_t)1 << 19)
 /* x: [rows, in_size] in the layer's dtype. out: see enum mr_cpu_epilogue; rows are contiguous.

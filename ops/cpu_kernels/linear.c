@@ -233,6 +233,7 @@ enum mr_status mr_cpu_linear_create(struct mr_cpu_linear **out,
         linear->bands[i].words = linear->words + used;
         used += band_bytes(&linear->bands[i]);
     }
+    if (spec->curve) memcpy(linear->curve, spec->curve, sizeof linear->curve);
     if (spec->bias) {
         linear->bias = malloc(spec->out_size * sizeof *linear->bias);
         if (!linear->bias) goto no_bias;
@@ -393,7 +394,8 @@ static void run_tile(const struct mr_cpu_linear_cut *run, uint32_t row, uint32_t
         .epilogue = run->epilogue,
         .bf16 = linear->bf16,
         .targets = run->targets ? run->targets + row : NULL,
-        .factors = run->factors ? run->factors + row : NULL};
+        .factors = run->factors ? run->factors + row : NULL,
+        .curve = linear->curve};
     linear->ops->finish(&finish);
 }
 

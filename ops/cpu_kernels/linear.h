@@ -21,6 +21,7 @@ struct mr_cpu_linear {
     float scale;
     uint32_t site;        /* of the changes by adapters (low_rank.h); 0: none */
     float *bias;          /* [out_size], or NULL for no bias */
+    float curve[4];       /* of MR_CPU_XIELU */
     unsigned char *words; /* weights in panels of level.h; columns past out_size are zero */
     /* Integer weights instead, in panels of quant.h; they point into `words`. */
     struct mr_cpu_panels bands[MR_QUANT_BANDS_MAX];
@@ -90,6 +91,7 @@ struct mr_cpu_finish {
     bool bf16;
     const uint32_t *targets; /* [rows] or NULL, as in struct mr_cpu_linear_cut */
     const float *factors;
+    const float *curve; /* [4] of MR_CPU_XIELU */
 };
 
 #endif

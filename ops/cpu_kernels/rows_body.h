@@ -159,12 +159,33 @@ static inline void rows_put(const struct mr_cpu_finish *finish, uint32_t row)
     }
 }
 
-/* Returns activation(x) of one of the epilogues without a gate. */
-static inline lanes rows_activate_one(lanes x, enum mr_cpu_epilogue epilogue)
+/* xIELU. The term below zero is computed for all lanes. Where x is positive, min(x, 0) is 0 and the
+ * term is a constant, which is then subtracted. */
+static inline lanes rows_xielu(lanes x, const float *curve)
 {
+    const lanes zero = lanes_set(0.0f), one = lanes_set(1.0f), top = lanes_set(curve[3]);
+    const lanes above = lanes_max(zero, x), below = lanes_min(zero, x);
+    const lanes log2_e = lanes_set(ROWS_LOG2_E);
+    const lanes power = rows_exp2(lanes_mul(lanes_min(top, below), log2_e));
+    const lanes constant = lanes_sub(rows_exp2(lanes_mul(lanes_min(top, zero), log2_e)), one);
+    /* 1 where x is positive, else 0 */
+    const lanes step = lanes_min(one, lanes_mul(above, lanes_set(3e38f)));
+    lanes y = lanes_sub(lanes_sub(power, one), below);
+    y = lanes_sub(y, lanes_mul(constant, step));
+    y = lanes_fma(y, lanes_set(curve[1]), lanes_mul(x, lanes_set(curve[2])));
+    return lanes_fma(lanes_mul(above, above), lanes_set(curve[0]), y);
+}
+
+/* Returns activation(x) of one of the epilogues without a gate. */
+static inline lanes rows_activate_one(lanes x, const struct mr_cpu_finish *finish)
+{
+    const enum mr_cpu_epilogue epilogue = finish->epilogue;
     const lanes one = lanes_set(1.0f);
     if (epilogue == MR_CPU_GELU) return rows_gelu(x);
-    if (epilogue == MR_CPU_RELU) return lanes_max(lanes_set(0.0f), x);
+    if (epilogue == MR_CPU_XIELU) return rows_xielu(x, finish->curve);
+    const lanes positive = lanes_max(lanes_set(0.0f), x);
+    if (epilogue == MR_CPU_RELU) return positive;
+    if (epilogue == MR_CPU_RELU2) return lanes_mul(positive, positive);
     return rows_activate(x, one, epilogue == MR_CPU_SILU ? MR_CPU_SILU_MUL : MR_CPU_GELU_TANH_MUL);
 }
 
@@ -175,8 +196,8 @@ static inline void rows_activated(const struct mr_cpu_finish *finish)
         for (uint32_t column = 0; column < finish->columns; column += 16) {
             const uint32_t left = finish->columns - column, count = left < 16 ? left : 16;
             const lanes x = rows_sums(finish, row, column, count, scale);
-            rows_store(finish->out, row * finish->out_stride + column,
-                       rows_activate_one(x, finish->epilogue), count, finish->bf16);
+            rows_store(finish->out, row * finish->out_stride + column, rows_activate_one(x, finish),
+                       count, finish->bf16);
         }
 }
 
@@ -199,6 +220,8 @@ static void rows_finish(const struct mr_cpu_finish *finish)
     case MR_CPU_GELU_TANH:
     case MR_CPU_SILU:
     case MR_CPU_RELU:
+    case MR_CPU_RELU2:
+    case MR_CPU_XIELU:
         rows_activated(finish);
         break;
     default:

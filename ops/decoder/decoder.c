@@ -306,7 +306,7 @@ static struct mr_attention attention_of(const struct mr_decoder *decoder, uint32
         .head_count = c->head_count,
         .kv_head_count = c->kv_head_count,
         .window = c->windowed[i] ? c->window : 0,
-        .scale = c->attention_scale,
+        .scale = c->attention_scale / (c->scale_falls ? (float)(i + 1) : 1.0f),
         .softcap = c->attention_softcap,
         .sinks = layer->sinks,
         .rope = c->rope_of[i] == MR_NO_ROPE ? NULL : decoder->ropes[c->rope_of[i]],
@@ -342,6 +342,7 @@ static void run_attention(struct mr_decoder *decoder, uint32_t i, uint32_t rows)
 {
     const struct mr_backend *backend = decoder->backend;
     struct mr_step *step = decoder->newest->step;
+    const struct mr_model_config *c = decoder->spec.config;
     const struct mr_layer_weights *layer = &decoder->spec.weights->layers[i];
     const struct mr_attention attention = attention_of(decoder, i);
     backend->attend(step, &attention);
@@ -349,6 +350,8 @@ static void run_attention(struct mr_decoder *decoder, uint32_t i, uint32_t rows)
         backend->linear(step, layer->attention_gate, MR_NORMED, rows, MR_STORE, MR_MIXING);
         backend->mixers->gate_attended(step, rows);
     }
+    /* The feed-forward network reads the rows as they were before attention. */
+    if (c->own_ffn_norm) enter_branch(decoder, &layer->ffn_norm, rows);
     leave_branch(decoder, layer->attention_out, MR_ATTENDED, &layer->attention_post_norm, rows);
 }
 
@@ -361,10 +364,9 @@ static enum mr_epilogue gate_of(const struct mr_model_config *config)
         [MR_ACTIVATION_SWIGLU_OAI] = MR_SWIGLU_OAI_MUL,
     };
     static const enum mr_epilogue plain[] = {
-        [MR_ACTIVATION_SILU] = MR_SILU,
-        [MR_ACTIVATION_GELU] = MR_GELU,
-        [MR_ACTIVATION_GELU_TANH] = MR_GELU_TANH,
-        [MR_ACTIVATION_RELU] = MR_RELU,
+        [MR_ACTIVATION_SILU] = MR_SILU,           [MR_ACTIVATION_GELU] = MR_GELU,
+        [MR_ACTIVATION_GELU_TANH] = MR_GELU_TANH, [MR_ACTIVATION_RELU] = MR_RELU,
+        [MR_ACTIVATION_RELU2] = MR_RELU2,         [MR_ACTIVATION_XIELU] = MR_XIELU,
     };
     return config->family->plain_ffn ? plain[config->activation] : gates[config->activation];
 }

@@ -15,14 +15,40 @@ struct json_reader {
     const char *wrong; /* the first required key that is absent or not a valid number */
 };
 
+/* Names of sizes in the config.json of older families. */
+static const struct {
+    const char *usual, *other;
+} aliases[] = {
+    {"num_hidden_layers", "n_layers"},
+    {"num_hidden_layers", "n_layer"},
+    {"hidden_size", "dim"},
+    {"hidden_size", "n_embd"},
+    {"num_attention_heads", "n_heads"},
+    {"num_attention_heads", "n_head"},
+    {"num_key_value_heads", "num_kv_heads"},
+    {"intermediate_size", "hidden_dim"},
+    {"intermediate_size", "n_inner"},
+    {"intermediate_size", "ffn_hidden_size"},
+    {"max_position_embeddings", "n_positions"},
+};
+
+/* Returns the value of a key, or that of its first alias that has one. */
+static const struct mr_json_value *value_of(const struct json_reader *reader, const char *key)
+{
+    const struct mr_json_value *value = mr_json_get(reader->root, key);
+    for (size_t i = 0; !mr_json_given(value) && i < sizeof(aliases) / sizeof(aliases[0]); i++)
+        if (strcmp(aliases[i].usual, key) == 0) value = mr_json_get(reader->root, aliases[i].other);
+    return value;
+}
+
 static bool has(const struct json_reader *reader, const char *key)
 {
-    return mr_json_given(mr_json_get(reader->root, key));
+    return mr_json_given(value_of(reader, key));
 }
 
 static uint32_t need(struct json_reader *reader, const char *key)
 {
-    const struct mr_json_value *from = mr_json_get(reader->root, key);
+    const struct mr_json_value *from = value_of(reader, key);
     const size_t count = mr_json_count(from);
     int64_t value, other;
     /* Some keys may list a value for each layer: they are read if all are equal. */
@@ -69,12 +95,6 @@ static uint32_t adjusted_ffn(struct json_reader *reader, uint32_t size)
     return multiple > 0 ? (size + multiple - 1) / multiple * multiple : 0;
 }
 
-/* Returns the key of a size: its usual name, or that of an older family if config.json has it. */
-static const char *size_key(const struct json_reader *reader, const char *usual, const char *other)
-{
-    return !has(reader, usual) && has(reader, other) ? other : usual;
-}
-
 /* The tables of position and token-type embeddings of encoders. */
 static void read_tables(struct mr_model_config *config, struct json_reader *reader)
 {
@@ -98,8 +118,22 @@ static uint32_t ffn_size(const struct mr_model_family *family, struct json_reade
     /* a model in which every layer has experts may lack the key */
     if (!has(reader, "intermediate_size") && has(reader, "moe_intermediate_size"))
         return need(reader, "moe_intermediate_size");
-    const uint32_t size = need(reader, size_key(reader, "intermediate_size", "hidden_dim"));
+    const uint32_t size = need_or(reader, "intermediate_size",
+                                  family->defaults.ffn_multiple * need(reader, "hidden_size"));
     return family->adjusted_ffn ? adjusted_ffn(reader, size) : size;
+}
+
+/* Falcon's two forms of a layer. The old one has one or all key/value heads. The new one always has
+ * parallel branches, with a norm each unless a key says 1. */
+static void read_grouped(struct mr_model_config *config, const struct json_reader *reader)
+{
+    const struct mr_json_value *root = reader->root;
+    const bool grouped = mr_json_bool_or(root, "new_decoder_architecture", false);
+    if (!grouped)
+        config->kv_head_count = mr_json_bool_or(root, "multi_query", true) ? 1 : config->head_count;
+    config->parallel = grouped || mr_json_bool_or(root, "parallel_attn", true);
+    config->own_ffn_norm =
+        grouped && mr_json_number_or(root, "num_ln_in_parallel_attn", 2.0) == 2.0;
 }
 
 static void read_sizes(struct mr_model_config *config, struct json_reader *reader)
@@ -108,10 +142,9 @@ static void read_sizes(struct mr_model_config *config, struct json_reader *reade
     const struct mr_json_value *types = mr_json_get(reader->root, "layers_block_type");
     config->layer_count = !has(reader, "num_hidden_layers") && mr_json_given(types)
                               ? (uint32_t)mr_json_count(types)
-                              : need(reader, size_key(reader, "num_hidden_layers", "n_layers"));
-    config->hidden_size = need(reader, size_key(reader, "hidden_size", "dim"));
-    config->head_count =
-        need_or(reader, size_key(reader, "num_attention_heads", "n_heads"), usual->head_count);
+                              : need(reader, "num_hidden_layers");
+    config->hidden_size = need(reader, "hidden_size");
+    config->head_count = need_or(reader, "num_attention_heads", usual->head_count);
     config->kv_head_count =
         get(reader, "num_key_value_heads",
             usual->kv_head_count > 0 ? usual->kv_head_count : config->head_count);
@@ -126,6 +159,7 @@ static void read_sizes(struct mr_model_config *config, struct json_reader *reade
     tied = mr_json_bool_or(reader->root, "tie_word_embeddings", tied);
     config->tied_head = mr_json_bool_or(reader->outer, "tie_word_embeddings", tied);
     read_tables(config, reader);
+    if (config->family->grouped_decoder) read_grouped(config, reader);
 }
 
 /* A key that is absent has the family's value; null means no cap. */
@@ -140,10 +174,12 @@ static void read_scales(struct mr_model_config *config, const struct mr_json_val
     const struct mr_model_family *family = config->family;
     const struct mr_family_defaults *usual = &family->defaults;
     double epsilon = usual->norm_epsilon > 0.0 ? usual->norm_epsilon : 1e-6;
+    static const char *const keys[] = {"norm_epsilon", "layer_norm_epsilon", "norm_eps"};
     const char *key = family->centered_norms ? "layer_norm_eps" : "rms_norm_eps";
     epsilon = mr_json_number_or(root, key, epsilon);
-    epsilon = mr_json_number_or(root, "norm_eps", epsilon);
-    config->norm_epsilon = (float)mr_json_number_or(root, "layer_norm_epsilon", epsilon);
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+        epsilon = mr_json_number_or(root, keys[i], epsilon);
+    config->norm_epsilon = (float)epsilon;
     double scalar = mr_json_number_or(root, "query_pre_attn_scalar", usual->query_scalar);
     config->attention_scale = (float)(1.0 / sqrt(scalar > 0.0 ? scalar : config->head_dim));
     /* Gemma 3 files may have the key, but the reference does not apply it. */
@@ -153,7 +189,12 @@ static void read_scales(struct mr_model_config *config, const struct mr_json_val
     config->logit_softcap = read_cap(root, "final_logit_softcapping", usual->logit_softcap);
     if (family->embedding_root) config->embedding_scale = sqrtf((float)config->hidden_size);
     if (family->may_be_parallel)
-        config->parallel = mr_json_bool_or(root, "use_parallel_residual", false);
+        config->parallel = mr_json_bool_or(root, "use_parallel_residual", family->parallel);
+    if (family->own_ffn_norm) config->own_ffn_norm = config->parallel;
+    if (family->scale_keys) {
+        config->scale_falls = mr_json_bool_or(root, "scale_attn_by_inverse_layer_idx", false);
+        if (!mr_json_bool_or(root, "scale_attn_weights", true)) config->attention_scale = 1.0f;
+    }
     if (usual->logit_scale > 0.0)
         config->logit_scale = (float)mr_json_number_or(root, "logit_scale", usual->logit_scale);
     if (family->optional_head_norm && (mr_json_bool_or(root, "qk_layernorm", false) ||
@@ -179,22 +220,25 @@ static enum mr_status read_activation(struct mr_model_config *config,
         {"silu", MR_ACTIVATION_SILU},           {"swish", MR_ACTIVATION_SILU},
         {"gelu", MR_ACTIVATION_GELU},           {"gelu_new", MR_ACTIVATION_GELU_TANH},
         {"gelu_fast", MR_ACTIVATION_GELU_TANH}, {"gelu_pytorch_tanh", MR_ACTIVATION_GELU_TANH},
-        {"relu", MR_ACTIVATION_RELU},
+        {"relu", MR_ACTIVATION_RELU},           {"relu2", MR_ACTIVATION_RELU2},
+        {"xielu", MR_ACTIVATION_XIELU},
     };
     struct mr_text name = {"", 0};
     if (!mr_json_text(mr_json_get(root, "hidden_activation"), &name))
         if (!mr_json_text(mr_json_get(root, "hidden_act"), &name))
-            mr_json_text(mr_json_get(root, "activation"), &name);
+            if (!mr_json_text(mr_json_get(root, "activation"), &name))
+                mr_json_text(mr_json_get(root, "activation_function"), &name);
     enum mr_activation own = config->family->activation;
     if (name.length == 0) return MR_OK;
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         if (!mr_text_is(name, names[i].name)) continue;
-        if (config->family->encoder &&
-            (config->family->plain_ffn || names[i].activation != MR_ACTIVATION_RELU)) {
+        /* the activations from RELU on have no gate */
+        if (config->family->plain_ffn ||
+            (config->family->encoder && names[i].activation < MR_ACTIVATION_RELU)) {
             config->activation = names[i].activation;
             return MR_OK;
         }
-        if (names[i].activation == MR_ACTIVATION_RELU) break;
+        if (names[i].activation >= MR_ACTIVATION_RELU) break; /* none with a gate */
         /* Gemma's "gelu" means the tanh form, and gpt-oss's "silu" its clamped SwiGLU. */
         if (own == MR_ACTIVATION_SILU) config->activation = names[i].activation;
         if ((own == MR_ACTIVATION_GELU_TANH) == (names[i].activation != MR_ACTIVATION_SILU) ||
@@ -394,6 +438,7 @@ static const struct {
     {"attn_temperature_tuning", NULL, 0},
     {"dual_chunk_attention_config", NULL, 0},
     {"use_qk_norm", NULL, 0},
+    {"qk_layernorm", NULL, 0},
     {"alibi", NULL, 0},
     {"position_embedding_type", "rope", 0},
     {"n_shared_experts", NULL, 0},
@@ -418,7 +463,8 @@ static bool reads(const struct mr_model_family *family, const char *key)
          family->routing >= MR_ROUTING_GROUPS && i < sizeof(router) / sizeof(router[0]); i++)
         if (strcmp(key, router[i]) == 0) return true;
     return (family->shared_mlp && strcmp(key, "shared_intermediate_size") == 0) ||
-           (family->head_norm != MR_HEAD_NORM_NONE && strcmp(key, "use_qk_norm") == 0) ||
+           (family->head_norm != MR_HEAD_NORM_NONE &&
+            (strcmp(key, "use_qk_norm") == 0 || strcmp(key, "qk_layernorm") == 0)) ||
            (family->may_be_both_ways && strcmp(key, "use_bidirectional_attention") == 0) ||
            (family->rope_opt_in && strcmp(key, "position_embedding_type") == 0);
 }

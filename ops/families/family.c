@@ -13,8 +13,9 @@
     "are"
 #define PICTURES                                                                                   \
     "its text layers attend to pictures, which are not supported; Gemma 3 (its text part) is"
-#define ALIBI_MLP "its feed-forward network without a gate is not supported; Llama 3 and Phi 3 are"
-#define TEMPERED  "its attention temperature is not supported; Mistral Small 3 is"
+#define ALIBI        "its position biases (ALiBi) are not supported; GPT-NeoX and Falcon are"
+#define PLAIN_FOLDER "GGUF files of this family are not supported; the Hugging Face folder is"
+#define TEMPERED     "its attention temperature is not supported; Mistral Small 3 is"
 
 static const struct {
     const char *name, *reason; /* reason: the missing feature, and the nearest supported family */
@@ -68,16 +69,9 @@ static const struct {
     {"gemma4_text",
      "its per-layer embeddings and shared key/value layers are not supported; Gemma 3 is"},
     {"ministral3", TEMPERED},
-    {"gpt2", ALIBI_MLP},
-    {"gpt_neox", ALIBI_MLP},
-    {"gptneox", ALIBI_MLP},
-    {"phi", ALIBI_MLP},
-    {"phi2", ALIBI_MLP},
-    {"falcon", ALIBI_MLP},
-    {"starcoder2", ALIBI_MLP},
-    {"mpt", ALIBI_MLP},
-    {"bloom", ALIBI_MLP},
-    {"nemotron", ALIBI_MLP},
+    {"apertus", PLAIN_FOLDER},
+    {"mpt", ALIBI},
+    {"bloom", ALIBI},
     {"phimoe", "its sparse-mixer routing is not supported; Phi 3 is"},
     {"command-r",
      "its layer norm without bias and parallel residual are not supported; Mistral Small is"},
@@ -85,8 +79,9 @@ static const struct {
 
 /* ---- lookup ---- */
 
-static const struct mr_family_table *const tables[] = {
-    &mr_dense_families, &mr_expert_families, &mr_recurrent_families, &mr_encoder_families};
+static const struct mr_family_table *const tables[] = {&mr_dense_families, &mr_plain_families,
+                                                       &mr_expert_families, &mr_recurrent_families,
+                                                       &mr_encoder_families};
 
 const struct mr_model_family *mr_model_family_at(size_t index)
 {
@@ -117,7 +112,9 @@ enum mr_status mr_model_family_find(const struct mr_model_family **out, struct m
     return mr_fail(
         err, MR_BAD_FILE,
         "model architecture \"%.*s\" is not supported; Llama, Mistral, Mixtral, Qwen 2 "
-        "and 3, Gemma 1 to 3, Phi 3, SmolLM 3, OLMo 2 and 3, Granite 3 and 4, StableLM 2, "
-        "LFM2, Bamba, Falcon-H1, OLMo Hybrid, Mamba 2, Qwen3-Next, Qwen 3.5 and gpt-oss are",
+        "and 3, Gemma 1 to 3, Phi 1 to 3, SmolLM 3, OLMo 2 and 3, Granite 3 and 4, StableLM 2, "
+        "StarCoder 2, Nemotron, GPT-2, GPT-J, GPT-NeoX, Falcon, LFM2, Bamba, Falcon-H1, OLMo "
+        "Hybrid, "
+        "Mamba 2, Qwen3-Next, Qwen 3.5 and gpt-oss are",
         shown, name.bytes);
 }

@@ -12,8 +12,8 @@
 #include "codec/status.h"
 #include "codec/text.h"
 #include "ops/families/layer_forms.h"
+#include "ops/families/mixer_family.h"
 #include "ops/families/tensor_names.h"
-#include "ops/mixer/mixer_shape.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,27 +31,9 @@ struct mr_family_defaults {
     double query_scalar; /* attention scale = query_scalar^-1/2 */
     double attention_softcap, logit_softcap;
     bool tied_head;
+    uint32_t ffn_multiple; /* feed-forward size / hidden size */
     uint32_t dense_layers; /* leading layers without experts */
     bool unnormalized;     /* norm_topk_prob is false */
-};
-
-/* The recurrent layers of a family (ops/mixer/mixer_shape.h), and the keys of config.json with
- * their sizes. */
-struct mr_mixer_family {
-    enum mr_mixer_kind kind;
-    const char *taps, *heads, *key_heads, *key_dim, *value_dim;
-    /* The layers with attention, where config.json has no list of types: those of a list under this
-     * key, and every attention_interval-th layer; 0: none. */
-    const char *attention_list;
-    uint32_t attention_interval;
-    bool norm_after_gate;
-    bool grouped_norm;   /* SSD: the norm of the gate is computed for each key head by itself */
-    bool norm_keys;      /* no norm unless mamba_rms_norm is true; after the gate if
-                          * mamba_norm_before_gate is false */
-    bool doubled_beta;   /* DELTA: beta in (0, 2) unless linear_allow_neg_eigval is false */
-    double norm_epsilon; /* of the gate's norm; 0: as in the model's other norms */
-    bool with_attention; /* every layer has both, with the same input */
-    bool alone;          /* a layer has one part: recurrent, attention or feed-forward network */
 };
 
 struct mr_model_family {
@@ -59,8 +41,10 @@ struct mr_model_family {
     const char *gguf; /* general.architecture of GGUF; NULL: GGUF files use the name of another
                        * row */
     const struct mr_weight_name *names; /* exceptions from the usual names; ends with a zero row */
-    const char *prefix; /* before the names of a model with a head, such as "bert."; or NULL */
-    const char *body;   /* replaces "model." in the names of some folders; NULL: does not */
+    /* Before each name in the folder of a model with a head, such as "bert."; NULL: none. The names
+     * of a decoder's row have the prefix, those of an encoder's do not. */
+    const char *prefix;
+    const char *body; /* replaces "model." in the names of some folders; NULL: does not */
 
     /* ---- how a layer is computed ---- */
     bool centered_norms;     /* layer norms with bias instead of RMS norms */
@@ -84,8 +68,12 @@ struct mr_model_family {
     bool plain_ffn; /* down(activation(up)) instead of down(activation(gate) * up) */
     enum mr_head_norm head_norm;
     enum mr_activation activation;
-    bool parallel;          /* attention and feed-forward network read the same normed rows */
-    bool may_be_parallel;   /* `parallel` is true if use_parallel_residual is true */
+    bool parallel;          /* attention and feed-forward network read the same rows */
+    bool may_be_parallel;   /* the key use_parallel_residual decides; `parallel` if it is absent */
+    bool own_ffn_norm;      /* parallel branches have a norm each, instead of one for both */
+    bool grouped_decoder;   /* has Falcon's keys for the form of a layer (config_json.c) */
+    bool scale_keys;        /* has GPT-2's keys for the attention scale */
+    bool rotary_key;        /* the key rotary_dim has the rotary size of a head */
     bool sinks;             /* attention has a sink logit for each head */
     bool embedding_root;    /* embeddings are multiplied by the root of the hidden size */
     uint32_t rope_interval; /* every rope_interval-th layer has no rotary embedding; 0: all have
@@ -113,6 +101,9 @@ struct mr_model_family {
     bool optional_head_norm; /* head_norm only if qk_layernorm or use_qk_norm is true */
     bool norm_offset;        /* Hugging Face's norm weights are stored less 1; GGUF's are not */
     bool fused;              /* q, k, v are one tensor, and gate and up are one */
+    bool fused_by_group;     /* Hugging Face: in one tensor of q, k and v the rows of each kv head
+                                follow those of its q heads */
+    bool transposed;    /* Hugging Face's linear layers, except the output layer, are [in, out] */
     bool mixed_experts; /* Hugging Face: rows of gate and up alternate; [in, out] unless MXFP4 */
     bool folder_rotary_pairs; /* Hugging Face's files store q and k in pair order */
     bool gguf_rotary_pairs;   /* GGUF stores the rows of q and k in pair order
@@ -135,6 +126,7 @@ struct mr_family_table {
 };
 
 extern const struct mr_family_table mr_dense_families;     /* ops/families/dense_families.c */
+extern const struct mr_family_table mr_plain_families;     /* ops/families/plain_families.c */
 extern const struct mr_family_table mr_expert_families;    /* ops/families/expert_families.c */
 extern const struct mr_family_table mr_recurrent_families; /* ops/families/recurrent_families.c */
 extern const struct mr_family_table mr_encoder_families;   /* ops/families/encoder_families.c */

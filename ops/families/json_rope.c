@@ -108,12 +108,16 @@ static enum mr_status read_one(struct mr_model_config *config, struct mr_rope_co
                                double theta, struct mr_error *err)
 {
     double usual = config->family->defaults.rotary_share;
+    int64_t rotary;
     double share = mr_json_number_or(root, "partial_rotary_factor", usual > 0.0 ? usual : 1.0);
     share = mr_json_number_or(root, "rope_pct", share);
+    share = mr_json_number_or(root, "rotary_pct", share);
     share = mr_json_number_or(from, "partial_rotary_factor", share);
     if (!(share > 0.0 && share <= 1.0))
         return mr_fail(err, MR_BAD_FILE, "partial_rotary_factor is %g", share);
     *rope = (struct mr_rope_config){.rotary_dim = (uint32_t)(share * config->head_dim)};
+    if (config->family->rotary_key && mr_json_int(mr_json_get(root, "rotary_dim"), &rotary))
+        rope->rotary_dim = rotary > 0 && rotary <= config->head_dim ? (uint32_t)rotary : 0;
     rope->theta = mr_json_number_or(from, "rope_theta", theta);
     enum mr_status status = read_kind(config, rope, root, from, err);
     clear_unused(rope);
@@ -151,7 +155,8 @@ enum mr_status mr_json_rope_read(struct mr_model_config *config, const struct mr
     const struct mr_json_value *sliding = mr_json_get(parameters, "sliding_attention");
     const struct mr_family_defaults *defaults = &config->family->defaults;
     double usual = defaults->rope_theta > 0.0 ? defaults->rope_theta : 10000.0;
-    double theta = mr_json_number_or(root, "rope_theta", usual);
+    double theta = mr_json_number_or(root, "rotary_emb_base", usual);
+    theta = mr_json_number_or(root, "rope_theta", theta);
     theta = mr_json_number_or(root, "global_rope_theta", theta); /* of ModernBERT */
     enum mr_status status = read_one(config, &config->ropes[0], root,
                                      mr_json_given(full) ? full : parameters, theta, err);

@@ -9,7 +9,9 @@ enum mr_activation {
     MR_ACTIVATION_GELU, /* gelu(gate) * up, with the error function */
     MR_ACTIVATION_GELU_TANH,
     MR_ACTIVATION_SWIGLU_OAI, /* clamped SwiGLU of gpt-oss (ops/cpu_kernels/kernels.h) */
-    MR_ACTIVATION_RELU
+    MR_ACTIVATION_RELU,
+    MR_ACTIVATION_RELU2, /* the square of RELU */
+    MR_ACTIVATION_XIELU  /* with four numbers of each layer (ops/backend/epilogue.h) */
 };
 
 /* The norm that q and k get before the rotary embedding. */

@@ -70,8 +70,10 @@ struct mr_model_config {
     bool wraps_text;       /* the text part of a larger model, whose other tensors are ignored */
     enum mr_activation activation;
     enum mr_head_norm head_norm;
-    bool parallel;  /* attention and feed-forward network read the same normed rows */
-    bool both_ways; /* a row attends to its whole sequence, and no KV outlives the step */
+    bool parallel;     /* attention and feed-forward network read the same rows */
+    bool own_ffn_norm; /* parallel: each branch has a norm of its own */
+    bool scale_falls;  /* the attention scale of layer i is divided by i + 1 */
+    bool both_ways;    /* a row attends to its whole sequence, and no KV outlives the step */
     enum mr_model_pooling pooling;
     uint32_t position_rows;  /* rows of the table of position embeddings; 0: no table */
     uint32_t first_position; /* row of position 0 */

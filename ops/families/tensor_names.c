@@ -32,6 +32,10 @@ static const struct {
     [MR_WEIGHT_GATE] = {"blk.%u.ffn_gate", "model.layers.%u.mlp.gate_proj"},
     [MR_WEIGHT_UP] = {"blk.%u.ffn_up", "model.layers.%u.mlp.up_proj"},
     [MR_WEIGHT_DOWN] = {"blk.%u.ffn_down", "model.layers.%u.mlp.down_proj"},
+    [MR_WEIGHT_CURVE_ABOVE] = {NULL, "model.layers.%u.mlp.act_fn.alpha_p"},
+    [MR_WEIGHT_CURVE_BELOW] = {NULL, "model.layers.%u.mlp.act_fn.alpha_n"},
+    [MR_WEIGHT_CURVE_SLOPE] = {NULL, "model.layers.%u.mlp.act_fn.beta"},
+    [MR_WEIGHT_CURVE_TOP] = {NULL, "model.layers.%u.mlp.act_fn.eps"},
     [MR_WEIGHT_ROUTER] = {"blk.%u.ffn_gate_inp", "model.layers.%u.mlp.gate"},
     [MR_WEIGHT_ROUTER_BIAS] = {"blk.%u.exp_probs_b.bias",
                                "model.layers.%u.mlp.gate.e_score_correction_bias"},
@@ -94,6 +98,8 @@ bool mr_tensor_name(const struct mr_tensor_naming *naming, enum mr_weight_part p
         append(name, naming->inner, 0);
         rest += sizeof(usual_prefix) - 1;
     }
+    const size_t absent = naming->left_out ? strlen(naming->left_out) : 0;
+    if (absent > 0 && strncmp(rest, naming->left_out, absent) == 0) rest += absent;
     rest = append(name, rest, layer);
     if (rest) rest = append(name, rest, index);
     if (rest) append(name, rest, 0);

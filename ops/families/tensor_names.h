@@ -33,6 +33,10 @@ enum mr_weight_part {
     MR_WEIGHT_GATE,
     MR_WEIGHT_UP,
     MR_WEIGHT_DOWN,
+    MR_WEIGHT_CURVE_ABOVE, /* the numbers of xIELU: alpha_p, alpha_n, beta and eps */
+    MR_WEIGHT_CURVE_BELOW,
+    MR_WEIGHT_CURVE_SLOPE,
+    MR_WEIGHT_CURVE_TOP,
     MR_WEIGHT_ROUTER,
     MR_WEIGHT_ROUTER_BIAS, /* the correction bias of the choice of experts */
     MR_WEIGHT_EXPERT_GATE, /* of one expert; the names with ALL: all experts in one tensor */
@@ -87,6 +91,7 @@ struct mr_tensor_naming {
     /* Of a Hugging Face model with parts that do not read text, else NULL. outer: prefix of each
      * name. inner: replaces the "model." at the beginning of a name. */
     const char *outer, *inner;
+    const char *left_out; /* a beginning that the files' names lack; NULL: none */
 };
 
 /* Writes the name of a part; layer and index replace its two %u. False, with an empty name, when

@@ -108,6 +108,7 @@ static void read_sizes(struct mr_model_config *config, struct reader *reader)
     config->norm_epsilon = (float)number(reader, epsilon, 0.0);
     uint32_t even = config->head_count > 0 ? config->hidden_size / config->head_count : 0;
     config->head_dim = get(reader, "attention.key_length", even);
+    if (config->family->positions) config->position_rows = config->context_tokens;
 }
 
 /* GGUF has no key for the attention scale of Gemma. It follows from the head size, except in the
@@ -131,7 +132,13 @@ static void read_scales(struct mr_model_config *config, const struct reader *rea
     if (family->embedding_root) config->embedding_scale = sqrtf((float)config->hidden_size);
     if (family->optional_head_norm && layer_has(reader, "attn_q_norm", 0))
         config->head_norm = family->head_norm;
-    config->parallel = family->may_be_parallel && !layer_has(reader, "ffn_norm", 0);
+    if (family->own_ffn_norm)
+        config->parallel = flag(reader, "use_parallel_residual", true);
+    else if (family->may_be_parallel)
+        config->parallel = !layer_has(reader, "ffn_norm", 0);
+    config->own_ffn_norm = family->own_ffn_norm
+                               ? config->parallel
+                               : family->grouped_decoder && layer_has(reader, "attn_norm_2", 0);
     if (!family->multipliers) return;
     config->embedding_scale = (float)number(reader, "embedding_scale", 1.0);
     config->attention_scale = (float)number(reader, "attention.scale", 1.0);

@@ -76,7 +76,8 @@ static bool read_shape(const struct mr_json_value *shape, uint64_t number_bytes,
 {
     size_t count = mr_json_count(shape);
     if (!shape || mr_json_kind(shape) != MR_JSON_ARRAY || count > MR_STORED_DIMS_MAX) return false;
-    tensor->dim_count = (uint32_t)count;
+    tensor->dim_count = count > 0 ? (uint32_t)count : 1; /* a single number is a vector of one */
+    tensor->dims[0] = 1;
     tensor->size_bytes = number_bytes;
     for (size_t i = 0; i < count; i++)
         if (!read_u64(mr_json_at(shape, i), &tensor->dims[i]) ||

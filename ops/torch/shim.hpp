@@ -235,6 +235,7 @@ struct mr_linear {
     at::Tensor stack, bias_stack;
     int64_t out_size, in_size;
     float scale;
+    float curve[4]; /* of MR_XIELU */
     bool gated, table;
     uint32_t site;
 };

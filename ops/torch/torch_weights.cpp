@@ -201,6 +201,7 @@ enum mr_status linear_create(struct mr_compute *compute, struct mr_linear **out,
         linear.scale = spec->scale == 0.0f ? 1.0f : spec->scale;
         linear.gated = spec->gated;
         linear.site = spec->site;
+        if (spec->curve) std::copy_n(spec->curve, 4, linear.curve);
         if (spec->stack.count > 0) {
             read_stacked(device, spec, &linear);
         } else {
@@ -312,14 +313,23 @@ at::Tensor linear_gated(const struct mr_linear *linear, const at::Tensor &x,
                 epilogue);
 }
 
+/* As in ops/backend/epilogue.h. */
+static at::Tensor xielu(const at::Tensor &y, const float *curve)
+{
+    const at::Tensor below = at::expm1(at::clamp_max(y, curve[3])) - y;
+    return at::where(y > 0.0, y * y * curve[0], below * curve[1]) + y * curve[2];
+}
+
 at::Tensor linear_activated(const struct mr_linear *linear, const at::Tensor &x,
                             enum mr_epilogue epilogue, const at::Tensor &change)
 {
     const at::Tensor y = linear_floats(linear, x, change);
-    const at::Tensor out = epilogue == MR_GELU        ? at::gelu(y)
-                           : epilogue == MR_GELU_TANH ? at::gelu(y, "tanh")
-                           : epilogue == MR_SILU      ? at::silu(y)
-                                                      : at::relu(y);
+    at::Tensor out = epilogue == MR_GELU        ? at::gelu(y)
+                     : epilogue == MR_GELU_TANH ? at::gelu(y, "tanh")
+                     : epilogue == MR_SILU      ? at::silu(y)
+                                                : at::relu(y);
+    if (epilogue == MR_RELU2) out = out.square_();
+    if (epilogue == MR_XIELU) out = xielu(y, linear->curve);
     return out.to(linear->device->type);
 }
 

@@ -124,7 +124,8 @@ static uint32_t forms_of(const struct mr_linear_plan *plan, const struct mr_shar
     const enum mr_weight_part own = second ? MR_WEIGHT_EXPERT_UP : MR_WEIGHT_EXPERT_GATE;
     forms[0] = (struct form){share->part, share->first, all, plan->stacked > 0 ? STACKED : PLAIN};
     if (share->part == MR_WEIGHT_EMBEDDING) forms[0].layout = TABLE;
-    if (plan->transposed || expert_count == 0) return plan->transposed ? 0 : 1;
+    if (plan->transposed && plan->stacked > 0) return 0;
+    if (expert_count == 0) return 1;
     switch (share->part) {
     case MR_WEIGHT_EXPERT_GATE:
     case MR_WEIGHT_EXPERT_UP:

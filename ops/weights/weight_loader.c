@@ -115,8 +115,12 @@ enum mr_status mr_weight_loader_begin(struct mr_weight_loader *loader)
     if (spec->config->family->body && !mr_weight_loader_has(loader, embedding))
         loader->naming.inner = spec->config->family->body;
     if (spec->config->family->prefix && !spec->gguf_names &&
-        !mr_weight_loader_has(loader, embedding))
-        loader->naming.outer = spec->config->family->prefix;
+        !mr_weight_loader_has(loader, embedding)) {
+        if (spec->config->family->encoder)
+            loader->naming.outer = spec->config->family->prefix;
+        else
+            loader->naming.left_out = spec->config->family->prefix;
+    }
     return loader->checks_only ? MR_OK : mr_tensor_copies_create(&loader->copies, loader->err);
 }
 
@@ -152,15 +156,28 @@ static bool is_extra(const struct mr_weight_loader *loader, struct mr_text name)
     return false;
 }
 
-/* Older files store rotary frequencies as tensors, which are not needed: they follow from the
- * configuration. */
-static bool may_be_unused(const struct mr_weight_loader *loader, struct mr_text name)
+static bool ends_with(struct mr_text name, const char *suffix)
 {
-    static const char suffix[] = ".rotary_emb.inv_freq";
-    size_t length = sizeof(suffix) - 1;
-    if (name.length > length && memcmp(name.bytes + name.length - length, suffix, length) == 0)
-        return true;
-    if (is_extra(loader, name)) return true;
+    const size_t length = strlen(suffix);
+    return name.length > length &&
+           begins_with(mr_text_part(name, name.length - length, name.length), suffix);
+}
+
+/* Older files store rotary frequencies and causal masks (".bias", four dimensions) as tensors,
+ * which are not needed: they follow from the configuration. */
+static bool is_constant(const struct mr_stored_tensor *tensor)
+{
+    const struct mr_text name = tensor->name;
+    const bool mask = ends_with(name, ".attn.bias") || ends_with(name, ".attention.bias");
+    return ends_with(name, ".rotary_emb.inv_freq") || ends_with(name, ".masked_bias") ||
+           (mask && tensor->dim_count == 4);
+}
+
+static bool may_be_unused(const struct mr_weight_loader *loader,
+                          const struct mr_stored_tensor *tensor)
+{
+    struct mr_text name = tensor->name;
+    if (is_constant(tensor) || is_extra(loader, name)) return true;
     for (size_t i = 0; i < sizeof(other_parts) / sizeof(other_parts[0]); i++)
         if (loader->spec->config->wraps_text && begins_with(name, other_parts[i])) return true;
     const char *outer = loader->naming.outer ? loader->naming.outer : "";
@@ -176,7 +193,7 @@ enum mr_status mr_weight_loader_reject_unused(const struct mr_weight_loader *loa
     const struct mr_tensor_table *table = loader->spec->tensors;
     for (uint32_t i = 0; i < table->count; i++) {
         struct mr_text name = table->entries[i].name;
-        if (!loader->used[i] && !may_be_unused(loader, name))
+        if (!loader->used[i] && !may_be_unused(loader, &table->entries[i]))
             return mr_fail(loader->err, MR_BAD_FILE, "tensor \"%.*s\" is not used by a %s model",
                            mr_stored_name_shown(name), name.bytes,
                            loader->spec->config->family->name);
@@ -340,53 +357,6 @@ enum mr_status mr_weight_loader_bias(struct mr_weight_loader *loader, struct mr_
     return mr_weight_loader_upload(loader, status, numbers, count, out);
 }
 
-/* ---- the sites of layers ---- */
-
-enum { SITE_HEAD = MR_SITE_EMBEDDING + 1, SITES_FIRST };
-
-static bool grow_sites(struct mr_layer_sites *sites)
-{
-    const uint32_t capacity = sites->capacity > 0 ? 2 * sites->capacity : 64;
-    struct mr_linear_plan *plans = realloc(sites->plans, capacity * sizeof *plans);
-    if (!plans) return false;
-    for (uint32_t i = sites->capacity; i < capacity; i++)
-        plans[i] = (struct mr_linear_plan){0};
-    sites->plans = plans;
-    sites->capacity = capacity;
-    if (sites->count == 0) sites->count = SITES_FIRST;
-    return true;
-}
-
-/* Adds a layer and sets *site to the site of its products. */
-static enum mr_status add_site(const struct mr_weight_loader *loader,
-                               const struct mr_linear_plan *plan, uint32_t *site)
-{
-    struct mr_layer_sites *sites = loader->spec->sites;
-    const enum mr_weight_part part = plan->shares[0].part;
-    *site = 0;
-    if (!sites) return MR_OK;
-    if (sites->count == sites->capacity && !grow_sites(sites))
-        return mr_fail(loader->err, MR_NOMEM, "no memory for the table of %u layers", sites->count);
-    if (part == MR_WEIGHT_EMBEDDING) {
-        sites->plans[MR_SITE_EMBEDDING] = *plan;
-        if (!loader->spec->config->tied_head) return MR_OK;
-        /* The table is the output layer too, which adapters change apart from the embedding. */
-        *site = SITE_HEAD;
-        sites->plans[SITE_HEAD] = *plan;
-        sites->plans[SITE_HEAD].shares[0].part = MR_WEIGHT_HEAD;
-        return MR_OK;
-    }
-    *site = part == MR_WEIGHT_HEAD ? (uint32_t)SITE_HEAD : sites->count++;
-    sites->plans[*site] = *plan;
-    return MR_OK;
-}
-
-void mr_layer_sites_destroy(struct mr_layer_sites *sites)
-{
-    free(sites->plans);
-    *sites = (struct mr_layer_sites){0};
-}
-
 /* ---- linear layers ---- */
 
 /* The shape of the tensor of a share: [rows, width], stacked [matrices, rows, width]. */
@@ -419,6 +389,8 @@ static enum mr_status gather_share(struct mr_weight_loader *loader,
     struct shape shape = share_shape(plan, all);
     enum mr_status status = need_weight(loader, place, &shape, &to->weight);
     if (status != MR_OK) return status;
+    /* A tied output layer may have a bias, which reading rows of the table ignores. */
+    if (share->part == MR_WEIGHT_EMBEDDING && config->tied_head) place.part = MR_WEIGHT_HEAD;
     to->bias = find_bias(loader, place);
     shape = bias_shape(plan, all);
     if (to->bias) status = accept(loader, &to->bias, &shape);
@@ -461,13 +433,13 @@ static enum mr_status gather(struct mr_weight_loader *loader, const struct mr_li
     return MR_OK;
 }
 
-/* Reads the matrix of a transposed layer, [width][row_count], so that its columns can be rows. */
+/* Reads the matrix of a transposed layer, [width][stride], so that its columns can be rows. All
+ * shares are columns of one tensor. */
 static enum mr_status read_transposed(struct mr_weight_loader *loader,
                                       const struct mr_linear_plan *plan,
                                       struct mr_weight_rows *rows, float **matrix)
 {
-    uint32_t columns = plan->shares[0].rows;
-    MR_ASSERT(plan->share_count == 1);
+    const uint32_t columns = plan->shares[0].all > 0 ? plan->shares[0].all : plan->shares[0].rows;
     *matrix = malloc((size_t)plan->width * columns * sizeof(float));
     if (!*matrix)
         return mr_fail(loader->err, MR_NOMEM, "no memory for a matrix of %u x %u numbers",
@@ -475,7 +447,11 @@ static enum mr_status read_transposed(struct mr_weight_loader *loader,
     uint64_t first = (uint64_t)(plan->stacked > 0 ? plan->index : 0) * plan->width;
     for (uint32_t row = 0; row < plan->width; row++)
         mr_stored_tensor_row(rows->shares[0].weight, first + row, *matrix + (size_t)row * columns);
-    rows->shares[0].transposed = *matrix;
+    for (uint32_t i = 0; i < plan->share_count; i++) {
+        MR_ASSERT(rows->shares[i].weight == rows->shares[0].weight);
+        rows->shares[i].transposed = *matrix + plan->shares[i].first;
+        rows->shares[i].stride = columns;
+    }
     return MR_OK;
 }
 
@@ -534,6 +510,7 @@ static enum mr_status pack(struct mr_weight_loader *loader, const struct mr_line
                                   .source = mr_weight_rows_read,
                                   .source_context = rows,
                                   .bias = bias,
+                                  .curve = plan->curve,
                                   .scale = plan->scale,
                                   .gated = plan->gated,
                                   .table = plan->table,
@@ -579,7 +556,7 @@ enum mr_status mr_weight_loader_linear(struct mr_weight_loader *loader,
     uint32_t site = 0;
     float *matrix = NULL;
     enum mr_status status = gather(loader, plan, &rows, &bytes);
-    if (status == MR_OK) status = add_site(loader, plan, &site);
+    if (status == MR_OK) status = mr_layer_sites_add(loader, plan, &site);
     if (status != MR_OK) return status;
     if (loader->checks_only) {
         if (loader->spec->compute) loader->packed_bytes += planned_bytes(loader, plan, &rows);

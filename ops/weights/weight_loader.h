@@ -81,6 +81,7 @@ struct mr_linear_plan {
     bool floats;                      /* true: never computed in small integers */
     bool gated, table;                /* as in struct mr_linear_spec (ops/backend/step.h) */
     float scale;                      /* of the layer's results; 0 means 1 */
+    float curve[4];                   /* of MR_XIELU (ops/backend/epilogue.h) */
     struct mr_linear *const *experts; /* the layers of experts 0 to index - 1; NULL: no expert */
 };
 
@@ -96,6 +97,10 @@ struct mr_layer_sites {
     uint32_t count, capacity;
 };
 void mr_layer_sites_destroy(struct mr_layer_sites *sites);
+/* ops/weights/layer_sites.c: adds a layer to loader->spec->sites, and sets *site to the site of its
+ * products; 0 without sites. Errors: MR_NOMEM. */
+enum mr_status mr_layer_sites_add(const struct mr_weight_loader *loader,
+                                  const struct mr_linear_plan *plan, uint32_t *site);
 
 /* Determines the naming scheme of the files. The caller sets loader->spec and err before. Errors:
  * MR_NOMEM. _end frees the loader's memory, also after a failed _begin. */

@@ -77,11 +77,14 @@ void mr_weight_rows_read(void *context, uint32_t row, float *out)
         return;
     }
     if (share->transposed) {
-        for (uint32_t i = 0; i < rows->width; i++)
-            out[i] = share->transposed[(size_t)i * share->row_count + place.row];
-        return;
+        const uint32_t width = rows->columns.size > 0
+                                   ? rows->width / rows->columns.padded * rows->columns.size
+                                   : rows->width;
+        for (uint32_t i = 0; i < width; i++)
+            out[i] = share->transposed[(size_t)i * share->stride + place.row];
+    } else {
+        mr_stored_tensor_row(share->weight, share->first_row + place.row, out);
     }
-    mr_stored_tensor_row(share->weight, share->first_row + place.row, out);
     if (rows->columns.size > 0) pad_columns(rows->columns, rows->width, out);
     for (uint32_t i = 0; share->scale != 0.0f && i < rows->width; i++)
         out[i] *= share->scale;

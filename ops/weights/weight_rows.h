@@ -40,8 +40,9 @@ struct mr_weight_share {
     struct mr_row_groups groups;
     float scale, bias_scale; /* factors of the weights and of the biases; 0 means 1 */
     /* NULL, or the matrix from which rows are read instead of `weight`, column by column:
-     * [width][row_count]. */
+     * [width][stride], from the share's first column on. */
     const float *transposed;
+    uint32_t stride;
 };
 
 struct mr_weight_rows {

@@ -3,6 +3,7 @@
 #include "codec/check.h"
 #include "ops/files/gguf_config.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,6 +71,31 @@ static enum mr_status load_head_norm(struct mr_weight_loader *loader, struct mr_
 
 /* ---- attention ---- */
 
+/* True when the linear layers of the files are [in, out]. */
+static bool transposed(const struct mr_weight_loader *loader)
+{
+    return loader->spec->config->family->transposed && !loader->spec->gguf_names;
+}
+
+/* Makes the shares of q, k and v parts of one tensor. */
+static void share_qkv(const struct mr_weight_loader *loader, struct mr_linear_plan *plan)
+{
+    const struct mr_model_config *c = loader->spec->config;
+    const bool by_group = c->family->fused_by_group && !loader->spec->gguf_names;
+    const uint32_t groups = by_group ? c->kv_head_count : 1;
+    const uint32_t all = plan->shares[0].rows + 2 * plan->shares[1].rows;
+    for (uint32_t i = 0, first = 0; i < 3; i++) {
+        struct mr_share_plan *share = &plan->shares[i];
+        const uint32_t take = share->rows / groups;
+        share->part = MR_WEIGHT_QKV;
+        share->first = first;
+        share->all = all;
+        if (by_group) share->groups = (struct mr_row_groups){all / groups, take};
+        first += take;
+    }
+    plan->transposed = transposed(loader);
+}
+
 static enum mr_status load_qkv(struct mr_weight_loader *loader, uint32_t layer,
                                struct mr_linear **out)
 {
@@ -95,14 +121,8 @@ static enum mr_status load_qkv(struct mr_weight_loader *loader, uint32_t layer,
         plan.shares[0].all = 2 * q;
         plan.shares[0].groups = (struct mr_row_groups){2 * c->head_dim, c->head_dim};
     }
-    if (mr_weight_loader_has(loader, (struct mr_weight_place){MR_WEIGHT_QKV, layer, 0})) {
-        const uint32_t first[] = {0, q, q + kv};
-        for (uint32_t i = 0; i < 3; i++) {
-            plan.shares[i].part = MR_WEIGHT_QKV;
-            plan.shares[i].first = first[i];
-            plan.shares[i].all = q + 2 * kv;
-        }
-    }
+    if (mr_weight_loader_has(loader, (struct mr_weight_place){MR_WEIGHT_QKV, layer, 0}))
+        share_qkv(loader, &plan);
     return mr_weight_loader_linear(loader, &plan, out);
 }
 
@@ -134,6 +154,7 @@ static enum mr_status load_attention(struct mr_weight_loader *loader, uint32_t l
         .shares = {{.part = MR_WEIGHT_ATTENTION_OUT, .rows = c->hidden_size}},
         .share_count = 1,
         .head_columns = true,
+        .transposed = transposed(loader),
         .scale =
             c->residual_scale * (mr_weight_loader_scales(loader) ? c->scales.attention_out : 1.0f)};
     enum mr_status status = load_qkv(loader, layer, &to->qkv);
@@ -155,15 +176,36 @@ static enum mr_status load_attention(struct mr_weight_loader *loader, uint32_t l
 
 /* ---- the feed-forward network ---- */
 
+/* Reads the numbers of a layer's xIELU. The first two are stored as numbers of which log(1 + e^x)
+ * is taken, without an overflow of e^x. */
+static enum mr_status read_curve(struct mr_weight_loader *loader, uint32_t layer, float curve[4])
+{
+    enum mr_status status = MR_OK;
+    for (uint32_t i = 0; status == MR_OK && i < 4; i++) {
+        const struct mr_weight_place place = {MR_WEIGHT_CURVE_ABOVE + i, layer, 0};
+        float *one = NULL;
+        status = mr_weight_loader_read(loader, place, 1, 0.0f, &one);
+        if (one) curve[i] = i < 2 ? fmaxf(*one, 0.0f) + log1pf(expf(-fabsf(*one))) : *one;
+        free(one);
+    }
+    curve[1] += curve[2];
+    return status;
+}
+
 static enum mr_status load_gate_up(struct mr_weight_loader *loader, uint32_t layer,
                                    struct mr_linear **out)
 {
     const struct mr_model_config *c = loader->spec->config;
     uint32_t ffn = c->ffn_size;
-    const struct mr_linear_plan up = {.layer = layer,
-                                      .width = c->hidden_size,
-                                      .shares = {{.part = MR_WEIGHT_UP, .rows = ffn}},
-                                      .share_count = 1};
+    struct mr_linear_plan up = {.layer = layer,
+                                .width = c->hidden_size,
+                                .shares = {{.part = MR_WEIGHT_UP, .rows = ffn}},
+                                .share_count = 1,
+                                .transposed = transposed(loader)};
+    enum mr_status status = MR_OK;
+    if (c->family->plain_ffn && c->activation == MR_ACTIVATION_XIELU)
+        status = read_curve(loader, layer, up.curve);
+    if (status != MR_OK) return status;
     if (c->family->plain_ffn) return mr_weight_loader_linear(loader, &up, out);
     struct mr_linear_plan plan = {.layer = layer,
                                   .width = c->hidden_size,
@@ -195,6 +237,7 @@ static enum mr_status load_ffn(struct mr_weight_loader *loader, uint32_t layer,
         .width = c->ffn_size,
         .shares = {{.part = MR_WEIGHT_DOWN, .rows = c->hidden_size}},
         .share_count = 1,
+        .transposed = transposed(loader),
         .scale = c->residual_scale * (mr_weight_loader_scales(loader) ? c->scales.down : 1.0f)};
     enum mr_status status = load_gate_up(loader, layer, &to->gate_up);
     return status == MR_OK ? mr_weight_loader_linear(loader, &down, &to->down) : status;
@@ -218,7 +261,8 @@ static enum mr_status load_layer(struct mr_weight_loader *loader, uint32_t layer
         {MR_WEIGHT_ATTENTION_NORM, before && tokens && !(layer == 0 && c->family->bare_first_layer),
          &to->attention_norm},
         {MR_WEIGHT_ATTENTION_POST_NORM, after && tokens, &to->attention_post_norm},
-        {MR_WEIGHT_FFN_NORM, before && !c->parallel && !c->skips_ffn[layer], &to->ffn_norm},
+        {MR_WEIGHT_FFN_NORM, before && (!c->parallel || c->own_ffn_norm) && !c->skips_ffn[layer],
+         &to->ffn_norm},
         {MR_WEIGHT_FFN_POST_NORM, after && !c->skips_ffn[layer], &to->ffn_post_norm},
     };
     enum mr_status status = MR_OK;

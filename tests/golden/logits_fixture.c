@@ -52,6 +52,7 @@ const struct golden_model golden_models[] = {
     {.name = "granite", .gguf = true},
     {.name = "stablelm", .gguf = true},
     {.name = "stablelm_parallel", .gguf = true},
+    {.name = "gpt_neox", .gguf = true},
     {.name = "lfm2"},
     {.name = "granite_hybrid"},
     {.name = "qwen3_next", .experts = true, .delta_rule = true},

@@ -61,6 +61,12 @@ def convert(folder, name, out, kind):
             else:
                 TextModel._set_vocab_gpt2(self)
 
+        def set_gguf_parameters(self):
+            # GPT-NeoX's converter needs a key that transformers 5 has under another name.
+            rope = self.hparams.get("rope_parameters") or {}
+            self.hparams.setdefault("rotary_pct", rope.get("partial_rotary_factor"))
+            super().set_gguf_parameters()
+
         def modify_tensors(self, *tensor):
             # StableLM's converter returns a generator from a generator, so it would write no tensor.
             more = yield from super().modify_tensors(*tensor)

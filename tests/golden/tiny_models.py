@@ -13,7 +13,7 @@ Each entry of MODELS is a dict with
 """
 import torch
 from transformers import (
-    AutoModelForImageTextToText, Gemma2Config, Gemma3TextConfig, GemmaConfig, GptOssConfig,
+    AutoModelForImageTextToText, Gemma2Config, Gemma3TextConfig, GemmaConfig, GPTNeoXConfig, GptOssConfig,
     GraniteConfig, GraniteMoeConfig, GraniteMoeHybridConfig, Lfm2Config, LlamaConfig, Mistral3Config, MistralConfig, MixtralConfig,
     Olmo2Config, Olmo3Config, Phi3Config, PixtralVisionConfig, Qwen2Config, Qwen2MoeConfig,
     Qwen3Config, Qwen3MoeConfig, Qwen3NextConfig, SmolLM3Config, StableLmConfig)
@@ -293,6 +293,14 @@ OTHER_FAMILIES = {
                               rope_parameters=dict(rope_type="default", rope_theta=10000.0,
                                                    partial_rotary_factor=0.25)),
         edit=published()),
+    # Branches with a norm each and no gate; biases; q, k, v by head; the published keys.
+    "gpt_neox": dict(
+        config=GPTNeoXConfig(**{**SMALL, "num_key_value_heads": None}, tie_word_embeddings=True,
+                             rope_parameters=dict(rope_type="default", rope_theta=10000.0,
+                                                  partial_rotary_factor=0.25)),
+        prompts=[(3, 0, 8), (12, 0, 8), (24, 0, 16)],
+        edit=published(rotary_pct=0.25, rotary_emb_base=10000, partial_rotary_factor=None,
+                       rope_theta=None)),
 }
 
 MODELS = {**LLAMA_FAMILY, **EXPERT_MODELS, **RECURRENT_MODELS, **OTHER_FAMILIES}

@@ -169,6 +169,8 @@ static void every_level_matches_the_exact_product(void **state)
         check_level(level);
 }
 
+static const float curve[4] = {0.8f, 0.7f, 0.5f, -0.25f}; /* of xIELU */
+
 /* A layer whose outputs are its two inputs: with an up of 1, the result is the activation of the
  * gate. */
 static struct mr_cpu_linear *identity(enum mr_cpu_level level)
@@ -178,11 +180,42 @@ static struct mr_cpu_linear *identity(enum mr_cpu_level level)
                                             .in_size = 2,
                                             .source = weight_row,
                                             .source_context = &weights,
+                                            .curve = curve,
                                             .level = level};
     struct mr_cpu_linear *linear;
     struct mr_error err;
     assert_int_equal(mr_cpu_linear_create(&linear, &spec, &err), MR_OK);
     return linear;
+}
+
+static double xielu(double x)
+{
+    const double top = (double)curve[3], line = (double)curve[2] * x;
+    if (x > 0.0) return (double)curve[0] * x * x + line;
+    return (double)curve[1] * (expm1(x < top ? x : top) - x) + line;
+}
+
+static void squares_and_xielu_match_their_definitions(void **state)
+{
+    (void)state;
+    enum { ROWS = 1601 };
+    float *x = malloc(2 * ROWS * sizeof *x), *out = malloc(2 * ROWS * sizeof *out);
+    for (int i = 0; i < 2 * ROWS; i++)
+        x[i] = (float)(i - ROWS) / 100.0f; /* -16 to 16, with 0 */
+    EACH_LEVEL (level) {
+        struct mr_cpu_linear *linear = identity(level);
+        mr_cpu_linear_run(linear, x, ROWS, MR_CPU_RELU2, out, NULL);
+        for (int i = 0; i < 2 * ROWS; i++)
+            assert_true(out[i] == (x[i] > 0.0f ? x[i] * x[i] : 0.0f));
+        mr_cpu_linear_run(linear, x, ROWS, MR_CPU_XIELU, out, NULL);
+        for (int i = 0; i < 2 * ROWS; i++) {
+            const double want = xielu((double)x[i]);
+            assert_true(fabs(want - (double)out[i]) <= fabs(want) * 3e-7 + 3e-7);
+        }
+        mr_cpu_linear_destroy(linear);
+    }
+    free(out);
+    free(x);
 }
 
 static void gelu_is_as_exact_as_floats_are(void **state)
@@ -349,6 +382,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_level_matches_the_exact_product),
+        cmocka_unit_test(squares_and_xielu_match_their_definitions),
         cmocka_unit_test(gelu_is_as_exact_as_floats_are),
         cmocka_unit_test(a_gate_far_below_zero_gives_zero_and_nan_stays),
         cmocka_unit_test(a_row_has_the_same_bits_in_every_batch),

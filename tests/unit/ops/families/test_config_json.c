@@ -195,6 +195,57 @@ static void families_have_their_own_defaults(void **state)
     assert_true(c.norm_epsilon == 0.5f && c.ropes[0].rotary_dim == 4);
 }
 
+static void families_without_a_gate_have_their_own_keys(void **state)
+{
+    (void)state;
+    const char *const gpt = "\"n_layer\":3,\"n_embd\":96,\"n_head\":4,\"n_positions\":512,"
+                            "\"vocab_size\":300,\"layer_norm_epsilon\":0.5";
+    char text[512];
+    snprintf(text, sizeof text,
+             "{\"model_type\":\"gpt2\",%s,\"n_inner\":null,\"activation_function\":\"relu2\","
+             "\"scale_attn_weights\":false,\"scale_attn_by_inverse_layer_idx\":true}",
+             gpt);
+    struct mr_model_config c = read_valid(text);
+    assert_true(c.layer_count == 3 && c.hidden_size == 96 && c.head_count == 4);
+    assert_true(c.ffn_size == 384 && c.context_tokens == 512 && c.position_rows == 512);
+    assert_true(c.norm_epsilon == 0.5f && c.activation == MR_ACTIVATION_RELU2);
+    assert_true(c.attention_scale == 1.0f && c.scale_falls && c.rope_of[0] == MR_NO_ROPE);
+    snprintf(text, sizeof text, "{\"model_type\":\"gptj\",%s,\"n_inner\":40,\"rotary_dim\":12}",
+             gpt);
+    c = read_valid(text);
+    assert_true(c.ffn_size == 40 && c.ropes[0].rotary_dim == 12 && c.parallel && !c.own_ffn_norm);
+    assert_int_equal(mr_model_config_pair_dim(&c, false), 12);
+    snprintf(text, sizeof text, "{\"model_type\":\"gptj\",%s,\"rotary_dim\":25}", gpt);
+    rejected(text, "rotary size");
+    c = read_valid("{\"model_type\":\"gpt_neox\"," SIZES
+                   ",\"rotary_pct\":0.5,\"rotary_emb_base\":500}");
+    assert_true(c.parallel && c.own_ffn_norm && c.ropes[0].rotary_dim == 8);
+    assert_true(c.ropes[0].theta == 500.0);
+    c = read_valid("{\"model_type\":\"gpt_neox\"," SIZES ",\"use_parallel_residual\":false}");
+    assert_true(!c.parallel && !c.own_ffn_norm);
+    rejected("{\"model_type\":\"gpt_neox\"," SIZES ",\"hidden_act\":\"quick_gelu\"}", "quick_gelu");
+    rejected("{\"model_type\":\"phi\"," SIZES ",\"qk_layernorm\":true}", "qk_layernorm");
+}
+
+static void the_layers_of_falcon_have_two_forms(void **state)
+{
+    (void)state;
+    struct mr_model_config c =
+        read_valid("{\"model_type\":\"falcon\"," SIZES ",\"num_kv_heads\":2}");
+    assert_true(c.kv_head_count == 1 && c.parallel && !c.own_ffn_norm);
+    c = read_valid("{\"model_type\":\"falcon\"," SIZES
+                   ",\"multi_query\":false,\"parallel_attn\":false}");
+    assert_true(c.kv_head_count == 4 && !c.parallel);
+    c = read_valid(
+        "{\"model_type\":\"falcon\"," SIZES
+        ",\"num_kv_heads\":2,\"new_decoder_architecture\":true,\"parallel_attn\":false}");
+    assert_true(c.kv_head_count == 2 && c.parallel && c.own_ffn_norm);
+    c = read_valid("{\"model_type\":\"falcon\"," SIZES
+                   ",\"new_decoder_architecture\":true,\"num_ln_in_parallel_attn\":1}");
+    assert_true(c.parallel && !c.own_ffn_norm);
+    rejected("{\"model_type\":\"falcon\"," SIZES ",\"alibi\":true}", "alibi");
+}
+
 #define EXPERTS ",\"num_experts\":6,\"num_experts_per_tok\":2,\"moe_intermediate_size\":32"
 static void experts_are_read_with_their_layers(void **state)
 {
@@ -274,6 +325,8 @@ int main(void)
         cmocka_unit_test(unsupported_or_invalid_keys_are_rejected),
         cmocka_unit_test(end_tokens_are_stored_once_and_up_to_the_limit),
         cmocka_unit_test(families_have_their_own_defaults),
+        cmocka_unit_test(families_without_a_gate_have_their_own_keys),
+        cmocka_unit_test(the_layers_of_falcon_have_two_forms),
         cmocka_unit_test(experts_are_read_with_their_layers),
         cmocka_unit_test(layers_may_have_no_rope),
         cmocka_unit_test(the_text_part_of_a_larger_model_is_read),

@@ -37,6 +37,8 @@ static void rows_are_consistent(void **state)
         assert_true(row->norm_before || row->norm_after || row->norm_sum);
         assert_false(row->experts && row->norm_after);
         assert_false(row->may_be_parallel && row->norm_after);
+        assert_false(row->own_ffn_norm && !row->norm_before);
+        assert_true(row->plain_ffn || row->activation < MR_ACTIVATION_RELU);
         assert_false(row->optional_head_norm && row->head_norm == MR_HEAD_NORM_NONE);
         assert_false(row->window_rope == MR_WINDOW_ROPE_OWN_BASE &&
                      row->defaults.window_rope_theta == 0.0);
@@ -55,6 +57,7 @@ static void refused_families_have_a_reason(void **state)
         {"nemotron_h", "state-space (recurrent) layers of this kind are not supported", false},
         {"ministral3", "its attention temperature is not supported", false},
         {"mamba", "state-space", true},
+        {"bloom", "its position biases (ALiBi) are not supported", false},
         {"t5", "encoder", false},
         {"mllama", "pictures", false},
         {"some_new_family", "\"some_new_family\" is not supported; Llama", false},

@@ -31,8 +31,8 @@ static void exceptions_of_a_family_replace_usual_names(void **state)
     (void)state;
     const struct mr_weight_name exceptions[] = {
         {MR_WEIGHT_ROUTER, "a.%u.b", "c.%u.d"}, {MR_WEIGHT_EXPERT_UP, NULL, "e.%u.f.%u"}, {0}};
-    const struct mr_tensor_naming gguf = {exceptions, true, NULL, NULL};
-    const struct mr_tensor_naming folder = {exceptions, false, NULL, NULL};
+    const struct mr_tensor_naming gguf = {.exceptions = exceptions, .gguf = true};
+    const struct mr_tensor_naming folder = {.exceptions = exceptions};
     char name[MR_TENSOR_NAME_BYTES];
     assert_name(&gguf, MR_WEIGHT_ROUTER, 1, 0, "a.1.b.weight");
     assert_name(&folder, MR_WEIGHT_ROUTER, 1, 0, "c.1.d.weight");
@@ -40,6 +40,28 @@ static void exceptions_of_a_family_replace_usual_names(void **state)
     assert_name(&folder, MR_WEIGHT_Q, 1, 0, "model.layers.1.self_attn.q_proj.weight");
     assert_false(mr_tensor_name(&gguf, MR_WEIGHT_EXPERT_UP, 1, 2, "", name));
     assert_string_equal(name, "");
+}
+
+static void a_part_may_have_two_names(void **state)
+{
+    (void)state;
+    const struct mr_weight_name exceptions[] = {{MR_WEIGHT_HEAD, NULL, "a"},
+                                                {MR_WEIGHT_UP, NULL, "b.%u"},
+                                                {MR_WEIGHT_HEAD, NULL, "c"},
+                                                {0}};
+    struct mr_tensor_naming naming = {.exceptions = exceptions};
+    assert_name(&naming, MR_WEIGHT_HEAD, 0, 0, "a.weight");
+    naming.second = true;
+    assert_name(&naming, MR_WEIGHT_HEAD, 0, 0, "c.weight");
+    assert_name(&naming, MR_WEIGHT_UP, 4, 0, "b.4.weight");
+}
+
+static void files_may_leave_out_the_beginning_of_names(void **state)
+{
+    (void)state;
+    const struct mr_tensor_naming naming = {.left_out = "model."};
+    assert_name(&naming, MR_WEIGHT_FINAL_NORM, 0, 0, "norm.weight");
+    assert_name(&naming, MR_WEIGHT_HEAD, 0, 0, "lm_head.weight");
 }
 
 static void text_parts_of_larger_models_have_prefixes(void **state)
@@ -58,6 +80,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_have_the_numbers_of_layer_and_expert),
         cmocka_unit_test(exceptions_of_a_family_replace_usual_names),
+        cmocka_unit_test(a_part_may_have_two_names),
+        cmocka_unit_test(files_may_leave_out_the_beginning_of_names),
         cmocka_unit_test(text_parts_of_larger_models_have_prefixes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -64,6 +64,8 @@ static void tensors_have_the_types_shapes_and_bytes_of_the_header(void **state)
     assert_int_equal(b->size_bytes, 12);
     assert_int_equal(b->bytes[0], 8);
     assert_int_equal(mr_tensor_table_find(table, "one")->storage, MR_STORAGE_I64);
+    assert_int_equal(mr_tensor_table_find(table, "one")->dim_count, 1);
+    assert_int_equal(mr_tensor_table_find(table, "one")->dims[0], 1);
     assert_int_equal(mr_tensor_table_find(table, "none")->size_bytes, 0);
     assert_null(mr_tensor_table_find(table, "__metadata__"));
     mr_safetensors_close(all);

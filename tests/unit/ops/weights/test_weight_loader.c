@@ -107,6 +107,19 @@ static void a_transposed_matrix_is_read_by_columns(void **state)
         assert_true(packed[i] == stored[7]);
     }
     mr_cpu_backend.linear_destroy(linear);
+    const struct mr_linear_plan parts = {
+        .width = TINY_HIDDEN,
+        .shares = {{.part = MR_WEIGHT_DOWN, .rows = 2, .first = 5, .all = TINY_FFN},
+                   {.part = MR_WEIGHT_DOWN, .rows = 3, .first = 1, .all = TINY_FFN}},
+        .share_count = 2,
+        .transposed = true};
+    if (mr_weight_loader_linear(&loader, &parts, &linear) != MR_OK) fail_msg("%s", err.detail);
+    mr_stored_tensor_row(tiny_find(&tiny, "model.layers.0.mlp.down_proj.weight"), 2, stored);
+    tiny_row(linear, 1, packed);
+    assert_true(packed[2] == stored[6]);
+    tiny_row(linear, 4, packed);
+    assert_true(packed[2] == stored[3]);
+    mr_cpu_backend.linear_destroy(linear);
     mr_weight_loader_end(&loader);
     tiny_close(&tiny);
 }
@@ -126,6 +139,27 @@ static void tensors_of_other_parts_are_ignored_in_wrapped_models_only(void **sta
     assert_int_equal(mr_weight_loader_reject_unused(&loader), MR_BAD_FILE);
     assert_non_null(strstr(err.detail, "vision_tower.patch.weight"));
     tiny.config.wraps_text = true;
+    assert_int_equal(mr_weight_loader_reject_unused(&loader), MR_OK);
+    mr_weight_loader_end(&loader);
+    tiny_close(&tiny);
+}
+
+static void causal_masks_are_ignored_and_biases_are_not(void **state)
+{
+    (void)state;
+    struct tiny tiny;
+    struct mr_weight_loader loader;
+    struct mr_weights_spec spec;
+    struct mr_error err = {0};
+    tiny_open(&tiny);
+    tiny_add(&tiny, "h.0.attn.bias", 8, 8);
+    begin(&loader, &spec, &tiny, &err);
+    struct mr_stored_tensor *mask = tiny_find(&tiny, "h.0.attn.bias");
+    for (uint32_t i = 0; i < tiny.tensors.count; i++)
+        loader.used[i] = &tiny.tensors.entries[i] != mask;
+    assert_int_equal(mr_weight_loader_reject_unused(&loader), MR_BAD_FILE);
+    assert_non_null(strstr(err.detail, "h.0.attn.bias"));
+    mask->dim_count = 4;
     assert_int_equal(mr_weight_loader_reject_unused(&loader), MR_OK);
     mr_weight_loader_end(&loader);
     tiny_close(&tiny);
@@ -203,6 +237,7 @@ int main(void)
         cmocka_unit_test(a_transposed_matrix_is_read_by_columns),
         cmocka_unit_test(tensors_of_other_parts_are_ignored_in_wrapped_models_only),
         cmocka_unit_test(layers_have_sites_in_the_order_of_loading),
+        cmocka_unit_test(causal_masks_are_ignored_and_biases_are_not),
         cmocka_unit_test(the_text_part_of_a_larger_model_is_found_under_its_prefix),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
