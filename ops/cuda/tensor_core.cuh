@@ -77,6 +77,24 @@ MULTIPLY_ADD(__half, "f16")
 MULTIPLY_ADD(__nv_bfloat16, "bf16")
 #undef MULTIPLY_ADD
 
+/* Two numbers minus two numbers. */
+template <typename T> __device__ inline unsigned subtract_pairs(unsigned a, unsigned b);
+template <> __device__ inline unsigned subtract_pairs<__half>(unsigned a, unsigned b)
+{
+    unsigned out;
+    asm("sub.f16x2 %0, %1, %2;" : "=r"(out) : "r"(a), "r"(b));
+    return out;
+}
+/* sm_80 has no subtraction of bf16: a * 1 + -b. */
+template <> __device__ inline unsigned subtract_pairs<__nv_bfloat16>(unsigned a, unsigned b)
+{
+    unsigned out;
+    asm("fma.rn.bf16x2 %0, %1, %2, %3;"
+        : "=r"(out)
+        : "r"(a), "r"(0x3f803f80u), "r"(b ^ 0x80008000u));
+    return out;
+}
+
 #else
 #include <tensor_core.h>
 #endif

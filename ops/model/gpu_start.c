@@ -16,6 +16,10 @@
 #define COARSE_MAX  8192u
 #define HISTORY_MAX 4096u /* attention has other kernels for few rows after a long history */
 
+#define EVEN_FROM 64u /* numbers of rows of graphs are EVEN_STEP apart up to EVEN_TO */
+#define EVEN_STEP 32u
+#define EVEN_TO   256u
+
 /* ---- graphs ---- */
 
 uint32_t mr_decode_graphs_list(uint32_t rows_max, uint32_t context_tokens,
@@ -25,8 +29,8 @@ uint32_t mr_decode_graphs_list(uint32_t rows_max, uint32_t context_tokens,
     uint32_t count = 0, rows = 1;
     if (rows_max == 0) return 0;
     while (rows < rows_max && rows <= UINT32_MAX / 2)
-        rows *= 2;
-    for (; rows > 0; rows /= 2)
+        rows = rows >= EVEN_FROM && rows < EVEN_TO ? rows + EVEN_STEP : rows * 2;
+    for (; rows > 0; rows = rows > EVEN_FROM && rows <= EVEN_TO ? rows - EVEN_STEP : rows / 2)
         for (size_t i = 0; i < sizeof tokens / sizeof *tokens; i++) {
             const bool needed = i == 0 || tokens[i - 1] < context_tokens;
             const uint32_t used = rows < rows_max ? rows : rows_max;

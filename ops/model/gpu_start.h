@@ -4,9 +4,10 @@
  * Decode steps are recorded as graphs (struct mr_graph_spec of ops/backend/step.h), so that the
  * host enqueues one graph instead of about ten kernels for each layer. A graph has a number of rows
  * and a number of tokens; a step uses the smallest graph with room for it. Numbers of rows are
- * powers of two, so at most half of a step is padding, and padding does not add to the reading of
- * weights, which takes most of a decode step. The number of tokens sizes the grid of attention,
- * whose thread blocks without tokens end at once.
+ * powers of two up to 64 and from 256 on, so at most half of a step is padding, and padding does
+ * not add to the reading of weights, which takes most of a small decode step. Between 64 and 256
+ * rows the products take as long as the reading, so the numbers are 32 apart. The number of tokens
+ * sizes the grid of attention, whose thread blocks without tokens end at once.
  *
  * Steps of many other sizes are run once. CUDA's libraries choose a different kernel for almost
  * every number of rows, and load it on first use: on an H200 the first step of a size took 20 to 30

@@ -24,6 +24,11 @@ def tiles(dim):
     return 32 * warps, warps * 2 * 2 * 16 * (dim * 2 + 16)
 
 
+def products(code, row_tiles):
+    """The shared memory of multiply_tiles: of each stage x and the tiles of four warps."""
+    return 128, (3 if row_tiles == 8 else 4) * (row_tiles * 8 * 144 + 4 * (1152 if code == "u8" else 2 * 640))
+
+
 SHAPES = {
     "decode_split": (SPLIT_THREADS, 4 * (HEADS * 256 + HEADS * SPLIT_TOKENS + SPLIT_THREADS * PACK + 2 * HEADS +
                                          SPLIT_TOKENS // 16)),
@@ -36,7 +41,13 @@ SHAPES = {
     "gated_mul": (256, 0),
     "rope_write": (128, 4 * 256 * 4),
     "sample": (512, 16 * 12 + 3 * 16 * 8 + 8 + 126 * 8),
+    "add_runs": (128, 0),
 }
+CODES = ["u4", "fp4", "u8"]  # by enum mr_cuda_code
+for name in CODES:
+    SHAPES[f"unpack_tiles<{name}>"] = 128, 0
+    for count in (1, 4, 8):
+        SHAPES[f"multiply_tiles<{name}, {count}>"] = products(name, count)
 TYPES = {"float": "fp32", "__half": "fp16", "__nv_bfloat16": "bf16"}
 
 # Limits of one multiprocessor: registers, threads, thread blocks, bytes of shared memory (CUDA programming guide,
@@ -68,10 +79,11 @@ def names_of(symbols):
 
 def short_name(text):
     """'void decode_tiles<__half, 64u>(mr_cuda_decode)' is 'decode_tiles<64> fp16'; a kernel without a type is fp32."""
-    found = re.match(r"(?:void )?(\w+)(?:<(\w+)(?:, (\d+)u)?>)?\(", text)
+    found = re.match(r"(?:void )?(\w+)(?:<(\w+)((?:, (?:\d+u|\(mr_cuda_code\)\d+))*)>)?\(", text)
     if not found:
         sys.exit(f"occupancy: a kernel has an unexpected name: {text}")
-    size = f"<{found[3]}>" if found[3] else ""
+    others = [CODES[int(part[-1])] if part.startswith("(") else part[:-1] for part in (found[3] or "").split(", ")[1:]]
+    size = f"<{', '.join(others)}>" if others else ""
     return f"{found[1]}{size} {TYPES[found[2] or 'float']}"
 
 

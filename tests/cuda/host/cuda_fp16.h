@@ -10,6 +10,11 @@ struct __half {
     uint16_t bits;
 };
 
+inline __half __ushort_as_half(unsigned short bits)
+{
+    return {bits};
+}
+
 inline float __half2float(__half x)
 {
     const int exponent = x.bits >> 10 & 31, fraction = x.bits & 1023;

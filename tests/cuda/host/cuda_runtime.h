@@ -105,6 +105,23 @@ inline unsigned __float_as_uint(float x)
     return bits;
 }
 
+inline float __uint_as_float(unsigned bits)
+{
+    float x;
+    std::memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* Byte i of the result is the byte of low and high, 0 to 7, that bits 4 i to 4 i + 2 select. */
+inline unsigned __byte_perm(unsigned low, unsigned high, unsigned selector)
+{
+    const uint64_t bytes = low | uint64_t{high} << 32;
+    unsigned out = 0;
+    for (unsigned i = 0; i < 4; i++)
+        out |= static_cast<unsigned>(bytes >> (selector >> 4 * i & 7) * 8 & 255) << 8 * i;
+    return out;
+}
+
 inline int __ffs(int bits)
 {
     return __builtin_ffs(bits);
@@ -114,6 +131,10 @@ inline int __clz(int bits)
 {
     return bits == 0 ? 32 : __builtin_clz(static_cast<unsigned>(bits));
 }
+
+struct alignas(16) uint4 {
+    unsigned x, y, z, w;
+};
 
 /* ---- launches ---- */
 

@@ -57,6 +57,16 @@ template <typename T> float grid_number(uint64_t words, unsigned word, unsigned 
     return to_float(number);
 }
 
+template <typename T> unsigned subtract_pairs(unsigned a, unsigned b)
+{
+    unsigned out = 0;
+    for (unsigned i = 0; i < 2; i++) {
+        const T number = from_float<T>(grid_number<T>(a, 0, i) - grid_number<T>(b, 0, i));
+        out |= static_cast<unsigned>(number.bits) << i * 16;
+    }
+    return out;
+}
+
 template <typename T> void multiply_add(float c[4], const unsigned a[4], const unsigned b[2], AT)
 {
     const uint64_t mine[3] = {a[0] | uint64_t{a[1]} << 32, a[2] | uint64_t{a[3]} << 32,

@@ -25,12 +25,26 @@ static void every_step_has_a_graph_unless_it_is_long_and_large(void **state)
     struct mr_decode_graph graphs[MR_DECODE_GRAPHS_MAX];
     (void)state;
     const uint32_t count = mr_decode_graphs_list(256, 131072, graphs);
-    assert_int_equal(count, 34);
+    assert_int_equal(count, 46);
     assert_true(has_room(graphs, count, 256, 1024) && has_room(graphs, count, 256, 4096));
     assert_true(has_room(graphs, count, 64, 16384));
     assert_false(has_room(graphs, count, 65, 4097) || has_room(graphs, count, 1, 16385));
     for (uint32_t i = 0; i < count; i++)
         assert_true((uint64_t)graphs[i].rows * graphs[i].tokens <= 1048576);
+}
+
+static void steps_of_64_to_256_rows_have_less_than_32_rows_of_padding(void **state)
+{
+    struct mr_decode_graph graphs[MR_DECODE_GRAPHS_MAX];
+    (void)state;
+    const uint32_t count = mr_decode_graphs_list(256, 1024, graphs);
+    const uint32_t rows[] = {256, 224, 192, 160, 128, 96, 64, 32, 16, 8, 4, 2, 1};
+    assert_int_equal(count, sizeof rows / sizeof *rows);
+    for (uint32_t i = 0; i < count; i++)
+        assert_int_equal(graphs[i].rows, rows[i]);
+    assert_int_equal(mr_decode_graphs_list(130, 1024, graphs), 10);
+    assert_int_equal(graphs[0].rows, 130);
+    assert_int_equal(graphs[1].rows, 128);
 }
 
 static void graphs_come_by_falling_rows_and_rising_tokens(void **state)
@@ -145,6 +159,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_step_has_a_graph_unless_it_is_long_and_large),
+        cmocka_unit_test(steps_of_64_to_256_rows_have_less_than_32_rows_of_padding),
         cmocka_unit_test(graphs_come_by_falling_rows_and_rising_tokens),
         cmocka_unit_test(short_contexts_and_single_rows_have_few),
         cmocka_unit_test(the_largest_list_fits),
