@@ -44,7 +44,7 @@ struct mr_linear_spec {
 struct mr_rope_spec {
     /* [position_count][rotary_dim / 2], borrowed as long as the rope exists. Number i of a head is
      * paired with number i + rotary_dim / 2. */
-    const float *cos, *sin;
+    const float *cos, *sin, *q_scales; /* q_scales: [position_count] factors of q, or NULL */
     uint32_t rotary_dim, position_count;
 };
 
@@ -114,15 +114,15 @@ struct mr_attention {
     uint32_t layer, group; /* layer: index in the pool; group: index in blocks */
     uint32_t head_count, kv_head_count;
     uint32_t window; /* in tokens, with the row's own (struct mr_model_config); 0: none */
-    float scale, softcap;
+    float scale, softcap, clip; /* clip: largest magnitude of normed q and k, and of v; 0: none */
     const struct mr_vector *sinks; /* [head_count] logits without values in each softmax; or NULL */
     const struct mr_rope *rope;    /* NULL: no rotary embedding */
     /* [head_count * head_dim] and [kv_head_count * head_dim] weights of the norms; NULL: none. */
     const struct mr_vector *q_norm, *k_norm;
     float norm_epsilon;
     uint32_t norm_width;
-    bool norm_whole;    /* one RMS norm over all heads of a row; false: for each head */
-    bool norm_centered; /* layer norm of each head */
+    bool norm_whole, norm_centered; /* one norm over all heads of a row; layer norm, else RMS */
+    bool norm_after;                /* the norm follows the rotation */
 };
 
 /* The decode steps that a graph runs: `rows` sequences of one row with logits, each of at most

@@ -75,8 +75,10 @@ static enum mr_status rope_create(struct mr_compute *compute, struct mr_rope **o
     struct mr_cpu_rope *rope = malloc(sizeof(*rope));
     *out = NULL;
     if (!rope) return mr_fail(err, MR_NOMEM, "no memory for a rotary embedding");
-    *rope =
-        (struct mr_cpu_rope){.cos = spec->cos, .sin = spec->sin, .rotary_dim = spec->rotary_dim};
+    *rope = (struct mr_cpu_rope){.cos = spec->cos,
+                                 .sin = spec->sin,
+                                 .q_scales = spec->q_scales,
+                                 .rotary_dim = spec->rotary_dim};
     *out = (struct mr_rope *)rope;
     return MR_OK;
 }

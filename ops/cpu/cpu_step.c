@@ -342,7 +342,8 @@ static struct mr_cpu_routing routing_of(const struct mr_router *router)
                                    .groups_kept = router->groups_kept,
                                    .bias = (const float *)router->bias,
                                    .scale = router->scale,
-                                   .sum_min = router->sum_min};
+                                   .sum_min = router->sum_min,
+                                   .mixer_margin = router->mixer_margin};
 }
 
 void mr_cpu_step_experts(struct mr_step *step, const struct mr_expert_layer *layer, uint32_t rows)
@@ -399,7 +400,9 @@ void mr_cpu_step_rope_write(struct mr_step *step, const struct mr_attention *att
                                     .norm_epsilon = attention->norm_epsilon,
                                     .norm_width = attention->norm_width,
                                     .norm_whole = attention->norm_whole,
-                                    .norm_centered = attention->norm_centered};
+                                    .norm_centered = attention->norm_centered,
+                                    .norm_after = attention->norm_after,
+                                    .clip = attention->clip};
     mr_cpu_rope_write((struct mr_cpu_kv *)attention->kv, &ours, &rope, step->buffers[MR_QKV]);
 }
 

@@ -14,7 +14,7 @@ struct mr_cpu_routing {
     bool sigmoid, normalize, group_pairs;
     uint32_t group_count, groups_kept;
     const float *bias; /* [expert_count], or NULL */
-    float scale, sum_min;
+    float scale, sum_min, mixer_margin;
 };
 /* Chooses top_k experts for each row by the router's logits, float [rows, expert_count]. NaN is
  * treated as -infinity. experts, weights: [rows, top_k], the best choice first. Asserts

@@ -51,7 +51,8 @@ void mr_cpu_kv_int8_import(struct mr_cpu_kv *kv, uint32_t block, uint32_t first,
  * order. */
 struct mr_cpu_rope {
     const float *cos, *sin;
-    uint32_t rotary_dim; /* even; numbers of a head from rotary_dim on are not rotated */
+    const float *q_scales; /* [position] factors of q after its rotation; NULL: none */
+    uint32_t rotary_dim;   /* even; numbers of a head from rotary_dim on are not rotated */
 };
 
 /* One sequence of the step; fields as in struct mr_batch_sequence (ops/decoder/batch.h). */
@@ -74,9 +75,10 @@ struct mr_cpu_attention_args {
     uint32_t sequence_count;
 };
 
-/* mr_cpu_rope_write applies the norm to q and k, then the rotary embedding; it writes k and v to
- * the pool and leaves q in qkv. qkv: float [rows, (head_count + 2 * kv_head_count) * head_dim], in
- * the order q, k, v. A head size that is not a multiple of 16 is padded to head_dim with zeros. */
+/* mr_cpu_rope_write applies the norm to q and k, then the rotary embedding, or with norm_after the
+ * rotary embedding first; it writes k and v to the pool and leaves q in qkv. qkv: float [rows,
+ * (head_count + 2 * kv_head_count) * head_dim], in the order q, k, v. A head size that is not a
+ * multiple of 16 is padded to head_dim with zeros. */
 struct mr_cpu_rope_args {
     const struct mr_cpu_rope *rope; /* NULL: no rotary embedding in this layer */
     /* Weights of the norm of q, [head_count * head_dim], and of k, [kv_head_count * head_dim]; NULL
@@ -87,6 +89,10 @@ struct mr_cpu_rope_args {
     bool norm_whole; /* true: one RMS norm over all heads of a row (OLMo 2); false: for each head */
     bool norm_centered; /* layer norm without bias (StableLM 2) instead of RMS; not with norm_whole
                          */
+    bool norm_after;    /* the rotary embedding is applied before the norm (Hunyuan) */
+    /* q, k and v are limited to [-clip, clip], after a norm that precedes the rotary embedding; 0:
+     * no limit. */
+    float clip;
 };
 void mr_cpu_rope_write(struct mr_cpu_kv *kv, const struct mr_cpu_attention_args *attention,
                        const struct mr_cpu_rope_args *args, float *qkv);

@@ -35,18 +35,40 @@ static void norm_heads(const struct rope_run *run, const float *weight, uint32_t
     }
 }
 
-/* Applies the norm, then the rotary embedding, to `heads` heads of one row in place. */
-static void prepare_heads(const struct rope_run *run, const float *norm_weight, uint32_t position,
-                          uint32_t heads, float *x)
+static void rotate_heads(const struct rope_run *run, uint32_t position, uint32_t heads, float *x)
 {
     const struct mr_cpu_rope *rope = run->args->rope;
-    if (norm_weight) norm_heads(run, norm_weight, heads, x);
-    if (!rope) return;
     const uint32_t half = rope->rotary_dim / 2;
     const size_t at = (size_t)position * half;
     for (uint32_t head = 0; head < heads; head++)
         run->kv->ops->rotate(x + head * run->kv->spec.head_dim, rope->cos + at, rope->sin + at,
                              half);
+}
+
+static void clip(const struct rope_run *run, uint32_t heads, float *x)
+{
+    const float limit = run->args->clip;
+    for (uint32_t i = 0; limit > 0.0f && i < heads * run->kv->spec.head_dim; i++)
+        x[i] = x[i] > limit ? limit : x[i] < -limit ? -limit : x[i];
+}
+
+/* Applies the norm and the rotary embedding to `heads` heads of one row in place. */
+static void prepare_heads(const struct rope_run *run, const float *norm_weight, uint32_t position,
+                          uint32_t heads, float *x)
+{
+    const bool after = run->args->norm_after;
+    if (norm_weight && !after) norm_heads(run, norm_weight, heads, x);
+    clip(run, heads, x);
+    if (run->args->rope) rotate_heads(run, position, heads, x);
+    if (norm_weight && after) norm_heads(run, norm_weight, heads, x);
+}
+
+static void scale_q(const struct rope_run *run, uint32_t position, uint32_t heads, float *q)
+{
+    const struct mr_cpu_rope *rope = run->args->rope;
+    if (!rope || !rope->q_scales) return;
+    for (uint32_t i = 0; i < heads * run->kv->spec.head_dim; i++)
+        q[i] *= rope->q_scales[position];
 }
 
 /* Writes the key of one token: its words are one column of a panel, MR_PANEL_BYTES apart. */
@@ -113,6 +135,8 @@ static void write_row(const struct rope_run *run, uint32_t row,
     float *k = q + heads * dim, *v = k + kv_heads * dim;
     MR_ASSERT(block < kv->spec.block_count);
     prepare_heads(run, run->args->q_norm, position, heads, q);
+    scale_q(run, position, heads, q);
+    clip(run, kv_heads, v);
     prepare_heads(run, run->args->k_norm, position, kv_heads, k);
     _Alignas(64) float ready[HEAD_DIM_MAX];
     for (uint32_t head = 0; head < kv_heads; head++) {

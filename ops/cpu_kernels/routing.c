@@ -111,13 +111,35 @@ static void route_row(const struct mr_cpu_routing *routing, const float *logits,
         weights[i] = (float)((double)weights[i] / sum * (double)routing->scale);
 }
 
+/* Chooses by the sparse mixer of struct mr_router (ops/backend/expert_layer.h). */
+static void mix_row(const struct mr_cpu_routing *routing, const float *logits, uint32_t *experts,
+                    float *weights)
+{
+    const float margin = routing->mixer_margin;
+    float open[MR_CPU_EXPERTS_MAX]; /* the logits of experts not yet chosen; else -infinity */
+    for (uint32_t id = 0; id < routing->expert_count; id++)
+        open[id] = as_finite(logits[id]);
+    for (uint32_t i = 0; i < routing->top_k; i++) {
+        float best;
+        double sum = 0.0;
+        find_top_k(open, routing->expert_count, 1, &experts[i], &best);
+        for (uint32_t id = 0; id < routing->expert_count; id++)
+            if (!((best - open[id]) / fmaxf(fabsf(open[id]), best) > margin) &&
+                open[id] > -INFINITY)
+                sum += (double)expf(open[id] - best);
+        weights[i] = (float)(1.0 / sum);
+        open[experts[i]] = -INFINITY;
+    }
+}
+
 static void route_rows(void *context, size_t begin, size_t end)
 {
     const struct route_run *run = context;
     const uint32_t top_k = run->routing->top_k;
     for (size_t row = begin; row < end; row++)
-        route_row(run->routing, run->logits + row * run->routing->expert_count,
-                  run->experts + row * top_k, run->weights + row * top_k);
+        (run->routing->mixer_margin > 0.0f ? mix_row : route_row)(
+            run->routing, run->logits + row * run->routing->expert_count,
+            run->experts + row * top_k, run->weights + row * top_k);
 }
 
 void mr_cpu_route(const struct mr_cpu_routing *routing, const float *logits, uint32_t rows,

@@ -62,8 +62,8 @@ static enum mr_status create_ropes(struct mr_decoder *decoder, struct mr_error *
     enum mr_status status = MR_OK;
     for (uint32_t i = 0; status == MR_OK && i < decoder->spec.config->rope_count; i++) {
         const struct mr_rope_table *table = &decoder->spec.ropes[i];
-        const struct mr_rope_spec spec = {table->cos, table->sin, table->rotary_dim,
-                                          table->position_count};
+        const struct mr_rope_spec spec = {table->cos, table->sin, table->q_scales,
+                                          table->rotary_dim, table->position_count};
         status =
             decoder->backend->rope_create(decoder->spec.compute, &decoder->ropes[i], &spec, err);
     }
@@ -308,6 +308,7 @@ static struct mr_attention attention_of(const struct mr_decoder *decoder, uint32
         .window = c->windowed[i] ? c->window : 0,
         .scale = c->attention_scale / (c->scale_falls ? (float)(i + 1) : 1.0f),
         .softcap = c->attention_softcap,
+        .clip = c->qkv_clip,
         .sinks = layer->sinks,
         .rope = c->rope_of[i] == MR_NO_ROPE ? NULL : decoder->ropes[c->rope_of[i]],
         .q_norm = layer->q_norm,
@@ -315,7 +316,8 @@ static struct mr_attention attention_of(const struct mr_decoder *decoder, uint32
         .norm_epsilon = c->norm_epsilon,
         .norm_width = c->head_dim,
         .norm_whole = c->head_norm == MR_HEAD_NORM_ROW,
-        .norm_centered = c->head_norm == MR_HEAD_NORM_CENTERED};
+        .norm_centered = c->head_norm == MR_HEAD_NORM_CENTERED,
+        .norm_after = c->family->norm_after_rope};
 }
 
 /* Sets MR_MIXED to the output of the recurrent part of layer i, the index-th with one. */
@@ -383,7 +385,8 @@ static struct mr_router router_of(const struct mr_expert_config *experts,
                               .groups_kept = experts->groups_kept,
                               .group_pairs = experts->group_pairs,
                               .scale = experts->scale,
-                              .sum_min = experts->sum_min};
+                              .sum_min = experts->sum_min,
+                              .mixer_margin = experts->mixer_margin};
 }
 
 /* post_norm: of the sum of the experts, before it is added to the residual stream; its weight is

@@ -71,6 +71,7 @@ static float frequency_of(const struct mr_rope_config *config, uint32_t pair, bo
 
 struct fill_work {
     const struct mr_rope_table *table;
+    const struct mr_rope_config *config;
     float frequencies[MR_ROPE_PAIRS_MAX];
     size_t pairs;
     float factor;
@@ -79,6 +80,11 @@ struct fill_work {
 static void fill_positions(void *context, size_t begin, size_t end)
 {
     const struct fill_work *work = context;
+    const struct mr_rope_config *config = work->config;
+    for (size_t position = begin; work->table->q_scales && position < end; position++)
+        work->table->q_scales[position] =
+            1.0f + (float)config->temperature *
+                       logf(1.0f + floorf((float)position / (float)config->temperature_tokens));
     for (size_t position = begin; position < end; position++)
         for (size_t pair = 0; pair < work->pairs; pair++) {
             float angle = (float)position * work->frequencies[pair];
@@ -97,16 +103,19 @@ enum mr_status mr_rope_table_create(struct mr_rope_table *out, const struct mr_r
                                   .position_count = position_count};
     table.cos = calloc(position_count * pairs, sizeof(float));
     table.sin = calloc(position_count * pairs, sizeof(float));
+    if (config->temperature > 0.0) table.q_scales = calloc(position_count, sizeof(float));
     *out = (struct mr_rope_table){0};
-    if (!table.cos || !table.sin) {
+    if (!table.cos || !table.sin || (config->temperature > 0.0 && !table.q_scales)) {
         mr_rope_table_destroy(&table);
         return mr_fail(err, MR_NOMEM, "no memory for rope tables of %u positions", position_count);
     }
-    struct fill_work work = {.table = &table, .pairs = pairs, .factor = 1.0f};
+    const bool is_long = mr_rope_table_is_long(config, position_count);
+    struct fill_work work = {.table = &table, .config = config, .pairs = pairs, .factor = 1.0f};
     if (config->attention_factor != 0.0) work.factor = (float)config->attention_factor;
+    if (is_long && config->long_attention_factor != 0.0)
+        work.factor = (float)config->long_attention_factor;
     for (uint32_t pair = 0; pair < pairs; pair++)
-        work.frequencies[pair] =
-            frequency_of(config, pair, mr_rope_table_is_long(config, position_count));
+        work.frequencies[pair] = frequency_of(config, pair, is_long);
     mr_parallel_for(position_count, 256, fill_positions, &work);
     *out = table;
     return MR_OK;
@@ -116,5 +125,6 @@ void mr_rope_table_destroy(struct mr_rope_table *table)
 {
     free(table->cos);
     free(table->sin);
+    free(table->q_scales);
     *table = (struct mr_rope_table){0};
 }

@@ -7,11 +7,13 @@
  *             for those that turn more than beta_fast times, blended between (Peng et al., 2023)
  *     LONG    f / divisor of the pair; the divisors for long contexts are used when the table has
  *             more positions than the original context (Ding et al., 2024)
- * Sines and cosines are multiplied by attention_factor.
+ * Sines and cosines are multiplied by attention_factor, those of LONG with divisors for long
+ * contexts by long_attention_factor. With a temperature, q of position p is also multiplied by 1 +
+ * temperature * ln(1 + floor(p / temperature_tokens)).
  *
  * Angles are computed in single precision as in the reference implementation, so that results agree
  * at large positions. Owner: the model; engine thread. Memory: two tables [position][rotary_dim /
- * 2], allocated in _create. */
+ * 2] and one of [position], allocated in _create. */
 #ifndef MR_OPS_DECODER_ROPE_TABLE_H
 #define MR_OPS_DECODER_ROPE_TABLE_H
 
@@ -19,6 +21,7 @@
 
 struct mr_rope_table {
     float *cos, *sin;
+    float *q_scales; /* [position_count] factors of q; NULL: no temperature */
     uint32_t rotary_dim, position_count;
 };
 

@@ -4,6 +4,7 @@
 #include "ops/families/json_mixer.h"
 #include "ops/families/json_rope.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -174,9 +175,9 @@ static void read_scales(struct mr_model_config *config, const struct mr_json_val
     const struct mr_model_family *family = config->family;
     const struct mr_family_defaults *usual = &family->defaults;
     double epsilon = usual->norm_epsilon > 0.0 ? usual->norm_epsilon : 1e-6;
-    static const char *const keys[] = {"norm_epsilon", "layer_norm_epsilon", "norm_eps"};
-    const char *key = family->centered_norms ? "layer_norm_eps" : "rms_norm_eps";
-    epsilon = mr_json_number_or(root, key, epsilon);
+    static const char *const keys[] = {"norm_epsilon", "norm_eps", "layer_norm_epsilon"};
+    epsilon = mr_json_number_or(root, "rms_norm_eps", epsilon);
+    if (family->centered_norms) epsilon = mr_json_number_or(root, "layer_norm_eps", epsilon);
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
         epsilon = mr_json_number_or(root, keys[i], epsilon);
     config->norm_epsilon = (float)epsilon;
@@ -187,7 +188,10 @@ static void read_scales(struct mr_model_config *config, const struct mr_json_val
         config->attention_softcap =
             read_cap(root, "attn_logit_softcapping", usual->attention_softcap);
     config->logit_softcap = read_cap(root, "final_logit_softcapping", usual->logit_softcap);
-    if (family->embedding_root) config->embedding_scale = sqrtf((float)config->hidden_size);
+    if (family->embedding_root ||
+        (family->embedding_root_opt_in && mr_json_bool_or(root, "mup_enabled", false)))
+        config->embedding_scale = sqrtf((float)config->hidden_size);
+    if (family->clips) config->qkv_clip = read_cap(root, "clip_qkv", 0.0);
     if (family->may_be_parallel)
         config->parallel = mr_json_bool_or(root, "use_parallel_residual", family->parallel);
     if (family->own_ffn_norm) config->own_ffn_norm = config->parallel;
@@ -290,6 +294,7 @@ static enum mr_status read_windows(struct mr_model_config *config, struct json_r
     }
     uint32_t pattern = get(reader, "_sliding_window_pattern", family->defaults.window_pattern);
     pattern = get(reader, "sliding_window_pattern", pattern);
+    pattern = get(reader, "global_attn_every_n_layers", pattern);
     uint32_t first = family->windows_above ? get(reader, "max_window_layers", 28) : 0;
     mr_model_config_set_windows(config, first, pattern);
     return MR_OK;
@@ -415,6 +420,11 @@ static void read_experts(struct mr_model_config *config, struct json_reader *rea
         experts->scale =
             (float)mr_json_number_or(reader->root, "routed_scaling_factor", experts->scale);
     experts->sum_min = (float)mr_json_number_or(reader->root, "moe_norm_min", 0.0);
+    /* Without noise only the best of the experts passes: the margin is not 0, which means none. */
+    if (family->routing == MR_ROUTING_MIXER)
+        experts->mixer_margin =
+            fmaxf(FLT_MIN, (float)(2.0 * mr_json_number_or(reader->root, "router_jitter_noise",
+                                                           family->defaults.jitter_noise)));
     read_groups(experts, reader, family->routing);
     read_routed_layers(config, reader);
 }
@@ -440,6 +450,7 @@ static const struct {
     {"use_qk_norm", NULL, 0},
     {"qk_layernorm", NULL, 0},
     {"alibi", NULL, 0},
+    {"use_cla", NULL, 0},
     {"position_embedding_type", "rope", 0},
     {"n_shared_experts", NULL, 0},
     {"num_nextn_predict_layers", NULL, 0},
@@ -466,6 +477,7 @@ static bool reads(const struct mr_model_family *family, const char *key)
            (family->head_norm != MR_HEAD_NORM_NONE &&
             (strcmp(key, "use_qk_norm") == 0 || strcmp(key, "qk_layernorm") == 0)) ||
            (family->may_be_both_ways && strcmp(key, "use_bidirectional_attention") == 0) ||
+           (family->clips && strcmp(key, "clip_qkv") == 0) ||
            (family->rope_opt_in && strcmp(key, "position_embedding_type") == 0);
 }
 
@@ -510,7 +522,9 @@ static enum mr_status reject(const struct mr_model_config *config, const struct 
 /* True for models whose text part, described in text_config, is one of the families. */
 static bool wraps_text(struct mr_text type)
 {
-    static const char *const names[] = {"gemma3", "mistral3", "qwen3_5", "qwen3_5_moe"};
+    static const char *const names[] = {"gemma3",   "mistral3",   "qwen3_5",  "qwen3_5_moe",
+                                        "qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe",
+                                        "internvl", "smolvlm"};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         if (mr_text_is(type, names[i])) return true;
     return false;
@@ -523,7 +537,9 @@ static enum mr_status find_family(struct mr_model_config *config, struct json_re
     if (!mr_json_text(mr_json_get(reader->outer, "model_type"), &type))
         return mr_fail(err, MR_BAD_FILE, "config.json: \"model_type\" is missing");
     config->wraps_text = wraps_text(type);
-    if (config->wraps_text) {
+    /* Without text_config the sizes are at the top level, in a family with that alias. */
+    const bool flat = mr_text_is(type, "qwen2_vl") || mr_text_is(type, "qwen2_5_vl");
+    if (config->wraps_text && !(flat && !has(reader, "text_config"))) {
         reader->root = mr_json_get(reader->outer, "text_config");
         if (!mr_json_text(mr_json_get(reader->root, "model_type"), &type))
             return mr_fail(err, MR_BAD_FILE,

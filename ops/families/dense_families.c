@@ -24,6 +24,12 @@ static const struct mr_weight_name glm4_names[] = {
     {MR_WEIGHT_FFN_POST_NORM, "blk.%u.post_ffw_norm", "model.layers.%u.post_mlp_layernorm"},
     {0}};
 
+/* The text parts of Qwen's models that read pictures. Older folders of Qwen 2 VL have the sizes at
+ * the top level of config.json. */
+static const char *const qwen2_aliases[] = {"qwen2_vl_text", "qwen2_5_vl_text", "qwen2_vl",
+                                            "qwen2_5_vl",    "qwen2vl",         NULL};
+static const char *const qwen3_aliases[] = {"qwen3_vl_text", "qwen3vl", NULL};
+
 /* The families whose layers are attention and one feed-forward network. */
 static const struct mr_model_family rows[] = {
     {.name = "llama",
@@ -39,12 +45,14 @@ static const struct mr_model_family rows[] = {
     {.name = "qwen2",
      .body = "",
      .gguf = "qwen2",
+     .aliases = qwen2_aliases,
      .norm_before = true,
      .window_opt_in = true,
      .windows_above = true},
     {.name = "qwen3",
      .body = "",
      .gguf = "qwen3",
+     .aliases = qwen3_aliases,
      .norm_before = true,
      .head_norm = MR_HEAD_NORM_EACH,
      .window_opt_in = true,
@@ -130,6 +138,9 @@ static const struct mr_model_family rows[] = {
      .folder_rotary_pairs = true,
      .defaults = {.head_dim = 128, .norm_epsilon = 1e-5, .rope_theta = 5e5, .tied_head = true}},
     {.name = "seed_oss", .norm_before = true, .defaults = {.head_dim = 128}},
+    {.name = "ministral3",
+     .norm_before = true,
+     .defaults = {.head_dim = 128, .norm_epsilon = 1e-5, .rope_theta = 1e6}},
     {.name = "exaone4",
      .norm_after = true,
      .head_norm = MR_HEAD_NORM_EACH,
@@ -141,6 +152,9 @@ static const struct mr_model_family rows[] = {
      .norms_without_bias = true,
      .norm_before = true,
      .parallel = true,
+     .head_norm = MR_HEAD_NORM_CENTERED,
+     .optional_head_norm = true,
+     .joint_head_norms = true,
      .folder_rotary_pairs = true,
      .defaults =
          {.norm_epsilon = 1e-5, .rope_theta = 5e5, .logit_scale = 0.0625, .tied_head = true}},

@@ -15,7 +15,6 @@
     "its text layers attend to pictures, which are not supported; Gemma 3 (its text part) is"
 #define ALIBI        "its position biases (ALiBi) are not supported; GPT-NeoX and Falcon are"
 #define PLAIN_FOLDER "GGUF files of this family are not supported; the Hugging Face folder is"
-#define TEMPERED     "its attention temperature is not supported; Mistral Small 3 is"
 
 static const struct {
     const char *name, *reason; /* reason: the missing feature, and the nearest supported family */
@@ -51,11 +50,6 @@ static const struct {
     {"nomic-bert", ENCODER},
     {"gemma-embedding", ENCODER},
     {"mllama", PICTURES},
-    {"qwen2_vl", PICTURES},
-    {"qwen2vl", PICTURES},
-    {"qwen2_5_vl", PICTURES},
-    {"qwen3_vl", PICTURES},
-    {"qwen3vl", PICTURES},
     {"clip",
      "it encodes pictures and has no text layers; use the language model of its repository"},
     {"siglip_vision_model",
@@ -68,11 +62,9 @@ static const struct {
      "its per-layer embeddings and shared key/value layers are not supported; Gemma 3 is"},
     {"gemma4_text",
      "its per-layer embeddings and shared key/value layers are not supported; Gemma 3 is"},
-    {"ministral3", TEMPERED},
     {"apertus", PLAIN_FOLDER},
     {"mpt", ALIBI},
     {"bloom", ALIBI},
-    {"phimoe", "its sparse-mixer routing is not supported; Phi 3 is"},
     {"command-r",
      "its layer norm without bias and parallel residual are not supported; Mistral Small is"},
 };
@@ -92,6 +84,13 @@ const struct mr_model_family *mr_model_family_at(size_t index)
     return NULL;
 }
 
+static bool is_alias(const struct mr_model_family *row, struct mr_text name)
+{
+    for (const char *const *alias = row->aliases; alias && *alias; alias++)
+        if (mr_text_is(name, *alias)) return true;
+    return false;
+}
+
 enum mr_status mr_model_family_find(const struct mr_model_family **out, struct mr_text name,
                                     bool gguf, struct mr_error *err)
 {
@@ -100,7 +99,7 @@ enum mr_status mr_model_family_find(const struct mr_model_family **out, struct m
     const struct mr_model_family *row;
     for (size_t i = 0; (row = mr_model_family_at(i)) != NULL; i++) {
         const char *own = gguf ? row->gguf : row->name;
-        if (own && mr_text_is(name, own)) {
+        if ((own && mr_text_is(name, own)) || is_alias(row, name)) {
             *out = row;
             return MR_OK;
         }
@@ -112,9 +111,9 @@ enum mr_status mr_model_family_find(const struct mr_model_family **out, struct m
     return mr_fail(
         err, MR_BAD_FILE,
         "model architecture \"%.*s\" is not supported; Llama, Mistral, Mixtral, Qwen 2 "
-        "and 3, Gemma 1 to 3, Phi 1 to 3, SmolLM 3, OLMo 2 and 3, Granite 3 and 4, StableLM 2, "
+        "and 3, Gemma 1 to 3, Phi 1 to 3.5, SmolLM 3, OLMo 2 and 3, Granite 3 and 4, StableLM 2, "
         "StarCoder 2, Nemotron, GPT-2, GPT-J, GPT-NeoX, Falcon, LFM2, Bamba, Falcon-H1, OLMo "
-        "Hybrid, "
-        "Mamba 2, Qwen3-Next, Qwen 3.5 and gpt-oss are",
+        "Hybrid, Mamba 2, Qwen3-Next, Qwen 3.5, GLM 4, ERNIE 4.5, Seed-OSS, EXAONE 4, Command R, "
+        "Hunyuan, OLMoE, AFMoE, Helium and gpt-oss are",
         shown, name.bytes);
 }

@@ -27,6 +27,7 @@ struct mr_family_defaults {
     uint32_t window_pattern; /* every window_pattern-th layer has no window; 0: all layers have
                               * it */
     double norm_epsilon, rope_theta, window_rope_theta, rotary_share;
+    double jitter_noise; /* of the key router_jitter_noise */
     double logit_scale;  /* of the key logit_scale; 0: the family does not have the key */
     double query_scalar; /* attention scale = query_scalar^-1/2 */
     double attention_softcap, logit_softcap;
@@ -40,6 +41,7 @@ struct mr_model_family {
     const char *name; /* model_type of config.json */
     const char *gguf; /* general.architecture of GGUF; NULL: GGUF files use the name of another
                        * row */
+    const char *const *aliases;         /* other names in either kind of file; ends with NULL */
     const struct mr_weight_name *names; /* exceptions from the usual names; ends with a zero row */
     /* Before each name in the folder of a model with a head, such as "bert."; NULL: none. The names
      * of a decoder's row have the prefix, those of an encoder's do not. */
@@ -67,17 +69,19 @@ struct mr_model_family {
     bool positions_after_padding;
     bool plain_ffn; /* down(activation(up)) instead of down(activation(gate) * up) */
     enum mr_head_norm head_norm;
+    bool norm_after_rope; /* head_norm is that of the rotated q and k */
+    bool clips;           /* the key clip_qkv limits q, k and v */
     enum mr_activation activation;
-    bool parallel;          /* attention and feed-forward network read the same rows */
-    bool may_be_parallel;   /* the key use_parallel_residual decides; `parallel` if it is absent */
-    bool own_ffn_norm;      /* parallel branches have a norm each, instead of one for both */
-    bool grouped_decoder;   /* has Falcon's keys for the form of a layer (config_json.c) */
-    bool scale_keys;        /* has GPT-2's keys for the attention scale */
-    bool rotary_key;        /* the key rotary_dim has the rotary size of a head */
-    bool sinks;             /* attention has a sink logit for each head */
-    bool embedding_root;    /* embeddings are multiplied by the root of the hidden size */
-    uint32_t rope_interval; /* every rope_interval-th layer has no rotary embedding; 0: all have
-                             * it */
+    bool parallel;        /* attention and feed-forward network read the same rows */
+    bool may_be_parallel; /* the key use_parallel_residual decides; `parallel` if it is absent */
+    bool own_ffn_norm;    /* parallel branches have a norm each, instead of one for both */
+    bool grouped_decoder; /* has Falcon's keys for the form of a layer (config_json.c) */
+    bool scale_keys;      /* has GPT-2's keys for the attention scale */
+    bool rotary_key;      /* the key rotary_dim has the rotary size of a head */
+    bool sinks;           /* attention has a sink logit for each head */
+    bool embedding_root;  /* embeddings are multiplied by the root of the hidden size */
+    bool embedding_root_opt_in; /* the same if mup_enabled is true */
+    uint32_t rope_interval;     /* every rope_interval-th layer has no rope; 0: all have it */
     enum mr_window_rope window_rope;
     bool experts; /* layers may have experts */
     enum mr_routing routing;
@@ -99,6 +103,7 @@ struct mr_model_family {
     bool multipliers;        /* config.json has Granite's multipliers */
     bool part_scales;        /* config.json has Falcon-H1's multipliers (part_scales.h) */
     bool optional_head_norm; /* head_norm only if qk_layernorm or use_qk_norm is true */
+    bool joint_head_norms;   /* Hugging Face: one tensor has the centered norms of all heads */
     bool norm_offset;        /* Hugging Face's norm weights are stored less 1; GGUF's are not */
     bool fused;              /* q, k, v are one tensor, and gate and up are one */
     bool fused_by_group;     /* Hugging Face: in one tensor of q, k and v the rows of each kv head

@@ -56,6 +56,8 @@ static enum mr_status read_long(struct mr_model_config *config, struct mr_rope_c
     rope->attention_factor =
         factor <= 1.0 ? 1.0 : sqrt(1.0 + log(factor) / log(rope->original_context));
     rope->attention_factor = mr_json_number_or(from, "attention_factor", rope->attention_factor);
+    rope->attention_factor = mr_json_number_or(from, "short_mscale", rope->attention_factor);
+    rope->long_attention_factor = mr_json_number_or(from, "long_mscale", 0.0);
     if (pairs > MR_ROPE_PAIRS_MAX ||
         !read_list(mr_json_get(from, "short_factor"), pairs, rope->divisors) ||
         !read_list(mr_json_get(from, "long_factor"), pairs, rope->long_divisors))
@@ -76,6 +78,8 @@ static enum mr_status read_kind(struct mr_model_config *config, struct mr_rope_c
         mr_json_number_or(from, "original_max_position_embeddings", (double)config->context_tokens);
     rope->original_context = mr_json_number_or(root, "original_max_position_embeddings", original);
     rope->factor = mr_json_number_or(from, "factor", 0.0);
+    rope->temperature = mr_json_number_or(from, "llama_4_scaling_beta", 0.0);
+    if (rope->temperature != 0.0) rope->temperature_tokens = original;
     bool has_lists = mr_json_given(mr_json_get(from, "long_factor"));
     if (mr_text_is(type, "longrope") || mr_text_is(type, "su") ||
         (mr_text_is(type, "yarn") && has_lists))
@@ -89,7 +93,9 @@ static enum mr_status read_kind(struct mr_model_config *config, struct mr_rope_c
         rope->original_context = mr_json_number_or(from, "original_max_position_embeddings", 0.0);
     } else if (mr_text_is(type, "linear")) {
         rope->kind = MR_ROPE_LINEAR;
-    } else if (!mr_text_is(type, "default") && !mr_text_is(type, "dynamic")) {
+    } else if (!mr_text_is(type, "default") && !mr_text_is(type, "dynamic") &&
+               !mr_text_is(type, "mrope")) {
+        /* "mrope" has positions in three dimensions, which are equal for text: then it is plain. */
         return mr_fail(err, MR_BAD_FILE, "rope scaling \"%.*s\" is not supported",
                        mr_model_config_shown(type), type.bytes);
     }
@@ -119,6 +125,10 @@ static enum mr_status read_one(struct mr_model_config *config, struct mr_rope_co
     if (config->family->rotary_key && mr_json_int(mr_json_get(root, "rotary_dim"), &rotary))
         rope->rotary_dim = rotary > 0 && rotary <= config->head_dim ? (uint32_t)rotary : 0;
     rope->theta = mr_json_number_or(from, "rope_theta", theta);
+    /* Hunyuan's rope "dynamic" does not depend on the length of the text. */
+    const double alpha = mr_json_number_or(from, "alpha", 0.0);
+    if (alpha > 0.0 && rope->rotary_dim > 2)
+        rope->theta *= pow(alpha, rope->rotary_dim / (rope->rotary_dim - 2.0));
     enum mr_status status = read_kind(config, rope, root, from, err);
     clear_unused(rope);
     return status;

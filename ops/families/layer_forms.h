@@ -43,7 +43,8 @@ enum mr_routing {
                             * norm_topk_prob is false (Mistral 4) */
     MR_ROUTING_SIGMOID,    /* sigmoid, correction bias, groups compared by their two best; divided
                             * unless norm_topk_prob is false (DeepSeek V3) */
-    MR_ROUTING_BIASED      /* softmax, correction bias (ERNIE 4.5) */
+    MR_ROUTING_BIASED,     /* softmax, correction bias (ERNIE 4.5) */
+    MR_ROUTING_MIXER       /* sparse mixer with twice router_jitter_noise as margin (Phi 3.5 MoE) */
 };
 
 #endif

@@ -59,10 +59,11 @@ void mr_model_config_describe_rope(const struct mr_model_config *config, uint32_
     MR_ASSERT(index < config->rope_count);
     const struct mr_rope_config *rope = &config->ropes[index];
     int written =
-        snprintf(out, size, "%d %u %a %a %a %a %a %a %a %d %a %llx", (int)rope->kind,
+        snprintf(out, size, "%d %u %a %a %a %a %a %a %a %d %a %a %a %a %llx", (int)rope->kind,
                  rope->rotary_dim, rope->theta, rope->factor, rope->low_freq, rope->high_freq,
                  rope->original_context, rope->beta_fast, rope->beta_slow, rope->keeps_fractions,
-                 rope->attention_factor, (unsigned long long)hash_divisors(rope));
+                 rope->attention_factor, rope->long_attention_factor, rope->temperature,
+                 rope->temperature_tokens, (unsigned long long)hash_divisors(rope));
     MR_ASSERT(written > 0 && (size_t)written < size);
 }
 
@@ -204,6 +205,14 @@ static enum mr_status check_rope(const struct mr_rope_config *rope, struct mr_er
     if (rope->attention_factor != 0.0 && !positive(rope->attention_factor))
         return mr_fail(err, MR_BAD_FILE, "the attention factor of rope is %g",
                        rope->attention_factor);
+    if (rope->long_attention_factor != 0.0 && !positive(rope->long_attention_factor))
+        return mr_fail(err, MR_BAD_FILE, "the attention factor of rope for long contexts is %g",
+                       rope->long_attention_factor);
+    if (rope->temperature != 0.0 &&
+        (!positive(rope->temperature) || !positive(rope->temperature_tokens)))
+        return mr_fail(err, MR_BAD_FILE,
+                       "an attention temperature of %g for each %g tokens is not valid",
+                       rope->temperature, rope->temperature_tokens);
     if (((rope->has_divisors || rope->kind == MR_ROPE_LONG) &&
          !all_positive(rope->divisors, pairs)) ||
         (rope->kind == MR_ROPE_LONG && !all_positive(rope->long_divisors, pairs)))
@@ -223,6 +232,7 @@ static enum mr_status check_scales(const struct mr_model_config *c, struct mr_er
         {"the attention scale", c->attention_scale, false},
         {"the cap of attention scores", c->attention_softcap, true},
         {"the cap of logits", c->logit_softcap, true},
+        {"the limit of q, k and v", c->qkv_clip, true},
         {"the multiplier of embeddings", c->embedding_scale, false},
         {"the multiplier of residuals", c->residual_scale, false},
         {"the scale of logits", c->logit_scale, false},

@@ -31,12 +31,16 @@ struct mr_rope_config {
     enum mr_rope_kind kind;
     uint32_t rotary_dim; /* leading numbers of each head that are rotated; even */
     double theta;
-    double factor;               /* divides frequencies; LINEAR, LLAMA3 and YARN */
-    double low_freq, high_freq;  /* LLAMA3: bounds, in wavelengths per original_context */
-    double beta_fast, beta_slow; /* YARN: bounds, in turns per original_context */
-    bool keeps_fractions;        /* YARN: the bounds are not rounded to whole pairs */
-    double original_context;     /* context tokens before scaling; LLAMA3, YARN and LONG */
-    double attention_factor;     /* multiplies sines and cosines; 0 means 1 */
+    double factor;                /* divides frequencies; LINEAR, LLAMA3 and YARN */
+    double low_freq, high_freq;   /* LLAMA3: bounds, in wavelengths per original_context */
+    double beta_fast, beta_slow;  /* YARN: bounds, in turns per original_context */
+    bool keeps_fractions;         /* YARN: the bounds are not rounded to whole pairs */
+    double original_context;      /* context tokens before scaling; LLAMA3, YARN and LONG */
+    double attention_factor;      /* multiplies sines and cosines; 0 means 1 */
+    double long_attention_factor; /* the same in longer contexts; LONG; 0: attention_factor */
+    /* q of position p is multiplied by 1 + temperature * ln(1 + floor(p / temperature_tokens)); 0:
+     * it is not. */
+    double temperature, temperature_tokens;
     /* [rotary_dim / 2] numbers by which frequencies are divided: LONG up to original_context, and
      * the other kinds if has_divisors. */
     bool has_divisors;
@@ -50,7 +54,7 @@ struct mr_expert_config {
     /* As in struct mr_router (ops/backend/expert_layer.h). */
     bool sigmoid, normalized, biased, group_pairs;
     uint32_t group_count, groups_kept;
-    float scale, sum_min;
+    float scale, sum_min, mixer_margin;
 };
 
 /* Which hidden states become a text's vector, as the model's files say. */
@@ -79,7 +83,7 @@ struct mr_model_config {
     uint32_t first_position; /* row of position 0 */
     uint32_t type_count;     /* rows of the table of token types; 0: no table */
     float attention_scale;
-    float attention_softcap, logit_softcap; /* 0: none */
+    float attention_softcap, logit_softcap, qkv_clip; /* 0: none */
     float embedding_scale, residual_scale, logit_scale;
     struct mr_part_scales scales; /* only in families with part_scales */
     struct mr_rope_config ropes[MR_ROPES_MAX];

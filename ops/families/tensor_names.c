@@ -24,6 +24,7 @@ static const struct {
     [MR_WEIGHT_Q_NORM] = {"blk.%u.attn_q_norm", "model.layers.%u.self_attn.q_norm"},
     [MR_WEIGHT_K_NORM] = {"blk.%u.attn_k_norm", "model.layers.%u.self_attn.k_norm"},
     [MR_WEIGHT_SINKS] = {"blk.%u.attn_sinks", "model.layers.%u.self_attn.sinks"},
+    [MR_WEIGHT_ATTENTION_GATE] = {"blk.%u.attn_gate", "model.layers.%u.self_attn.gate_proj"},
     [MR_WEIGHT_ATTENTION_OUT] = {"blk.%u.attn_output", "model.layers.%u.self_attn.o_proj"},
     [MR_WEIGHT_FFN_NORM] = {"blk.%u.ffn_norm", "model.layers.%u.post_attention_layernorm"},
     [MR_WEIGHT_FFN_POST_NORM] = {"blk.%u.post_ffw_norm",

@@ -26,6 +26,7 @@ enum mr_weight_part {
     MR_WEIGHT_Q_NORM,
     MR_WEIGHT_K_NORM,
     MR_WEIGHT_SINKS,
+    MR_WEIGHT_ATTENTION_GATE, /* gates of attention, where they do not follow q */
     MR_WEIGHT_ATTENTION_OUT,
     MR_WEIGHT_FFN_NORM,
     MR_WEIGHT_FFN_POST_NORM,

@@ -70,19 +70,28 @@ static bool read_u64(const struct mr_json_value *value, uint64_t *out)
     return true;
 }
 
-/* Reads the dimensions of a tensor, which may be 0, and computes its size in bytes. */
+/* Reads the dimensions of a tensor, which may be 0, and computes its size in bytes. Dimensions from
+ * the MR_STORED_DIMS_MAX-th on become one: no model uses such a tensor, but the parts of a model
+ * that read pictures have some. */
 static bool read_shape(const struct mr_json_value *shape, uint64_t number_bytes,
                        struct mr_stored_tensor *tensor)
 {
     size_t count = mr_json_count(shape);
-    if (!shape || mr_json_kind(shape) != MR_JSON_ARRAY || count > MR_STORED_DIMS_MAX) return false;
-    tensor->dim_count = count > 0 ? (uint32_t)count : 1; /* a single number is a vector of one */
+    if (!shape || mr_json_kind(shape) != MR_JSON_ARRAY) return false;
+    tensor->dim_count = count < MR_STORED_DIMS_MAX ? (uint32_t)count : MR_STORED_DIMS_MAX;
+    if (count == 0) tensor->dim_count = 1; /* a single number is a vector of one */
     tensor->dims[0] = 1;
     tensor->size_bytes = number_bytes;
-    for (size_t i = 0; i < count; i++)
-        if (!read_u64(mr_json_at(shape, i), &tensor->dims[i]) ||
-            __builtin_mul_overflow(tensor->size_bytes, tensor->dims[i], &tensor->size_bytes))
+    for (size_t i = 0; i < count; i++) {
+        uint64_t size, *last = &tensor->dims[MR_STORED_DIMS_MAX - 1];
+        if (!read_u64(mr_json_at(shape, i), &size) ||
+            __builtin_mul_overflow(tensor->size_bytes, size, &tensor->size_bytes))
             return false;
+        if (i < MR_STORED_DIMS_MAX)
+            tensor->dims[i] = size;
+        else if (__builtin_mul_overflow(*last, size, last))
+            return false;
+    }
     return true;
 }
 
@@ -97,7 +106,7 @@ static enum mr_status read_tensor(const struct shard *shard, const struct mr_jso
     if (!read_type(mr_json_get(member->value, "dtype"), &tensor->storage, &number_bytes))
         reason = "its dtype is missing or unknown";
     else if (!read_shape(mr_json_get(member->value, "shape"), number_bytes, tensor))
-        reason = "its shape is missing, has more than 4 dimensions or is too large";
+        reason = "its shape is missing or too large";
     else if (mr_json_count(offsets) != 2 || !read_u64(mr_json_at(offsets, 0), &extent->begin) ||
              !read_u64(mr_json_at(offsets, 1), &extent->end))
         reason = "its data_offsets are not two numbers";

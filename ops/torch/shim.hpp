@@ -209,6 +209,7 @@ struct mr_vector {
 struct mr_rope {
     at::Tensor cos, sin; /* [position_count, rotary_dim / 2] */
     int64_t half;
+    at::Tensor q_scales; /* [position_count], or undefined */
 };
 
 /* A weight in oneDNN's form, and the operator that multiplies with it. */
@@ -274,6 +275,7 @@ struct mr_step {
     const struct mr_rope
         *gathered;       /* the rope that computed cos and sin for the step's positions */
     at::Tensor cos, sin; /* [rows, 1, 2 * half]: cos, cos and -sin, sin */
+    at::Tensor q_scales; /* [rows, 1, 1] of the same rope, or undefined */
     struct mr_torch::search_state search;
     std::vector<at::Tensor> host_rows; /* copied by logits() and edited() in this step */
     std::optional<c10::Event> end;     /* of a GPU: after the step's last operation */

@@ -32,6 +32,27 @@ static at::Tensor keep_groups(const struct mr_router *router, const at::Tensor &
         .view(choices.sizes());
 }
 
+/* route() for a sparse mixer (ops/backend/expert_layer.h). */
+static void route_mixed(const struct mr_router *router, const at::Tensor &logits, at::Tensor *ids,
+                        at::Tensor *weights)
+{
+    const double lowest = -std::numeric_limits<double>::infinity();
+    at::Tensor open = logits;
+    std::vector<at::Tensor> chosen, factors;
+    for (uint32_t i = 0; i < router->top_k; i++) {
+        const at::Tensor id = std::get<1>(at::sort(open, true, 1, true)).narrow(1, 0, 1);
+        const at::Tensor best = open.gather(1, id);
+        const at::Tensor far = (best - logits) / at::maximum(logits.abs(), best);
+        const at::Tensor near = open.masked_fill(far > router->mixer_margin, lowest);
+        chosen.push_back(id);
+        factors.push_back(at::softmax(near, 1).gather(1, id));
+        open = open.scatter(1, id, lowest);
+    }
+    const auto sorted = at::sort(at::cat(chosen, 1), 1);
+    *ids = std::get<0>(sorted);
+    *weights = at::cat(factors, 1).gather(1, std::get<1>(sorted));
+}
+
 /* Sets *ids to the experts of each row, [rows, top_k], and *weights to their weights. The best
  * choices are taken, the lower id among equals; both arrays are in ascending order of ids. */
 static void route(const struct mr_router *router, const at::Tensor &routing, at::Tensor *ids,
@@ -39,6 +60,10 @@ static void route(const struct mr_router *router, const at::Tensor &routing, at:
 {
     const double lowest = -std::numeric_limits<double>::infinity();
     const at::Tensor logits = at::where(at::isnan(routing), lowest, routing);
+    if (router->mixer_margin > 0.0f) {
+        route_mixed(router, logits, ids, weights);
+        return;
+    }
     const bool groups = router->group_count > 1;
     const at::Tensor scores = router->sigmoid ? at::sigmoid(logits) : at::softmax(logits, 1);
     /* A plain softmax is chosen by its logits, which differ where rounded scores are equal. */

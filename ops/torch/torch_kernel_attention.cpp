@@ -204,7 +204,11 @@ bool kernel_rope_write(struct mr_step *step, const struct mr_attention *attentio
     const at::Tensor &qkv = step->buffers[MR_QKV];
     step->queries = at::Tensor();
     if (!device->kernels || !qkv.is_contiguous()) return false;
-    if (attention->norm_centered && (attention->q_norm || attention->k_norm)) return false;
+    if ((attention->norm_centered || attention->norm_after) &&
+        (attention->q_norm || attention->k_norm))
+        return false;
+    if (attention->clip > 0.0f || (attention->rope && attention->rope->q_scales.defined()))
+        return false;
     const struct index_arrays *arrays = arrays_of(step, attention);
     if (step->recording) step->recording->kv[attention->group] = attention->kv;
     const int64_t width = int64_t{attention->head_count} * attention->kv->spec.head_dim;

@@ -53,6 +53,9 @@ static void gather_angles(struct mr_step *step, const struct mr_rope *rope)
     const at::Tensor sin = rope->sin.index_select(0, positions).unsqueeze(1);
     step->cos = at::cat({cos, cos}, 2);
     step->sin = at::cat({sin.neg(), sin}, 2);
+    step->q_scales = rope->q_scales.defined()
+                         ? rope->q_scales.index_select(0, positions).view({-1, 1, 1})
+                         : at::Tensor();
     step->gathered = rope;
 }
 
@@ -89,9 +92,14 @@ void rope_write(struct mr_step *step, const struct mr_attention *attention)
         at::Tensor &qkv = step->buffers[MR_QKV];
         qkv = qkv.to(at::kFloat);
         const at::Tensor x = qkv.view({qkv.size(0), q + 2 * k, kv->spec.head_dim});
+        if (attention->rope && attention->norm_after)
+            rotate(step, attention->rope, x.narrow(1, 0, q + k));
         if (attention->q_norm) norm_heads(attention, attention->q_norm, x.narrow(1, 0, q));
         if (attention->k_norm) norm_heads(attention, attention->k_norm, x.narrow(1, q, k));
-        if (attention->rope) rotate(step, attention->rope, x.narrow(1, 0, q + k));
+        if (attention->clip > 0.0f) x.clamp_(-attention->clip, attention->clip);
+        if (attention->rope && !attention->norm_after)
+            rotate(step, attention->rope, x.narrow(1, 0, q + k));
+        if (attention->rope && step->q_scales.defined()) x.narrow(1, 0, q).mul_(step->q_scales);
         /* Attention multiplies the V of tokens after the sequence's last one by zero, and a V left
          * over from another sequence could be infinite. */
         if (group->fresh_blocks.numel() > 0)

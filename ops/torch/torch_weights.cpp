@@ -42,7 +42,8 @@ enum mr_status rope_create(struct mr_compute *compute, struct mr_rope **out,
         const struct device *device = device_of(compute);
         *out = new mr_rope{from_host(device, spec->cos, positions * half).view({positions, half}),
                            from_host(device, spec->sin, positions * half).view({positions, half}),
-                           half};
+                           half, at::Tensor()};
+        if (spec->q_scales) (*out)->q_scales = from_host(device, spec->q_scales, positions);
     });
 }
 

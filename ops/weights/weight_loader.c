@@ -15,12 +15,19 @@
 const struct mr_tensor_naming mr_wrapped_namings[MR_WRAPPED_NAMINGS] = {
     {.outer = "language_model."},
     {.inner = "model.language_model."},
+    {.inner = "model.text_model."},
 };
 
 /* Tensors of the other parts. */
-static const char *const other_parts[] = {"vision_tower.",       "multi_modal_projector.",
-                                          "model.vision_tower.", "model.multi_modal_projector.",
-                                          "model.visual.",       "mtp."};
+static const char *const other_parts[] = {"vision_tower.",
+                                          "multi_modal_projector.",
+                                          "model.vision_tower.",
+                                          "model.multi_modal_projector.",
+                                          "model.visual.",
+                                          "visual.",
+                                          "model.vision_model.",
+                                          "model.connector.",
+                                          "mtp."};
 
 /* Tensors of encoders that do not change the hidden states: heads, which
  * ops/files/text_heads.c reads, the prediction of masked tokens, and constants. */

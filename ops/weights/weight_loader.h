@@ -86,7 +86,7 @@ struct mr_linear_plan {
 };
 
 /* The namings of a Hugging Face model with parts that do not read text: outer and inner are set. */
-#define MR_WRAPPED_NAMINGS 2u
+#define MR_WRAPPED_NAMINGS 3u
 extern const struct mr_tensor_naming mr_wrapped_namings[MR_WRAPPED_NAMINGS];
 
 /* The linear layers that adapters can change, each with the plan by which it was packed, by site

@@ -32,7 +32,8 @@ static enum mr_status read_head_norm(struct mr_weight_loader *loader, struct mr_
     const struct mr_model_config *c = loader->spec->config;
     float offset = c->family->norm_offset && !loader->spec->gguf_names ? 1.0f : 0.0f;
     *heads = c->head_norm == MR_HEAD_NORM_EACH ? 1 : head_count;
-    if (c->head_norm != MR_HEAD_NORM_CENTERED || loader->spec->gguf_names)
+    if (c->head_norm != MR_HEAD_NORM_CENTERED || c->family->joint_head_norms ||
+        loader->spec->gguf_names)
         return mr_weight_loader_read(loader, place, *heads * c->head_dim, offset, stored);
     *stored = calloc((size_t)head_count * c->head_dim, sizeof(float));
     if (!*stored)
@@ -46,6 +47,19 @@ static enum mr_status read_head_norm(struct mr_weight_loader *loader, struct mr_
         free(one);
     }
     return MR_OK;
+}
+
+/* Writes the norm of a head in the order of the packed rows: files with q and k in pair order have
+ * its weights in that order too. */
+static void order_head_norm(const struct mr_weight_loader *loader, const float *stored, float *out)
+{
+    const struct mr_model_config *c = loader->spec->config;
+    const uint32_t pairs = mr_model_config_pair_dim(c, loader->spec->gguf_names) / 2;
+    memcpy(out, stored, c->head_dim * sizeof(float));
+    for (uint32_t i = 0; i < pairs; i++) {
+        out[i] = stored[2 * i];
+        out[i + pairs] = stored[2 * i + 1];
+    }
 }
 
 /* out: [head_count * padded], zeros past head_dim of each head. */
@@ -62,8 +76,8 @@ static enum mr_status load_head_norm(struct mr_weight_loader *loader, struct mr_
             status =
                 mr_fail(loader->err, MR_NOMEM, "no memory for the norms of %u heads", head_count);
         for (uint32_t head = 0; all && head < head_count; head++)
-            memcpy(all + (size_t)head * padded, stored + (size_t)(head % heads) * c->head_dim,
-                   c->head_dim * sizeof(float));
+            order_head_norm(loader, stored + (size_t)(head % heads) * c->head_dim,
+                            all + (size_t)head * padded);
     }
     free(stored);
     return mr_weight_loader_upload(loader, status, all, head_count * padded, out);
@@ -96,6 +110,13 @@ static void share_qkv(const struct mr_weight_loader *loader, struct mr_linear_pl
     plan->transposed = transposed(loader);
 }
 
+/* True when the gates of attention are a tensor of their own. */
+static bool has_own_gate(const struct mr_weight_loader *loader, uint32_t layer)
+{
+    return mr_weight_loader_has(loader,
+                                (struct mr_weight_place){MR_WEIGHT_ATTENTION_GATE, layer, 0});
+}
+
 static enum mr_status load_qkv(struct mr_weight_loader *loader, uint32_t layer,
                                struct mr_linear **out)
 {
@@ -117,7 +138,7 @@ static enum mr_status load_qkv(struct mr_weight_loader *loader, uint32_t layer,
         plan.shares[1].scale *= c->scales.key;
         plan.shares[1].bias_scale = c->scales.key;
     }
-    if (c->family->gated_attention) {
+    if (c->family->gated_attention && !has_own_gate(loader, layer)) {
         plan.shares[0].all = 2 * q;
         plan.shares[0].groups = (struct mr_row_groups){2 * c->head_dim, c->head_dim};
     }
@@ -126,21 +147,25 @@ static enum mr_status load_qkv(struct mr_weight_loader *loader, uint32_t layer,
     return mr_weight_loader_linear(loader, &plan, out);
 }
 
-/* The gates of attention: files store the rows of a head's gate after those of its q. */
+/* The gates of attention: where they have no tensor of their own, the rows of a head's gate are
+ * stored after those of its q. */
 static enum mr_status load_attention_gate(struct mr_weight_loader *loader, uint32_t layer,
                                           struct mr_linear **out)
 {
     const struct mr_model_config *c = loader->spec->config;
     const uint32_t q = c->head_count * c->head_dim;
-    const struct mr_linear_plan plan = {.layer = layer,
-                                        .width = c->hidden_size,
-                                        .shares = {{.part = MR_WEIGHT_Q,
-                                                    .rows = q,
-                                                    .first = c->head_dim,
-                                                    .all = 2 * q,
-                                                    .heads = true,
-                                                    .groups = {2 * c->head_dim, c->head_dim}}},
-                                        .share_count = 1};
+    struct mr_linear_plan plan = {.layer = layer,
+                                  .width = c->hidden_size,
+                                  .shares = {{.part = MR_WEIGHT_Q,
+                                              .rows = q,
+                                              .first = c->head_dim,
+                                              .all = 2 * q,
+                                              .heads = true,
+                                              .groups = {2 * c->head_dim, c->head_dim}}},
+                                  .share_count = 1};
+    if (has_own_gate(loader, layer))
+        plan.shares[0] =
+            (struct mr_share_plan){.part = MR_WEIGHT_ATTENTION_GATE, .rows = q, .heads = true};
     return mr_weight_loader_linear(loader, &plan, out);
 }
 

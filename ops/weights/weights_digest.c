@@ -177,8 +177,7 @@ static void add_config(struct mr_sha256 *hash, const struct mr_model_config *c)
     const struct mr_expert_config *e = &c->experts;
     snprintf(text, sizeof(text),
              "%s %u %u %u %u %u %u %u %a %d window %u norm %d parallel %d %d activation %d scales "
-             "%d %a %a "
-             "%a %a %a %a experts %u %u %u %u %d router %d %d %d %u %u %a %a",
+             "%d %a %a %a %a %a %a experts %u %u %u %u %d router %d %d %d %u %u %a %a %a clip %a",
              c->family->name, c->layer_count, c->hidden_size, c->head_count, c->kv_head_count,
              c->head_dim, c->ffn_size, c->vocab_size, (double)c->norm_epsilon, c->tied_head,
              c->window, (int)c->head_norm, c->parallel, c->own_ffn_norm, (int)c->activation,
@@ -186,7 +185,7 @@ static void add_config(struct mr_sha256 *hash, const struct mr_model_config *c)
              (double)c->logit_softcap, (double)c->embedding_scale, (double)c->residual_scale,
              (double)c->logit_scale, e->count, e->top_k, e->ffn_size, e->shared_ffn_size,
              e->normalized, e->sigmoid, e->biased, e->group_pairs, e->group_count, e->groups_kept,
-             (double)e->scale, (double)e->sum_min);
+             (double)e->scale, (double)e->sum_min, (double)e->mixer_margin, (double)c->qkv_clip);
     mr_sha256_add_field(hash, "config", text, strlen(text));
     for (uint32_t i = 0; i < c->rope_count; i++) {
         mr_model_config_describe_rope(c, i, text, sizeof(text));

@@ -1,5 +1,5 @@
-"""Decoders whose features are pair order in folders, one norm for both branches, rope only in windowed layers and
-norms after branches."""
+"""Decoders whose features are pair order in folders, one norm for both branches, rope only in windowed layers,
+norms after branches or after the rope, and an attention temperature."""
 from families.options import (
     ABSENT, ACTIVATIONS, BOTH, WINDOW, bounded, common, even, layer_types, rope)
 from families.standing import GEMMA_2
@@ -7,21 +7,42 @@ from families.standing import GEMMA_2
 GLM = common(attention_bias=BOTH, hidden_act=ACTIVATIONS, head_dim=[16, 24, 32], rope_parameters=rope(shares=[0.5, 1.0]))
 COHERE = dict(rms_norm_eps=ABSENT, layer_norm_eps=[1e-5, 1e-3], logit_scale=bounded(0.3, 2), attention_bias=BOTH,
               hidden_act=ACTIVATIONS)
-PLAIN = rope(("default", "linear", "llama3"))
+
+
+def hunyuan_rope(random, options):
+    """Half of the ropes are "dynamic" with alpha, which is constant."""
+    parameters = rope(("default", "linear", "llama3", "yarn"))(random, options)
+    if random.random() < 0.5:
+        parameters = dict(rope_type="dynamic", rope_theta=1e4, alpha=random.choice([2.0, 1000.0]), factor=1.0)
+    return parameters
+
+
+def tempered(random, options):
+    """Without scaling, transformers takes a folder without the newer keys for one with its own yarn."""
+    parameters = rope(("yarn", "linear", "llama3"))(random, options)
+    parameters.setdefault("original_max_position_embeddings", 16)
+    return {**parameters, "llama_4_scaling_beta": random.choice([0.1, 0.5])}
+
+
+HUNYUAN = common(attention_bias=BOTH, hidden_act=ACTIVATIONS, rope_parameters=hunyuan_rope)
 
 
 FAMILIES = {
     "glm": dict(options=GLM),
     "glm4": dict(options=GLM),
-    "ernie4_5": dict(options=common(use_bias=BOTH, hidden_act=ACTIVATIONS, rope_parameters=PLAIN)),
+    "ernie4_5": dict(options=common(use_bias=BOTH, hidden_act=ACTIVATIONS)),
     "seed_oss": dict(options=common(attention_bias=BOTH, attention_out_bias=BOTH, mlp_bias=BOTH, hidden_act=ACTIVATIONS)),
     "exaone4": dict(options=even(hidden_act=ACTIVATIONS, sliding_window=[None, *WINDOW], **{
         "+layers": lambda random, options: dict(layer_types=layer_types()(random, options))
         if options["sliding_window"] else dict(layer_types=["full_attention"] * options["num_hidden_layers"])})),
+    "hunyuan_v1_dense": dict(options=HUNYUAN),
+    "helium": dict(options=even(attention_bias=BOTH, mlp_bias=BOTH, hidden_act=ACTIVATIONS, **{
+        "+sizes": lambda random, options: dict(head_dim=options["hidden_size"] // options["num_attention_heads"])})),
+    "ministral3": dict(options=common(sliding_window=[None, *WINDOW], hidden_act=ACTIVATIONS, rope_parameters=tempered)),
     "ministral": dict(options=common(sliding_window=WINDOW, layer_types=layer_types(), hidden_act=ACTIVATIONS)),
-    "cohere": dict(options=even(**COHERE, use_qk_norm=[False]), refused=["use_qk_norm"]),
+    "cohere": dict(options=even(**COHERE, use_qk_norm=BOTH)),
     "cohere2": dict(options=common(**COHERE, sliding_window=WINDOW, layer_types=layer_types())),
     "vaultgemma": dict(options=common(**GEMMA_2), norm_zero=True),
     "olmoe": dict(options=even(num_experts=[4, 6], num_experts_per_tok=[1, 2, 3], norm_topk_prob=BOTH, attention_bias=BOTH,
-                               hidden_act=ACTIVATIONS, clip_qkv=[None])),
+                               hidden_act=ACTIVATIONS, clip_qkv=[None, 0.5, 2.0])),
 }

@@ -83,7 +83,4 @@ FAMILIES = {
         refused=["alibi"],
         gguf=lambda o: o["activation"] == "gelu" and fixed_rope(o) and o["ffn_hidden_size"] is None and not o["alibi"]
         and o.get("parallel_attn", True) and not o.get("multi_query")),
-    "helium": dict(options=even(
-        attention_bias=BOTH, mlp_bias=BOTH, rms_norm_eps=[1e-8, 1e-5], hidden_act=["silu", "gelu", "gelu_pytorch_tanh"],
-        head_dim=lambda random, options: options["hidden_size"] // options["num_attention_heads"])),
 }

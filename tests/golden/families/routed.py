@@ -1,4 +1,7 @@
-"""Families whose experts are chosen by a router of DeepSeek V3's form."""
+"""Families whose experts are chosen by a router of DeepSeek V3's form, or by one of their own."""
+from families.decoders import HUNYUAN
+from families.options import (
+    ACTIVATIONS, BOTH, WINDOW, bounded, common, even, layer_types, rope as any_rope)
 
 
 def heads(chance, drawn):
@@ -25,6 +28,24 @@ def rope(chance, drawn):
     return dict(rope_parameters=rope)
 
 
+def per_layer(chance, drawn):
+    """Published files list moe_topk for each layer."""
+    count = chance.choice([1, 2, 3])
+    return chance.choice([count, [count] * drawn["num_hidden_layers"]])
+
+
+def mixed_rope(chance, drawn):
+    """Longrope with a factor of sines and cosines for each list. transformers takes the list of short factors at every
+    length, so that longer contexts are compared with two equal lists."""
+    if chance.random() < 0.5:
+        return any_rope(("default",))(chance, drawn)
+    half = drawn["hidden_size"] // drawn["num_attention_heads"] // 2
+    short = [1.0 + 0.125 * i for i in range(half)]
+    original = chance.choice([16, drawn["max_position_embeddings"]])
+    return dict(rope_type="longrope", rope_theta=1e4, original_max_position_embeddings=original, short_factor=short,
+                long_factor=short if original == 16 else [2.0] * half, short_mscale=1.25, long_mscale=0.8, factor=4.0)
+
+
 COMMON = {"vocab_size": 263, "hidden_size": [48, 64, 80], "max_position_embeddings": 512,
           "head_dim": [16, 32], "rms_norm_eps": [1e-5, 1e-6], "tie_word_embeddings": [False, True],
           "attention_bias": [False, True], "moe_intermediate_size": [32, 48],
@@ -45,4 +66,16 @@ FAMILIES = {
                                         "bos_token_id", "pad_token_id")},
         "num_hidden_layers": 2, "intermediate_size": [32, 48], "num_local_experts": [4, 6],
         "num_experts_per_tok": [1, 2, 3], "+rope": rope}),
+    "hunyuan_v1_moe": dict(options={**HUNYUAN, "num_experts": [4, 6], "moe_topk": per_layer}),
+    "ernie4_5_moe": dict(LARGE, options=common(
+        use_bias=BOTH, hidden_act=ACTIVATIONS, moe_num_experts=[4, 6], moe_k=[1, 2, 3], moe_intermediate_size=[16, 32],
+        moe_num_shared_experts=[0, 1, 2], moe_layer_start_index=[0, 1], moe_layer_end_index=[-1, 1], moe_layer_interval=[1, 2],
+        moe_norm_min=[1e-12, 0.9], rope_parameters=any_rope())),
+    "phimoe": dict(options=even(
+        attention_bias=BOTH, lm_head_bias=BOTH, hidden_act=ACTIVATIONS, num_local_experts=[4, 6], sliding_window=[None, *WINDOW],
+        router_jitter_noise=[0.01, 0.2, 0.6], rope_parameters=mixed_rope)),
+    "afmoe": dict(scale={"expert_bias": 0.3}, options=common(
+        attention_bias=BOTH, hidden_act=ACTIVATIONS, sliding_window=WINDOW, layer_types=layer_types(), num_experts=[4, 6],
+        num_experts_per_tok=[1, 2, 3], num_shared_experts=[1, 2], num_dense_layers=[0, 1, 2], moe_intermediate_size=[16, 32],
+        route_scale=bounded(0.5, 2.5), mup_enabled=BOTH)),
 }

@@ -19,12 +19,14 @@
 #define POSITIONS 600u
 
 struct tables {
-    float cos[POSITIONS * DIM / 2], sin[POSITIONS * DIM / 2];
+    float cos[POSITIONS * DIM / 2], sin[POSITIONS * DIM / 2], q_scales[POSITIONS];
 };
 
 static struct tables *tables_make(uint32_t rotary_dim)
 {
     struct tables *tables = malloc(sizeof *tables);
+    for (uint32_t p = 0; p < POSITIONS; p++)
+        tables->q_scales[p] = 1.0f + 0.25f * (float)(p % 5);
     for (uint32_t p = 0; p < POSITIONS; p++)
         for (uint32_t i = 0; i < rotary_dim / 2; i++) {
             const double angle = p * pow(10000.0, -2.0 * i / rotary_dim);
@@ -38,16 +40,14 @@ static struct tables *tables_make(uint32_t rotary_dim)
  * zero. */
 struct shape {
     uint32_t head_size, rotary_dim;
-    enum { NO_NORM, EACH_HEAD, WHOLE_ROW, CENTERED } norm;
+    enum { NO_NORM, EACH_HEAD, WHOLE_ROW, CENTERED, AFTER_ROTATION } norm;
+    float clip;
 };
 
-/* The expected heads of q or k of one row, in double: norm, then rotation. */
-static void expect_heads(const float *in, uint32_t heads, const float *weight,
-                         const struct mr_cpu_rope_args *args, uint32_t position, double *out)
+static void norm_expected(uint32_t heads, const float *weight, const struct mr_cpu_rope_args *args,
+                          double *out)
 {
     const uint32_t size = args->norm_width, all = heads * DIM;
-    for (uint32_t d = 0; d < all; d++)
-        out[d] = (double)in[d];
     for (uint32_t from = 0; weight && from < all; from += args->norm_whole ? all : DIM) {
         const uint32_t to = args->norm_whole ? all : from + DIM;
         const double count = (double)(to - from) / DIM * size;
@@ -61,6 +61,18 @@ static void expect_heads(const float *in, uint32_t heads, const float *weight,
                          ? (out[d] - mean) / sqrt(squares / count + 1e-6) * (double)weight[d]
                          : 0.0;
     }
+}
+
+/* The expected heads of q or k of one row, in double: norm, limit and rotation. */
+static void expect_heads(const float *in, uint32_t heads, const float *weight,
+                         const struct mr_cpu_rope_args *args, uint32_t position, double *out)
+{
+    const double limit = args->clip > 0.0f ? (double)args->clip : 1e30;
+    for (uint32_t d = 0; d < heads * DIM; d++)
+        out[d] = (double)in[d];
+    if (!args->norm_after) norm_expected(heads, weight, args, out);
+    for (uint32_t d = 0; d < heads * DIM; d++)
+        out[d] = out[d] > limit ? limit : out[d] < -limit ? -limit : out[d];
     const struct mr_cpu_rope *rope = args->rope;
     const uint32_t half = rope ? rope->rotary_dim / 2 : 0;
     for (uint32_t head = 0; head < heads; head++)
@@ -71,6 +83,7 @@ static void expect_heads(const float *in, uint32_t heads, const float *weight,
             *x = before * c - *y * s;
             *y = before * s + *y * c;
         }
+    if (args->norm_after) norm_expected(heads, weight, args, out);
 }
 
 /* The number of an int8 pool at `at`, a byte offset in the K or V that begins at `half`. */
@@ -157,12 +170,20 @@ static void check_write(const struct mr_cpu_rope_args *args, struct mr_cpu_kv_sp
         const float *row = before + r * WIDTH;
         double want[HEADS * DIM];
         expect_heads(row, HEADS, args->q_norm, args, position, want);
+        const double factor =
+            args->rope && args->rope->q_scales ? (double)args->rope->q_scales[position] : 1.0;
         for (uint32_t d = 0; d < HEADS * DIM; d++)
-            check_number((double)qkv[r * WIDTH + d], want[d], false);
+            check_number((double)qkv[r * WIDTH + d], want[d] * factor, false);
         expect_heads(row + HEADS * DIM, KV_HEADS, args->k_norm, args, position, want);
         for (uint32_t head = 0; head < KV_HEADS; head++)
             check_token(kv, blocks[position / MR_BLOCK_TOKENS], position % MR_BLOCK_TOKENS, head,
-                        want + head * DIM, row + (HEADS + KV_HEADS + head) * DIM);
+                        want + head * DIM, qkv + r * WIDTH + (HEADS + KV_HEADS + head) * DIM);
+        for (uint32_t d = (HEADS + KV_HEADS) * DIM; d < WIDTH; d++)
+            check_number((double)qkv[r * WIDTH + d],
+                         args->clip > 0.0f && fabs((double)row[d]) > (double)args->clip
+                             ? copysign((double)args->clip, (double)row[d])
+                             : (double)row[d],
+                         false);
     }
     free(qkv);
     free(before);
@@ -175,15 +196,20 @@ static void check_shape(const struct shape *shape)
     for (uint32_t d = 0; d < HEADS * DIM; d++)
         norm[d] = 0.5f + (float)(d % 37) * 0.1f; /* each head has its own weights */
     struct tables *tables = tables_make(shape->rotary_dim);
-    const struct mr_cpu_rope rope = {
-        .cos = tables->cos, .sin = tables->sin, .rotary_dim = shape->rotary_dim};
+    /* q has factors of its own where a part of a head is rotated */
+    const struct mr_cpu_rope rope = {.cos = tables->cos,
+                                     .sin = tables->sin,
+                                     .q_scales = shape->rotary_dim < DIM ? tables->q_scales : NULL,
+                                     .rotary_dim = shape->rotary_dim};
     const struct mr_cpu_rope_args args = {.rope = shape->rotary_dim > 0 ? &rope : NULL,
                                           .q_norm = shape->norm ? norm : NULL,
                                           .k_norm = shape->norm ? norm + 5 : NULL,
                                           .norm_epsilon = 1e-6f,
                                           .norm_width = shape->head_size,
                                           .norm_whole = shape->norm == WHOLE_ROW,
-                                          .norm_centered = shape->norm == CENTERED};
+                                          .norm_centered = shape->norm == CENTERED,
+                                          .norm_after = shape->norm == AFTER_ROTATION,
+                                          .clip = shape->clip};
     EACH_LEVEL (level)
         for (int i = 0; i < 4; i++) {
             const struct mr_cpu_kv_spec spec = {.bf16 = i % 2 == 1, .int8 = i >= 2, .level = level};
@@ -197,10 +223,12 @@ static void keys_and_values_are_written_to_their_places(void **state)
 {
     (void)state;
     static const struct shape shapes[] = {
-        {DIM, DIM, NO_NORM},  {DIM, DIM / 2, NO_NORM}, {DIM, 0, NO_NORM},     {DIM, DIM, EACH_HEAD},
-        {DIM, 10, EACH_HEAD}, {DIM, 0, EACH_HEAD},     {DIM, DIM, WHOLE_ROW}, {DIM, DIM, CENTERED},
-        {DIM, 8, CENTERED},   {20, 20, NO_NORM},       {20, 20, EACH_HEAD},   {20, 6, WHOLE_ROW},
-        {20, 20, CENTERED},   {1, 0, WHOLE_ROW},
+        {DIM, DIM, NO_NORM, 0},       {DIM, DIM / 2, NO_NORM, 0},  {DIM, 0, NO_NORM, 0},
+        {DIM, DIM, EACH_HEAD, 0},     {DIM, 10, EACH_HEAD, 0},     {DIM, 0, EACH_HEAD, 0},
+        {DIM, DIM, WHOLE_ROW, 0},     {DIM, DIM, CENTERED, 0},     {DIM, 8, CENTERED, 0},
+        {20, 20, NO_NORM, 0},         {20, 20, EACH_HEAD, 0},      {20, 6, WHOLE_ROW, 0},
+        {20, 20, CENTERED, 0},        {1, 0, WHOLE_ROW, 0},        {20, 20, AFTER_ROTATION, 0},
+        {DIM, 10, AFTER_ROTATION, 0}, {DIM, DIM, WHOLE_ROW, 0.5f}, {20, 20, NO_NORM, 0.25f},
     };
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
         check_shape(&shapes[s]);

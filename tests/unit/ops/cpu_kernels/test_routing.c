@@ -107,6 +107,21 @@ static void groups_of_a_softmax_keep_the_weights_of_all_experts(void **state)
     }
 }
 
+/* Experts 0 and 2 are within 10 % of each other; then expert 1 is more than 10 % behind expert 2.
+ */
+static void a_sparse_mixer_weights_each_choice_by_the_logits_near_it(void **state)
+{
+    (void)state;
+    const float logits[4] = {2.0f, 1.5f, 1.9f, -3.0f};
+    const struct mr_cpu_routing routing = {.expert_count = 4, .top_k = 2, .mixer_margin = 0.1f};
+    uint32_t ids[2];
+    float weights[2];
+    mr_cpu_route(&routing, logits, 1, ids, weights);
+    assert_true(ids[0] == 0 && ids[1] == 2);
+    assert_true(fabs((double)weights[0] - 1.0 / (1.0 + exp(-0.1))) < 1e-6);
+    assert_true(weights[1] == 1.0f);
+}
+
 static void check_route(const float *logits, bool normalize, const uint32_t *want_ids,
                         const double *want)
 {
@@ -141,6 +156,7 @@ int main(void)
         cmocka_unit_test(the_largest_logits_are_chosen_in_order),
         cmocka_unit_test(biased_sigmoid_scores_choose_within_the_best_groups),
         cmocka_unit_test(groups_of_a_softmax_keep_the_weights_of_all_experts),
+        cmocka_unit_test(a_sparse_mixer_weights_each_choice_by_the_logits_near_it),
         cmocka_unit_test(nan_is_lowest_and_weights_are_finite),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -144,6 +144,33 @@ static void the_attention_factor_multiplies_sines_and_cosines(void **state)
     assert_int_equal(mr_rope_table_create(&table, &config, 2, NULL), MR_OK);
     assert_true(fabs((double)table.cos[1] - 1.5 * cos(1.0)) < 1e-6);
     assert_true(fabs((double)table.sin[1] - 1.5 * sin(1.0)) < 1e-6);
+    assert_null(table.q_scales);
+    mr_rope_table_destroy(&table);
+    config = (struct mr_rope_config){.kind = MR_ROPE_LONG,
+                                     .rotary_dim = 2,
+                                     .theta = 100.0,
+                                     .original_context = 2.0,
+                                     .attention_factor = 1.5,
+                                     .long_attention_factor = 0.5,
+                                     .divisors = {1.0f},
+                                     .long_divisors = {1.0f}};
+    for (uint32_t positions = 2; positions < 4; positions++) {
+        assert_int_equal(mr_rope_table_create(&table, &config, positions, NULL), MR_OK);
+        assert_true(table.cos[0] == (positions > 2 ? 0.5f : 1.5f));
+        mr_rope_table_destroy(&table);
+    }
+}
+
+static void a_temperature_grows_with_each_original_context(void **state)
+{
+    (void)state;
+    struct mr_rope_config config = {
+        .rotary_dim = 2, .theta = 100.0, .temperature = 0.5, .temperature_tokens = 4.0};
+    struct mr_rope_table table;
+    assert_int_equal(mr_rope_table_create(&table, &config, 9, NULL), MR_OK);
+    assert_true(table.q_scales[0] == 1.0f && table.q_scales[3] == 1.0f);
+    assert_true(fabs((double)table.q_scales[4] - (1.0 + 0.5 * log(2.0))) < 1e-6);
+    assert_true(fabs((double)table.q_scales[8] - (1.0 + 0.5 * log(3.0))) < 1e-6);
     mr_rope_table_destroy(&table);
 }
 
@@ -158,6 +185,7 @@ int main(void)
         cmocka_unit_test(yarn_stretches_pairs_that_turn_little),
         cmocka_unit_test(longrope_has_factors_for_short_and_for_long_contexts),
         cmocka_unit_test(the_attention_factor_multiplies_sines_and_cosines),
+        cmocka_unit_test(a_temperature_grows_with_each_original_context),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -263,6 +263,42 @@ static void experts_are_read_with_their_layers(void **state)
     assert_true(c.experts.normalized && !c.routed[0] && c.routed[1]);
 }
 
+#define ROUTED ",\"num_local_experts\":4,\"num_experts_per_tok\":2"
+static void a_sparse_mixer_has_a_margin(void **state)
+{
+    (void)state;
+    struct mr_model_config c = read_valid("{\"model_type\":\"phimoe\"," SIZES ROUTED "}");
+    assert_true(c.experts.mixer_margin == 0.02f);
+    c = read_valid("{\"model_type\":\"phimoe\"," SIZES ROUTED ",\"router_jitter_noise\":0.0}");
+    assert_true(c.experts.mixer_margin > 0.0f && c.experts.mixer_margin < 1e-30f);
+    c = read_valid("{\"model_type\":\"mixtral\"," SIZES ROUTED ",\"router_jitter_noise\":0.5}");
+    assert_true(c.experts.mixer_margin == 0.0f);
+}
+
+static void embeddings_are_multiplied_if_the_file_says_so(void **state)
+{
+    (void)state;
+    struct mr_model_config c = read_valid("{\"model_type\":\"afmoe\"," SIZES "}");
+    assert_true(c.embedding_scale == 1.0f && c.windowed[2] && !c.windowed[3]);
+    c = read_valid("{\"model_type\":\"afmoe\"," SIZES
+                   ",\"mup_enabled\":true,\"global_attn_every_n_layers\":2}");
+    assert_true(c.embedding_scale == 8.0f && !c.windowed[1] && c.windowed[2]);
+}
+
+static void q_k_and_v_may_be_limited(void **state)
+{
+    (void)state;
+    struct mr_model_config c =
+        read_valid("{\"model_type\":\"olmoe\"," SIZES ROUTED ",\"clip_qkv\":8.0}");
+    assert_true(c.qkv_clip == 8.0f);
+    rejected("{\"model_type\":\"olmoe\"," SIZES ROUTED ",\"clip_qkv\":-1.0}",
+             "the limit of q, k and v");
+    rejected("{\"model_type\":\"ministral3\"," SIZES ",\"rope_parameters\":{\"rope_type\":"
+             "\"default\",\"llama_4_scaling_beta\":-0.5}}",
+             "an attention temperature of -0.5");
+    rejected("{\"model_type\":\"hunyuan_v1_moe\"," SIZES ROUTED ",\"use_cla\":true}", "use_cla");
+}
+
 static void layers_may_have_no_rope(void **state)
 {
     (void)state;
@@ -286,6 +322,15 @@ static void the_text_part_of_a_larger_model_is_read(void **state)
     assert_int_equal(c.vocab_size, 262208);
     assert_int_equal(c.eos_ids[1], 106);
     rejected("{\"model_type\":\"gemma3\"," SIZES "}", "text_config");
+    /* older folders have the sizes of the text part at the top level */
+    c = read_valid("{\"model_type\":\"qwen2_5_vl\"," SIZES ",\"vision_config\":{}}");
+    assert_true(c.wraps_text);
+    assert_string_equal(c.family->name, "qwen2");
+    c = read_valid(
+        "{\"model_type\":\"qwen3_vl\",\"text_config\":{\"model_type\":\"qwen3_vl_text\"," SIZES
+        "}}");
+    assert_string_equal(c.family->name, "qwen3");
+    rejected("{\"model_type\":\"qwen3_vl\"," SIZES "}", "text_config");
     rejected("{\"model_type\":\"mistral3\",\"text_config\":{\"model_type\":\"deepseek_v3\"}}",
              "multi-head latent attention");
 }
@@ -328,6 +373,9 @@ int main(void)
         cmocka_unit_test(families_without_a_gate_have_their_own_keys),
         cmocka_unit_test(the_layers_of_falcon_have_two_forms),
         cmocka_unit_test(experts_are_read_with_their_layers),
+        cmocka_unit_test(a_sparse_mixer_has_a_margin),
+        cmocka_unit_test(embeddings_are_multiplied_if_the_file_says_so),
+        cmocka_unit_test(q_k_and_v_may_be_limited),
         cmocka_unit_test(layers_may_have_no_rope),
         cmocka_unit_test(the_text_part_of_a_larger_model_is_read),
         cmocka_unit_test(keys_of_features_that_are_not_computed_are_rejected),

@@ -35,7 +35,9 @@ static void rows_are_consistent(void **state)
     const struct mr_model_family *row;
     for (size_t i = 0; (row = mr_model_family_at(i)) != NULL; i++) {
         assert_true(row->norm_before || row->norm_after || row->norm_sum);
-        assert_false(row->experts && row->norm_after);
+        assert_false(row->experts && row->norm_after && !row->plain_shared);
+        assert_false(row->norm_after_rope && row->head_norm == MR_HEAD_NORM_NONE);
+        assert_false(row->joint_head_norms && row->head_norm != MR_HEAD_NORM_CENTERED);
         assert_false(row->may_be_parallel && row->norm_after);
         assert_false(row->own_ffn_norm && !row->norm_before);
         assert_true(row->plain_ffn || row->activation < MR_ACTIVATION_RELU);
@@ -55,7 +57,7 @@ static void refused_families_have_a_reason(void **state)
         {"deepseek_v3", "multi-head latent attention is not supported", false},
         {"deepseek2", "multi-head latent attention is not supported", true},
         {"nemotron_h", "state-space (recurrent) layers of this kind are not supported", false},
-        {"ministral3", "its attention temperature is not supported", false},
+        {"llama4", "temperature tuning are not supported", false},
         {"mamba", "state-space", true},
         {"bloom", "its position biases (ALiBi) are not supported", false},
         {"t5", "encoder", false},

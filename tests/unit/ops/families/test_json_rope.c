@@ -92,8 +92,42 @@ static void longrope_has_two_lists_and_a_factor(void **state)
     assert_true(c.ropes[0].divisors[1] == 1.5f && c.ropes[0].long_divisors[1] == 4.0f);
     assert_true(c.ropes[0].original_context == 1024.0);
     assert_true(fabs(c.ropes[0].attention_factor - sqrt(1.0 + log(4.0) / log(1024.0))) < 1e-12);
+    c = read_valid("phimoe", "{\"partial_rotary_factor\":0.25,\"rope_scaling\":{\"short_mscale\":"
+                             "1.5,\"long_mscale\":1.25," LISTS "}}");
+    assert_true(c.ropes[0].attention_factor == 1.5 && c.ropes[0].long_attention_factor == 1.25);
     assert_int_equal(read_as("phi3", "{\"rope_scaling\":{" LISTS "}}", &c, &err), MR_BAD_FILE);
     assert_non_null(strstr(err.detail, "longrope needs 8 numbers"));
+}
+
+static void a_temperature_needs_the_original_context(void **state)
+{
+    (void)state;
+    struct mr_model_config c = read_valid(
+        "ministral3", "{\"rope_parameters\":{\"rope_type\":\"yarn\",\"factor\":4.0,"
+                      "\"original_max_position_embeddings\":64,\"llama_4_scaling_beta\":0.5}}");
+    assert_true(c.ropes[0].temperature == 0.5 && c.ropes[0].temperature_tokens == 64.0);
+    c = read_valid("ministral3", "{\"rope_parameters\":{\"rope_type\":\"default\"}}");
+    assert_true(c.ropes[0].temperature == 0.0);
+}
+
+static void alpha_raises_the_base_of_dynamic_scaling(void **state)
+{
+    (void)state;
+    /* heads of 16 numbers: the base grows by 2^(16/14) */
+    struct mr_model_config c =
+        read_valid("hunyuan_v1_dense", "{\"rope_parameters\":{\"rope_type\":\"dynamic\","
+                                       "\"rope_theta\":100.0,\"alpha\":2.0}}");
+    assert_true(fabs(c.ropes[0].theta - 100.0 * pow(2.0, 16.0 / 14.0)) < 1e-9);
+    assert_int_equal(c.ropes[0].kind, MR_ROPE_PLAIN);
+}
+
+static void positions_in_three_dimensions_are_plain_for_text(void **state)
+{
+    (void)state;
+    struct mr_model_config c, plain = read_valid("qwen2_vl", "{}");
+    c = read_valid("qwen2_vl", "{\"rope_scaling\":{\"type\":\"mrope\","
+                               "\"mrope_section\":[4,2,2]}}");
+    assert_memory_equal(&c.ropes[0], &plain.ropes[0], sizeof c.ropes[0]);
 }
 
 static void windows_may_have_a_rope_of_their_own(void **state)
@@ -127,6 +161,9 @@ int main(void)
         cmocka_unit_test(yarn_extends_the_context),
         cmocka_unit_test(dynamic_scaling_is_plain_within_the_context),
         cmocka_unit_test(longrope_has_two_lists_and_a_factor),
+        cmocka_unit_test(a_temperature_needs_the_original_context),
+        cmocka_unit_test(alpha_raises_the_base_of_dynamic_scaling),
+        cmocka_unit_test(positions_in_three_dimensions_are_plain_for_text),
         cmocka_unit_test(windows_may_have_a_rope_of_their_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

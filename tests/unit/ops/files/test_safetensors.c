@@ -44,7 +44,7 @@ static const char valid_header[] =
     "{\"__metadata__\":{\"format\":\"pt\"},"
     "\"b\":{\"dtype\":\"BF16\",\"shape\":[2,3],\"data_offsets\":[8,20]},"
     "\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},"
-    "\"none\":{\"dtype\":\"F32\",\"shape\":[0,4],\"data_offsets\":[20,20]},"
+    "\"none\":{\"dtype\":\"F32\",\"shape\":[0,4,1,2,3],\"data_offsets\":[20,20]},"
     "\"one\":{\"dtype\":\"I64\",\"shape\":[],\"data_offsets\":[20,28]}}    ";
 
 static void tensors_have_the_types_shapes_and_bytes_of_the_header(void **state)
@@ -67,6 +67,9 @@ static void tensors_have_the_types_shapes_and_bytes_of_the_header(void **state)
     assert_int_equal(mr_tensor_table_find(table, "one")->dim_count, 1);
     assert_int_equal(mr_tensor_table_find(table, "one")->dims[0], 1);
     assert_int_equal(mr_tensor_table_find(table, "none")->size_bytes, 0);
+    const struct mr_stored_tensor *none = mr_tensor_table_find(table, "none");
+    assert_int_equal(none->size_bytes, 0);
+    assert_true(none->dim_count == 4 && none->dims[2] == 1 && none->dims[3] == 6);
     assert_null(mr_tensor_table_find(table, "__metadata__"));
     mr_safetensors_close(all);
 }
@@ -88,7 +91,11 @@ static void a_wrong_header_is_rejected(void **state)
         {"{\"a\":{\"dtype\":\"F3\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4, "dtype"},
         {"{\"a\":{\"dtype\":\"F32\",\"data_offsets\":[0,4]}}", 4, "shape"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[-1],\"data_offsets\":[0,4]}}", 4, "shape"},
-        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1,1,1,1,1],\"data_offsets\":[0,4]}}", 4, "shape"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1,1,1,1,2],\"data_offsets\":[0,4]}}", 4,
+         "do not fit"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1,0,1,9000000000000000000,4],\"data_offsets\":[0,0]}"
+         "}",
+         0, "shape"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[9000000000000000000,4],\"data_offsets\":[0,4]}}", 4,
          "shape"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0]}}", 4, "data_offsets"},
