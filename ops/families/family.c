@@ -65,8 +65,6 @@ static const struct {
     {"apertus", PLAIN_FOLDER},
     {"mpt", ALIBI},
     {"bloom", ALIBI},
-    {"command-r",
-     "its layer norm without bias and parallel residual are not supported; Mistral Small is"},
 };
 
 /* ---- lookup ---- */

@@ -130,6 +130,9 @@ static void read_scales(struct mr_model_config *config, const struct reader *rea
     config->logit_softcap =
         (float)number(reader, "final_logit_softcapping", family->defaults.logit_softcap);
     if (family->embedding_root) config->embedding_scale = sqrtf((float)config->hidden_size);
+    if (family->defaults.logit_scale > 0.0)
+        config->logit_scale = (float)number(reader, "logit_scale", family->defaults.logit_scale);
+    if (family->clips) config->qkv_clip = (float)number(reader, "attention.clamp_kqv", 0.0);
     if (family->optional_head_norm && layer_has(reader, "attn_q_norm", 0))
         config->head_norm = family->head_norm;
     if (family->own_ffn_norm)
@@ -159,7 +162,9 @@ static void read_windows(struct mr_model_config *config, struct reader *reader)
 {
     const struct mr_family_defaults *usual = &config->family->defaults;
     const struct mr_gguf_value *pattern = find(reader, "attention.sliding_window_pattern");
-    config->window = get(reader, "attention.sliding_window", usual->window);
+    /* A file of EXAONE 4 without the key has no windows. */
+    const bool optional = config->family->window_rope == MR_WINDOW_ROPE_ONLY;
+    config->window = get(reader, "attention.sliding_window", optional ? 0 : usual->window);
     if (!pattern || !pattern->is_array) {
         uint32_t every = get(reader, "attention.sliding_window_pattern", usual->window_pattern);
         mr_model_config_set_windows(config, 0, every);
@@ -169,6 +174,19 @@ static void read_windows(struct mr_model_config *config, struct reader *reader)
         config->windowed[i] = config->window > 0 && element_is_set(pattern, i);
 }
 
+/* Returns the size of the shared expert; 0: none. The key of files of ERNIE 4.5 has another number,
+ * so the size is that of the tensor. */
+static uint32_t shared_size(const struct reader *reader, uint32_t layer_count)
+{
+    for (uint32_t i = 0; i < layer_count && i < MR_LAYERS_MAX; i++) {
+        char name[64];
+        snprintf(name, sizeof(name), "blk.%u.ffn_up_shexp.weight", i);
+        const struct mr_stored_tensor *up = mr_tensor_table_find(reader->tensors, name);
+        if (up && up->dim_count == 2 && up->dims[0] <= UINT32_MAX) return (uint32_t)up->dims[0];
+    }
+    return 0;
+}
+
 static void read_experts(struct mr_model_config *config, struct reader *reader)
 {
     struct mr_expert_config *experts = &config->experts;
@@ -176,19 +194,19 @@ static void read_experts(struct mr_model_config *config, struct reader *reader)
     if (experts->count == 0) return;
     experts->top_k = need(reader, "expert_used_count");
     experts->ffn_size = get(reader, "expert_feed_forward_length", config->ffn_size);
-    if (layer_has(reader, "ffn_up_shexp", config->layer_count - 1))
-        experts->shared_ffn_size =
-            get(reader, "expert_shared_feed_forward_length", config->ffn_size);
+    experts->shared_ffn_size = shared_size(reader, config->layer_count);
     mr_model_config_begin_experts(config);
     const uint32_t gating = get(reader, "expert_gating_func", 0);
     if (gating > 0) experts->sigmoid = gating == 2;
     experts->normalized = flag(reader, "expert_weights_norm", !config->family->gguf_unnormalized);
     experts->scale = (float)number(reader, "expert_weights_scale", 1.0);
-    experts->biased = layer_has_part(reader, "exp_probs_b", "bias", config->layer_count - 1);
+    experts->biased = false;
     experts->group_count = get(reader, "expert_group_count", 1);
     experts->groups_kept = get(reader, "expert_group_used_count", 1);
-    for (uint32_t i = 0; i < config->layer_count && i < MR_LAYERS_MAX; i++)
+    for (uint32_t i = 0; i < config->layer_count && i < MR_LAYERS_MAX; i++) {
         config->routed[i] = layer_has(reader, "ffn_gate_inp", i);
+        experts->biased |= layer_has_part(reader, "exp_probs_b", "bias", i);
+    }
 }
 
 /* ---- rope ---- */
@@ -226,6 +244,9 @@ static enum mr_status read_scaling(struct mr_model_config *config, struct reader
     struct mr_text type = {"none", 4};
     double original =
         number(reader, "rope.scaling.original_context_length", (double)config->context_tokens);
+    rope->temperature = number(reader, "attention.temperature_scale", 0.0);
+    const bool tempers = rope->temperature != 0.0;
+    if (tempers) rope->temperature_tokens = original;
     /* rope.scale_linear is the older name */
     double factor = number(reader, "rope.scaling.factor", number(reader, "rope.scale_linear", 0.0));
     bool typed = mr_gguf_text(reader->gguf, full_key(reader, "rope.scaling.type", key), &type);
@@ -244,6 +265,7 @@ static enum mr_status read_scaling(struct mr_model_config *config, struct reader
         rope->beta_slow = number(reader, "rope.scaling.yarn_beta_slow", 1.0);
         rope->keeps_fractions = config->family->yarn_keeps_fractions;
         double usual = rope->factor > 1.0 ? 0.1 * log(rope->factor) + 1.0 : 1.0;
+        if (tempers) usual = 1.0; /* Ministral 3: mscale is mscale_all_dim */
         rope->attention_factor = number(reader, "rope.scaling.yarn_attn_factor", usual);
         /* the converter writes max_position_embeddings as context_length, extended or not */
         mr_model_config_extend_context(config, factor,
@@ -284,7 +306,9 @@ static enum mr_status read_rope(struct mr_model_config *config, struct reader *r
 /* The rope of layers with a window. */
 static void read_window_rope(struct mr_model_config *config, const struct reader *reader)
 {
-    if (config->family->window_rope == MR_WINDOW_ROPE_SAME) return;
+    if (config->family->window_rope == MR_WINDOW_ROPE_SAME ||
+        config->family->window_rope == MR_WINDOW_ROPE_ONLY)
+        return;
     const struct mr_rope_config *full = &config->ropes[0];
     double usual = config->family->defaults.window_rope_theta;
     config->rope_count = 2;
@@ -305,7 +329,6 @@ static const struct {
     {"attention.kv_lora_rank", 0, false},
     {"attention.q_lora_rank", 0, false},
     {"attention.clamp_kqv", 0, false},
-    {"attention.temperature_scale", 0, false},
     {"attention.max_alibi_bias", 0, false},
     {"attention.chunk_size", 0, false},
     {"expert_group_count", 1, true},
@@ -329,6 +352,12 @@ static enum mr_status reject(struct reader *reader, const struct mr_model_config
     for (size_t i = 0; i < sizeof(foreign_keys) / sizeof(foreign_keys[0]); i++) {
         double value = number(reader, foreign_keys[i].name, 0.0);
         if (routes && foreign_keys[i].router) continue;
+        if (config->family->clips && strcmp(foreign_keys[i].name, "attention.clamp_kqv") == 0)
+            continue;
+        /* It changes the attention scale where the file has no temperature. */
+        if (config->ropes[0].temperature != 0.0 &&
+            strcmp(foreign_keys[i].name, "rope.scaling.yarn_log_multiplier") == 0)
+            continue;
         if (value != 0.0 && value != foreign_keys[i].harmless)
             return mr_fail(err, MR_BAD_FILE, "GGUF key \"%.*s.%s\" with %g is not supported",
                            mr_model_config_shown(reader->architecture), reader->architecture.bytes,
@@ -346,7 +375,10 @@ static enum mr_status reject(struct reader *reader, const struct mr_model_config
                        config->family->name);
     if (get(reader, "attention.value_length", config->head_dim) != config->head_dim)
         return mr_fail(err, MR_BAD_FILE, "keys and values of different sizes are not supported");
-    if (config->family->gguf_rotary_pairs && config->ropes[0].rotary_dim != config->head_dim)
+    /* llama.cpp's converter reorders whole heads, and those of families in pair order not at all.
+     */
+    if (config->family->gguf_rotary_pairs && !config->family->folder_rotary_pairs &&
+        config->ropes[0].rotary_dim != config->head_dim)
         return mr_fail(err, MR_BAD_FILE, "rotary size %u of a head of %u is not supported",
                        config->ropes[0].rotary_dim, config->head_dim);
     return MR_OK;

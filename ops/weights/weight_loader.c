@@ -18,16 +18,9 @@ const struct mr_tensor_naming mr_wrapped_namings[MR_WRAPPED_NAMINGS] = {
     {.inner = "model.text_model."},
 };
 
-/* Tensors of the other parts. */
-static const char *const other_parts[] = {"vision_tower.",
-                                          "multi_modal_projector.",
-                                          "model.vision_tower.",
-                                          "model.multi_modal_projector.",
-                                          "model.visual.",
-                                          "visual.",
-                                          "model.vision_model.",
-                                          "model.connector.",
-                                          "mtp."};
+/* Tensors of the other parts, with or without "model." before these words. */
+static const char *const other_parts[] = {"vision_", "multi_modal_projector.", "visual.",
+                                          "connector.", "mtp."};
 
 /* Tensors of encoders that do not change the hidden states: heads, which
  * ops/files/text_heads.c reads, the prediction of masked tokens, and constants. */
@@ -185,8 +178,10 @@ static bool may_be_unused(const struct mr_weight_loader *loader,
 {
     struct mr_text name = tensor->name;
     if (is_constant(tensor) || is_extra(loader, name)) return true;
+    const struct mr_text word =
+        begins_with(name, "model.") ? mr_text_part(name, 6, name.length) : name;
     for (size_t i = 0; i < sizeof(other_parts) / sizeof(other_parts[0]); i++)
-        if (loader->spec->config->wraps_text && begins_with(name, other_parts[i])) return true;
+        if (loader->spec->config->wraps_text && begins_with(word, other_parts[i])) return true;
     const char *outer = loader->naming.outer ? loader->naming.outer : "";
     if (begins_with(name, outer)) name = mr_text_part(name, strlen(outer), name.length);
     for (size_t i = 0; i < sizeof(encoder_parts) / sizeof(encoder_parts[0]); i++)

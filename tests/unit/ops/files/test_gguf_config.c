@@ -159,6 +159,8 @@ static void gguf_metadata_that_is_wrong_is_rejected(void **state)
         {{"llama.rope.scaling.type", 0, "linear"}, "factor"},
         {{"llama.rope.dimension_count", 8, NULL}, "rotary size 8"},
         {{"llama.attention.value_length", 32, NULL}, "different sizes"},
+        {{"llama.attention.clamp_kqv", 8, NULL}, "clamp_kqv"},
+        {{"llama.rope.scaling.yarn_log_multiplier", 1, NULL}, "yarn_log_multiplier"},
         {{"tokenizer.ggml.eos_token_id", 40, NULL}, "end token 40"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -183,6 +185,16 @@ static void a_rope_factor_without_a_type_is_linear(void **state)
         assert_int_equal(c.ropes[0].kind, i < 2 ? MR_ROPE_LINEAR : MR_ROPE_PLAIN);
         if (i < 2) assert_true(c.ropes[0].factor == 4.0);
     }
+}
+
+static void a_temperature_counts_in_original_contexts(void **state)
+{
+    (void)state;
+    const struct entry entry = {"llama.attention.temperature_scale", 2, NULL};
+    struct mr_model_config c;
+    struct mr_error err = {0};
+    if (from_gguf(&entry, &c, &err) != MR_OK) fail_msg("%s", err.detail);
+    assert_true(c.ropes[0].temperature == 2.0 && c.ropes[0].temperature_tokens == 512.0);
 }
 
 /* As in a folder: test_json_rope.c. The usual context_length is 512. */
@@ -270,6 +282,7 @@ int main(void)
         cmocka_unit_test(gguf_metadata_is_a_configuration),
         cmocka_unit_test(gguf_metadata_that_is_wrong_is_rejected),
         cmocka_unit_test(a_rope_factor_without_a_type_is_linear),
+        cmocka_unit_test(a_temperature_counts_in_original_contexts),
         cmocka_unit_test(yarn_extends_the_context),
         cmocka_unit_test(end_tokens_are_named_by_keys_by_a_list_and_by_their_text),
         cmocka_unit_test(keys_of_features_that_are_not_computed_are_rejected),
