@@ -114,7 +114,8 @@ struct mr_backend {
     void (*rope_write)(struct mr_step *step, const struct mr_attention *attention);
     /* MR_ATTENDED = attention of the staged rows, q from MR_QKV; causal without `attends`. */
     void (*attend)(struct mr_step *step, const struct mr_attention *attention);
-    const struct mr_mixer_ops *mixers; /* recurrent layers */
+    const struct mr_mixer_ops *mixers;  /* recurrent layers */
+    const struct mr_latent_ops *latent; /* latent attention */
     /* layer->to += the experts that MR_ROUTING chooses for the rows of MR_NORMED, by rising id. */
     void (*experts)(struct mr_step *step, const struct mr_expert_layer *layer, uint32_t rows);
     /* MR_RESIDUAL += sigmoid(MR_SWITCHES) * linear(MR_GATED): a shared expert. */
@@ -137,8 +138,7 @@ struct mr_backend {
     void (*search)(struct mr_step *step);
     /* Waits for the operations of the step, up to its last `search`. */
     enum mr_status (*finish)(struct mr_step *step, struct mr_error *err);
-    /* ---- after `finish`, until the next `stage` of the same step: findings of query `index` ----
-     */
+    /* ---- after `finish`, until the next `stage` of the step: findings of query `index` ---- */
     struct mr_logit_findings (*findings)(struct mr_step *step, uint32_t index);
     /* Row `row` of the logits, or the edited row of query `index`, in host memory; NULL: error. */
     const float *(*logits)(struct mr_step *step, uint32_t row, struct mr_error *err);

@@ -6,9 +6,9 @@
 #define MR_OPS_BACKEND_STEP_H
 
 #include "ops/backend/adapters.h"
-#include "ops/backend/device.h"
 #include "ops/backend/epilogue.h"
 #include "ops/backend/expert_stack.h"
+#include "ops/backend/kv_spec.h"
 #include "ops/cpu_kernels/quant/band.h"
 
 struct mr_vector; /* numbers in fp32, such as the weights of a norm */
@@ -36,39 +36,27 @@ struct mr_linear_spec {
     const float *curve; /* [4] of MR_XIELU; NULL: the layer is not used with it */
     float scale;        /* 0 is treated as 1 */
     bool gated; /* rows alternate gate, up; only for epilogues with an activation, others without */
-    bool table; /* `embed` reads rows of the layer */
+    /* The rows are this number of matrices, one for each head, and only `attend` of
+     * ops/backend/latent.h uses the layer; 0: one matrix. */
+    uint32_t heads;
+    bool table;    /* `embed` reads rows of the layer */
     uint32_t site; /* of its changes by adapters (ops/backend/adapters.h); 0: none */
     struct mr_expert_stack stack;
 };
 
-struct mr_rope_spec {
-    /* [position_count][rotary_dim / 2], borrowed as long as the rope exists. Number i of a head is
-     * paired with number i + rotary_dim / 2. */
-    const float *cos, *sin, *q_scales; /* q_scales: [position_count] factors of q, or NULL */
-    uint32_t rotary_dim, position_count;
-};
-
-struct mr_kv_spec {
-    uint32_t layer_count, kv_head_count, head_dim, block_count;
-    enum mr_number number; /* that attention computes with */
-    /* For backends with int8_kv: K and V are int8, with a scale for each token, head and K or V. */
-    bool int8;
-};
-
-/* Tokens [first, first + token_count) of a block, first a multiple of 16, in a stored form: the
- * pool's own, or (`int8`) int8 with a scale for each token, head and K or V. */
-struct mr_kv_span {
-    uint32_t block, first, token_count;
-    bool int8;
-};
-
 /* The buffers of a step. "Numbers" have the number format of the device. */
 enum mr_step_buffer {
-    MR_RESIDUAL,  /* floats: the residual stream */
-    MR_NORMED,    /* numbers: the input of a branch */
-    MR_BRANCH,    /* floats: the output of a branch, normed and then added to the residual stream */
-    MR_QKV,       /* floats */
-    MR_ATTENDED,  /* numbers */
+    MR_RESIDUAL, /* floats: the residual stream */
+    MR_NORMED,   /* numbers: the input of a branch */
+    MR_BRANCH,   /* floats: the output of a branch, normed and then added to the residual stream */
+    MR_QKV,      /* floats */
+    MR_ATTENDED, /* numbers */
+    /* Of latent attention (ops/mixer/latent_shape.h): floats, then the normed rows of queries in
+     * numbers, the absorbed queries in floats, and the attended latents in numbers. */
+    MR_LATENTS,
+    MR_QUERY_LATENT,
+    MR_ABSORBED,
+    MR_ATTENDED_LATENTS,
     MR_GATED,     /* numbers: activation(gate) * up */
     MR_MIXING,    /* floats: the row of a recurrent layer (ops/mixer/mixer_shape.h) */
     MR_MIX_GATES, /* floats: its gates */

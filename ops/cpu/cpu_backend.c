@@ -156,6 +156,7 @@ static struct mr_cpu_kv_spec kv_spec_of(const struct mr_kv_spec *spec)
                                    .kv_head_count = spec->kv_head_count,
                                    .head_dim = spec->head_dim,
                                    .block_count = spec->block_count,
+                                   .value_dim = spec->value_dim,
                                    .bf16 = spec->number == MR_NUMBER_BF16,
                                    .int8 = spec->int8};
 }
@@ -267,6 +268,10 @@ static const struct mr_mixer_ops mixers = {.states_create = states_create,
                                            .mix = mr_cpu_step_mix,
                                            .gate_attended = mr_cpu_step_gate_attended};
 
+static const struct mr_latent_ops latent = {.norm_queries = mr_cpu_step_norm_queries,
+                                            .write = mr_cpu_step_latent_write,
+                                            .attend = mr_cpu_step_latent_attend};
+
 /* ---- the table ---- */
 
 const struct mr_backend mr_cpu_backend = {
@@ -312,6 +317,7 @@ const struct mr_backend mr_cpu_backend = {
     .rope_write = mr_cpu_step_rope_write,
     .attend = mr_cpu_step_attend,
     .mixers = &mixers,
+    .latent = &latent,
     .experts = mr_cpu_step_experts,
     .add_switched = mr_cpu_step_add_switched,
     .softcap = mr_cpu_step_softcap,

@@ -2,7 +2,7 @@
 
 #include "codec/check.h"
 #include "ops/cpu_kernels/expert_kernels.h"
-#include "ops/cpu_kernels/kv_kernels.h"
+#include "ops/cpu_kernels/latent.h"
 #include "ops/cpu_kernels/linear.h"
 #include "ops/cpu_kernels/mixer.h"
 #include "ops/cpu_kernels/parallel.h"
@@ -56,8 +56,8 @@ static void *arena_take(struct arena *arena, size_t count, size_t size)
 
 static size_t number_bytes(const struct mr_step *step, enum mr_step_buffer buffer)
 {
-    bool numbers =
-        buffer == MR_NORMED || buffer == MR_ATTENDED || buffer == MR_GATED || buffer == MR_MIXED;
+    bool numbers = buffer == MR_NORMED || buffer == MR_ATTENDED || buffer == MR_GATED ||
+                   buffer == MR_MIXED || buffer == MR_QUERY_LATENT || buffer == MR_ATTENDED_LATENTS;
     return numbers && step->bf16 ? sizeof(uint16_t) : sizeof(float);
 }
 
@@ -411,6 +411,47 @@ void mr_cpu_step_attend(struct mr_step *step, const struct mr_attention *attenti
     struct mr_cpu_attention_args ours = attention_of(step, attention);
     mr_cpu_attention((struct mr_cpu_kv *)attention->kv, &ours, step->buffers[MR_QKV],
                      step->buffers[MR_ATTENDED]);
+}
+
+/* ---- latent attention ---- */
+
+static struct mr_cpu_latent latent_of(const struct mr_latent *latent)
+{
+    return (struct mr_cpu_latent){.shape = latent->shape,
+                                  .head_count = latent->attention.head_count,
+                                  .rope = (const struct mr_cpu_rope *)latent->attention.rope,
+                                  .norm = (const float *)latent->norm,
+                                  .keys = (const struct mr_cpu_linear *)latent->keys,
+                                  .values = (const struct mr_cpu_linear *)latent->values};
+}
+
+void mr_cpu_step_norm_queries(struct mr_step *step, const struct mr_latent *latent, uint32_t rows)
+{
+    const struct mr_cpu_norm norm = {.weight = (const float *)latent->query_norm,
+                                     .epsilon = latent->shape.norm_epsilon,
+                                     .width = latent->shape.query_rank,
+                                     .stride = mr_latent_row(&latent->shape),
+                                     .bf16 = step->bf16};
+    mr_cpu_norm(&norm, step->buffers[MR_LATENTS], rows, step->buffers[MR_QUERY_LATENT]);
+}
+
+void mr_cpu_step_latent_write(struct mr_step *step, const struct mr_latent *latent)
+{
+    const struct mr_cpu_attention_args attention = attention_of(step, &latent->attention);
+    const struct mr_cpu_latent ours = latent_of(latent);
+    mr_cpu_latent_write((struct mr_cpu_kv *)latent->attention.kv, &attention, &ours,
+                        step->buffers[MR_QKV], step->buffers[MR_LATENTS]);
+}
+
+void mr_cpu_step_latent_attend(struct mr_step *step, const struct mr_latent *latent)
+{
+    const struct mr_cpu_attention_args attention = attention_of(step, &latent->attention);
+    const struct mr_cpu_latent ours = latent_of(latent);
+    mr_cpu_latent_absorb(&ours, step->buffers[MR_QKV], step->row_count, step->buffers[MR_ABSORBED]);
+    mr_cpu_attention((struct mr_cpu_kv *)latent->attention.kv, &attention,
+                     step->buffers[MR_ABSORBED], step->buffers[MR_ATTENDED_LATENTS]);
+    mr_cpu_latent_values(&ours, step->buffers[MR_ATTENDED_LATENTS], step->row_count,
+                         step->buffers[MR_ATTENDED]);
 }
 
 /* ---- recurrent layers ---- */

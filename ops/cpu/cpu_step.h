@@ -3,6 +3,7 @@
 #ifndef MR_OPS_CPU_CPU_STEP_H
 #define MR_OPS_CPU_CPU_STEP_H
 
+#include "ops/backend/latent.h"
 #include "ops/backend/mixers.h"
 
 enum mr_status mr_cpu_step_create(struct mr_compute *compute, struct mr_step **out,
@@ -25,6 +26,9 @@ void mr_cpu_step_linear(struct mr_step *step, const struct mr_linear *linear,
                         enum mr_step_buffer to);
 void mr_cpu_step_rope_write(struct mr_step *step, const struct mr_attention *attention);
 void mr_cpu_step_attend(struct mr_step *step, const struct mr_attention *attention);
+void mr_cpu_step_norm_queries(struct mr_step *step, const struct mr_latent *latent, uint32_t rows);
+void mr_cpu_step_latent_write(struct mr_step *step, const struct mr_latent *latent);
+void mr_cpu_step_latent_attend(struct mr_step *step, const struct mr_latent *latent);
 void mr_cpu_step_mix(struct mr_step *step, const struct mr_mixer *mixer);
 void mr_cpu_step_gate_attended(struct mr_step *step, uint32_t rows);
 void mr_cpu_step_experts(struct mr_step *step, const struct mr_expert_layer *layer, uint32_t rows);

@@ -6,6 +6,7 @@
 #ifndef MR_OPS_CPU_KERNELS_ATTEND_BODY_H
 #define MR_OPS_CPU_KERNELS_ATTEND_BODY_H
 
+#include "ops/cpu_kernels/kv_kernels.h"
 #include "ops/cpu_kernels/level.h"
 #include "ops/cpu_kernels/rows_body.h"
 
@@ -19,7 +20,7 @@
  * is exact: a bf16 number holds any integer up to 256. The scale of a key is multiplied to its
  * scores, the scale of a value to its weights. */
 
-/* The expanded panels: at least two of the longest, 256 words. */
+/* Bytes of the panels that are expanded together, unless one is longer. */
 #define ATTEND_INT8_BYTES 16384u
 
 /* Expands one panel and prefetches `next`. A bf16 word takes the integers at one column of two
@@ -45,14 +46,15 @@ ATTEND_INLINE void attend_int8_expand(const unsigned char *in, const unsigned ch
  * bf16. Splitting the panels changes no sum. */
 static void attend_int8_product(const struct mr_cpu_tile *product, bool bf16)
 {
-    _Alignas(64) unsigned char panels[ATTEND_INT8_BYTES];
+    _Alignas(64) unsigned char panels[MR_CPU_KEY_DIM_MAX * MR_PANEL_BYTES];
     struct mr_cpu_tile part = *product;
     part.b = panels;
     part.panel_bytes = (size_t)product->word_count * MR_PANEL_BYTES;
     part.next = NULL;
     /* Without words (no row attends to a key) the sums are zero. */
-    const uint32_t most = product->word_count > 0 ? (uint32_t)(ATTEND_INT8_BYTES / part.panel_bytes)
-                                                  : product->panels;
+    uint32_t most = product->word_count > 0 ? (uint32_t)(ATTEND_INT8_BYTES / part.panel_bytes)
+                                            : product->panels;
+    if (most == 0) most = 1;
     for (uint32_t first = 0; first < product->panels; first += most) {
         const uint32_t left = product->panels - first;
         part.panels = left < most ? left : most;
@@ -198,6 +200,8 @@ static void attend_product(const struct mr_cpu_attend *attend, const struct mr_c
         tile_f32(product);
 }
 
+#include "ops/cpu_kernels/attend_shared_body.h"
+
 /* Computes attention for query rows [first, first + rows), rows <= ATTEND_ROWS. */
 static void attend_rows(const struct mr_cpu_attend *attend, uint32_t first, uint32_t rows)
 {
@@ -233,15 +237,18 @@ static void attend_rows(const struct mr_cpu_attend *attend, uint32_t first, uint
                                            .a_stride_bytes = ATTEND_STRIDE * sizeof *scores,
                                            .b = attend->values,
                                            .panel_bytes = attend->value_panel_bytes,
-                                           .c = attend->out + (size_t)first * dim,
-                                           .c_stride = dim,
+                                           .c = attend->out + (size_t)first * attend->value_dim,
+                                           .c_stride = attend->value_dim,
                                            .rows = rows,
-                                           .panels = dim / 16,
+                                           .panels = attend->value_dim / 16,
                                            .next = attend->next_keys,
                                            .word_count = (keys + per_word - 1) / per_word};
     attend_product(attend, &find_scores);
     attend_softmax_rows(&softmax);
-    attend_product(attend, &add_values);
+    if (attend->values)
+        attend_product(attend, &add_values);
+    else
+        attend_shared_product(attend, &add_values, keys);
 }
 
 static void attend_panels(const struct mr_cpu_attend *attend)

@@ -13,15 +13,17 @@
 #include <string.h>
 
 /* Most rows of a tile: they all use a block's K and V while those are in the L2 cache. */
-#define TILE_ROWS    MR_CPU_GROUP_MAX
-#define HEAD_DIM_MAX 256u
+#define TILE_ROWS MR_CPU_GROUP_MAX
+/* Most numbers of a tile's queries. A tile of a wide key has fewer rows. */
+#define TILE_NUMBERS (TILE_ROWS * 576u)
 
 struct attention_run {
     struct mr_cpu_kv *kv;
     const struct mr_cpu_attention_args *args;
     const float *qkv;
     unsigned char *out;
-    uint32_t group;     /* number of query heads that share one kv head */
+    uint32_t group;     /* query heads in a tile, which share one kv head */
+    uint32_t groups;    /* groups of query heads; in a pool with value_dim all share one kv head */
     uint32_t positions; /* largest number of positions in one tile */
     bool split; /* true: a job of the parallel loop is one block of a tile; false: a whole tile */
 };
@@ -29,6 +31,7 @@ struct attention_run {
 /* One tile: its sequence, kv head and rows, and the blocks that the rows attend to. */
 struct attention_tile {
     const struct mr_cpu_attention_sequence *sequence;
+    uint32_t group; /* index of its query heads */
     uint32_t kv_head;
     uint32_t row;  /* row of the batch at which the tile starts */
     uint32_t rows; /* number of rows: positions of the tile times query heads for each kv head */
@@ -38,7 +41,7 @@ struct attention_tile {
 
 /* The partial attention result of one tile: for one block, or merged from several blocks. */
 struct attention_part {
-    float out[TILE_ROWS * HEAD_DIM_MAX];
+    float out[TILE_NUMBERS];
     float top[TILE_ROWS], sum[TILE_ROWS];
 };
 
@@ -87,7 +90,7 @@ static const unsigned char *next_keys(const struct attention_run *run,
     const uint32_t *blocks = tile->sequence->blocks, head = tile->kv_head;
     if (block + 1 < tile->block_end)
         return mr_cpu_kv_keys(kv, blocks[block + 1], run->args->layer, head);
-    if (head + 1 == kv->spec.kv_head_count) return NULL;
+    if (head + 1 >= kv->spec.kv_head_count) return NULL;
     return mr_cpu_kv_keys(kv, blocks[tile->block_begin], run->args->layer, head + 1);
 }
 
@@ -102,11 +105,12 @@ static void attend_block(const struct attention_run *run, const struct attention
     MR_ASSERT(id < kv->spec.block_count);
     find_keys(run, tile, block, &keys);
     unsigned char *k = mr_cpu_kv_keys(kv, id, run->args->layer, tile->kv_head);
-    unsigned char *v = k + kv->half_bytes;
+    const bool shares = mr_cpu_kv_shares_keys(kv);
+    unsigned char *v = shares ? k : k + kv->half_bytes;
     const struct mr_cpu_attend attend = {
         .q = q,
         .keys = k,
-        .values = v,
+        .values = shares ? NULL : v,
         .next_keys = next_keys(run, tile, block),
         .key_scales = kv->spec.int8 ? mr_cpu_kv_scales(kv, k) : NULL,
         .value_scales = kv->spec.int8 ? mr_cpu_kv_scales(kv, v) : NULL,
@@ -119,6 +123,7 @@ static void attend_block(const struct attention_run *run, const struct attention
         .top = part->top,
         .rows = tile->rows,
         .dim = kv->spec.head_dim,
+        .value_dim = mr_cpu_kv_value_dim(kv),
         .scale = run->args->scale,
         .softcap = run->args->softcap,
         .bf16 = kv->spec.bf16};
@@ -132,11 +137,12 @@ static void load_queries(const struct attention_run *run, const struct attention
 {
     const struct mr_cpu_kv *kv = run->kv;
     const uint32_t dim = kv->spec.head_dim;
-    const size_t stride = (size_t)(run->args->head_count + 2 * kv->spec.kv_head_count) * dim;
+    const uint32_t others = mr_cpu_kv_shares_keys(kv) ? 0 : 2 * kv->spec.kv_head_count;
+    const size_t stride = (size_t)(run->args->head_count + others) * dim;
     const size_t position_bytes = (size_t)run->group * dim * mr_cpu_kv_number_bytes(kv);
     for (uint32_t i = 0; i < tile->rows / run->group; i++)
         kv->ops->convert(run->qkv + (tile->row + i) * stride +
-                             (size_t)tile->kv_head * run->group * dim,
+                             (size_t)tile->group * run->group * dim,
                          1.0f, run->group * dim, kv->spec.bf16, q + i * position_bytes);
 }
 
@@ -162,11 +168,11 @@ static void store_tile(const struct attention_run *run, const struct attention_t
                        const struct attention_part *part)
 {
     const struct mr_cpu_kv *kv = run->kv;
-    const uint32_t dim = kv->spec.head_dim;
+    const uint32_t dim = mr_cpu_kv_value_dim(kv);
     const size_t size = mr_cpu_kv_number_bytes(kv);
     for (uint32_t r = 0; r < tile->rows; r++) {
         const uint32_t row = tile->row + r / run->group;
-        const uint32_t head = tile->kv_head * run->group + r % run->group;
+        const uint32_t head = tile->group * run->group + r % run->group;
         const size_t at = ((size_t)row * run->args->head_count + head) * dim;
         const float sum = divisor(run, head, part->sum[r], part->top[r]);
         kv->ops->convert(part->out + (size_t)r * dim, 1.0f / sum, dim, kv->spec.bf16,
@@ -184,16 +190,16 @@ static void fold_block(const struct attention_run *run, struct attention_part *p
                                      .block_top = top,
                                      .block_sum = top + TILE_ROWS,
                                      .rows = rows,
-                                     .width = run->kv->spec.head_dim};
+                                     .width = mr_cpu_kv_value_dim(run->kv)};
     run->kv->ops->fold(&fold);
 }
 
 static void run_tile(const struct attention_run *run, const struct attention_tile *tile)
 {
     _Alignas(64) struct attention_part whole, part;
-    _Alignas(64) float q[TILE_ROWS * HEAD_DIM_MAX];
+    _Alignas(64) float q[TILE_NUMBERS];
     load_queries(run, tile, (unsigned char *)q);
-    clear_part(&whole, tile->rows, run->kv->spec.head_dim);
+    clear_part(&whole, tile->rows, mr_cpu_kv_value_dim(run->kv));
     for (uint32_t block = tile->block_begin; block < tile->block_end; block++) {
         attend_block(run, tile, block, (const unsigned char *)q, &part);
         fold_block(run, &whole, tile->rows, part.out, part.top);
@@ -223,8 +229,7 @@ static uint32_t block_count(const struct mr_cpu_attention_sequence *sequence)
 static uint32_t tile_count(const struct attention_run *run,
                            const struct mr_cpu_attention_sequence *sequence)
 {
-    return (sequence->row_count + run->positions - 1) / run->positions *
-           run->kv->spec.kv_head_count;
+    return (sequence->row_count + run->positions - 1) / run->positions * run->groups;
 }
 
 static uint32_t jobs_of(const struct attention_run *run,
@@ -239,7 +244,7 @@ static size_t partial_floats(const struct attention_run *run,
 {
     const uint32_t positions =
         sequence->row_count < run->positions ? sequence->row_count : run->positions;
-    return (size_t)positions * run->group * run->kv->spec.head_dim + 2u * TILE_ROWS;
+    return (size_t)positions * run->group * mr_cpu_kv_value_dim(run->kv) + 2u * TILE_ROWS;
 }
 
 static size_t partials_of(const struct attention_run *run,
@@ -266,15 +271,15 @@ static const struct mr_cpu_attention_sequence *seek(const struct attention_run *
     }
 }
 
-/* Returns the index-th tile of a sequence: kv head after kv head, and for each kv head from the
- * last positions to the first. */
+/* Returns the index-th tile of a sequence: group after group of query heads, and for each group
+ * from the last positions to the first. */
 static struct attention_tile make_tile(const struct attention_run *run,
                                        const struct mr_cpu_attention_sequence *sequence,
                                        uint32_t index)
 {
     const uint32_t tiles =
-        /* Number of tiles of each kv head. */
-        tile_count(run, sequence) / run->kv->spec.kv_head_count;
+        /* Number of tiles of each group. */
+        tile_count(run, sequence) / run->groups;
     const uint32_t first = (tiles - 1 - index % tiles) * run->positions;
     const uint32_t left = sequence->row_count - first;
     const uint32_t positions = left < run->positions ? left : run->positions;
@@ -282,7 +287,8 @@ static struct attention_tile make_tile(const struct attention_run *run,
     const uint32_t oldest = window > 0 && position >= window ? position - window + 1 : 0;
     return (struct attention_tile){
         .sequence = sequence,
-        .kv_head = index / tiles,
+        .group = index / tiles,
+        .kv_head = mr_cpu_kv_shares_keys(run->kv) ? 0 : index / tiles,
         .row = sequence->row_begin + first,
         .rows = positions * run->group,
         .position = position,
@@ -295,11 +301,11 @@ static struct attention_tile make_tile(const struct attention_run *run,
 static void run_block(const struct attention_run *run, const struct attention_tile *tile,
                       uint32_t block, float *partials, atomic_uint *done)
 {
-    const uint32_t dim = run->kv->spec.head_dim, blocks = block_count(tile->sequence);
+    const uint32_t dim = mr_cpu_kv_value_dim(run->kv), blocks = block_count(tile->sequence);
     const size_t stride = partial_floats(run, tile->sequence), tops = stride - 2u * TILE_ROWS;
     _Alignas(64) struct attention_part part;
     if (block >= tile->block_begin && block < tile->block_end) {
-        _Alignas(64) float q[TILE_ROWS * HEAD_DIM_MAX];
+        _Alignas(64) float q[TILE_NUMBERS];
         float *to = partials + block * stride;
         load_queries(run, tile, (unsigned char *)q);
         attend_block(run, tile, block, (const unsigned char *)q, &part);
@@ -335,6 +341,23 @@ static void run_jobs(void *context, size_t begin, size_t end)
     }
 }
 
+/* Sets the number of query heads and positions in a tile. */
+static void choose_tiles(struct attention_run *run)
+{
+    const struct mr_cpu_kv_spec *spec = &run->kv->spec;
+    const uint32_t heads = run->args->head_count, fit = TILE_NUMBERS / spec->head_dim;
+    const uint32_t most = fit < TILE_ROWS ? fit : TILE_ROWS;
+    run->group = heads / spec->kv_head_count;
+    while (run->group > most || heads % run->group != 0) {
+        MR_ASSERT(mr_cpu_kv_shares_keys(run->kv));
+        run->group--;
+    }
+    run->groups = heads / run->group;
+    run->positions = most / run->group;
+    if (run->positions > 16) /* Round down to a multiple of 16, the rows of an AMX tile. */
+        run->positions -= run->positions % 16;
+}
+
 void mr_cpu_attention(struct mr_cpu_kv *kv, const struct mr_cpu_attention_args *attention,
                       const float *qkv, void *out)
 {
@@ -342,11 +365,7 @@ void mr_cpu_attention(struct mr_cpu_kv *kv, const struct mr_cpu_attention_args *
     struct attention_run run = {.kv = kv, .args = attention, .qkv = qkv, .out = out};
     MR_ASSERT(attention->head_count % kv->spec.kv_head_count == 0);
     MR_ASSERT(attention->layer < kv->spec.layer_count);
-    run.group = attention->head_count / kv->spec.kv_head_count;
-    MR_ASSERT(run.group <= TILE_ROWS);
-    run.positions = TILE_ROWS / run.group;
-    if (run.positions > 16) /* Round down to a multiple of 16, the rows of an AMX tile. */
-        run.positions -= run.positions % 16;
+    choose_tiles(&run);
     uint32_t tiles = 0, blocks = 0;
     size_t partials = 0;
     for (uint32_t s = 0; s < attention->sequence_count; s++) {

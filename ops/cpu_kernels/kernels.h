@@ -101,6 +101,7 @@ struct mr_cpu_norm {
     const float *bias;   /* [width], or NULL for none; only with `centered` */
     float epsilon;
     uint32_t width;
+    uint32_t stride; /* floats from one row of x to the next; 0: width */
     /* Padding elements of a row: zeros at any place, excluded from the mean. Only without
      * `centered`. */
     uint32_t padding;

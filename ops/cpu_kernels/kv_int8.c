@@ -72,7 +72,7 @@ static size_t head_bytes(const struct mr_cpu_kv *kv, uint32_t token_count)
 {
     const struct mr_cpu_int8 keys = keys_of(kv, kv->bytes, 0, token_count);
     const struct mr_cpu_int8 values = values_of(kv, kv->bytes, 0, token_count);
-    return half_bytes(&keys) + half_bytes(&values);
+    return half_bytes(&keys) + (mr_cpu_kv_shares_keys(kv) ? 0 : half_bytes(&values));
 }
 
 static uint32_t head_count(const struct mr_cpu_kv *kv)
@@ -82,7 +82,7 @@ static uint32_t head_count(const struct mr_cpu_kv *kv)
 
 static size_t grain_heads(const struct mr_cpu_kv *kv)
 {
-    return GRAIN_BYTES / (2 * kv->half_bytes);
+    return GRAIN_BYTES / kv->slot_bytes;
 }
 
 size_t mr_cpu_kv_int8_bytes(const struct mr_cpu_kv *kv, uint32_t token_count)
@@ -99,7 +99,9 @@ static void export_heads(void *context, size_t begin, size_t end)
         unsigned char *to = run->out + i * run->head_bytes;
         const struct mr_cpu_int8 keys = keys_of(kv, from, run->first, run->token_count);
         const struct mr_cpu_int8 values = values_of(kv, from, run->first, run->token_count);
-        if (!kv->ops->pack_int8(&keys, to) || !kv->ops->pack_int8(&values, to + half_bytes(&keys)))
+        const bool whole = mr_cpu_kv_shares_keys(kv);
+        if (!kv->ops->pack_int8(&keys, to) ||
+            (!whole && !kv->ops->pack_int8(&values, to + half_bytes(&keys))))
             atomic_store_explicit(&run->failed, true, memory_order_relaxed);
     }
 }
@@ -114,7 +116,7 @@ static void import_heads(void *context, size_t begin, size_t end)
         const struct mr_cpu_int8 keys = keys_of(kv, to, run->first, run->token_count);
         const struct mr_cpu_int8 values = values_of(kv, to, run->first, run->token_count);
         kv->ops->unpack_int8(&keys, from);
-        kv->ops->unpack_int8(&values, from + half_bytes(&keys));
+        if (!mr_cpu_kv_shares_keys(kv)) kv->ops->unpack_int8(&values, from + half_bytes(&keys));
     }
 }
 

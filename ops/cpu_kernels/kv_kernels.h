@@ -6,8 +6,13 @@
 #include "ops/cpu_kernels/kernels.h"
 
 /* ---- KV pool ---- */
+#define MR_CPU_HEAD_DIM_MAX 256u
+#define MR_CPU_KEY_DIM_MAX  1280u /* of a pool with value_dim */
 struct mr_cpu_kv_spec {
     uint32_t layer_count, kv_head_count, head_dim, block_count;
+    /* The V of a token is the first value_dim numbers of its K, and the pool has no other V. A
+     * multiple of 16; 0: V has head_dim numbers of its own. */
+    uint32_t value_dim;
     bool bf16; /* attention computes in bf16; false: in f32 */
     /* K and V are kept as 8-bit integers with a bf16 scale for each token, head and K or V. */
     bool int8;
@@ -16,7 +21,8 @@ struct mr_cpu_kv_spec {
 struct mr_cpu_kv; /* KV pool: block_count blocks of MR_BLOCK_TOKENS tokens each, all layers */
 /* Returns the size in bytes of one block's KV in all layers. */
 size_t mr_cpu_kv_block_bytes(const struct mr_cpu_kv_spec *spec);
-/* Errors: MR_NOMEM; MR_UNSUPPORTED unless head_dim is a multiple of 16 and at most 256. */
+/* Errors: MR_NOMEM; MR_UNSUPPORTED unless head_dim is a multiple of 16, and at most 256, or
+ * MR_CPU_KEY_DIM_MAX with value_dim. */
 enum mr_status mr_cpu_kv_create(struct mr_cpu_kv **out, const struct mr_cpu_kv_spec *spec,
                                 struct mr_error *err);
 void mr_cpu_kv_destroy(struct mr_cpu_kv *kv);
@@ -97,8 +103,8 @@ struct mr_cpu_rope_args {
 void mr_cpu_rope_write(struct mr_cpu_kv *kv, const struct mr_cpu_attention_args *attention,
                        const struct mr_cpu_rope_args *args, float *qkv);
 /* Causal attention of every row to the blocks of its sequence, which has one row (decode) or many
- * (a prompt). qkv: as mr_cpu_rope_write left it; out: [rows, head_count * head_dim] in the pool's
- * dtype. */
+ * (a prompt). qkv: as mr_cpu_rope_write left it; in a pool with value_dim only q, [rows, head_count
+ * * head_dim]. out: [rows, head_count * head_dim or value_dim] in the pool's dtype. */
 void mr_cpu_attention(struct mr_cpu_kv *kv, const struct mr_cpu_attention_args *attention,
                       const float *qkv, void *out);
 

@@ -7,7 +7,6 @@
 #include <sys/mman.h>
 
 #define HUGE_PAGE_BYTES ((size_t)2 << 20)
-#define HEAD_DIM_MAX    256u
 
 /* Bytes of the K, or of the V, of one head of one layer of one block. */
 static size_t half_bytes(const struct mr_cpu_kv_spec *spec)
@@ -17,9 +16,14 @@ static size_t half_bytes(const struct mr_cpu_kv_spec *spec)
     return elements * (spec->bf16 ? 2u : 4u);
 }
 
+static size_t slot_bytes(const struct mr_cpu_kv_spec *spec)
+{
+    return (spec->value_dim > 0 ? 1u : 2u) * half_bytes(spec);
+}
+
 size_t mr_cpu_kv_block_bytes(const struct mr_cpu_kv_spec *spec)
 {
-    return (size_t)spec->layer_count * spec->kv_head_count * 2u * half_bytes(spec);
+    return (size_t)spec->layer_count * spec->kv_head_count * slot_bytes(spec);
 }
 
 /* Bytes of the KV pool, rounded up to whole huge pages. */
@@ -29,20 +33,31 @@ static size_t pool_bytes(const struct mr_cpu_kv *kv)
     return (bytes + HUGE_PAGE_BYTES - 1) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
 }
 
+/* The attention of AMX needs panels of V. */
+static const struct mr_cpu_ops *ops_of(const struct mr_cpu_kv_spec *spec)
+{
+    const enum mr_cpu_level level = mr_cpu_level(spec->level);
+    return mr_cpu_ops_get(spec->value_dim > 0 && level == MR_CPU_AMX ? MR_CPU_AVX512 : level);
+}
+
 enum mr_status mr_cpu_kv_create(struct mr_cpu_kv **out, const struct mr_cpu_kv_spec *spec,
                                 struct mr_error *err)
 {
     *out = NULL;
-    if (spec->head_dim == 0 || spec->head_dim % 16 != 0 || spec->head_dim > HEAD_DIM_MAX)
+    const uint32_t most = spec->value_dim > 0 ? MR_CPU_KEY_DIM_MAX : MR_CPU_HEAD_DIM_MAX;
+    if (spec->head_dim == 0 || spec->head_dim % 16 != 0 || spec->head_dim > most)
         return mr_fail(err, MR_UNSUPPORTED, "head size %u is not a multiple of 16 up to %u",
-                       spec->head_dim, HEAD_DIM_MAX);
+                       spec->head_dim, most);
     MR_ASSERT(spec->block_count > 0);
+    MR_ASSERT(spec->value_dim == 0 || (spec->kv_head_count == 1 && spec->value_dim % 16 == 0 &&
+                                       spec->value_dim <= spec->head_dim));
     struct mr_cpu_kv *kv = calloc(1, sizeof *kv);
     if (!kv) goto no_kv;
-    kv->ops = mr_cpu_ops_get(spec->level);
+    kv->ops = ops_of(spec);
     kv->spec = *spec;
     kv->block_bytes = mr_cpu_kv_block_bytes(spec);
     kv->half_bytes = half_bytes(spec);
+    kv->slot_bytes = slot_bytes(spec);
     /* The pool needs no clearing: the kernel supplies zeroed pages on first access. */
     size_t bytes = pool_bytes(kv);
     void *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -136,6 +151,7 @@ void mr_cpu_kv_copy(struct mr_cpu_kv *kv, uint32_t from, uint32_t to, uint32_t t
             unsigned char *copy = mr_cpu_kv_keys(kv, to, layer, head);
             memcpy(copy, keys, key_bytes(kv, token_count));
             copy_scales(kv, copy, keys, token_count);
+            if (mr_cpu_kv_shares_keys(kv)) continue;
             copy_values(kv, copy + kv->half_bytes, keys + kv->half_bytes, token_count);
             copy_scales(kv, copy + kv->half_bytes, keys + kv->half_bytes, token_count);
         }
@@ -145,9 +161,10 @@ void mr_cpu_kv_copy(struct mr_cpu_kv *kv, uint32_t from, uint32_t to, uint32_t t
 
 size_t mr_cpu_kv_export_bytes(const struct mr_cpu_kv *kv, uint32_t token_count)
 {
-    const size_t head = key_bytes(kv, token_count) +
-                        kv->spec.head_dim / 16u * value_bytes(kv, token_count) +
-                        2 * scale_bytes(kv, token_count);
+    size_t head = key_bytes(kv, token_count) + scale_bytes(kv, token_count);
+    if (!mr_cpu_kv_shares_keys(kv))
+        head +=
+            kv->spec.head_dim / 16u * value_bytes(kv, token_count) + scale_bytes(kv, token_count);
     return (size_t)kv->spec.layer_count * kv->spec.kv_head_count * head;
 }
 
@@ -188,6 +205,7 @@ static unsigned char *export_head(const struct mr_cpu_kv *kv, unsigned char *key
     memcpy(flat, keys + mr_cpu_kv_key_at(kv, first, 0), key_bytes(kv, token_count));
     clear_keys_after(kv, flat, token_count);
     flat = export_scales(kv, keys, first, token_count, flat + key_bytes(kv, token_count));
+    if (mr_cpu_kv_shares_keys(kv)) return flat;
     const size_t size = value_bytes(kv, token_count);
     for (uint32_t dim = 0; dim < kv->spec.head_dim; dim += 16, flat += size) {
         memcpy(flat, values + mr_cpu_kv_value_at(kv, first, dim), size);
@@ -205,6 +223,7 @@ static const unsigned char *import_head(const struct mr_cpu_kv *kv, unsigned cha
     unsigned char *values = keys + kv->half_bytes;
     memcpy(keys + mr_cpu_kv_key_at(kv, first, 0), flat, key_bytes(kv, token_count));
     flat = import_scales(kv, keys, first, token_count, flat + key_bytes(kv, token_count));
+    if (mr_cpu_kv_shares_keys(kv)) return flat;
     const size_t size = value_bytes(kv, token_count);
     for (uint32_t dim = 0; dim < kv->spec.head_dim; dim += 16, flat += size)
         memcpy(values + mr_cpu_kv_value_at(kv, first, dim), flat, size);

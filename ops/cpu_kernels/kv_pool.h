@@ -9,6 +9,7 @@
  *             scales of the tokens in bf16 after each K and each V: K [token / 16][head_dim][16],
  *             then [MR_BLOCK_TOKENS] scales V [head_dim / 16][token][16], then [MR_BLOCK_TOKENS]
  *             scales
+ *         A pool with value_dim has the K alone, and one head. V is the first value_dim rows of K.
  *         Attention expands two neighbouring rows of 16 bytes to one row of a panel in bf16.
  * Zeros:  two tokens share a bf16 word of V. When a sequence ends with the first of the two, the
  *         V of the second is zero, so a product over whole words never reads another request's V.
@@ -33,6 +34,7 @@ struct mr_cpu_kv {
     const struct mr_cpu_ops *ops;
     struct mr_cpu_kv_spec spec;
     size_t half_bytes;  /* bytes of K, or of V, of one head of one layer of one block */
+    size_t slot_bytes;  /* bytes of one head of one layer of one block */
     size_t block_bytes; /* bytes of one block in all layers */
     unsigned char *bytes;
     /* Leading bytes of the pool that mr_cpu_kv_populate has made resident. */
@@ -45,7 +47,19 @@ static inline unsigned char *mr_cpu_kv_keys(const struct mr_cpu_kv *kv, uint32_t
                                             uint32_t layer, uint32_t head)
 {
     const size_t slot = (size_t)layer * kv->spec.kv_head_count + head;
-    return kv->bytes + block * kv->block_bytes + slot * 2 * kv->half_bytes;
+    return kv->bytes + block * kv->block_bytes + slot * kv->slot_bytes;
+}
+
+/* True when V is part of K and not stored itself. */
+static inline bool mr_cpu_kv_shares_keys(const struct mr_cpu_kv *kv)
+{
+    return kv->spec.value_dim > 0;
+}
+
+/* Numbers of a token's V. */
+static inline uint32_t mr_cpu_kv_value_dim(const struct mr_cpu_kv *kv)
+{
+    return kv->spec.value_dim > 0 ? kv->spec.value_dim : kv->spec.head_dim;
 }
 
 static inline unsigned char *mr_cpu_kv_values(const struct mr_cpu_kv *kv, uint32_t block,

@@ -37,18 +37,19 @@ struct mr_cpu_tile {
 /* Attention of query rows to one block of keys and values. Row r attends to the keys
  * [begin[r], end[r]) of the block, which may be none. */
 struct mr_cpu_attend {
-    const unsigned char *q;                         /* [rows, dim], bf16 or f32 */
-    const unsigned char *keys, *values, *next_keys; /* next_keys: of the next block, or NULL */
+    const unsigned char *q;                /* [rows, dim], bf16 or f32 */
+    const unsigned char *keys, *next_keys; /* next_keys: of the next block, or NULL */
+    const unsigned char *values; /* NULL: the first value_dim numbers of the keys; not for AMX */
     /* [MR_BLOCK_TOKENS] bf16, one for each key and each value. Keys and values are then int8 in
      * rows of 16 bytes (kv_pool.h). Both NULL: keys and values are panels of the numbers of q. */
     const uint16_t *key_scales, *value_scales;
     size_t key_panel_bytes, value_panel_bytes;
     const uint32_t *begin, *end;
     /* A partial softmax: key j of a row has the weight 2^(score[j] * scale * log2(e) - top). */
-    float *out; /* [rows, dim]: the sum of weights times values */
+    float *out; /* [rows, value_dim]: the sum of weights times values */
     float *sum; /* [rows]: the sum of the weights */
     float *top; /* [rows]: usually the largest exponent of the row, so that no weight overflows */
-    uint32_t rows, dim;
+    uint32_t rows, dim, value_dim;
     float scale, softcap; /* softcap: tanh limit of the scores; 0: no limit */
     bool bf16;
 };
@@ -61,8 +62,7 @@ struct mr_cpu_int8 {
     size_t group_bytes, row_bytes; /* bytes from one group to the next, from one row to the next */
     uint32_t group_count, row_count;
     uint32_t token_count; /* tokens to convert; later tokens of the last group are treated as 0 */
-    /* keys: true for K (columns are tokens), false for V (columns are dimensions). */
-    bool bf16, keys;
+    bool bf16, keys;      /* keys: K (columns are tokens); false: V (columns are dimensions) */
 };
 
 #define MR_CPU_NO_SCORE (-1e30f) /* value of `top` for a row that attends to no key */

@@ -18,8 +18,9 @@ static void norm_rows(void *context, size_t begin, size_t end)
 {
     const struct norm_run *run = context;
     const size_t width = run->norm->width, size = run->norm->bf16 ? 2 : 4;
+    const size_t stride = run->norm->stride > 0 ? run->norm->stride : width;
     for (size_t row = begin; row < end; row++) {
-        const float *x = run->x + row * width;
+        const float *x = run->x + row * stride;
         if (run->residual)
             run->ops->norm_add_row(run->norm, x, run->scale, run->residual + row * width);
         else

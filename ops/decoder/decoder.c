@@ -1,6 +1,7 @@
 #include "ops/decoder/decoder.h"
 
 #include "codec/check.h"
+#include "ops/decoder/latent_layer.h"
 
 #include <stdlib.h>
 
@@ -43,6 +44,7 @@ static struct mr_step_spec step_spec_of(const struct mr_decoder_spec *spec)
     step.widths[MR_BRANCH] = c->family->norm_after ? c->hidden_size : 0;
     step.widths[MR_QKV] = (c->head_count + 2 * c->kv_head_count) * head;
     step.widths[MR_ATTENDED] = c->head_count * head;
+    mr_latent_set_widths(c, step.widths);
     step.widths[MR_GATED] = shared > c->ffn_size ? shared : c->ffn_size;
     if (c->mixer.kind != MR_MIXER_NONE) {
         step.widths[MR_MIXING] = mr_mixer_row_width(&c->mixer);
@@ -340,6 +342,22 @@ static void run_mixer(struct mr_decoder *decoder, uint32_t i, uint32_t index, ui
     backend->mixers->mix(step, &mixer);
 }
 
+/* Computes the queries of layer i and writes its K and V to the pool. */
+static void write_kv(struct mr_decoder *decoder, uint32_t i, uint32_t rows)
+{
+    const struct mr_backend *backend = decoder->backend;
+    struct mr_step *step = decoder->newest->step;
+    const struct mr_model_config *c = decoder->spec.config;
+    const struct mr_layer_weights *layer = &decoder->spec.weights->layers[i];
+    const struct mr_attention attention = attention_of(decoder, i);
+    if (layer->latent.down) {
+        mr_latent_write(backend, step, c, &layer->latent, &attention, rows);
+        return;
+    }
+    backend->linear(step, layer->qkv, MR_NORMED, rows, MR_STORE, MR_QKV);
+    backend->rope_write(step, &attention);
+}
+
 static void run_attention(struct mr_decoder *decoder, uint32_t i, uint32_t rows)
 {
     const struct mr_backend *backend = decoder->backend;
@@ -347,7 +365,10 @@ static void run_attention(struct mr_decoder *decoder, uint32_t i, uint32_t rows)
     const struct mr_model_config *c = decoder->spec.config;
     const struct mr_layer_weights *layer = &decoder->spec.weights->layers[i];
     const struct mr_attention attention = attention_of(decoder, i);
-    backend->attend(step, &attention);
+    if (layer->latent.down)
+        mr_latent_attend(backend, step, c, &layer->latent, &attention);
+    else
+        backend->attend(step, &attention);
     if (layer->attention_gate) {
         backend->linear(step, layer->attention_gate, MR_NORMED, rows, MR_STORE, MR_MIXING);
         backend->mixers->gate_attended(step, rows);
@@ -467,17 +488,13 @@ static void walk(struct mr_decoder *decoder, const struct mr_batch *batch, uint3
 {
     const struct mr_decoder_spec *spec = &decoder->spec;
     const struct mr_model_config *c = spec->config;
-    const struct mr_backend *backend = decoder->backend;
     uint32_t logit_count = rows, mixed = 0;
     embed(decoder, rows);
     for (uint32_t i = 0; i < c->layer_count; i++) {
         const struct mr_layer_weights *layer = &spec->weights->layers[i];
-        if (layer->qkv || layer->mixer.in) enter_branch(decoder, &layer->attention_norm, rows);
-        if (layer->qkv) {
-            const struct mr_attention attention = attention_of(decoder, i);
-            backend->linear(decoder->newest->step, layer->qkv, MR_NORMED, rows, MR_STORE, MR_QKV);
-            backend->rope_write(decoder->newest->step, &attention);
-        }
+        if (!c->skips_attention[i] || layer->mixer.in)
+            enter_branch(decoder, &layer->attention_norm, rows);
+        if (!c->skips_attention[i]) write_kv(decoder, i, rows);
         if (layer->mixer.in) run_mixer(decoder, i, mixed++, rows);
         if (batch && i + 1 == c->layer_count) {
             keep_wanted_rows(decoder, batch);
@@ -485,7 +502,7 @@ static void walk(struct mr_decoder *decoder, const struct mr_batch *batch, uint3
             logit_count = decoder->newest->logit_count;
         }
         if (rows == 0) continue;
-        if (layer->qkv) run_attention(decoder, i, rows);
+        if (!c->skips_attention[i]) run_attention(decoder, i, rows);
         if (layer->mixer.in)
             leave_branch(decoder, layer->mixer.out, MR_MIXED, &layer->attention_post_norm, rows);
         if (!c->skips_ffn[i]) run_ffn(decoder, i, rows);

@@ -88,10 +88,18 @@ uint64_t mr_kv_groups_device_pool_bytes(uint64_t free_bytes)
 static struct mr_kv_spec pool_of(const struct mr_compute *compute,
                                  const struct mr_kv_groups_spec *spec)
 {
-    return (struct mr_kv_spec){.kv_head_count = spec->config->kv_head_count,
-                               .head_dim = mr_model_config_padded_head(spec->config),
-                               .number = compute->number,
-                               .int8 = spec->int8};
+    const struct mr_model_config *config = spec->config;
+    const struct mr_latent_shape *latent = &config->latent;
+    struct mr_kv_spec pool = {.kv_head_count = config->kv_head_count,
+                              .head_dim = mr_model_config_padded_head(config),
+                              .number = compute->number,
+                              .int8 = spec->int8};
+    if (latent->rank > 0) {
+        pool.kv_head_count = 1;
+        pool.head_dim = mr_latent_key(latent);
+        pool.value_dim = mr_latent_value(latent);
+    }
+    return pool;
 }
 
 /* Plans the groups like mr_kv_groups_plan and fills counts like place_layers. */

@@ -1,6 +1,7 @@
 #include "ops/families/config_json.h"
 
 #include "ops/families/json_keys.h"
+#include "ops/families/json_latent.h"
 #include "ops/families/json_mixer.h"
 #include "ops/families/json_rope.h"
 
@@ -478,6 +479,7 @@ static bool reads(const struct mr_model_family *family, const char *key)
             (strcmp(key, "use_qk_norm") == 0 || strcmp(key, "qk_layernorm") == 0)) ||
            (family->may_be_both_ways && strcmp(key, "use_bidirectional_attention") == 0) ||
            (family->clips && strcmp(key, "clip_qkv") == 0) ||
+           (family->latent && strstr(key, "lora_rank")) ||
            (family->rope_opt_in && strcmp(key, "position_embedding_type") == 0);
 }
 
@@ -567,6 +569,7 @@ enum mr_status mr_model_config_from_json(struct mr_model_config *out,
         status = mr_part_scales_read(&out->scales, reader.root, err);
     if (status == MR_OK) status = read_activation(out, reader.root, err);
     if (status == MR_OK) status = reject(out, &reader, err);
+    if (status == MR_OK) status = mr_json_latent_read(out, reader.root, err);
     if (status == MR_OK) status = mr_json_rope_read(out, reader.root, err);
     if (status == MR_OK) status = read_rope_layers(out, &reader, err);
     return status == MR_OK ? mr_model_config_check(out, err) : status;

@@ -2,8 +2,9 @@
 
 /* ---- families that are refused by name ---- */
 
-#define LATENT                                                                                     \
-    "multi-head latent attention is not supported; its distillations on Llama and Qwen are"
+#define LATENT "GGUF files with latent attention are not supported; the Hugging Face folder is"
+#define INDEXER                                                                                    \
+    "its sparse attention, where an indexer chooses the tokens, is not supported; DeepSeek V3 is"
 #define STATE                                                                                      \
     "state-space (recurrent) layers of this kind are not supported; LFM2, Granite 4 and "          \
     "Qwen3-Next are"
@@ -20,12 +21,10 @@ static const struct {
     const char *name, *reason; /* reason: the missing feature, and the nearest supported family */
 } refused[] = {
     {"deepseek2", LATENT},
-    {"deepseek_v2", LATENT},
-    {"deepseek_v3", LATENT},
-    {"deepseek_v32", LATENT},
-    {"deepseek_r1", LATENT},
-    {"kimi_k2", LATENT},
     {"minicpm3", LATENT},
+    {"deepseek_v32", INDEXER},
+    {"glm_moe_dsa", INDEXER},
+    {"deepseek_v4", INDEXER},
     {"mamba", STATE},
     {"falcon_mamba", STATE},
     {"falcon-h1", STATE},
@@ -69,9 +68,9 @@ static const struct {
 
 /* ---- lookup ---- */
 
-static const struct mr_family_table *const tables[] = {&mr_dense_families, &mr_plain_families,
-                                                       &mr_expert_families, &mr_recurrent_families,
-                                                       &mr_encoder_families};
+static const struct mr_family_table *const tables[] = {
+    &mr_dense_families,  &mr_plain_families,     &mr_expert_families,
+    &mr_latent_families, &mr_recurrent_families, &mr_encoder_families};
 
 const struct mr_model_family *mr_model_family_at(size_t index)
 {
@@ -112,6 +111,6 @@ enum mr_status mr_model_family_find(const struct mr_model_family **out, struct m
         "and 3, Gemma 1 to 3, Phi 1 to 3.5, SmolLM 3, OLMo 2 and 3, Granite 3 and 4, StableLM 2, "
         "StarCoder 2, Nemotron, GPT-2, GPT-J, GPT-NeoX, Falcon, LFM2, Bamba, Falcon-H1, OLMo "
         "Hybrid, Mamba 2, Qwen3-Next, Qwen 3.5, GLM 4, ERNIE 4.5, Seed-OSS, EXAONE 4, Command R, "
-        "Hunyuan, OLMoE, AFMoE, Helium and gpt-oss are",
+        "Hunyuan, OLMoE, AFMoE, Helium, DeepSeek V2 and V3, Kimi K2 and gpt-oss are",
         shown, name.bytes);
 }

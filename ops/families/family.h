@@ -96,12 +96,16 @@ struct mr_model_family {
     bool adjusted_ffn;    /* two thirds of the feed-forward size, rounded up to block_multiple_of,
                            * unless block_auto_adjust_ff_dim is false */
     bool plain_shared;    /* the shared expert has weight 1: no switch */
+    bool latent;          /* attention is latent (ops/mixer/latent_shape.h) */
     bool gguf_unnormalized; /* weights of experts are not normalized; GGUF files have no key for
                                this */
 
     /* ---- how files are read ---- */
-    bool multipliers;        /* config.json has Granite's multipliers */
-    bool part_scales;        /* config.json has Falcon-H1's multipliers (part_scales.h) */
+    bool part_scales;   /* config.json has Falcon-H1's multipliers (part_scales.h) */
+    bool multipliers;   /* config.json has Granite's multipliers */
+    bool depth_scales;  /* config.json has MiniCPM's multipliers */
+    bool latent_halves; /* q and k of latent attention are not in pair order if rope_interleave is
+                         * false */
     bool optional_head_norm; /* head_norm only if qk_layernorm or use_qk_norm is true */
     bool joint_head_norms;   /* Hugging Face: one tensor has the centered norms of all heads */
     bool norm_offset;        /* Hugging Face's norm weights are stored less 1; GGUF's are not */
@@ -133,6 +137,7 @@ struct mr_family_table {
 extern const struct mr_family_table mr_dense_families;     /* ops/families/dense_families.c */
 extern const struct mr_family_table mr_plain_families;     /* ops/families/plain_families.c */
 extern const struct mr_family_table mr_expert_families;    /* ops/families/expert_families.c */
+extern const struct mr_family_table mr_latent_families;    /* ops/families/latent_families.c */
 extern const struct mr_family_table mr_recurrent_families; /* ops/families/recurrent_families.c */
 extern const struct mr_family_table mr_encoder_families;   /* ops/families/encoder_families.c */
 

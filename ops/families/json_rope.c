@@ -121,7 +121,8 @@ static enum mr_status read_one(struct mr_model_config *config, struct mr_rope_co
     share = mr_json_number_or(from, "partial_rotary_factor", share);
     if (!(share > 0.0 && share <= 1.0))
         return mr_fail(err, MR_BAD_FILE, "partial_rotary_factor is %g", share);
-    *rope = (struct mr_rope_config){.rotary_dim = (uint32_t)(share * config->head_dim)};
+    const uint32_t whole = config->latent.rank > 0 ? config->latent.rope_dim : config->head_dim;
+    *rope = (struct mr_rope_config){.rotary_dim = (uint32_t)(share * whole)};
     if (config->family->rotary_key && mr_json_int(mr_json_get(root, "rotary_dim"), &rotary))
         rope->rotary_dim = rotary > 0 && rotary <= config->head_dim ? (uint32_t)rotary : 0;
     rope->theta = mr_json_number_or(from, "rope_theta", theta);

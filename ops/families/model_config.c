@@ -298,6 +298,29 @@ static enum mr_status check_mixer(const struct mr_model_config *config, struct m
     return MR_OK;
 }
 
+static enum mr_status check_latent(const struct mr_model_config *config, struct mr_error *err)
+{
+    const struct mr_latent_shape *latent = &config->latent;
+    const struct bound bounds[] = {
+        {"rank of the latent", latent->rank, 2, MR_LATENT_MAX},
+        {"rotary size of latent attention", latent->rope_dim, 2, MR_HEAD_DIM_MAX},
+        {"size of a query without rotary embedding", latent->nope_dim, 2, MR_HEAD_DIM_MAX},
+        {"size of a value", latent->value_dim, 2, MR_HEAD_DIM_MAX},
+        {"rank of queries", latent->query_rank, 0, 65536},
+    };
+    if (latent->rank == 0) return MR_OK;
+    for (size_t i = 0; i < sizeof(bounds) / sizeof(bounds[0]); i++)
+        if (bounds[i].value < bounds[i].min || bounds[i].value > bounds[i].max ||
+            bounds[i].value % 2 != 0)
+            return mr_fail(err, MR_BAD_FILE,
+                           "the model's %s is %u; even numbers from %u to %u are supported",
+                           bounds[i].name, bounds[i].value, bounds[i].min, bounds[i].max);
+    if (config->ropes[0].rotary_dim != latent->rope_dim)
+        return mr_fail(err, MR_BAD_FILE, "%u of %u rotary numbers of latent attention are rotated",
+                       config->ropes[0].rotary_dim, latent->rope_dim);
+    return MR_OK;
+}
+
 enum mr_status mr_model_config_check(const struct mr_model_config *config, struct mr_error *err)
 {
     enum mr_status status = check_bounds(config, err);
@@ -306,6 +329,7 @@ enum mr_status mr_model_config_check(const struct mr_model_config *config, struc
     if (status == MR_OK) status = check_heads(config, err);
     if (status == MR_OK) status = check_scales(config, err);
     if (status == MR_OK) status = check_mixer(config, err);
+    if (status == MR_OK) status = check_latent(config, err);
     if (status == MR_OK) status = check_groups(&config->experts, err);
     if (status == MR_OK && config->experts.count > 0 && !config->family->experts)
         status = mr_fail(err, MR_BAD_FILE, "a %s model with experts is not supported",

@@ -10,6 +10,7 @@
 
 #include "ops/families/family.h"
 #include "ops/families/part_scales.h"
+#include "ops/mixer/latent_shape.h"
 #include "ops/mixer/mixer_shape.h"
 
 #define MR_LAYERS_MAX  512u
@@ -95,6 +96,7 @@ struct mr_model_config {
     bool windowed[MR_LAYERS_MAX];        /* true for layers that use the sliding window */
     bool routed[MR_LAYERS_MAX];          /* true for layers with experts */
     uint8_t rope_of[MR_LAYERS_MAX];      /* index in ropes, or MR_NO_ROPE */
+    struct mr_latent_shape latent;       /* of all layers */
     struct mr_mixer_shape mixer;         /* of all recurrent layers */
     bool mixes[MR_LAYERS_MAX];           /* true for layers with a recurrent part */
     bool skips_attention[MR_LAYERS_MAX]; /* true for layers without attention */

@@ -27,6 +27,14 @@ enum mr_weight_part {
     MR_WEIGHT_K_NORM,
     MR_WEIGHT_SINKS,
     MR_WEIGHT_ATTENTION_GATE, /* gates of attention, where they do not follow q */
+    /* Latent attention: the first product of q and its norm, the second product; the latent with
+     * the rotary key, the latent's norm; U_k and U_v of all heads. */
+    MR_WEIGHT_Q_A,
+    MR_WEIGHT_Q_A_NORM,
+    MR_WEIGHT_Q_B,
+    MR_WEIGHT_KV_A,
+    MR_WEIGHT_KV_A_NORM,
+    MR_WEIGHT_KV_B,
     MR_WEIGHT_ATTENTION_OUT,
     MR_WEIGHT_FFN_NORM,
     MR_WEIGHT_FFN_POST_NORM,

@@ -7,6 +7,7 @@
 extern "C" {
 #include "codec/check.h"
 #include "codec/status.h"
+#include "ops/backend/latent.h"
 #include "ops/backend/mixers.h"
 #include "ops/cpu_kernels/parallel.h"
 #include "ops/cuda/kernel_table.h"
@@ -250,7 +251,7 @@ struct mr_low_rank {
 struct mr_kv {
     struct mr_torch::device *device;
     struct mr_kv_spec spec;
-    at::Tensor pool; /* [block, layer, 2, kv head, MR_BLOCK_TOKENS, head_dim] */
+    at::Tensor pool; /* [block, layer, halves, kv head, MR_BLOCK_TOKENS, head_dim] */
 };
 
 namespace mr_torch
@@ -316,6 +317,11 @@ std::vector<struct adapted_rows> group_adapted(const struct mr_step *step,
  * undefined when no row is changed. x has the first rows of those that were grouped. */
 at::Tensor change_at(const std::vector<struct adapted_rows> &adapted, uint32_t site,
                      const at::Tensor &x);
+/* Halves of a KV pool: K and V, or K alone, of which V is a part. */
+inline int64_t kv_halves_of(const struct mr_kv_spec *spec)
+{
+    return spec->value_dim > 0 ? 1 : 2;
+}
 /* Returns the K (half 0) or V (half 1) of a layer's pool, [block, kv head, token, dim]. */
 inline at::Tensor kv_half(const struct mr_kv *kv, uint32_t layer, int64_t half)
 {
@@ -362,6 +368,7 @@ bool kv_export(const struct mr_kv *, const struct mr_kv_span *, void *);
 void kv_import(struct mr_kv *, const struct mr_kv_span *, const void *);
 
 extern const struct mr_mixer_ops mixers;
+extern const struct mr_latent_ops latent_ops;
 
 enum mr_status step_create(struct mr_compute *, struct mr_step **, const struct mr_step_spec *,
                            struct mr_error *);
@@ -381,6 +388,15 @@ void linear(struct mr_step *, const struct mr_linear *, enum mr_step_buffer, uin
             enum mr_epilogue, enum mr_step_buffer);
 void rope_write(struct mr_step *, const struct mr_attention *);
 void attend(struct mr_step *, const struct mr_attention *);
+/* attend() by operators alone, for all rows: q, [rows, kv heads, group, dim], is of the type of
+ * scores and scaled. Sets MR_ATTENDED, [rows, heads * dim of V]. */
+void attend_rows(struct mr_step *, const struct mr_attention *, const at::Tensor &q);
+/* The type of q and K in products whose results are scores. */
+at::ScalarType score_type(const struct device *);
+/* Rotates heads in place: x is [rows, heads, head_dim]. */
+void rotate(struct mr_step *, const struct mr_rope *, const at::Tensor &x);
+/* Writes x, [rows, halves * kv heads, dim], to K and V of the staged rows. */
+void write_kv(struct mr_step *, const struct mr_attention *, const at::Tensor &x);
 void experts(struct mr_step *, const struct mr_expert_layer *, uint32_t);
 void add_switched(struct mr_step *, const struct mr_linear *, uint32_t);
 void softcap(struct mr_step *, float, uint32_t);

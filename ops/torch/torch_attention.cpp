@@ -30,7 +30,7 @@ static int64_t first_token(const struct mr_attention *attention, int64_t positio
 
 /* Scores are floats. LibTorch's product of bf16 on a CPU rounds its results to bf16, so q and K are
  * floats there; a GPU's product has results in floats. */
-static at::ScalarType score_type(const struct device *device)
+at::ScalarType score_type(const struct device *device)
 {
     return device->where.is_cpu() ? at::kFloat : device->type;
 }
@@ -238,6 +238,15 @@ static at::Tensor history(const struct mr_attention *attention, int64_t half,
     return gathered.permute({1, 0, 2, 3}).flatten(1, 2).narrow(1, 0, tokens).to(type).contiguous();
 }
 
+static at::Tensor values_of(const struct mr_step *step, const struct mr_attention *attention,
+                            const at::Tensor &blocks, int64_t tokens)
+{
+    const struct mr_kv_spec *spec = &attention->kv->spec;
+    const at::ScalarType type = value_type(step->device);
+    if (spec->value_dim == 0) return history(attention, 1, blocks, tokens, type);
+    return history(attention, 0, blocks, tokens, type).narrow(2, 0, spec->value_dim);
+}
+
 /* Overwrites the scores of tokens outside a row's attention with no_score. scores: [heads, group,
  * rows, count], rows from `position` on, tokens from `start` on, the last of which is the last
  * row. */
@@ -276,7 +285,7 @@ using kv_halves = std::array<at::Tensor, 2>; /* keys, values */
 
 /* Attention of the rows at positions [position, position + q.size(0)) to the first tokens of keys
  * and values, of which token 0 is at `start`. q: [rows, kv heads, group, dim]; returns [rows, heads
- * * dim]. */
+ * * dim of V]. */
 static at::Tensor attend_tile(const struct mr_attention *attention, const at::Tensor &q,
                               const kv_halves &halves, int64_t start, int64_t position,
                               bool both_ways)
@@ -291,9 +300,9 @@ static at::Tensor attend_tile(const struct mr_attention *attention, const at::Te
     const at::Tensor weights =
         softmax_with_sinks(attention, scores).reshape({heads, group * rows, count});
     return weighted(weights, values)
-        .view({heads, group, rows, dim})
+        .view({heads, group, rows, values.size(2)})
         .permute({2, 0, 1, 3})
-        .reshape({rows, heads * group * dim});
+        .reshape({rows, heads * group * values.size(2)});
 }
 
 static void attend_prompt(struct mr_step *step, const struct mr_attention *attention,
@@ -309,7 +318,7 @@ static void attend_prompt(struct mr_step *step, const struct mr_attention *atten
     const int64_t start = begin * MR_BLOCK_TOKENS;
     const int64_t tokens = (both_ways ? range->attends : context + rows) - start;
     const kv_halves halves = {history(attention, 0, blocks, tokens, score_type(step->device)),
-                              history(attention, 1, blocks, tokens, value_type(step->device))};
+                              values_of(step, attention, blocks, tokens)};
     const int64_t most = step->device->where.is_cpu() ? scores_max_cpu : scores_max_cuda;
     const int64_t row_scores = int64_t{attention->head_count} * tokens;
     const int64_t tile = std::max(tile_rows_min, most / row_scores);
@@ -354,6 +363,16 @@ static void attend_decodes(struct mr_step *step, const struct mr_attention *atte
         else
             step->buffers[MR_ATTENDED].index_copy_(0, plan.rows, out);
     }
+}
+
+void attend_rows(struct mr_step *step, const struct mr_attention *attention, const at::Tensor &q)
+{
+    const struct mr_kv_spec *spec = &attention->kv->spec;
+    const int64_t dim = spec->value_dim > 0 ? spec->value_dim : spec->head_dim;
+    step->buffers[MR_ATTENDED] =
+        at::empty({q.size(0), attention->head_count * dim}, numbers(step->device));
+    for (const struct sequence &sequence : step->sequences)
+        attend_prompt(step, attention, sequence, q);
 }
 
 void attend(struct mr_step *step, const struct mr_attention *attention)

@@ -8,7 +8,7 @@
  * ops/torch/torch_experts.cpp layers with experts ops/torch/torch_adapters.cpp LoRA
  * ops/torch/torch_rope.cpp norms of q and k, rotary
  * embedding, KV writes ops/torch/torch_attention.cpp attention ops/torch/torch_mixer.cpp
- * recurrent layers ops/torch/torch_kernels.cpp,
+ * recurrent layers ops/torch/torch_latent.cpp latent attention ops/torch/torch_kernels.cpp,
  * ops/torch/torch_kernel_attention.cpp on a GPU, the kernels of ops/cuda/ instead of these
  * operators ops/torch/torch_graph.cpp, ops/torch/torch_graph_cuda.cpp decode steps as graphs of
  * those kernels

@@ -182,6 +182,7 @@ const struct mr_backend mr_torch_backend = {
     .rope_write = mr_torch::rope_write,
     .attend = mr_torch::attend,
     .mixers = &mr_torch::mixers,
+    .latent = &mr_torch::latent_ops,
     .experts = mr_torch::experts,
     .add_switched = mr_torch::add_switched,
     .softcap = mr_torch::softcap,

@@ -6,10 +6,17 @@
 namespace mr_torch
 {
 
+/* Returns the numbers of K and V of one token in all layers and heads. In int8 every head_dim of
+ * them share a bf16 scale. */
+static size_t token_numbers(const struct mr_kv_spec *spec)
+{
+    return static_cast<size_t>(spec->layer_count) * static_cast<size_t>(kv_halves_of(spec)) *
+           spec->kv_head_count * spec->head_dim;
+}
+
 size_t kv_block_bytes(const struct mr_kv_spec *spec)
 {
-    return static_cast<size_t>(spec->layer_count) * 2 * spec->kv_head_count * MR_BLOCK_TOKENS *
-           spec->head_dim * mr_number_bytes(spec->number);
+    return token_numbers(spec) * MR_BLOCK_TOKENS * mr_number_bytes(spec->number);
 }
 
 enum mr_status kv_create(struct mr_compute *compute, struct mr_kv **out,
@@ -19,8 +26,8 @@ enum mr_status kv_create(struct mr_compute *compute, struct mr_kv **out,
     const double free = static_cast<double>(free_bytes(compute));
     const enum mr_status status = guarded(err, [=] {
         struct device *device = device_of(compute);
-        at::Tensor pool = at::zeros({spec->block_count, spec->layer_count, 2, spec->kv_head_count,
-                                     MR_BLOCK_TOKENS, spec->head_dim},
+        at::Tensor pool = at::zeros({spec->block_count, spec->layer_count, kv_halves_of(spec),
+                                     spec->kv_head_count, MR_BLOCK_TOKENS, spec->head_dim},
                                     numbers(device));
         *out = new mr_kv{device, *spec, pool};
     });
@@ -63,7 +70,10 @@ static at::Tensor span_of(const struct mr_kv *kv, const struct mr_kv_span *span)
 static void clear_after(const struct mr_kv *kv, uint32_t block, uint32_t tokens)
 {
     if (tokens < MR_BLOCK_TOKENS)
-        block_of(kv, block).select(1, 1).narrow(2, tokens, MR_BLOCK_TOKENS - tokens).zero_();
+        block_of(kv, block)
+            .select(1, kv_halves_of(&kv->spec) - 1)
+            .narrow(2, tokens, MR_BLOCK_TOKENS - tokens)
+            .zero_();
 }
 
 void kv_copy(struct mr_kv *kv, uint32_t from, uint32_t to, uint32_t token_count)
@@ -78,17 +88,9 @@ void kv_copy(struct mr_kv *kv, uint32_t from, uint32_t to, uint32_t token_count)
     });
 }
 
-/* Returns the numbers of K and V of one token in all layers and heads. In int8 every head_dim of
- * them share a bf16 scale. */
-static size_t token_numbers(const struct mr_kv *kv)
-{
-    return static_cast<size_t>(kv->spec.layer_count) * 2 * kv->spec.kv_head_count *
-           kv->spec.head_dim;
-}
-
 size_t kv_stored_bytes(const struct mr_kv *kv, uint32_t token_count, bool int8)
 {
-    const size_t all = token_numbers(kv);
+    const size_t all = token_numbers(&kv->spec);
     const size_t token =
         int8 ? all + all / kv->spec.head_dim * 2 : all * mr_number_bytes(kv->spec.number);
     return token * token_count;

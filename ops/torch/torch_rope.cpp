@@ -18,7 +18,7 @@ static void stage_group(struct mr_step *step, const struct mr_attention *attenti
             const int64_t token = position % MR_BLOCK_TOKENS;
             MR_ASSERT(block < spec->block_count);
             if (token == 0) fresh.push_back(block);
-            const int64_t heads = int64_t{2} * spec->kv_head_count;
+            const int64_t heads = kv_halves_of(spec) * spec->kv_head_count;
             for (int64_t head = 0; head < heads; head++)
                 rows.push_back((block * spec->layer_count * heads + head) * MR_BLOCK_TOKENS +
                                token);
@@ -59,8 +59,7 @@ static void gather_angles(struct mr_step *step, const struct mr_rope *rope)
     step->gathered = rope;
 }
 
-/* Rotates heads in place: x is [rows, heads, head_dim]. */
-static void rotate(struct mr_step *step, const struct mr_rope *rope, const at::Tensor &x)
+void rotate(struct mr_step *step, const struct mr_rope *rope, const at::Tensor &x)
 {
     gather_angles(step, rope);
     const at::Tensor used = x.narrow(2, 0, 2 * rope->half);
@@ -68,13 +67,18 @@ static void rotate(struct mr_step *step, const struct mr_rope *rope, const at::T
     used.mul_(step->cos).addcmul_(partners, step->sin);
 }
 
-/* Writes x, [rows, 2 * kv heads, dim], to K and V of the staged rows. */
-static void write_kv(const struct mr_attention *attention, const struct group *group,
-                     const at::Tensor &x)
+void write_kv(struct mr_step *step, const struct mr_attention *attention, const at::Tensor &x)
 {
     const struct mr_kv *kv = attention->kv;
-    const int64_t dim = kv->spec.head_dim;
-    const int64_t first = int64_t{attention->layer} * 2 * kv->spec.kv_head_count * MR_BLOCK_TOKENS;
+    const struct group *group = &step->groups[attention->group];
+    const int64_t dim = kv->spec.head_dim, halves = kv_halves_of(&kv->spec);
+    const int64_t first =
+        int64_t{attention->layer} * halves * kv->spec.kv_head_count * MR_BLOCK_TOKENS;
+    if (!group->staged) stage_group(step, attention);
+    /* Attention multiplies the V of tokens after the sequence's last one by zero, and a V left over
+     * from another sequence could be infinite. */
+    if (group->fresh_blocks.numel() > 0)
+        kv_half(kv, attention->layer, halves - 1).index_fill_(0, group->fresh_blocks, 0);
     const at::Tensor rows = kv->pool.view({-1, dim});
     rows.narrow(0, first, rows.size(0) - first)
         .index_copy_(0, group->write_rows, x.to(kv->device->type).reshape({-1, dim}));
@@ -86,9 +90,7 @@ void rope_write(struct mr_step *step, const struct mr_attention *attention)
         if (kernel_rope_write(step, attention)) return;
         refuse_recording(step, "the index arrays of KV writes");
         const struct mr_kv *kv = attention->kv;
-        const struct group *group = &step->groups[attention->group];
         const int64_t q = attention->head_count, k = attention->kv_head_count;
-        if (!group->staged) stage_group(step, attention);
         at::Tensor &qkv = step->buffers[MR_QKV];
         qkv = qkv.to(at::kFloat);
         const at::Tensor x = qkv.view({qkv.size(0), q + 2 * k, kv->spec.head_dim});
@@ -100,11 +102,7 @@ void rope_write(struct mr_step *step, const struct mr_attention *attention)
         if (attention->rope && !attention->norm_after)
             rotate(step, attention->rope, x.narrow(1, 0, q + k));
         if (attention->rope && step->q_scales.defined()) x.narrow(1, 0, q).mul_(step->q_scales);
-        /* Attention multiplies the V of tokens after the sequence's last one by zero, and a V left
-         * over from another sequence could be infinite. */
-        if (group->fresh_blocks.numel() > 0)
-            kv_half(kv, attention->layer, 1).index_fill_(0, group->fresh_blocks, 0);
-        write_kv(attention, group, x.narrow(1, q, 2 * k));
+        write_kv(step, attention, x.narrow(1, q, 2 * k));
     });
 }
 

@@ -33,7 +33,8 @@ uint64_t step_bytes(const struct mr_step *step)
 {
     uint64_t bytes = 0;
     for (int i = 0; i < MR_BUFFER_COUNT; i++) {
-        const bool is_float = i != MR_NORMED && i != MR_ATTENDED && i != MR_GATED && i != MR_MIXED;
+        const bool is_float = i != MR_NORMED && i != MR_ATTENDED && i != MR_GATED &&
+                              i != MR_MIXED && i != MR_QUERY_LATENT && i != MR_ATTENDED_LATENTS;
         const uint64_t rows = i == MR_LOGITS ? step->spec.sequences_max : step->spec.rows_max;
         if (step->spec.twin && i != MR_LOGITS && i != MR_NORMED) continue;
         bytes += rows * step->spec.widths[i] *

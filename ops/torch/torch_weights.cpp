@@ -210,7 +210,7 @@ enum mr_status linear_create(struct mr_compute *compute, struct mr_linear **out,
             read_weight(device, spec, linear.weight);
             if (spec->bias) linear.bias = read_bias(device, spec);
         }
-        if (packs(device) && spec->stack.count == 0)
+        if (packs(device) && spec->stack.count == 0 && spec->heads == 0)
             linear.packed = pack(device->in_floats ? linear.weight.to(at::kFloat) : linear.weight);
         if (linear.packed && !spec->table) linear.weight = at::Tensor();
         *out = new mr_linear(linear);

@@ -316,7 +316,7 @@ enum mr_status mr_weight_loader_read(struct mr_weight_loader *loader, struct mr_
      * as one. */
     bool matrix = place.part == MR_WEIGHT_Q_NORM || place.part == MR_WEIGHT_K_NORM ||
                   place.part == MR_WEIGHT_ROUTER_BIAS || place.part == MR_WEIGHT_POSITIONS ||
-                  place.part == MR_WEIGHT_TOKEN_TYPES;
+                  place.part == MR_WEIGHT_TOKEN_TYPES || place.part == MR_WEIGHT_KV_B;
     if (matrix && tensor && tensor->dim_count == 2 && tensor->dims[1] > 0 &&
         count % tensor->dims[1] == 0)
         shape = (struct shape){{count / tensor->dims[1], tensor->dims[1]}, 2};

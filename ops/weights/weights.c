@@ -293,7 +293,10 @@ static enum mr_status load_layer(struct mr_weight_loader *loader, uint32_t layer
     enum mr_status status = MR_OK;
     for (size_t i = 0; status == MR_OK && i < sizeof(norms) / sizeof(norms[0]); i++)
         if (norms[i].wanted) status = load_norm(loader, norms[i].part, layer, norms[i].norm);
-    if (status == MR_OK && !c->skips_attention[layer]) status = load_attention(loader, layer, to);
+    if (status == MR_OK && c->latent.rank > 0)
+        status = mr_latent_weights_load(loader, layer, &to->latent, &to->attention_out);
+    else if (status == MR_OK && !c->skips_attention[layer])
+        status = load_attention(loader, layer, to);
     if (status == MR_OK && c->mixes[layer])
         status = mr_mixer_weights_load(loader, layer, &to->mixer);
     if (status == MR_OK && !c->skips_ffn[layer]) status = load_ffn(loader, layer, to);
@@ -440,6 +443,7 @@ static void destroy_layer(const struct mr_backend *backend, struct mr_layer_weig
     backend->linear_destroy(layer->qkv);
     backend->linear_destroy(layer->attention_gate);
     backend->linear_destroy(layer->attention_out);
+    mr_latent_weights_destroy(&layer->latent, backend);
     mr_mixer_weights_destroy(&layer->mixer, backend);
     backend->linear_destroy(layer->gate_up);
     backend->linear_destroy(layer->down);

@@ -12,6 +12,7 @@
 #define MR_OPS_WEIGHTS_WEIGHTS_H
 
 #include "ops/weights/expert_weights.h"
+#include "ops/weights/latent_weights.h"
 #include "ops/weights/mixer_weights.h"
 
 /* bias NULL: none; both NULL: the model lacks this norm. */
@@ -28,7 +29,8 @@ struct mr_layer_weights {
     struct mr_linear *qkv;            /* [(heads + 2 kv_heads) padded, hidden_size] */
     struct mr_linear *attention_gate; /* [heads * padded, hidden_size], or NULL */
     struct mr_linear *attention_out;
-    struct mr_mixer_weights mixer; /* zero in a layer without a recurrent part */
+    struct mr_latent_weights latent; /* instead of qkv; zero in a layer without latent attention */
+    struct mr_mixer_weights mixer;   /* zero in a layer without a recurrent part */
     /* Of a layer without experts; rows of gate_up: gate 0, up 0, gate 1, up 1 ... */
     struct mr_linear *gate_up, *down;
     struct mr_expert_weights experts; /* zero in a layer without experts */

@@ -171,6 +171,16 @@ static void add_mixer(struct mr_sha256 *hash, const struct mr_model_config *c)
     mr_sha256_add_field(hash, "skips_ffn", c->skips_ffn, c->layer_count * sizeof(c->skips_ffn[0]));
 }
 
+static void add_latent(struct mr_sha256 *hash, const struct mr_latent_shape *latent)
+{
+    char text[160];
+    if (latent->rank == 0) return;
+    snprintf(text, sizeof(text), "%u %u %u %u %u %d %a", latent->rank, latent->rope_dim,
+             latent->nope_dim, latent->value_dim, latent->query_rank, latent->pairs,
+             (double)latent->norm_epsilon);
+    mr_sha256_add_field(hash, "latent", text, strlen(text));
+}
+
 static void add_config(struct mr_sha256 *hash, const struct mr_model_config *c)
 {
     char text[512];
@@ -191,6 +201,7 @@ static void add_config(struct mr_sha256 *hash, const struct mr_model_config *c)
         mr_model_config_describe_rope(c, i, text, sizeof(text));
         mr_sha256_add_field(hash, "rope", text, strlen(text));
     }
+    add_latent(hash, &c->latent);
     add_mixer(hash, c);
     if (c->family->part_scales) mr_sha256_add_field(hash, "scales", &c->scales, sizeof(c->scales));
     mr_sha256_add_field(hash, "windowed", c->windowed, c->layer_count * sizeof(c->windowed[0]));

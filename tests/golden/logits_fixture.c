@@ -62,6 +62,7 @@ const struct golden_model golden_models[] = {
     {.name = "qwen3_moe", .gguf = true, .experts = true},
     {.name = "qwen3_moe_sparse_step", .experts = true},
     {.name = "granite_moe", .gguf = true, .experts = true},
+    {.name = "deepseek_v2", .int8 = true, .experts = true},
     {.name = "gpt_oss", .experts = true},
     {.name = "gpt_oss_mxfp4", .gguf = true, .experts = true},
 };

@@ -13,7 +13,7 @@ Each entry of MODELS is a dict with
 """
 import torch
 from transformers import (
-    AutoModelForImageTextToText, Gemma2Config, Gemma3TextConfig, GemmaConfig, GPTNeoXConfig, GptOssConfig,
+    AutoModelForImageTextToText, DeepseekV2Config, Gemma2Config, Gemma3TextConfig, GemmaConfig, GPTNeoXConfig, GptOssConfig,
     GraniteConfig, GraniteMoeConfig, GraniteMoeHybridConfig, Lfm2Config, LlamaConfig, Mistral3Config, MistralConfig, MixtralConfig,
     Olmo2Config, Olmo3Config, Phi3Config, PixtralVisionConfig, Qwen2Config, Qwen2MoeConfig,
     Qwen3Config, Qwen3MoeConfig, Qwen3NextConfig, SmolLM3Config, StableLmConfig)
@@ -303,7 +303,20 @@ OTHER_FAMILIES = {
                        rope_theta=None)),
 }
 
-MODELS = {**LLAMA_FAMILY, **EXPERT_MODELS, **RECURRENT_MODELS, **OTHER_FAMILIES}
+# Sizes of which none is a multiple of 16, and a rope whose magnitude scales the scores.
+LATENT_MODELS = {
+    "deepseek_v2": dict(
+        config=DeepseekV2Config(
+            **{**SMALL, "num_attention_heads": 4, "num_key_value_heads": 4}, tie_word_embeddings=True, q_lora_rank=20,
+            kv_lora_rank=24, qk_nope_head_dim=10, qk_rope_head_dim=8, v_head_dim=12, first_k_dense_replace=1,
+            n_routed_experts=4, n_shared_experts=1, num_experts_per_tok=2, moe_intermediate_size=16, n_group=2,
+            topk_group=1, topk_method="group_limited_greedy", routed_scaling_factor=1.5,
+            rope_parameters=dict(rope_type="yarn", rope_theta=10000.0, factor=8.0, mscale=0.9, mscale_all_dim=0.7,
+                                 original_max_position_embeddings=128)),
+        prompts=[(6, 0, 6), (300, 296, 8)], edit=published(moe_layer_freq=1, scoring_func="softmax")),
+}
+
+MODELS = {**LLAMA_FAMILY, **EXPERT_MODELS, **LATENT_MODELS, **RECURRENT_MODELS, **OTHER_FAMILIES}
 
 
 def randomize(model, generator, scale):

@@ -176,6 +176,26 @@ static void both_groups_are_stored_in_int8(void **state)
     mr_kv_groups_destroy(&groups);
 }
 
+/* DeepSeek-V2-Lite: 27 layers of a latent of 512 numbers and a rotary key of 64, in bf16; in int8 a
+ * byte each and a scale. Full keys and values of 16 heads would take nine times as much. */
+static void a_latent_pool_holds_one_row_for_all_heads(void **state)
+{
+    (void)state;
+    struct mr_model_config config = config_of(27, 0, 16);
+    struct mr_compute compute = {&mr_cpu_backend, MR_NUMBER_BF16};
+    struct mr_kv_groups_spec spec = {.config = &config, .step_tokens = STEP, .kv_bytes = 1 << 30};
+    struct mr_kv_groups groups;
+    config.kv_head_count = 16;
+    config.head_dim = 192;
+    config.latent =
+        (struct mr_latent_shape){.rank = 512, .rope_dim = 64, .nope_dim = 128, .value_dim = 128};
+    mr_kv_groups_plan(&groups, &compute, &spec);
+    assert_int_equal(groups.block_bytes / MR_BLOCK_TOKENS, (512 + 64) * 2 * 27);
+    spec.int8 = true;
+    mr_kv_groups_plan(&groups, &compute, &spec);
+    assert_int_equal(groups.block_bytes / MR_BLOCK_TOKENS, (512 + 64 + 2) * 27);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -184,6 +204,7 @@ int main(void)
         cmocka_unit_test(layers_are_grouped_by_their_windows),
         cmocka_unit_test(memory_is_divided_and_never_exceeded),
         cmocka_unit_test(when_every_layer_slides_slots_take_all_the_memory),
+        cmocka_unit_test(a_latent_pool_holds_one_row_for_all_heads),
         cmocka_unit_test(both_groups_are_copied_and_stored),
         cmocka_unit_test(both_groups_are_stored_in_int8),
     };

@@ -331,8 +331,8 @@ static void the_text_part_of_a_larger_model_is_read(void **state)
         "}}");
     assert_string_equal(c.family->name, "qwen3");
     rejected("{\"model_type\":\"qwen3_vl\"," SIZES "}", "text_config");
-    rejected("{\"model_type\":\"mistral3\",\"text_config\":{\"model_type\":\"deepseek_v3\"}}",
-             "multi-head latent attention");
+    rejected("{\"model_type\":\"mistral3\",\"text_config\":{\"model_type\":\"deepseek_v32\"}}",
+             "its sparse attention");
 }
 
 static void keys_of_features_that_are_not_computed_are_rejected(void **state)

@@ -54,8 +54,8 @@ static void refused_families_have_a_reason(void **state)
         const char *name, *reason;
         bool gguf;
     } cases[] = {
-        {"deepseek_v3", "multi-head latent attention is not supported", false},
-        {"deepseek2", "multi-head latent attention is not supported", true},
+        {"deepseek_v32", "its sparse attention", false},
+        {"deepseek2", "GGUF files with latent attention are not supported", true},
         {"nemotron_h", "state-space (recurrent) layers of this kind are not supported", false},
         {"llama4", "temperature tuning are not supported", false},
         {"mamba", "state-space", true},

@@ -148,7 +148,7 @@ static void gguf_metadata_that_is_wrong_is_rejected(void **state)
         struct entry entry;
         const char *because;
     } cases[] = {
-        {{"general.architecture", 0, "deepseek2"}, "multi-head latent attention is not"},
+        {{"general.architecture", 0, "deepseek2"}, "GGUF files with latent attention are not"},
         {{"general.architecture", 0, "qwen2"}, "qwen2.block_count"},
         {{"general.architecture", 0, "mistral3"}, "mistral3.block_count"},
         {{"general.architecture", 7, NULL}, "general.architecture"},
