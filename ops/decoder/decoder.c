@@ -163,15 +163,12 @@ static void check_blocks(const struct mr_decoder_spec *spec, const struct mr_ste
 static struct mr_step_sequence sequence_of(const struct mr_decoder_spec *spec,
                                            const struct mr_batch_sequence *from)
 {
-    const uint32_t window = spec->config->window, context = from->context_tokens,
-                   types = spec->config->type_count;
-    struct mr_step_sequence sequence = {from->row_begin,
-                                        from->row_count,
-                                        context,
-                                        .blocks = {from->blocks},
-                                        .adapter = from->adapter,
-                                        .state = from->state,
-                                        .second_begin = types > 1 ? from->second_begin : 0};
+    const uint32_t window = spec->config->window, context = from->context_tokens;
+    struct mr_step_sequence sequence = {from->row_begin, from->row_count, context};
+    sequence.blocks[0] = from->blocks;
+    sequence.adapter = from->adapter;
+    sequence.state = from->state;
+    if (spec->config->type_count > 1) sequence.second_begin = from->second_begin;
     if (spec->config->both_ways) sequence.attends = context + from->row_count;
     if (spec->kv->sliding) {
         sequence.blocks[1] = from->slots;
