@@ -164,8 +164,8 @@ static struct mr_step_sequence sequence_of(const struct mr_decoder_spec *spec,
                                            const struct mr_batch_sequence *from)
 {
     const uint32_t window = spec->config->window, context = from->context_tokens;
-    struct mr_step_sequence sequence = {from->row_begin, from->row_count, context};
-    sequence.blocks[0] = from->blocks;
+    struct mr_step_sequence sequence = {from->row_begin, from->row_count, context,
+                                        .blocks = {from->blocks}};
     sequence.adapter = from->adapter;
     sequence.state = from->state;
     if (spec->config->type_count > 1) sequence.second_begin = from->second_begin;

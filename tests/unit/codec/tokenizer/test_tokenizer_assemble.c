@@ -23,7 +23,7 @@ static struct mr_tokenizer_parts make_parts(void)
     parts.added[0] = (struct mr_added_token){.content = texts[3], .id = 3, .special = true};
     parts.added_count = 1;
     parts.model.unk_id = MR_TOKEN_NONE;
-    parts.last[parts.last_count++] = 3;
+    parts.frame.last[parts.frame.last_count++] = 3;
     assert_int_equal(mr_normalizer_create(&parts.normalizer, NULL, NULL), MR_OK);
     assert_int_equal(mr_pretokenizer_create(&parts.pretokenizer, NULL, NULL), MR_OK);
     return parts;
@@ -58,7 +58,7 @@ static void an_added_id_outside_the_vocabulary_is_a_bad_file(void **state)
     struct mr_tokenizer_parts parts = make_parts();
     struct mr_tokenizer *tokenizer;
     struct mr_error err;
-    parts.first[parts.first_count++] = 4;
+    parts.frame.first[parts.frame.first_count++] = 4;
     assert_int_equal(mr_tokenizer_assemble(&tokenizer, &parts, &err), MR_BAD_FILE);
     assert_null(tokenizer);
     assert_null(parts.vocab);
