@@ -561,19 +561,24 @@ static void recount_table(const struct mr_kv_cache *cache, const struct mr_block
     if (table->copy_from != MR_BLOCK_NONE) cache->recount[table->copy_from]++;
 }
 
-/* Each table in use holds one slot of its own. */
+/* A table holds a slot, and pins the snapshot that it waits for. Blocks with one are in the index.
+ */
 static void check_states(const struct mr_kv_cache *cache)
 {
-    const struct mr_block_table *table, *other;
-    uint32_t count = 0;
+    const struct mr_block_table *table;
+    uint32_t count = 0, pins = 0;
     if (cache->states == NULL) return;
     mr_state_slots_check(cache->states);
-    for (; (table = mr_block_tables_at(cache->tables, count)) != NULL; count++)
-        for (uint32_t i = 0; i < count; i++) {
-            other = mr_block_tables_at(cache->tables, i);
-            MR_ASSERT(other->state != table->state);
-        }
-    MR_ASSERT(mr_state_slots_stats(cache->states).held_count == count);
+    for (; (table = mr_block_tables_at(cache->tables, count)) != NULL; count++) {
+        pins += table->state_from != MR_NO_STATE;
+        for (uint32_t i = 0; i < count; i++)
+            MR_ASSERT(mr_block_tables_at(cache->tables, i)->state != table->state);
+    }
+    const struct mr_state_slots_stats stats = mr_state_slots_stats(cache->states);
+    MR_ASSERT(stats.held_count == count && stats.pin_count == pins);
+    for (uint32_t id = 0; id < cache->block_count; id++)
+        MR_ASSERT(mr_state_slots_find(cache->states, id) == MR_NO_STATE ||
+                  mr_prefix_index_tokens(cache->index, id) > 0);
 }
 
 void mr_kv_cache_check(const struct mr_kv_cache *cache)

@@ -19,6 +19,7 @@ struct mr_state_slots {
     uint32_t *of_block; /* [block_count] snapshot of each block, or MR_NO_STATE */
     uint32_t slot_count, block_count;
     uint32_t counts[3]; /* by kind */
+    uint32_t pin_count;
     uint64_t snapshots_total, evictions;
 };
 
@@ -149,6 +150,7 @@ void mr_state_slots_pin(struct mr_state_slots *slots, uint32_t slot)
     unlink_slot(slots, slot);
     link_slot(slots, slot, SNAPSHOT);
     slots->slots[slot].pins++;
+    slots->pin_count++;
 }
 
 void mr_state_slots_unpin(struct mr_state_slots *slots, uint32_t slot)
@@ -156,6 +158,7 @@ void mr_state_slots_unpin(struct mr_state_slots *slots, uint32_t slot)
     MR_ASSERT(slot < slots->slot_count && slots->slots[slot].kind == SNAPSHOT);
     MR_ASSERT(slots->slots[slot].pins > 0);
     slots->slots[slot].pins--;
+    slots->pin_count--;
     if (slots->slots[slot].pins == 0 && slots->slots[slot].block == MR_BLOCK_NONE)
         free_snapshot(slots, slot);
 }
@@ -179,6 +182,7 @@ struct mr_state_slots_stats mr_state_slots_stats(const struct mr_state_slots *sl
                                          .free_count = slots->counts[FREE],
                                          .held_count = slots->counts[HELD],
                                          .snapshot_count = slots->counts[SNAPSHOT],
+                                         .pin_count = slots->pin_count,
                                          .snapshots_total = slots->snapshots_total,
                                          .evictions = slots->evictions};
 }

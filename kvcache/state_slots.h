@@ -22,6 +22,7 @@ struct mr_state_slots;
 
 struct mr_state_slots_stats {
     uint32_t slot_count, free_count, held_count, snapshot_count;
+    uint32_t pin_count; /* of all snapshots */
     uint64_t snapshots_total, evictions;
 };
 

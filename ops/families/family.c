@@ -8,7 +8,6 @@
 #define STATE                                                                                      \
     "state-space (recurrent) layers of this kind are not supported; LFM2, Granite 4 and "          \
     "Qwen3-Next are"
-#define FOLDER "GGUF files with recurrent layers are not supported; the Hugging Face folder is"
 #define ENCODER                                                                                    \
     "this kind of encoder is not supported; folders of BERT, RoBERTa, XLM-RoBERTa and DistilBERT " \
     "are"
@@ -27,20 +26,14 @@ static const struct {
     {"deepseek_v4", INDEXER},
     {"mamba", STATE},
     {"falcon_mamba", STATE},
-    {"falcon-h1", STATE},
     {"jamba", STATE},
     {"zamba2", STATE},
     {"nemotron_h", STATE},
-    {"qwen35", FOLDER},
-    {"qwen35moe", FOLDER},
     {"kimi_linear", STATE},
     {"rwkv", STATE},
     {"rwkv6", STATE},
     {"rwkv7", STATE},
     {"recurrent_gemma", STATE},
-    {"lfm2", FOLDER},
-    {"granitehybrid", FOLDER},
-    {"qwen3next", FOLDER},
     {"t5", ENCODER},
     {"t5encoder", ENCODER},
     {"bart", ENCODER},

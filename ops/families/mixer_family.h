@@ -20,7 +20,9 @@ struct mr_mixer_family {
     bool doubled_beta;   /* DELTA: beta in (0, 2) unless linear_allow_neg_eigval is false */
     double norm_epsilon; /* of the gate's norm; 0: as in the model's other norms */
     bool with_attention; /* every layer has both, with the same input */
-    bool alone;          /* a layer has one part: recurrent, attention or feed-forward network */
+    bool gguf_tiled; /* GGUF files store head h next to those of other key heads: it uses key head
+                      * h % key_heads */
+    bool alone;      /* a layer has one part: recurrent, attention or feed-forward network */
 };
 
 #endif

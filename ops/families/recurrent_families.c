@@ -31,7 +31,9 @@ static const struct mr_weight_name granite_hybrid_names[] = {
     {0}};
 
 static const struct mr_weight_name qwen3_next_names[] = {
-    {MR_WEIGHT_MIXER_IN, NULL, "model.layers.%u.linear_attn.in_proj_qkvz"},
+    {MR_WEIGHT_FFN_NORM, "blk.%u.post_attention_norm", "model.layers.%u.post_attention_layernorm"},
+    {MR_WEIGHT_MIXER_IN, "blk.%u.attn_qkv", "model.layers.%u.linear_attn.in_proj_qkvz"},
+    {MR_WEIGHT_MIXER_Z, "blk.%u.attn_gate", NULL},
     {MR_WEIGHT_MIXER_GATES, "blk.%u.ssm_ba", "model.layers.%u.linear_attn.in_proj_ba"},
     {MR_WEIGHT_MIXER_TAPS, "blk.%u.ssm_conv1d", "model.layers.%u.linear_attn.conv1d"},
     {MR_WEIGHT_MIXER_A, "blk.%u.ssm_a", "model.layers.%u.linear_attn.A_log"},
@@ -41,15 +43,16 @@ static const struct mr_weight_name qwen3_next_names[] = {
     {0}};
 
 static const struct mr_weight_name qwen3_5_names[] = {
-    {MR_WEIGHT_MIXER_IN, NULL, "model.layers.%u.linear_attn.in_proj_qkv"},
-    {MR_WEIGHT_MIXER_Z, NULL, "model.layers.%u.linear_attn.in_proj_z"},
-    {MR_WEIGHT_MIXER_BETA, NULL, "model.layers.%u.linear_attn.in_proj_b"},
-    {MR_WEIGHT_MIXER_DECAY, NULL, "model.layers.%u.linear_attn.in_proj_a"},
-    {MR_WEIGHT_MIXER_TAPS, NULL, "model.layers.%u.linear_attn.conv1d"},
-    {MR_WEIGHT_MIXER_A, NULL, "model.layers.%u.linear_attn.A_log"},
-    {MR_WEIGHT_MIXER_DT_BIAS, NULL, "model.layers.%u.linear_attn.dt_bias"},
-    {MR_WEIGHT_MIXER_NORM, NULL, "model.layers.%u.linear_attn.norm"},
-    {MR_WEIGHT_MIXER_OUT, NULL, "model.layers.%u.linear_attn.out_proj"},
+    {MR_WEIGHT_FFN_NORM, "blk.%u.post_attention_norm", "model.layers.%u.post_attention_layernorm"},
+    {MR_WEIGHT_MIXER_IN, "blk.%u.attn_qkv", "model.layers.%u.linear_attn.in_proj_qkv"},
+    {MR_WEIGHT_MIXER_Z, "blk.%u.attn_gate", "model.layers.%u.linear_attn.in_proj_z"},
+    {MR_WEIGHT_MIXER_BETA, "blk.%u.ssm_beta", "model.layers.%u.linear_attn.in_proj_b"},
+    {MR_WEIGHT_MIXER_DECAY, "blk.%u.ssm_alpha", "model.layers.%u.linear_attn.in_proj_a"},
+    {MR_WEIGHT_MIXER_TAPS, "blk.%u.ssm_conv1d", "model.layers.%u.linear_attn.conv1d"},
+    {MR_WEIGHT_MIXER_A, "blk.%u.ssm_a", "model.layers.%u.linear_attn.A_log"},
+    {MR_WEIGHT_MIXER_DT_BIAS, "blk.%u.ssm_dt.bias", "model.layers.%u.linear_attn.dt_bias"},
+    {MR_WEIGHT_MIXER_NORM, "blk.%u.ssm_norm", "model.layers.%u.linear_attn.norm"},
+    {MR_WEIGHT_MIXER_OUT, "blk.%u.ssm_out", "model.layers.%u.linear_attn.out_proj"},
     {0}};
 
 /* Published files, and those that the reference writes, name norms differently. */
@@ -92,11 +95,11 @@ static const struct mr_weight_name mamba2_names[] = {
 
 /* Bamba and Falcon-H1. */
 static const struct mr_weight_name bamba_names[] = {
-    {MR_WEIGHT_FINAL_NORM, NULL, "model.final_layernorm"},
-    {MR_WEIGHT_FFN_NORM, NULL, "model.layers.%u.pre_ff_layernorm"},
-    {MR_WEIGHT_GATE, NULL, "model.layers.%u.feed_forward.gate_proj"},
-    {MR_WEIGHT_UP, NULL, "model.layers.%u.feed_forward.up_proj"},
-    {MR_WEIGHT_DOWN, NULL, "model.layers.%u.feed_forward.down_proj"},
+    {MR_WEIGHT_FINAL_NORM, "output_norm", "model.final_layernorm"},
+    {MR_WEIGHT_FFN_NORM, "blk.%u.ffn_norm", "model.layers.%u.pre_ff_layernorm"},
+    {MR_WEIGHT_GATE, "blk.%u.ffn_gate", "model.layers.%u.feed_forward.gate_proj"},
+    {MR_WEIGHT_UP, "blk.%u.ffn_up", "model.layers.%u.feed_forward.up_proj"},
+    {MR_WEIGHT_DOWN, "blk.%u.ffn_down", "model.layers.%u.feed_forward.down_proj"},
     {0}};
 
 static const struct mr_mixer_family short_convolution = {
@@ -148,9 +151,19 @@ static const struct mr_mixer_family delta_rule = {.kind = MR_MIXER_DELTA,
                                                   .value_dim = "linear_value_head_dim",
                                                   .attention_interval = 4};
 
+static const struct mr_mixer_family tiled_delta_rule = {.kind = MR_MIXER_DELTA,
+                                                        .taps = "linear_conv_kernel_dim",
+                                                        .heads = "linear_num_value_heads",
+                                                        .key_heads = "linear_num_key_heads",
+                                                        .key_dim = "linear_key_head_dim",
+                                                        .value_dim = "linear_value_head_dim",
+                                                        .attention_interval = 4,
+                                                        .gguf_tiled = true};
+
 /* The families with recurrent layers. */
 static const struct mr_model_family rows[] = {
     {.name = "lfm2",
+     .gguf = "lfm2",
      .names = lfm2_names,
      .norm_before = true,
      .head_norm = MR_HEAD_NORM_EACH,
@@ -158,6 +171,7 @@ static const struct mr_model_family rows[] = {
      .adjusted_ffn = true,
      .defaults = {.norm_epsilon = 1e-5, .rope_theta = 1e6, .tied_head = true}},
     {.name = "lfm2_moe",
+     .gguf = "lfm2moe",
      .names = lfm2_names,
      .norm_before = true,
      .head_norm = MR_HEAD_NORM_EACH,
@@ -166,6 +180,7 @@ static const struct mr_model_family rows[] = {
      .mixer = &short_convolution,
      .defaults = {.norm_epsilon = 1e-5, .rope_theta = 1e6, .tied_head = true, .dense_layers = 2}},
     {.name = "granitemoehybrid",
+     .gguf = "granitehybrid",
      .names = granite_hybrid_names,
      .norm_before = true,
      .experts = true,
@@ -177,6 +192,7 @@ static const struct mr_model_family rows[] = {
      .fused = true,
      .gguf_rotary_pairs = true},
     {.name = "qwen3_next",
+     .gguf = "qwen3next",
      .names = qwen3_next_names,
      .norm_before = true,
      .head_norm = MR_HEAD_NORM_EACH,
@@ -187,19 +203,21 @@ static const struct mr_model_family rows[] = {
      .norm_offset = true,
      .defaults = {.rotary_share = 0.25}},
     {.name = "qwen3_5_text",
+     .gguf = "qwen35",
      .names = qwen3_5_names,
      .norm_before = true,
      .head_norm = MR_HEAD_NORM_EACH,
-     .mixer = &delta_rule,
+     .mixer = &tiled_delta_rule,
      .gated_attention = true,
      .norm_offset = true,
      .defaults = {.rotary_share = 0.25}},
     {.name = "qwen3_5_moe_text",
+     .gguf = "qwen35moe",
      .names = qwen3_5_names,
      .norm_before = true,
      .head_norm = MR_HEAD_NORM_EACH,
      .experts = true,
-     .mixer = &delta_rule,
+     .mixer = &tiled_delta_rule,
      .gated_attention = true,
      .norm_offset = true,
      .defaults = {.rotary_share = 0.25}},
@@ -209,6 +227,7 @@ static const struct mr_model_family rows[] = {
      .mixer = &mamba2_hybrid,
      .defaults = {.norm_epsilon = 1e-5, .rotary_share = 0.5}},
     {.name = "falcon_h1",
+     .gguf = "falcon-h1",
      .names = bamba_names,
      .norm_before = true,
      .mixer = &mamba2_and_attention,
@@ -223,12 +242,13 @@ static const struct mr_model_family rows[] = {
      .mixer = &doubled_delta_rule,
      .rope_if_given = true},
     {.name = "mamba2",
+     .gguf = "mamba2",
      .names = mamba2_names,
      .body = "backbone.",
      .norm_before = true,
      .no_rope = true,
      .mixer = &mamba2_alone,
-     .defaults = {.head_count = 1, .context_tokens = 262144, .norm_epsilon = 1e-5}},
+     .defaults = {.head_count = 1, .head_dim = 16, .context_tokens = 262144, .norm_epsilon = 1e-5}},
 };
 
 const struct mr_family_table mr_recurrent_families = {rows, sizeof(rows) / sizeof(rows[0])};

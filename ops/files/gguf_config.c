@@ -1,6 +1,7 @@
 #include "ops/files/gguf_config.h"
 
 #include "ops/files/end_tokens.h"
+#include "ops/files/gguf_mixer.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -100,8 +101,11 @@ static void read_sizes(struct mr_model_config *config, struct reader *reader)
     if (config->extra_layers < config->layer_count) config->layer_count -= config->extra_layers;
     config->hidden_size = need(reader, "embedding_length");
     config->head_count = need(reader, "attention.head_count");
-    config->kv_head_count = get(reader, "attention.head_count_kv", config->head_count);
+    if (!config->family->mixer)
+        config->kv_head_count = get(reader, "attention.head_count_kv", config->head_count);
     config->ffn_size = need(reader, "feed_forward_length");
+    if (config->family->shared_mlp)
+        config->ffn_size = get(reader, "expert_shared_feed_forward_length", config->ffn_size);
     config->context_tokens = need(reader, "context_length");
     const char *epsilon = config->family->centered_norms ? "attention.layer_norm_epsilon"
                                                          : "attention.layer_norm_rms_epsilon";
@@ -109,6 +113,8 @@ static void read_sizes(struct mr_model_config *config, struct reader *reader)
     uint32_t even = config->head_count > 0 ? config->hidden_size / config->head_count : 0;
     config->head_dim = get(reader, "attention.key_length", even);
     if (config->family->positions) config->position_rows = config->context_tokens;
+    if (config->family->mixer)
+        mr_gguf_mixer_read(config, reader->gguf, reader->architecture, reader->tensors);
 }
 
 /* GGUF has no key for the attention scale of Gemma. It follows from the head size, except in the
@@ -144,7 +150,8 @@ static void read_scales(struct mr_model_config *config, const struct reader *rea
                                : family->grouped_decoder && layer_has(reader, "attn_norm_2", 0);
     if (!family->multipliers) return;
     config->embedding_scale = (float)number(reader, "embedding_scale", 1.0);
-    config->attention_scale = (float)number(reader, "attention.scale", 1.0);
+    config->attention_scale =
+        (float)number(reader, "attention.scale", family->mixer ? config->attention_scale : 1.0);
     config->residual_scale = (float)number(reader, "residual_scale", 1.0);
     config->logit_scale = (float)(1.0 / number(reader, "logit_scale", 1.0));
 }
@@ -193,7 +200,9 @@ static void read_experts(struct mr_model_config *config, struct reader *reader)
     experts->count = get(reader, "expert_count", 0);
     if (experts->count == 0) return;
     experts->top_k = need(reader, "expert_used_count");
-    experts->ffn_size = get(reader, "expert_feed_forward_length", config->ffn_size);
+    experts->ffn_size =
+        get(reader, "expert_feed_forward_length",
+            config->family->shared_mlp ? need(reader, "feed_forward_length") : config->ffn_size);
     experts->shared_ffn_size = shared_size(reader, config->layer_count);
     mr_model_config_begin_experts(config);
     const uint32_t gating = get(reader, "expert_gating_func", 0);
@@ -370,7 +379,8 @@ static enum mr_status reject(struct reader *reader, const struct mr_model_config
                        gating, config->family->name);
     if (!flag(reader, "attention.causal", true))
         return mr_fail(err, MR_BAD_FILE, "attention that is not causal is not supported");
-    if (config->family->multipliers && !flag(reader, "rope.scaling.finetuned", true))
+    if (config->family->multipliers && !config->family->rope_opt_in &&
+        !flag(reader, "rope.scaling.finetuned", true))
         return mr_fail(err, MR_BAD_FILE, "a %s model without rotary embedding is not supported",
                        config->family->name);
     if (get(reader, "attention.value_length", config->head_dim) != config->head_dim)
@@ -446,6 +456,9 @@ enum mr_status mr_model_config_from_gguf(struct mr_model_config *out, const stru
     if (status != MR_OK) return status;
     read_window_rope(out, &reader);
     mr_model_config_assign_ropes(out);
+    if (out->family->no_rope ||
+        (out->family->rope_opt_in && !flag(&reader, "rope.scaling.finetuned", true)))
+        memset(out->rope_of, MR_NO_ROPE, sizeof(out->rope_of));
     status = reject(&reader, out, err);
     return status == MR_OK ? mr_model_config_check(out, err) : status;
 }

@@ -54,6 +54,7 @@ def convert(folder, name, out, kind):
 
     class Converter(model_class):
         model_arch = model_class.model_arch
+        no_mtp = True  # no layers that predict further tokens
 
         def set_vocab(self):
             if hasattr(self, "impl"):

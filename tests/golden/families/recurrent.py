@@ -14,7 +14,7 @@ def mixed(random, options):
 
 # Decays on both sides of 1 a token; dt, A and D are no matrices, so their values do not depend on a size.
 SCALE = {"A_log": 1.0, "dt_bias": 1.0}
-LONG = dict(scale=SCALE, positions=300)
+LONG = dict(scale=SCALE, positions=300, settled=True)
 # What the configuration classes of these families take: silu is the only activation of a convolution.
 PLAIN_ROPE = rope(("default", "linear"))
 
@@ -75,18 +75,38 @@ GRANITE_KEYS = dict(position_embedding_type=[None, "rope"], attention_bias=BOTH,
                     residual_multiplier=bounded(0.3, 1), attention_multiplier=bounded(0.1, 0.6),
                     num_local_experts=[0, 4, 6], num_experts_per_tok=[1, 2, 3], shared_intermediate_size=[32, 48])
 
+def old_types(config):
+    """The names of layer types that llama.cpp's converter of Granite knows."""
+    names = dict(linear_attention="mamba", full_attention="attention")
+    return dict(config, layer_types=[names[kind] for kind in config["layer_types"]])
+
+
+def plain_falcon(options):
+    """True where GGUF has a place for all of Falcon-H1's keys. The converter scales biases by the factors of weights."""
+    return not (options["attention_bias"] or options["mlp_bias"] or options["projectors_bias"] or
+                options["tie_word_embeddings"] or
+                (options["mamba_rms_norm"] and options["mamba_norm_before_gate"]))
+
+
+def plain_rope(options):
+    return options["rope_parameters"]["rope_type"] == "default"
+
+
 FAMILIES = {
     "lfm2": dict(options=even(layer_types=layer_types("conv", "full_attention"), conv_L_cache=[2, 3, 4],
                               conv_bias=BOTH, block_auto_adjust_ff_dim=BOTH, block_multiple_of=[16, 24],
-                              block_ffn_dim_multiplier=[1.0, 1.3], rope_parameters=PLAIN_ROPE)),
+                              block_ffn_dim_multiplier=[1.0, 1.3], rope_parameters=PLAIN_ROPE), gguf=plain_rope),
     "lfm2_moe": dict(options=even(rms_norm_eps=ABSENT, norm_eps=[1e-5, 1e-3], conv_L_cache=[2, 3, 4], conv_bias=BOTH,
                                   rope_parameters=PLAIN_ROPE, num_dense_layers=[0, 1, 2], num_experts=[4, 6],
                                   num_experts_per_tok=[1, 2, 3], moe_intermediate_size=[16, 32], norm_topk_prob=BOTH,
                                   routed_scaling_factor=[1.0, 2.5], use_expert_bias=BOTH,
                                   layer_types=lambda random, options: [
                                       "conv" if kind == "linear_attention" else kind for kind in mixed(random, options)]),
-                     scale={"expert_bias": 0.3}, positions=300),
-    "granitemoehybrid": dict(LONG, options=even(**GRANITE, **GRANITE_KEYS)),
+                     scale={"expert_bias": 0.3}, positions=300,
+                     gguf=lambda o: (plain_rope(o) and o["norm_topk_prob"] and o["routed_scaling_factor"] == 1.0 and
+                                     o["use_expert_bias"] and o["num_dense_layers"] < o["num_hidden_layers"])),
+    "granitemoehybrid": dict(LONG, options=even(**GRANITE, **GRANITE_KEYS), gguf_edit=old_types,
+                             gguf=lambda o: o["position_embedding_type"] is None and o["vocab_size"] % 8 == 0),
     "bamba": dict(LONG, options=even(**{"+mamba": mamba}, attention_bias=BOTH, mlp_bias=BOTH, hidden_act="silu",
                                      rope_parameters=rope(("default",), [0.5]),
                                      attn_layer_indices=lambda random, options: [
@@ -96,8 +116,9 @@ FAMILIES = {
         mamba_rms_norm=BOTH, mamba_norm_before_gate=BOTH, embedding_multiplier=bounded(0.5, 4),
         lm_head_multiplier=bounded(0.3, 1), key_multiplier=bounded(0.3, 2), attention_in_multiplier=bounded(0.3, 2),
         attention_out_multiplier=bounded(0.3, 2), ssm_in_multiplier=bounded(0.3, 2),
-        ssm_out_multiplier=bounded(0.3, 2))),
-    "mamba2": dict(LONG, cached=False, options={
+        ssm_out_multiplier=bounded(0.3, 2)), gguf=plain_falcon, gguf_edit=lambda config: dict(
+            config, head_dim=config["hidden_size"] // config["num_attention_heads"])),
+    "mamba2": dict(LONG, cached=False, gguf=lambda o: o["n_groups"] == 1 and o["vocab_size"] % 16 == 0, options={
         "vocab_size": [272, 283, 304], "num_hidden_layers": [2, 3], "hidden_size": [48, 72, 96],
         "layer_norm_epsilon": [1e-5, 1e-3], "tie_word_embeddings": BOTH, "+mamba": mamba_alone,
         "bos_token_id": 261, "eos_token_id": 262, "pad_token_id": None}),
@@ -105,7 +126,8 @@ FAMILIES = {
                                            rope_parameters=rope(("default",)), linear_allow_neg_eigval=BOTH,
                                            **{"+delta": delta})),
     "qwen3_next": dict(LONG, options=common(**QWEN, **EXPERTS, norm_topk_prob=BOTH, attention_bias=BOTH),
-                       norm_zero=True),
-    "qwen3_5_text": dict(LONG, options=common(**QWEN, attention_bias=BOTH), norm_zero=True),
-    "qwen3_5_moe_text": dict(LONG, options=common(**QWEN, **EXPERTS, attention_bias=BOTH), norm_zero=True),
+                       norm_zero=True, gguf=lambda o: o["norm_topk_prob"]),
+    "qwen3_5_text": dict(LONG, options=common(**QWEN, attention_bias=BOTH), norm_zero=True, gguf=lambda o: True),
+    "qwen3_5_moe_text": dict(LONG, options=common(**QWEN, **EXPERTS, attention_bias=BOTH), norm_zero=True,
+                             gguf=lambda o: True),
 }

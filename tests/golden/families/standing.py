@@ -9,8 +9,10 @@
     keep       parts of names of parameters and buffers that keep the value that transformers gives them
     refused    regular expressions: errors of a loader that refuses an option which is listed as not supported
     positions  tokens of the prompt; default: 64
+    settled    True: prompts for which the logits in fp32 and fp64 of transformers differ by more than 5e-5 are not used
     cached     False: transformers computes greedy tokens without its cache, which is wrong or missing
     loader     the class of transformers that makes the model; default: AutoModelForCausalLM
+    gguf_edit  a function that changes the dict of config.json for the converter
     gguf       a function of the options: True where llama.cpp's converter and its keys express them
 """
 from families.options import (

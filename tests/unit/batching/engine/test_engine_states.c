@@ -18,6 +18,7 @@ static void start(struct engine_rig *rig, uint32_t slots)
     rig_init(rig);
     rig->options.state_slots = slots;
     rig->options.draft_rows_max = 8;
+    rig->options.chunk_tokens = 1000; /* only the borders of snapshots end a chunk */
     rig_start(rig);
 }
 
