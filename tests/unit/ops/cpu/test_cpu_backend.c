@@ -29,7 +29,11 @@ static void a_block_goes_out_and_in(void **state)
     (void)state;
     struct mr_compute *compute;
     struct mr_kv *kv;
-    const struct mr_kv_spec spec = {2, 1, 16, 3, MR_NUMBER_F32, false};
+    const struct mr_kv_spec spec = {.layer_count = 2,
+                                    .kv_head_count = 1,
+                                    .head_dim = 16,
+                                    .block_count = 3,
+                                    .number = MR_NUMBER_F32};
     assert_int_equal(mr_cpu_backend.open(&compute, (struct mr_device){0}, MR_NUMBER_F32, NULL),
                      MR_OK);
     assert_int_equal(mr_cpu_backend.kv_create(compute, &kv, &spec, NULL), MR_OK);

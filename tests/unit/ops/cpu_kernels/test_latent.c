@@ -113,7 +113,7 @@ static struct fixture *fixture_create(struct kind kind)
                      2 * MR_BLOCK_TOKENS * (KEY * element + (kind.int8 ? 2 : 0)));
     fixture->keys = linear_of(fixture, kind.heads * PADDED, NOPE, key_row);
     fixture->values = linear_of(fixture, kind.heads * 16, PADDED, value_row);
-    fixture->rope = (struct mr_cpu_rope){fixture->cos, fixture->sin, ROPE};
+    fixture->rope = (struct mr_cpu_rope){fixture->cos, fixture->sin, NULL, ROPE};
     fixture->latent = (struct mr_cpu_latent){.shape = {.rank = RANK,
                                                        .rope_dim = ROPE,
                                                        .nope_dim = NOPE,

@@ -146,7 +146,11 @@ static void a_block_goes_out_and_in(void **state)
     static float in[BLOCK_FLOATS], out[BLOCK_FLOATS];
     static unsigned char packed[BLOCK_FLOATS * 2];
     const struct mr_backend *b = torch_backend();
-    const struct mr_kv_spec spec = {2, 1, 16, 3, MR_NUMBER_F32, false};
+    const struct mr_kv_spec spec = {.layer_count = 2,
+                                    .kv_head_count = 1,
+                                    .head_dim = 16,
+                                    .block_count = 3,
+                                    .number = MR_NUMBER_F32};
     struct mr_compute *compute;
     struct mr_kv *kv;
     uint64_t seed = 5;
@@ -186,7 +190,11 @@ static void values_after_a_copy_are_zero(void **state)
     (void)state;
     static float in[BLOCK_FLOATS], out[BLOCK_FLOATS];
     const struct mr_backend *b = torch_backend();
-    const struct mr_kv_spec spec = {2, 1, 16, 2, MR_NUMBER_F32, false};
+    const struct mr_kv_spec spec = {.layer_count = 2,
+                                    .kv_head_count = 1,
+                                    .head_dim = 16,
+                                    .block_count = 2,
+                                    .number = MR_NUMBER_F32};
     struct mr_compute *compute;
     struct mr_kv *kv;
     for (size_t i = 0; i < BLOCK_FLOATS; i++)
