@@ -72,7 +72,8 @@ static void weights_row(void *context, uint32_t row, float *out)
 /* A layer in f32, bf16, int8, or, for a file's own integers and int4, groups of 4 bits. */
 static struct mr_cpu_linear_spec layer_of(const struct mr_model_info *info, uint32_t *width)
 {
-    struct mr_cpu_linear_spec spec = {.out_size = 2 * info->ffn_size / 16 * 16,
+    const uint32_t size = info->ffn_size > 0 ? info->ffn_size : info->hidden_size;
+    struct mr_cpu_linear_spec spec = {.out_size = 2 * size / 16 * 16,
                                       .in_size = info->hidden_size,
                                       .bf16 = strcmp(info->dtype, "f32") != 0,
                                       .source = weights_row,
