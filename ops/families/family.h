@@ -33,6 +33,7 @@ struct mr_family_defaults {
     double attention_softcap, logit_softcap;
     bool tied_head;
     uint32_t ffn_multiple; /* feed-forward size / hidden size */
+    double llama3_factor; /* of llama3 rope scaling from 8,192 tokens on, if there is no rope key */
     uint32_t dense_layers; /* leading layers without experts */
     bool unnormalized;     /* norm_topk_prob is false */
 };

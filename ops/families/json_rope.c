@@ -172,6 +172,15 @@ enum mr_status mr_json_rope_read(struct mr_model_config *config, const struct mr
     enum mr_status status = read_one(config, &config->ropes[0], root,
                                      mr_json_given(full) ? full : parameters, theta, err);
     if (status != MR_OK) return status;
+    if (defaults->llama3_factor > 0.0 && !mr_json_given(parameters))
+        /* The reference then ignores the key rope_theta, too. */
+        config->ropes[0] = (struct mr_rope_config){.kind = MR_ROPE_LLAMA3,
+                                                   .rotary_dim = config->ropes[0].rotary_dim,
+                                                   .theta = usual,
+                                                   .factor = defaults->llama3_factor,
+                                                   .low_freq = 1.0,
+                                                   .high_freq = 4.0,
+                                                   .original_context = 8192.0};
     if (!mr_json_given(sliding)) return window_rope(config, root, err);
     config->rope_count = 2;
     if (defaults->window_rope_theta > 0.0) theta = window_theta(root, defaults);

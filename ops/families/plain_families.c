@@ -103,7 +103,7 @@ static const struct mr_model_family rows[] = {
      .plain_ffn = true,
      .head_norm = MR_HEAD_NORM_EACH,
      .activation = MR_ACTIVATION_XIELU,
-     .defaults = {.norm_epsilon = 1e-5, .rope_theta = 1.2e7}},
+     .defaults = {.norm_epsilon = 1e-5, .rope_theta = 1.2e7, .llama3_factor = 8.0}},
     {.name = "phi",
      .gguf = "phi2",
      .names = phi_names,

@@ -225,6 +225,10 @@ static void families_without_a_gate_have_their_own_keys(void **state)
     assert_true(!c.parallel && !c.own_ffn_norm);
     rejected("{\"model_type\":\"gpt_neox\"," SIZES ",\"hidden_act\":\"quick_gelu\"}", "quick_gelu");
     rejected("{\"model_type\":\"phi\"," SIZES ",\"qk_layernorm\":true}", "qk_layernorm");
+    c = read_valid("{\"model_type\":\"apertus\"," SIZES
+                   ",\"rope_theta\":500,\"rope_scaling\":null}");
+    assert_true(c.ropes[0].kind == MR_ROPE_LLAMA3 && c.ropes[0].theta == 1.2e7);
+    assert_true(c.ropes[0].factor == 8.0 && c.ropes[0].original_context == 8192.0);
 }
 
 static void the_layers_of_falcon_have_two_forms(void **state)
