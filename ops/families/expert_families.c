@@ -93,7 +93,6 @@ static const struct mr_model_family rows[] = {
      .routing = MR_ROUTING_KEY,
      .window_opt_in = true},
     {.name = "qwen3_vl_moe_text",
-     .gguf = "qwen3vlmoe",
      .norm_before = true,
      .head_norm = MR_HEAD_NORM_EACH,
      .experts = true,

@@ -15,6 +15,13 @@ def one_silu(options):
             options["rope_parameters"]["rope_type"] != "llama3")
 
 
+def fourth_full(options):
+    """llama.cpp's converter drops the biases of Command R7B, and has no keys for head size and layers with windows."""
+    return (one_silu(options) and options["rope_parameters"]["rope_type"] == "default" and not options["attention_bias"] and
+            options["head_dim"] * options["num_attention_heads"] == options["hidden_size"] and
+            all((kind == "full_attention") == (i % 4 == 3) for i, kind in enumerate(options["layer_types"])))
+
+
 def hunyuan_rope(random, options):
     """Half of the ropes are "dynamic" with alpha, which is constant."""
     parameters = rope(("default", "linear", "llama3", "yarn"))(random, options)
@@ -51,7 +58,8 @@ FAMILIES = {
     "ministral": dict(options=common(sliding_window=WINDOW, layer_types=layer_types(), hidden_act=ACTIVATIONS)),
     "cohere": dict(options=even(**COHERE, use_qk_norm=BOTH),
                    gguf=lambda o: one_silu(o) and o["rope_parameters"]["rope_type"] == "default"),
-    "cohere2": dict(options=common(**COHERE, sliding_window=WINDOW, layer_types=layer_types())),
+    "cohere2": dict(options=common(**COHERE, sliding_window=WINDOW, layer_types=layer_types()), gguf=fourth_full,
+                    edit=lambda config: dict(config, rotary_pct=1.0)),
     "vaultgemma": dict(options=common(**GEMMA_2), norm_zero=True),
     "olmoe": dict(options=even(num_experts=[4, 6], num_experts_per_tok=[1, 2, 3], norm_topk_prob=BOTH, attention_bias=BOTH,
                                hidden_act=ACTIVATIONS, clip_qkv=[None, 0.5, 2.0]),

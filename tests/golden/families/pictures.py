@@ -2,6 +2,7 @@
 worker ignores its tensors."""
 from transformers import AutoModelForImageTextToText
 
+from families.decoders import one_silu
 from families.options import ABSENT, ACTIVATIONS, BOTH, common, even, rope
 from families.standing import EXPERTS, SLIDES
 
@@ -33,6 +34,10 @@ def part(vision, options, text_type=None, **row):
     return dict(loader=AutoModelForImageTextToText, config=wrapped(vision, text_type), options=options, **row)
 
 
+def one_default(options):
+    return one_silu(options) and options["rope_parameters"]["rope_type"] == "default"
+
+
 def flat(config):
     """Folders of Qwen 2 VL had the sizes of the text part at the top level before transformers 5."""
     text = config.pop("text_config")
@@ -42,9 +47,10 @@ def flat(config):
 QWEN2 = even(**SLIDES, hidden_act=ACTIVATIONS, rope_parameters=sections(("default",)))
 FAMILIES = {
     "qwen2_vl": part(dict(depth=1, embed_dim=32, num_heads=2, hidden_size=64, mlp_ratio=2), QWEN2, edit=flat),
-    "qwen2_5_vl": part(dict(QWEN_VISION, fullatt_block_indexes=[0]), QWEN2),
+    "qwen2_5_vl": part(dict(QWEN_VISION, fullatt_block_indexes=[0]), QWEN2,
+                       gguf=lambda o: one_silu(o) and not o["use_sliding_window"]),
     "qwen3_vl": part(QWEN3_VISION, common(attention_bias=BOTH, hidden_act=ACTIVATIONS,
-                                          rope_parameters=sections())),
+                                          rope_parameters=sections()), gguf=one_default),
     "qwen3_vl_moe": part(QWEN3_VISION, common(**{**EXPERTS, "norm_topk_prob": ABSENT}, attention_bias=BOTH,
                                               hidden_act=ACTIVATIONS, rope_parameters=sections())),
     "mistral3": part(dict(VISION, model_type="pixtral"),

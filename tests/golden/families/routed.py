@@ -1,5 +1,5 @@
 """Families whose experts are chosen by a router of DeepSeek V3's form, or by one of their own."""
-from families.decoders import HUNYUAN
+from families.decoders import HUNYUAN, one_silu
 from families.options import (
     ACTIVATIONS, BOTH, WINDOW, bounded, common, even, layer_types, rope as any_rope)
 
@@ -29,9 +29,15 @@ def rope(chance, drawn):
 
 
 def per_layer(chance, drawn):
-    """Published files list moe_topk for each layer."""
     count = chance.choice([1, 2, 3])
     return chance.choice([count, [count] * drawn["num_hidden_layers"]])
+
+
+def each_layer(config):
+    """Published files list the numbers of experts for each layer, with keys that transformers does not read."""
+    layers, used = config["num_hidden_layers"], config["moe_topk"]
+    return dict(config, moe_topk=used if isinstance(used, list) else [used] * layers, num_shared_expert=[1] * layers,
+                moe_intermediate_size=[config["intermediate_size"]] * layers)
 
 
 def mixed_rope(chance, drawn):
@@ -66,11 +72,12 @@ FAMILIES = {
                                         "bos_token_id", "pad_token_id")},
         "num_hidden_layers": 2, "intermediate_size": [32, 48], "num_local_experts": [4, 6],
         "num_experts_per_tok": [1, 2, 3], "+rope": rope}),
-    "hunyuan_v1_moe": dict(options={**HUNYUAN, "num_experts": [4, 6], "moe_topk": per_layer}),
+    "hunyuan_v1_moe": dict(options={**HUNYUAN, "num_experts": [4, 6], "moe_topk": per_layer}, edit=each_layer,
+                           gguf=lambda o: one_silu(o) and "alpha" not in o["rope_parameters"]),
     "ernie4_5_moe": dict(LARGE, options=common(
         use_bias=BOTH, hidden_act=ACTIVATIONS, moe_num_experts=[4, 6], moe_k=[1, 2, 3], moe_intermediate_size=[16, 32],
         moe_num_shared_experts=[0, 1, 2], moe_layer_start_index=[0, 1], moe_layer_end_index=[-1, 1], moe_layer_interval=[1, 2],
-        moe_norm_min=[1e-12, 0.9], rope_parameters=any_rope())),
+        moe_norm_min=[1e-12, 0.9]), gguf=lambda o: one_silu(o) and o["moe_norm_min"] < 0.5 and not o["use_bias"]),
     "phimoe": dict(options=even(
         attention_bias=BOTH, lm_head_bias=BOTH, hidden_act=ACTIVATIONS, num_local_experts=[4, 6], sliding_window=[None, *WINDOW],
         router_jitter_noise=[0.01, 0.2, 0.6], rope_parameters=mixed_rope)),
