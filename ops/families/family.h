@@ -24,8 +24,7 @@
 struct mr_family_defaults {
     uint32_t head_count, kv_head_count, head_dim, vocab_size, context_tokens;
     uint32_t window;         /* sliding window in tokens, if the key is absent */
-    uint32_t window_pattern; /* every window_pattern-th layer has no window; 0: all layers have
-                              * it */
+    uint32_t window_pattern; /* every window_pattern-th layer has no window; 0: all have it */
     double norm_epsilon, rope_theta, window_rope_theta, rotary_share;
     double jitter_noise; /* of the key router_jitter_noise */
     double logit_scale;  /* of the key logit_scale; 0: the family does not have the key */
@@ -40,8 +39,7 @@ struct mr_family_defaults {
 
 struct mr_model_family {
     const char *name; /* model_type of config.json */
-    const char *gguf; /* general.architecture of GGUF; NULL: GGUF files use the name of another
-                       * row */
+    const char *gguf; /* general.architecture of GGUF; NULL: files use the name of another row */
     const char *const *aliases;         /* other names in either kind of file; ends with NULL */
     const struct mr_weight_name *names; /* exceptions from the usual names; ends with a zero row */
     /* Before each name in the folder of a model with a head, such as "bert."; NULL: none. The names
@@ -53,8 +51,7 @@ struct mr_model_family {
     bool centered_norms;     /* layer norms with bias instead of RMS norms */
     bool norms_without_bias; /* centered norms may lack a bias */
     bool norm_before;        /* a norm before attention and before the feed-forward network */
-    bool norm_after;         /* a norm of each branch's output, before it is added to the residual
-                              * stream */
+    bool norm_after;         /* a norm of each branch's output, before it is added to the sum */
     bool bare_first_layer;   /* no norm before the attention of the first layer */
     bool norm_sum;           /* a norm of the residual stream after each branch was added to it */
     bool norm_by_kind;       /* layers with a recurrent part have norms before their branches, and
@@ -98,8 +95,7 @@ struct mr_model_family {
                            * unless block_auto_adjust_ff_dim is false */
     bool plain_shared;    /* the shared expert has weight 1: no switch */
     bool latent;          /* attention is latent (ops/mixer/latent_shape.h) */
-    bool gguf_unnormalized; /* weights of experts are not normalized; GGUF files have no key for
-                               this */
+    bool gguf_unnormalized; /* weights of experts are not normalized; GGUF has no key for it */
 
     /* ---- how files are read ---- */
     bool part_scales;   /* config.json has Falcon-H1's multipliers (part_scales.h) */
