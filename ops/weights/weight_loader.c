@@ -112,8 +112,11 @@ enum mr_status mr_weight_loader_begin(struct mr_weight_loader *loader)
     }
     loader->naming.exceptions = spec->config->family->names;
     loader->naming.gguf = spec->gguf_names;
-    if (spec->config->family->body && !mr_weight_loader_has(loader, embedding))
+    if (spec->config->family->body && !mr_weight_loader_has(loader, embedding)) {
+        const char *usual = loader->naming.inner;
         loader->naming.inner = spec->config->family->body;
+        if (!mr_weight_loader_has(loader, embedding)) loader->naming.inner = usual;
+    }
     if (spec->config->family->prefix && !spec->gguf_names &&
         !mr_weight_loader_has(loader, embedding)) {
         if (spec->config->family->encoder)
