@@ -10,7 +10,7 @@
 
 static inline lanes mix_silu(lanes x)
 {
-    return rows_sigmoid_mul(x, x, lanes_set(1.0f));
+    return lanes_div(x, lanes_add(lanes_set(1.0f), rows_exp(lanes_sub(lanes_set(0.0f), x))));
 }
 
 /* ---- the convolution ---- */
@@ -166,7 +166,7 @@ static void mix_sigmoid(void *x, const float *gates, size_t count, bool bf16)
             memcpy(&numbers[j], bf16 ? (const void *)&bits : (const float *)x + i + j, 4);
         }
         const lanes gate = rows_load(gates + i, part);
-        const lanes power = rows_exp2(lanes_mul(gate, lanes_set(-ROWS_LOG2_E)));
+        const lanes power = rows_exp(lanes_sub(lanes_set(0.0f), gate));
         const lanes y = lanes_div(lanes_load(numbers), lanes_add(lanes_set(1.0f), power));
         rows_store(x, i, y, part, bf16);
     }

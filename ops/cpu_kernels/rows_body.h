@@ -9,14 +9,9 @@
 
 #define ROWS_LOG2_E 1.44269504088896341f
 
-/* 2^x with an error of at most 2 units in the last place; 0 for x below -126; x above 127 is
- * treated as 127. The fraction f of x, in [-1/2, 1/2] and exact, is the argument of a polynomial
- * that interpolates (2^f - 1) / f at six Chebyshev points; in this form 2^0 is exactly 1. */
-static inline lanes rows_exp2(lanes x)
+/* 2 to the power of whole + f, f in [-1/2, 1/2]. */
+static inline lanes rows_exp2_of(lanes whole, lanes f)
 {
-    x = lanes_min(lanes_set(127.0f), lanes_max(lanes_set(-127.0f), x));
-    lanes whole = lanes_round(x);
-    lanes f = lanes_sub(x, whole);
     lanes p = lanes_set(0.0001545316294512069f);
     p = lanes_fma(p, f, lanes_set(0.0013390863364671234f));
     p = lanes_fma(p, f, lanes_set(0.009618082557277852f));
@@ -25,6 +20,26 @@ static inline lanes rows_exp2(lanes x)
     p = lanes_fma(p, f, lanes_set(0.6931471880262288f));
     p = lanes_fma(p, f, lanes_set(1.0f));
     return lanes_scale(p, whole);
+}
+
+/* 2^x with an error of at most 2 units in the last place; 0 for x below -126; x above 127 is
+ * treated as 127. The fraction f of x, in [-1/2, 1/2] and exact, is the argument of a polynomial
+ * that interpolates (2^f - 1) / f at six Chebyshev points; in this form 2^0 is exactly 1. */
+static inline lanes rows_exp2(lanes x)
+{
+    x = lanes_min(lanes_set(127.0f), lanes_max(lanes_set(-127.0f), x));
+    const lanes whole = lanes_round(x);
+    return rows_exp2_of(whole, lanes_sub(x, whole));
+}
+
+/* e^x, for |x| of some tens more exact than rows_exp2(x * log2(e)), whose argument is rounded. The
+ * second constant is what float leaves of log2(e). */
+static inline lanes rows_exp(lanes x)
+{
+    x = lanes_min(lanes_set(88.0f), lanes_max(lanes_set(-87.0f), x));
+    const lanes whole = lanes_round(lanes_mul(x, lanes_set(ROWS_LOG2_E)));
+    const lanes f = lanes_fma(x, lanes_set(ROWS_LOG2_E), lanes_sub(lanes_set(0.0f), whole));
+    return rows_exp2_of(whole, lanes_fma(x, lanes_set(1.925963033e-8f), f));
 }
 
 /* 2^x with a relative error of 2.2e-4, a ninth of the error of rounding to bf16: three
