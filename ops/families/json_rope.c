@@ -35,7 +35,6 @@ static void read_yarn(struct mr_model_config *config, struct mr_rope_config *rop
     rope->beta_slow = mr_json_number_or(from, "beta_slow", 0.0);
     if (rope->beta_fast == 0.0) rope->beta_fast = 32.0;
     if (rope->beta_slow == 0.0) rope->beta_slow = 1.0;
-    rope->keeps_fractions = !mr_json_bool_or(from, "truncate", true);
     rope->attention_factor = mscale != 0.0 && all != 0.0
                                  ? log_scale(rope->factor, mscale) / log_scale(rope->factor, all)
                                  : log_scale(rope->factor, 1.0);
@@ -135,6 +134,15 @@ static enum mr_status read_one(struct mr_model_config *config, struct mr_rope_co
     return status;
 }
 
+/* The key truncate of yarn is read from `parameters` itself, also where that has an object for each
+ * type of layer: the reference ignores it in these. */
+static void read_truncate(struct mr_model_config *config, const struct mr_json_value *parameters)
+{
+    const bool keeps = !mr_json_bool_or(parameters, "truncate", true);
+    for (uint32_t i = 0; i < config->rope_count; i++)
+        config->ropes[i].keeps_fractions = keeps && config->ropes[i].kind == MR_ROPE_YARN;
+}
+
 static double window_theta(const struct mr_json_value *root,
                            const struct mr_family_defaults *defaults)
 {
@@ -181,8 +189,13 @@ enum mr_status mr_json_rope_read(struct mr_model_config *config, const struct mr
                                                    .low_freq = 1.0,
                                                    .high_freq = 4.0,
                                                    .original_context = 8192.0};
-    if (!mr_json_given(sliding)) return window_rope(config, root, err);
-    config->rope_count = 2;
-    if (defaults->window_rope_theta > 0.0) theta = window_theta(root, defaults);
-    return read_one(config, &config->ropes[1], root, sliding, theta, err);
+    if (!mr_json_given(sliding)) {
+        status = window_rope(config, root, err);
+    } else {
+        config->rope_count = 2;
+        if (defaults->window_rope_theta > 0.0) theta = window_theta(root, defaults);
+        status = read_one(config, &config->ropes[1], root, sliding, theta, err);
+    }
+    read_truncate(config, parameters);
+    return status;
 }

@@ -12,6 +12,11 @@ def mixed(random, options):
     return types
 
 
+def convolutions(random, options):
+    """The same for layers with a short convolution."""
+    return ["conv" if kind == "linear_attention" else kind for kind in mixed(random, options)]
+
+
 # Decays on both sides of 1 a token; dt, A and D are no matrices, so their values do not depend on a size.
 SCALE = {"A_log": 1.0, "dt_bias": 1.0}
 LONG = dict(scale=SCALE, positions=300, settled=True)
@@ -93,15 +98,14 @@ def plain_rope(options):
 
 
 FAMILIES = {
-    "lfm2": dict(options=even(layer_types=layer_types("conv", "full_attention"), conv_L_cache=[2, 3, 4],
+    "lfm2": dict(options=even(layer_types=convolutions, conv_L_cache=[2, 3, 4],
                               conv_bias=BOTH, block_auto_adjust_ff_dim=BOTH, block_multiple_of=[16, 24],
                               block_ffn_dim_multiplier=[1.0, 1.3], rope_parameters=PLAIN_ROPE), gguf=plain_rope),
     "lfm2_moe": dict(options=even(rms_norm_eps=ABSENT, norm_eps=[1e-5, 1e-3], conv_L_cache=[2, 3, 4], conv_bias=BOTH,
                                   rope_parameters=PLAIN_ROPE, num_dense_layers=[0, 1, 2], num_experts=[4, 6],
                                   num_experts_per_tok=[1, 2, 3], moe_intermediate_size=[16, 32], norm_topk_prob=BOTH,
                                   routed_scaling_factor=[1.0, 2.5], use_expert_bias=BOTH,
-                                  layer_types=lambda random, options: [
-                                      "conv" if kind == "linear_attention" else kind for kind in mixed(random, options)]),
+                                  layer_types=convolutions),
                      scale={"expert_bias": 0.3}, positions=300,
                      gguf=lambda o: (plain_rope(o) and o["norm_topk_prob"] and o["routed_scaling_factor"] == 1.0 and
                                      o["use_expert_bias"] and o["num_dense_layers"] < o["num_hidden_layers"])),
