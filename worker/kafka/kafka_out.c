@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PRIME_TIMEOUT_MS  10000u
+#define PRIME_TIMEOUT_MS  30000u /* the brokers have answered before: one may be restarting */
 #define STATS_INTERVAL_MS "5000" /* the same as the consumer's: kafka_conf.c */
 /* most bytes of keys and headers without a report; librdkafka counts only the bytes of values */
 #define EXTRA_BYTES_MAX ((size_t)64 << 20)
