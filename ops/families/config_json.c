@@ -311,17 +311,6 @@ static bool lacks_rope(const struct mr_model_config *config, const struct json_r
             !has(reader, "rope_theta"));
 }
 
-/* EmbeddingGemma: config.json has the tokens of a window on both sides. */
-static void read_direction(struct mr_model_config *config, const struct mr_json_value *root)
-{
-    if (!config->family->may_be_both_ways ||
-        !mr_json_bool_or(root, "use_bidirectional_attention", false))
-        return;
-    config->both_ways = true;
-    config->pooling = MR_MODEL_POOLING_MEAN;
-    if (config->window > 0) config->window = config->window / 2 + 1;
-}
-
 /* no_rope_layers: 1 for each layer with rotary embedding, 0 for each without. */
 static enum mr_status read_rope_layers(struct mr_model_config *config, struct json_reader *reader,
                                        struct mr_error *err)
@@ -477,7 +466,6 @@ static bool reads(const struct mr_model_family *family, const char *key)
     return (family->shared_mlp && strcmp(key, "shared_intermediate_size") == 0) ||
            (family->head_norm != MR_HEAD_NORM_NONE &&
             (strcmp(key, "use_qk_norm") == 0 || strcmp(key, "qk_layernorm") == 0)) ||
-           (family->may_be_both_ways && strcmp(key, "use_bidirectional_attention") == 0) ||
            (family->clips && strcmp(key, "clip_qkv") == 0) ||
            (family->latent && strstr(key, "lora_rank")) ||
            (family->rope_opt_in && strcmp(key, "position_embedding_type") == 0);
@@ -564,7 +552,6 @@ enum mr_status mr_model_config_from_json(struct mr_model_config *out,
     mr_model_config_add_eos_json(out, mr_json_get(root, "eos_token_id"), UINT32_MAX);
     mr_model_config_add_eos_json(out, mr_json_get(reader.root, "eos_token_id"), UINT32_MAX);
     status = read_windows(out, &reader, err);
-    read_direction(out, reader.root);
     if (status == MR_OK && out->family->part_scales)
         status = mr_part_scales_read(&out->scales, reader.root, err);
     if (status == MR_OK) status = read_activation(out, reader.root, err);

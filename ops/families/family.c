@@ -9,8 +9,8 @@
     "state-space (recurrent) layers of this kind are not supported; LFM2, Granite 4 and "          \
     "Qwen3-Next are"
 #define ENCODER                                                                                    \
-    "this kind of encoder is not supported; folders of BERT, RoBERTa, XLM-RoBERTa and DistilBERT " \
-    "are"
+    "this kind of encoder is not supported; folders of BERT, RoBERTa, XLM-RoBERTa, DistilBERT, "   \
+    "ModernBERT, Nomic BERT and Jina v3 are"
 #define PICTURES                                                                                   \
     "its text layers attend to pictures, which are not supported; Gemma 3 (its text part) is"
 #define ALIBI        "its position biases (ALiBi) are not supported; GPT-NeoX and Falcon are"

@@ -58,10 +58,9 @@ struct mr_model_family {
                               * the others after them */
     bool norm_embedding;     /* a norm of the embedding rows */
     bool no_final_norm;
-    bool encoder; /* each row attends to its whole sequence; the model has no output layer */
-    bool may_be_both_ways; /* an encoder if use_bidirectional_attention is true */
-    bool positions;        /* a table of position embeddings instead of a rotary embedding */
-    bool token_types;      /* a table of token-type embeddings */
+    bool encoder;     /* each row attends to its whole sequence; the model has no output layer */
+    bool positions;   /* a table of position embeddings instead of a rotary embedding */
+    bool token_types; /* a table of token-type embeddings */
     /* Position 0 has row pad_token_id + 1 of the table, because the reference gives padding tokens
      * the row pad_token_id. */
     bool positions_after_padding;
