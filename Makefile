@@ -16,6 +16,7 @@
 #   make models   models drawn at random against transformers; SEED=, COUNT=, FAMILY="a b", LLAMA_CPP= for GGUF, PYTHON=
 #   make chaos    kill, stop and restart workers and Apache Kafka under load: a table, and JSON in build
 #   make scale    a fleet that sleeps and wakes by millrace lag, with Apache Kafka: JSON in build
+#   make torch    the longest tests of the backend torch, five minutes
 #   make arm64    on x86-64: cross-compile for arm64; the unit, simulation and golden tests in an emulator
 #   make cuda-check  2,000 random cases of every CUDA kernel without a card, and nvcc for three architectures
 #   make gpu-bundle  what a machine with a card needs to run the next two, in build-gpu/millrace-gpu.tar.gz
@@ -35,7 +36,7 @@ BASE   ?= 1
 TIME ?= 60
 TARGET ?=
 
-.PHONY: build deb demo test check bench simulate schemas models chaos stops scale tour soak mutants arm64 cuda-check gpu-bundle gpu-check gpu-bench \
+.PHONY: build deb demo test torch check bench simulate schemas models chaos stops scale tour soak mutants arm64 cuda-check gpu-bundle gpu-check gpu-bench \
 	fuzz fuzz-min format tidy asan sweep tsan coverage \
 	install clean deps check_tools
 
@@ -63,6 +64,9 @@ check: check_tools
 
 asan sweep tsan coverage:
 	@BUILD=$(BUILD) JOBS=$(JOBS) tests/run.sh $@
+
+torch: check_tools
+	@BUILD=$(BUILD) JOBS=$(JOBS) tests/run.sh torch
 
 tidy: check_tools
 	@tests/tidy/tidy.sh

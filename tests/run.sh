@@ -7,6 +7,8 @@
 #                           blocks of 16 tokens
 #   tests/run.sh sweep      the slow sweeps too: a whole worker with its threads, five minutes
 #   tests/run.sh tsan       the threaded tests under ThreadSanitizer
+#   tests/run.sh torch      the longest tests of the backend torch, five minutes: each golden model in bf16 and fp16, and the
+#                           real model's answers in batches of other sizes
 #   tests/run.sh arm64      cross-compiled for arm64: the tests that start no other program, in an emulator (not slow ones)
 #   tests/run.sh cuda       the CUDA kernels on the host, 2,000 random cases each, and nvcc's report on them
 #   tests/run.sh fuzz       builds the fuzz targets with clang, for tests/fuzz/fuzz.py
@@ -20,6 +22,7 @@ cd "$(dirname "$0")/.." || exit 1
 build=${BUILD:-build}
 jobs=${JOBS:-$(nproc)}
 waiting="-j $((2 * jobs))" # option of ctest for tests that wait more than they compute
+torch_tests='^golden_torch_(rounding|invariance)$'
 passed=0
 failed=0
 
@@ -137,13 +140,15 @@ fuzz)
     exit
     ;;
 quick) release quick $waiting -LE 'integration|slow' ;;
+torch) release torch -R "$torch_tests" ;;
 cuda)
     configure "$build" || exit 1
     suite cuda "$build" cuda_programs -L cuda
     ;;
 all)
     docker/deps.sh test || exit 1
-    release release -LE integration -E '^cuda_.*_many$' # 2,000 cases of each kernel: make cuda-check
+    # left out: 2,000 cases of each kernel (make cuda-check), five minutes of LibTorch (make torch)
+    release release -LE integration -E "^cuda_.*_many\$|$torch_tests"
     build_ahead &
     builder=$!
     release integration -L integration
@@ -160,7 +165,7 @@ asan | sweep | tsan | coverage)
     docker/deps.sh build || exit 1
     "$1"
     ;;
-*) echo "usage: tests/run.sh quick|all|asan|sweep|tsan|coverage|arm64|cuda|fuzz" >&2 && exit 2 ;;
+*) echo "usage: tests/run.sh quick|all|asan|sweep|tsan|torch|coverage|arm64|cuda|fuzz" >&2 && exit 2 ;;
 esac
 
 echo "$passed passed, $failed failed"
