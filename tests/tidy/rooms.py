@@ -113,12 +113,12 @@ def check(rooms):
 
 
 def symbols(libraries):
-    """Circles of object files, where an edge is the use of a symbol that another object file defines."""
+    """Circles of object files, alone or in archives, where an edge is the use of a symbol that another object file defines."""
     defined, used = {}, {}
     for library in libraries:
         listed = subprocess.run(["nm", "-A", "-P", library], capture_output=True, text=True, check=True).stdout
         for line in listed.split("\n"):
-            found = re.match(r".*\[(.*?)\.(?:c|cpp)\.o\]: (\S+) (\S)", line)
+            found = re.match(r".*(?:\[|/)(.*?)\.(?:c|cpp)\.o\]?: (\S+) (\S)", line)
             if not found:
                 continue
             unit, name, kind = os.path.basename(library) + ":" + found[1], found[2], found[3]
