@@ -92,10 +92,10 @@ static enum mr_status check_continuations(const struct mr_job_rules *rules,
 static enum mr_status check_scores(const struct mr_job_rules *rules,
                                    const struct mr_request *request, struct mr_error *err)
 {
-    if (rules->whole_prompts && (!mr_text_set_is_for(request) || request->scores_prompt))
+    if (rules->whole_prompts && (!mr_request_reads_texts(request) || request->scores_prompt))
         return mr_fail(err, MR_UNSUPPORTED,
                        "the model is an encoder: it generates and scores no text, use task embed");
-    if (mr_text_set_is_for(request))
+    if (mr_request_reads_texts(request))
         return mr_text_set_check(request, rules->heads, rules->hidden_size, err);
     if (request->scores_prompt && rules->scores_max == 0)
         return mr_fail(err, MR_UNSUPPORTED, "prompt_logprobs: this worker computes none");
@@ -433,7 +433,7 @@ enum mr_status mr_job_create(struct mr_job **out, const struct mr_job_rules *rul
     enum mr_status status = check_request(rules, request, err);
     if (status != MR_OK) return status;
     struct mr_text_set *texts = NULL;
-    if (mr_text_set_is_for(request))
+    if (mr_request_reads_texts(request))
         status = mr_text_set_create(&texts, request, rules->heads, rules->hidden_size, err);
     if (status != MR_OK) return status;
     uint32_t prompt = texts != NULL ? texts->longest : (uint32_t)request->token_count;

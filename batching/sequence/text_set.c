@@ -21,11 +21,6 @@ uint32_t mr_text_set_width(const struct mr_request *request, const struct mr_tex
     return mr_text_head_size(head_of(request, heads), hidden_size);
 }
 
-bool mr_text_set_is_for(const struct mr_request *request)
-{
-    return request->task != MR_TASK_GENERATE && request->task != MR_TASK_SCORE;
-}
-
 enum mr_status mr_text_set_check(const struct mr_request *request,
                                  const struct mr_text_heads *heads, uint32_t hidden_size,
                                  struct mr_error *err)

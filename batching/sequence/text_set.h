@@ -32,8 +32,6 @@ struct mr_text_set {
     float *numbers;                /* [count * width] of the entries */
 };
 
-/* True for a request of task embed, classify or rerank. */
-bool mr_text_set_is_for(const struct mr_request *request);
 /* Checks that the model has what the results of the request need. heads may be NULL; hidden_size 0:
  * the model computes no vectors. MR_UNSUPPORTED, MR_INVALID_REQUEST. */
 enum mr_status mr_text_set_check(const struct mr_request *request,
@@ -42,8 +40,8 @@ enum mr_status mr_text_set_check(const struct mr_request *request,
 /* Checks the tokens of a text. */
 typedef enum mr_status mr_text_check(const void *context, const uint32_t *ids, size_t count,
                                      struct mr_error *err);
-/* Checks each text of the request. A text that cannot run gets an error of its own; the request
- * fails if no other text is left. */
+/* Checks each text of the request. A text that cannot run gets an error of its own. The request
+ * fails with the last of these errors if every text has one. */
 enum mr_status mr_text_set_check_inputs(struct mr_request *request, mr_text_check *check,
                                         const void *context, struct mr_error *err);
 

@@ -190,7 +190,11 @@ struct mr_request {
 struct mr_request *mr_request_create(enum mr_encoding encoding, uint32_t default_max_tokens);
 /* Adds a sentence to the request's warnings; ignores it above MR_WARNINGS_MAX. False: no memory. */
 bool mr_request_add_warning(struct mr_request *request, struct mr_text sentence);
-/* request may be NULL. */
-void mr_request_destroy(struct mr_request *request);
+/* True for a request of task embed, classify or rerank. */
+static inline bool mr_request_reads_texts(const struct mr_request *request)
+{
+    return request->task != MR_TASK_GENERATE && request->task != MR_TASK_SCORE;
+}
+void mr_request_destroy(struct mr_request *request); /* may be NULL */
 
 #endif

@@ -298,18 +298,6 @@ static void put_timings(struct mr_writer *writer, const struct mr_result *result
     put_ms(writer, "itl_max", result->itl_max_ms);
 }
 
-static void put_error(struct mr_writer *writer, const struct mr_result *result)
-{
-    mr_writer_name(writer, "error");
-    mr_writer_map(writer, 3);
-    mr_writer_name(writer, "code");
-    mr_writer_string(writer, mr_status_code(result->error));
-    mr_writer_name(writer, "message");
-    mr_writer_string(writer, result->error_message ? result->error_message : "");
-    mr_writer_name(writer, "retryable");
-    mr_writer_bool(writer, result->error_retryable);
-}
-
 static void put_source(struct mr_writer *writer, const struct mr_result *result)
 {
     mr_writer_name(writer, "source");
@@ -356,7 +344,8 @@ enum mr_status mr_result_encode(const struct mr_result *result, enum mr_encoding
     put_uint(&writer, "prefill_chunks", result->prefill_chunks);
     put_uint(&writer, "preemptions", result->preemptions);
     put_uint(&writer, "recomputed_tokens", result->recomputed_tokens);
-    if (error) put_error(&writer, result);
+    if (error)
+        mr_result_error_put(&writer, result->error, result->error_message, result->error_retryable);
     put_text(&writer, "worker", result->worker);
     put_source(&writer, result);
     if (warnings) put_warnings(&writer, result);

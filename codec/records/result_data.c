@@ -55,16 +55,17 @@ static void put_rank(struct mr_writer *writer, const struct mr_result_data *data
     mr_writer_text(writer, data->documents[entry->index].second);
 }
 
-static void put_entry_error(struct mr_writer *writer, const struct mr_data_entry *entry)
+void mr_result_error_put(struct mr_writer *writer, enum mr_status error, const char *message,
+                         bool retryable)
 {
     mr_writer_name(writer, "error");
     mr_writer_map(writer, 3);
     mr_writer_name(writer, "code");
-    mr_writer_string(writer, mr_status_code(entry->error));
+    mr_writer_string(writer, mr_status_code(error));
     mr_writer_name(writer, "message");
-    mr_writer_string(writer, entry->message ? entry->message : "");
+    mr_writer_string(writer, message ? message : "");
     mr_writer_name(writer, "retryable");
-    mr_writer_bool(writer, mr_status_is_retryable(entry->error));
+    mr_writer_bool(writer, retryable);
 }
 
 /* Number of members of an entry after its index. */
@@ -82,7 +83,8 @@ static bool put_entry(struct mr_writer *writer, const struct mr_result_data *dat
     mr_writer_name(writer, "index");
     mr_writer_uint(writer, entry->index);
     if (entry->count == 0)
-        put_entry_error(writer, entry);
+        mr_result_error_put(writer, entry->error, entry->message,
+                            mr_status_is_retryable(entry->error));
     else if (data->form == MR_DATA_CLASSES)
         put_classes(writer, data, entry);
     else if (data->form == MR_DATA_RANKS)

@@ -35,6 +35,9 @@ struct mr_result_data {
 
 /* Writes the member `embedding`: an array, or the base64 text of 32-bit floats, little-endian. */
 bool mr_result_vector_put(struct mr_writer *writer, const float *vector, size_t count, bool base64);
+/* Writes the member `error` of a result or of an entry. message may be NULL. */
+void mr_result_error_put(struct mr_writer *writer, enum mr_status error, const char *message,
+                         bool retryable);
 /* Writes the member `data`. count is above 0. */
 bool mr_result_data_put(struct mr_writer *writer, const struct mr_result_data *data);
 

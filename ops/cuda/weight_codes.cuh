@@ -59,7 +59,7 @@ template <typename T> struct codes<T, MR_CUDA_FP4> {
     }
 };
 
-/* 8 bits do not fit beside a unit of bf16: the codes become floats, whose upper halves are the
+/* The mantissa of bf16 has no room for 8 bits: the codes become floats, whose upper halves are the
  * numbers. */
 template <> struct codes<__nv_bfloat16, MR_CUDA_U8> {
     static __device__ inline unsigned number(unsigned word, unsigned byte, unsigned zero)

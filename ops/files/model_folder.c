@@ -91,7 +91,7 @@ static enum mr_status read_templates(struct mr_model_source *out, const char *fo
                                      const struct mr_json_value *config, struct mr_error *err)
 {
     bool found;
-    struct mr_folder_document beside;
+    struct mr_folder_document document;
     enum mr_status status =
         copy_template_file(&out->chat_template, folder, "chat_template.jinja", &found, err);
     if (status != MR_OK) return status;
@@ -100,11 +100,11 @@ static enum mr_status read_templates(struct mr_model_source *out, const char *fo
                                   "additional_chat_templates/tool_use.jinja", &found, err);
     if (mr_json_given(mr_json_get(config, "chat_template")))
         return copy_templates(out, mr_json_get(config, "chat_template"), err);
-    status = mr_folder_document_open(&beside, folder, "chat_template.json", false, err);
+    status = mr_folder_document_open(&document, folder, "chat_template.json", false, err);
     if (status == MR_OK)
-        status = copy_templates(out, mr_json_get(mr_folder_document_root(&beside), "chat_template"),
-                                err);
-    mr_folder_document_close(&beside);
+        status = copy_templates(
+            out, mr_json_get(mr_folder_document_root(&document), "chat_template"), err);
+    mr_folder_document_close(&document);
     return status;
 }
 

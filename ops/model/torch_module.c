@@ -8,10 +8,7 @@
 
 #define MODULE "millrace-torch.so"
 
-/* Where the library lies, seen from the folder of the program. */
-static const char *const places[] = {MODULE, "../lib/millrace/" MODULE};
-
-/* NULL: dlerror() says why the last place was refused. */
+/* NULL: dlerror() says why. */
 static void *load_module(void)
 {
     char folder[PATH_MAX], path[PATH_MAX + 64];
@@ -19,13 +16,9 @@ static void *load_module(void)
     folder[length > 0 ? length : 0] = '\0';
     char *end = strrchr(folder, '/');
     if (end) *end = '\0';
-    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-        snprintf(path, sizeof(path), "%s/%s", folder, places[i]);
-        const bool last = i + 1 == sizeof(places) / sizeof(places[0]);
-        if (!last && access(path, R_OK) != 0) continue;
-        return dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    }
-    return NULL;
+    snprintf(path, sizeof(path), "%s/" MODULE, folder);
+    if (access(path, R_OK) != 0) snprintf(path, sizeof(path), "%s/../lib/millrace/" MODULE, folder);
+    return dlopen(path, RTLD_NOW | RTLD_LOCAL);
 }
 
 enum mr_status mr_torch_module_backend(const struct mr_backend **out, struct mr_error *err)

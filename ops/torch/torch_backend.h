@@ -1,17 +1,23 @@
 /* torch_backend - the backend (ops/backend/backend.h) on LibTorch's at:: operators: the same code
  * for the devices cpu and cuda, in fp32, bf16 and fp16. This header is C; the files that implement
- * it are C++ and the only ones that include LibTorch: ops/torch/torch_device.cpp opening a device,
- * the table ops/torch/torch_shim.cpp errors, and copies of indexes to the device
- * ops/torch/torch_weights.cpp vectors, ropes, linear layers ops/torch/torch_kv.cpp the KV pool:
- * copies, export, import ops/torch/torch_step.cpp the buffers of a step, norms, linear layers
- * ops/torch/torch_search.cpp the search of the logits: edits, masks, the largest logits
- * ops/torch/torch_experts.cpp layers with experts ops/torch/torch_adapters.cpp LoRA
- * ops/torch/torch_rope.cpp norms of q and k, rotary
- * embedding, KV writes ops/torch/torch_attention.cpp attention ops/torch/torch_mixer.cpp
- * recurrent layers ops/torch/torch_latent.cpp latent attention ops/torch/torch_kernels.cpp,
- * ops/torch/torch_kernel_attention.cpp on a GPU, the kernels of ops/cuda/ instead of these
- * operators ops/torch/torch_graph.cpp, ops/torch/torch_graph_cuda.cpp decode steps as graphs of
- * those kernels
+ * it are C++ and the only ones that include LibTorch.
+ *
+ *   ops/torch/torch_device.cpp                opening a device, the table
+ *   ops/torch/torch_shim.cpp                  errors, copies of indexes to the device
+ *   ops/torch/torch_weights.cpp               vectors, ropes, linear layers
+ *   ops/torch/torch_kv.cpp                    the KV pool: copies, export, import
+ *   ops/torch/torch_step.cpp                  buffers of a step, norms, linear layers
+ *   ops/torch/torch_search.cpp                the search of the logits
+ *   ops/torch/torch_experts.cpp               layers with experts
+ *   ops/torch/torch_adapters.cpp              LoRA
+ *   ops/torch/torch_rope.cpp                  norms and rotation of q and k, KV writes
+ *   ops/torch/torch_attention.cpp             attention
+ *   ops/torch/torch_mixer.cpp                 recurrent layers
+ *   ops/torch/torch_latent.cpp                latent attention
+ *   ops/torch/torch_kernels.cpp               on a GPU, the kernels of ops/cuda/ instead
+ *   ops/torch/torch_kernel_attention.cpp      the same for attention
+ *   ops/torch/torch_graph.cpp                 decode steps as graphs of those kernels
+ *   ops/torch/torch_graph_cuda.cpp            the part that calls CUDA
  *
  * KV:      one tensor for each group of layers, [block][layer][K, V][kv head][token][dim]; the
  *          stored form of a block is its memory.

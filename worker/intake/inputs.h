@@ -5,8 +5,8 @@
  * its longer text first, as in the reference (PyPI `tokenizers`, strategy longest_first).
  *
  * Threads: the intake thread. Memory: the request's arena, and a buffer of the caller.
- * Errors: a text that is too long gets an error of its own; a request with no other text is
- *         rejected with it. */
+ * Errors: a text that is too long gets an error of its own. A request is rejected with the first of
+ *         these errors if every text has one. */
 #ifndef MR_WORKER_INTAKE_INPUTS_H
 #define MR_WORKER_INTAKE_INPUTS_H
 

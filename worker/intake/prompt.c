@@ -160,8 +160,7 @@ static enum mr_status encode_prompt(struct mr_prompt *prompt, struct mr_request 
     struct mr_id_list list = {0};
     enum mr_status status = MR_OK;
     const struct mr_prompt_rules *rules = &request->prompt_rules;
-    const bool texts = request->task != MR_TASK_GENERATE && request->task != MR_TASK_SCORE;
-    if (request->inputs.count > 0 || (texts && request->prompt.bytes))
+    if (request->inputs.count > 0 || (mr_request_reads_texts(request) && request->prompt.bytes))
         return encode_inputs(prompt, request, err);
     if (request->has_token_ids) {
         truncate(prompt, request);

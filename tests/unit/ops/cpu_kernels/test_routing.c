@@ -107,8 +107,7 @@ static void groups_of_a_softmax_keep_the_weights_of_all_experts(void **state)
     }
 }
 
-/* Experts 0 and 2 are within 10 % of each other; then expert 1 is more than 10 % behind expert 2.
- */
+/* Experts 0 and 2 are within 10 % of each other; expert 1 is more than 10 % below expert 2. */
 static void a_sparse_mixer_weights_each_choice_by_the_logits_near_it(void **state)
 {
     (void)state;

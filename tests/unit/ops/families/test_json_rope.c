@@ -142,7 +142,7 @@ static void windows_may_have_a_rope_of_their_own(void **state)
     assert_int_equal(c.ropes[0].kind, MR_ROPE_LINEAR);
     assert_true(c.ropes[0].theta == 7.0 && c.ropes[1].theta == 5.0);
     assert_int_equal(c.ropes[1].kind, MR_ROPE_PLAIN);
-    /* truncate counts beside the objects of the layer types, not in them */
+    /* truncate has an effect next to the objects of the layer types, not in them */
     c = read_valid("gemma3_text",
                    "{\"rope_parameters\":{\"full_attention\":{\"rope_type\":\"yarn\","
                    "\"factor\":8.0,\"truncate\":false}}}");
